@@ -20,8 +20,8 @@ use crate::metric;
 use crate::model::access::{Caller, WorkspaceRecord};
 use crate::opening::Opener;
 use crate::pulse::Pulse;
-use crate::registry::{Registry, Usage};
-use crate::state::Settings;
+use crate::registry::{OpenWorkspace, Registry};
+use crate::state::EngineSettings;
 use crate::state::peers::Peers;
 use crate::state::plugins::Plugins;
 use crate::state::releases::Releases;
@@ -39,7 +39,7 @@ const HEALTH_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct Engine {
     access: Arc<Access>,
     clock: Arc<dyn Clock>,
-    settings: Arc<Settings>,
+    settings: Arc<EngineSettings>,
     releases: Arc<Releases>,
     opener: Arc<Opener>,
     workspaces: Registry,
@@ -51,7 +51,7 @@ pub struct Engine {
 
 /// Facts about a running engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Running {
+pub struct EngineStatus {
     /// The time at which the engine was opened, and the current time, in milliseconds since the epoch.
     pub started_at: i64,
     pub now: i64,
@@ -64,7 +64,7 @@ impl Engine {
     pub async fn open(
         store: Store,
         clock: Arc<dyn Clock>,
-        settings: Settings,
+        settings: EngineSettings,
         plugins: Plugins,
     ) -> Result<Arc<Engine>> {
         let access = Arc::new(Access::open(&store, clock.clone()).await?);
@@ -223,7 +223,7 @@ impl Engine {
     }
 
     /// Returns the open workspaces, least recently used first.
-    pub(crate) fn open_workspaces(&self) -> Vec<Usage> {
+    pub(crate) fn open_workspaces(&self) -> Vec<OpenWorkspace> {
         self.workspaces.usage()
     }
 
@@ -273,7 +273,8 @@ impl Engine {
     pub async fn close_idle(&self) -> Result<usize> {
         let usage = self.workspaces.usage();
         let measured = move || usage.into_iter().map(|usage| (usage.state.size_bytes(), usage)).collect();
-        let measured: Vec<(usize, Usage)> = tokio::task::spawn_blocking(measured).await.map_err(Error::internal)?;
+        let measured: Vec<(usize, OpenWorkspace)> =
+            tokio::task::spawn_blocking(measured).await.map_err(Error::internal)?;
         let mut open = measured.len();
         let mut bytes: usize = measured.iter().map(|(bytes, _)| bytes).sum();
         let cutoff = self.clock.now_ms().saturating_sub(self.settings.idle_ms);
@@ -282,7 +283,7 @@ impl Engine {
             if enough || usage.last_used > cutoff {
                 break;
             }
-            let Usage { id, state, .. } = usage;
+            let OpenWorkspace { id, state, .. } = usage;
             // Expiring leases and ending deferrals need timers, which run only while the workspace is open, and so do
             // plugins.
             let is_behind = || state.graph_progress.position() < state.folded.position();
@@ -320,7 +321,7 @@ impl Engine {
     /// Waits until every open workspace has processed the deadlines that have passed by now, such as expired leases and
     /// ended deferrals.
     pub async fn deadlines_passed(&self) {
-        for Usage { state, .. } in self.workspaces.usage() {
+        for OpenWorkspace { state, .. } in self.workspaces.usage() {
             state.deadlines.passed(state.folded.position(), self.clock.now_ms()).await;
             if state.leadership.is_own() {
                 state.plugins.retries().passed(state.folded.position(), self.clock.now_ms()).await;
@@ -382,13 +383,13 @@ impl Engine {
     }
 
     /// Returns the settings that the engine was opened with.
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &EngineSettings {
         &self.settings
     }
 
     /// Returns facts about the running engine.
-    pub fn running(&self) -> Running {
+    pub fn running(&self) -> EngineStatus {
         let is_exclusive = self.opener.is_exclusive();
-        Running { started_at: self.started_at, now: self.clock.now_ms(), is_exclusive }
+        EngineStatus { started_at: self.started_at, now: self.clock.now_ms(), is_exclusive }
     }
 }

@@ -16,32 +16,32 @@ use crate::model::facts::{Assignment, Facts, Product};
 use crate::model::value::{Object, Value};
 use crate::model::violation::Violation;
 
-pub use crate::model::plugin::Source;
-pub use loader::{Draft, Loader, Refused};
+pub use crate::model::plugin::ScriptSource;
+pub use loader::{Loader, PluginDraft, VersionRefusal};
 
 /// A named set of hooks.
 pub trait Plugin: Send + Sync + 'static {
     /// Returns the description and settings of the plugin.
-    fn about(&self) -> &About;
+    fn about(&self) -> &PluginDescription;
 
     /// Returns the source of the plugin, or `None` for a plugin that is compiled into the program.
-    fn source(&self) -> Option<&Source> {
+    fn source(&self) -> Option<&ScriptSource> {
         None
     }
 
     /// Derives facts from an event and the state after it.
-    fn enrich(&self, _call: &Enrich<'_>) -> Outcome<Facts> {
-        Ok(Done::default())
+    fn enrich(&self, _call: &EnrichInput<'_>) -> Outcome<Facts> {
+        Ok(HookOutput::default())
     }
 
     /// Returns the assignments that an event causes. Each assignment creates a task for an agent or a user.
-    fn route(&self, _call: &Route<'_>) -> Outcome<Vec<Assignment>> {
-        Ok(Done::default())
+    fn route(&self, _call: &RouteInput<'_>) -> Outcome<Vec<Assignment>> {
+        Ok(HookOutput::default())
     }
 
     /// Performs a task of the plugin's agent.
-    fn work(&self, _call: &Work<'_>) -> Outcome<Product> {
-        Ok(Done::default())
+    fn work(&self, _call: &WorkInput<'_>) -> Outcome<Product> {
+        Ok(HookOutput::default())
     }
 
     /// Checks a model's arguments for the plugin's tool. Returns the violations.
@@ -50,14 +50,14 @@ pub trait Plugin: Send + Sync + 'static {
     }
 
     /// Runs the plugin's tool for a model.
-    fn tool(&self, _call: &Tool<'_>) -> Outcome<Object> {
-        Ok(Done::default())
+    fn tool(&self, _call: &ToolInput<'_>) -> Outcome<Object> {
+        Ok(HookOutput::default())
     }
 }
 
 /// The description and settings of a plugin.
 #[derive(Debug, Clone, PartialEq)]
-pub struct About {
+pub struct PluginDescription {
     pub name: Arc<str>,
     pub version: String,
     pub description: String,
@@ -67,7 +67,7 @@ pub struct About {
     /// The settings passed to the plugin's hooks.
     pub settings: Object,
     /// The agent registered for the plugin. Set for plugins with the hook `work`.
-    pub agent: Option<AgentProfile>,
+    pub agent: Option<PluginAgent>,
     /// The description of the tool for models. Set for plugins with the hook `tool`.
     pub tool: Option<ToolProfile>,
     /// The agents passed to the hook `route`.
@@ -175,7 +175,7 @@ impl Candidates {
 
 /// The agent of a plugin with the hook `work`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct AgentProfile {
+pub struct PluginAgent {
     pub description: String,
     /// The traits of the aggregates that the agent is responsible for.
     pub traits: Vec<Arc<str>>,
@@ -216,7 +216,7 @@ impl ToolProfile {
 }
 
 /// The input of `enrich`.
-pub struct Enrich<'a> {
+pub struct EnrichInput<'a> {
     pub event: &'a Event,
     /// The aggregate after the event.
     pub aggregate: &'a Aggregate,
@@ -224,7 +224,7 @@ pub struct Enrich<'a> {
 }
 
 /// The input of `route`.
-pub struct Route<'a> {
+pub struct RouteInput<'a> {
     pub event: &'a Event,
     /// The aggregate after the event, with its facts.
     pub aggregate: &'a Aggregate,
@@ -238,11 +238,11 @@ pub struct Route<'a> {
 pub const LABEL: &str = "_label";
 
 /// The input of `work`.
-pub struct Work<'a> {
+pub struct WorkInput<'a> {
     /// The state of the task, with its id as `_id`.
     pub task: &'a Value,
     pub messages: &'a [Value],
-    /// The state of the aggregate that the task is about, as returned by [`Work::row`].
+    /// The state of the aggregate that the task is about, as returned by [`WorkInput::row`].
     pub aggregate: Option<&'a Value>,
     /// Nodes that are linked with the aggregate, or whose labels the aggregate's texts mention. Each node has the
     /// fields `{id, aggregate_type, label, slug, linked}`.
@@ -251,7 +251,7 @@ pub struct Work<'a> {
     pub now_ms: i64,
 }
 
-impl Work<'_> {
+impl WorkInput<'_> {
     /// Returns the row of an aggregate as pipelines see it, with its label added.
     pub fn row(aggregate: &Aggregate, definition: &Definition) -> Value {
         let row = aggregate.row(definition);
@@ -263,7 +263,7 @@ impl Work<'_> {
 }
 
 /// The input of `tool`.
-pub struct Tool<'a> {
+pub struct ToolInput<'a> {
     /// Arguments that are valid under the tool's schema.
     pub arguments: &'a Object,
     /// The rows of the tool's pipeline. Empty if the tool has no pipeline.
@@ -274,14 +274,14 @@ pub struct Tool<'a> {
 
 /// The result of a hook, and the cost of computing the result.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Done<T> {
+pub struct HookOutput<T> {
     pub value: T,
     /// The number of script operations that the hook executed.
     pub operations: u64,
 }
 
 /// The result of a hook, or the reason why the hook failed.
-pub type Outcome<T> = Result<Done<T>, Failure>;
+pub type Outcome<T> = Result<HookOutput<T>, Failure>;
 
 /// The reason why a hook failed, written for the author of the plugin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -74,18 +74,18 @@ pub use crate::access::recovery::OwnerKey;
 pub use crate::access::restore::ImportOutcome;
 pub use crate::access::settings::{AccessSettings, IssuerSettings, Trust};
 pub use crate::access::tokens::key_set::{FetchKeys, Fetched};
-pub use crate::state::Settings;
+pub use crate::state::EngineSettings;
 pub use crate::state::admission::QueryLimits;
-pub use crate::state::append::Appended;
+pub use crate::state::append::AppendOutcome;
 pub use crate::state::plugins::Plugins;
-pub use engine::{Engine, Running};
+pub use engine::{Engine, EngineStatus};
 pub use error::{Error, Result};
 pub use removal::tend_deletions;
-pub use store::append::Batch;
+pub use store::append::AppendBatch;
 pub use store::contents::Contents;
 pub use store::error::Error as StoreError;
 pub use store::{Sizes, Store};
 pub use workspace::rights::{
-    AgentWriter, ContentReader, Listener, McpReader, McpWriter, Operator, Owner, ProfileReader, Reader, Right,
+    Administrator, AgentWriter, ContentReader, Listener, McpReader, McpWriter, Owner, ProfileReader, Reader, Right,
     Unlocker, Writer,
 };

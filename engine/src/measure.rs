@@ -12,7 +12,7 @@ use tokio::sync::Mutex;
 use crate::error::{Error, Result};
 use crate::mailbox::backlog::Backlog;
 use crate::metric;
-use crate::registry::Usage;
+use crate::registry::OpenWorkspace;
 use crate::state::plugins::Plugins;
 use crate::state::progress::Progress;
 use crate::state::{GRAPH, NODES, State};
@@ -27,23 +27,23 @@ const OTHERS_US: u64 = 60_000_000;
 /// The last measurement of each open workspace.
 pub struct Measure {
     plugins: Arc<Plugins>,
-    known: Mutex<HashMap<Arc<str>, Known>>,
+    known: Mutex<HashMap<Arc<str>, WorkspaceMeasurement>>,
 }
 
 /// The last measurement of a workspace.
 #[derive(Default)]
-struct Known {
-    backlog: Reading<Backlog>,
+struct WorkspaceMeasurement {
+    backlog: PeriodicReading<Backlog>,
     /// The position of the log that the backlog includes.
     position: u64,
     /// The number of parked steps by plugin.
-    parked: Reading<Vec<(Arc<str>, u64)>>,
-    file_bytes: Reading<u64>,
+    parked: PeriodicReading<Vec<(Arc<str>, u64)>>,
+    file_bytes: PeriodicReading<u64>,
 }
 
 /// A value that is read at intervals.
 #[derive(Default)]
-struct Reading<T> {
+struct PeriodicReading<T> {
     value: T,
     is_outdated: bool,
     /// The time of the last reading and the end of the pause after it, in microseconds of the monotonic stopwatch.
@@ -53,7 +53,7 @@ struct Reading<T> {
 
 /// The sums of the measurements of all open workspaces.
 #[derive(Default)]
-struct Total {
+struct MeasurementTotal {
     counts: HashMap<&'static str, u64>,
     oldest_for_human: Option<i64>,
     oldest_for_agent: Option<i64>,
@@ -76,11 +76,11 @@ impl Measure {
 
     /// Measures the open workspaces. A stored value that cannot be read keeps its last value. A lag that cannot be read
     /// is left out.
-    pub async fn refresh(&self, usage: Vec<Usage>, now_ms: i64) {
+    pub async fn refresh(&self, usage: Vec<OpenWorkspace>, now_ms: i64) {
         let mut known = self.known.lock().await;
         known.retain(|id, _| usage.iter().any(|usage| usage.id == *id));
-        let mut total = Total::default();
-        for Usage { id, state, .. } in usage {
+        let mut total = MeasurementTotal::default();
+        for OpenWorkspace { id, state, .. } in usage {
             let workspace = known.entry(id.clone()).or_default();
             if let Err(error) = workspace.refresh(&state).await {
                 tracing::debug!(%error, workspace = %id, "a workspace cannot be measured");
@@ -97,7 +97,7 @@ impl Measure {
     }
 }
 
-impl Known {
+impl WorkspaceMeasurement {
     async fn refresh(&mut self, state: &Arc<State>) -> Result<()> {
         let now_us = state.clock.monotonic_us();
         let elapsed = || state.clock.monotonic_us().saturating_sub(now_us);
@@ -127,7 +127,7 @@ impl Known {
     }
 }
 
-impl<T> Reading<T> {
+impl<T> PeriodicReading<T> {
     /// Returns whether the value must be read again now.
     fn is_due(&self, now_us: u64, is_alone: bool) -> bool {
         let may_differ = !is_alone && now_us.saturating_sub(self.read_at) >= OTHERS_US;
@@ -136,7 +136,7 @@ impl<T> Reading<T> {
 
     fn set(&mut self, value: T, now_us: u64, took_us: u64) {
         let rests_until = now_us.saturating_add(took_us.saturating_mul(REST));
-        *self = Reading { value, is_outdated: false, read_at: now_us, rests_until };
+        *self = PeriodicReading { value, is_outdated: false, read_at: now_us, rests_until };
     }
 }
 
@@ -152,8 +152,8 @@ async fn lag(state: &State, progress: &Progress, now_ms: i64) -> Result<(u64, i6
     Ok((events, age_ms))
 }
 
-impl Total {
-    fn add(&mut self, known: &Known, state: &State) {
+impl MeasurementTotal {
+    fn add(&mut self, known: &WorkspaceMeasurement, state: &State) {
         let backlog = &known.backlog.value;
         for (status, count) in backlog.counts() {
             *self.counts.entry(status.name()).or_default() += count;
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_value_is_read_after_changes_and_rests_in_proportion_to_its_cost() {
-        let mut reading = Reading::default();
+        let mut reading = PeriodicReading::default();
         assert!(!reading.is_due(0, true), "nothing has changed");
         reading.is_outdated = true;
         assert!(reading.is_due(0, true));
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_value_that_other_servers_may_change_is_read_without_a_change() {
-        let mut reading = Reading::default();
+        let mut reading = PeriodicReading::default();
         reading.set(7, 1_000, 1);
         assert!(!reading.is_due(OTHERS_US, false));
         assert!(reading.is_due(1_000 + OTHERS_US, false) && !reading.is_due(1_000 + OTHERS_US, true));

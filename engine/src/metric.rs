@@ -12,7 +12,7 @@ pub use list::*;
 
 /// The type of a metric.
 #[derive(Debug, Clone, Copy)]
-pub enum Kind {
+pub enum MetricKind {
     Counter,
     Gauge,
     /// A histogram with the upper bounds of its buckets, in ascending order.
@@ -23,7 +23,7 @@ pub enum Kind {
 #[derive(Debug, Clone, Copy)]
 pub struct Metric {
     pub name: &'static str,
-    pub kind: Kind,
+    pub kind: MetricKind,
     /// The description that Prometheus shows: one sentence without a full stop.
     pub help: &'static str,
     /// The names of the labels.
@@ -35,19 +35,19 @@ pub struct Metric {
 
 impl Metric {
     /// Creates a metric that is a single series, or whose series are created when they are first recorded.
-    const fn new(kind: Kind, name: &'static str, labels: &'static [&'static str], help: &'static str) -> Metric {
+    const fn new(kind: MetricKind, name: &'static str, labels: &'static [&'static str], help: &'static str) -> Metric {
         let initial: &[&[&str]] = if labels.is_empty() { &[&[]] } else { &[] };
         Metric { name, kind, help, labels, initial }
     }
 
     /// Creates a counter.
     pub const fn counter(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Metric {
-        Metric::new(Kind::Counter, name, labels, help)
+        Metric::new(MetricKind::Counter, name, labels, help)
     }
 
     /// Creates a gauge.
     pub const fn gauge(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Metric {
-        Metric::new(Kind::Gauge, name, labels, help)
+        Metric::new(MetricKind::Gauge, name, labels, help)
     }
 
     /// Creates a histogram. `buckets` holds the upper bounds of its buckets, in ascending order.
@@ -57,7 +57,7 @@ impl Metric {
         buckets: &'static [f64],
         help: &'static str,
     ) -> Metric {
-        Metric::new(Kind::Histogram(buckets), name, labels, help)
+        Metric::new(MetricKind::Histogram(buckets), name, labels, help)
     }
 
     /// Returns the metric with series that exist from the start.
@@ -88,16 +88,16 @@ impl Metric {
     /// Describes the metric to the recorder, and creates the series that exist from the start.
     pub fn describe(&self) {
         match self.kind {
-            Kind::Counter => metrics::describe_counter!(self.name, self.help),
-            Kind::Gauge => metrics::describe_gauge!(self.name, self.help),
-            Kind::Histogram(_) => metrics::describe_histogram!(self.name, self.help),
+            MetricKind::Counter => metrics::describe_counter!(self.name, self.help),
+            MetricKind::Gauge => metrics::describe_gauge!(self.name, self.help),
+            MetricKind::Histogram(_) => metrics::describe_histogram!(self.name, self.help),
         }
         for values in self.initial {
             match self.kind {
-                Kind::Counter => self.add(values, 0),
-                Kind::Gauge => self.change(values, 0.0),
+                MetricKind::Counter => self.add(values, 0),
+                MetricKind::Gauge => self.change(values, 0.0),
                 // A histogram has no series before its first value.
-                Kind::Histogram(_) => {}
+                MetricKind::Histogram(_) => {}
             }
         }
     }
@@ -109,17 +109,17 @@ impl Metric {
 }
 
 /// A value that a gauge counts while it exists. Dropping the value decreases the gauge.
-pub struct Counted(&'static Metric);
+pub struct GaugeGuard(&'static Metric);
 
-impl Counted {
+impl GaugeGuard {
     /// Increases a gauge without labels.
-    pub fn begin(gauge: &'static Metric) -> Counted {
+    pub fn begin(gauge: &'static Metric) -> GaugeGuard {
         gauge.change(&[], 1.0);
-        Counted(gauge)
+        GaugeGuard(gauge)
     }
 }
 
-impl Drop for Counted {
+impl Drop for GaugeGuard {
     fn drop(&mut self) {
         self.0.change(&[], -1.0);
     }

@@ -22,7 +22,7 @@ pub struct NamedLock {
 
 impl NamedLocks {
     /// Waits until the name is free, then locks the name until the returned value is dropped.
-    pub async fn take(self: &Arc<Self>, key: &str) -> NamedLock {
+    pub async fn lock(self: &Arc<Self>, key: &str) -> NamedLock {
         let lock = self.under_way().entry(key.to_owned()).or_default().clone();
         let lock = lock.lock_owned().await;
         NamedLock { turns: self.clone(), key: key.to_owned(), lock: Some(lock) }
@@ -51,9 +51,9 @@ mod tests {
     #[tokio::test]
     async fn requests_with_one_key_take_turns_and_leave_no_entries() {
         let turns = Arc::new(NamedLocks::default());
-        let first = turns.take("a").await;
-        let other = turns.take("b").await;
-        let waiting = turns.take("a");
+        let first = turns.lock("a").await;
+        let other = turns.lock("b").await;
+        let waiting = turns.lock("a");
         let mut waiting = std::pin::pin!(waiting);
         assert!(futures_util::poll!(waiting.as_mut()).is_pending());
         drop((first, other));

@@ -13,7 +13,7 @@ use crate::model::pattern::Patterns;
 use crate::state::peers::Peers;
 use crate::state::releases::Releases;
 use crate::state::storage::SharedStorage;
-use crate::state::{Environment, Settings, State};
+use crate::state::{EngineSettings, Environment, State};
 use crate::store::blobs::Blobs;
 use crate::store::{self, DatabaseReader, Store};
 use crate::workspace::offline::Offline;
@@ -24,7 +24,7 @@ pub struct Opener {
     store: Store,
     access: Arc<Access>,
     clock: Arc<dyn Clock>,
-    settings: Arc<Settings>,
+    settings: Arc<EngineSettings>,
     releases: Arc<Releases>,
     patterns: Arc<Patterns>,
     embed: OnceLock<Arc<dyn Embed>>,
@@ -39,7 +39,7 @@ impl Opener {
         store: Store,
         access: Arc<Access>,
         clock: Arc<dyn Clock>,
-        settings: Arc<Settings>,
+        settings: Arc<EngineSettings>,
         releases: Arc<Releases>,
         peers: Option<Arc<Peers>>,
     ) -> Opener {

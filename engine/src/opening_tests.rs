@@ -7,28 +7,28 @@ use std::time::{Duration, Instant};
 use futures_util::poll;
 
 use crate::clock::SystemClock;
-use crate::hook::{About, AgentProfile, Candidates, OnError, Plugin, Subscription};
+use crate::hook::{Candidates, OnError, Plugin, PluginAgent, PluginDescription, Subscription};
 use crate::model::definition::{Definition, Field, FieldType};
 use crate::model::event::{Event, NewEvent};
 use crate::model::value::{Object, Value};
-use crate::store::append::Batch;
-use crate::{Engine, Error, Plugins, Settings, Store, Writer};
+use crate::store::append::AppendBatch;
+use crate::{Engine, EngineSettings, Error, Plugins, Store, Writer};
 
 /// The time limit for tasks to end on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A plugin with the hook `work`, for which a workspace registers an agent.
-struct Agent(About);
+struct Agent(PluginDescription);
 
 impl Plugin for Agent {
-    fn about(&self) -> &About {
+    fn about(&self) -> &PluginDescription {
         &self.0
     }
 }
 
 fn plugins() -> Plugins {
-    let agent = AgentProfile { description: "d".into(), traits: Vec::new(), capabilities: Object::new() };
-    let about = About {
+    let agent = PluginAgent { description: "d".into(), traits: Vec::new(), capabilities: Object::new() };
+    let about = PluginDescription {
         name: "probe".into(),
         version: "1.0.0".into(),
         description: "d".into(),
@@ -49,7 +49,7 @@ async fn engine(clock: &Arc<SystemClock>) -> (Arc<Engine>, Store) {
     let store = Store::connect("mem://").await.expect("a store");
     let beside = store.share();
     // Unused workspaces may be closed right away.
-    let settings = Settings { resident_bytes: 1, idle_ms: -1, ..Settings::default() };
+    let settings = EngineSettings { resident_bytes: 1, idle_ms: -1, ..EngineSettings::default() };
     let engine = Engine::open(store, clock.clone(), settings, plugins()).await.expect("an engine");
     (engine, beside)
 }
@@ -89,7 +89,7 @@ async fn a_failed_opening_leaves_nothing_running() {
         event_id: crate::model::id::event_id(0, 1, 1).to_string().into(),
         ..Event::sample("agent-probe", "unknown.created", 1)
     };
-    log.append(Batch { events: &[Arc::new(taken)], ..Batch::default() }).await.expect("written");
+    log.append(AppendBatch { events: &[Arc::new(taken)], ..AppendBatch::default() }).await.expect("written");
 
     let before = Arc::strong_count(&clock);
     for _ in 0..3 {
@@ -149,7 +149,7 @@ async fn a_server_opens_the_workspaces_that_a_stopped_one_led() {
     let store = Store::connect("mem://").await.expect("a store");
     let open = async || {
         let clock = Arc::new(SystemClock);
-        Engine::open(store.share(), clock, Settings::default(), plugins()).await.expect("an engine")
+        Engine::open(store.share(), clock, EngineSettings::default(), plugins()).await.expect("an engine")
     };
     let (one, two) = (open().await, open().await);
     let (record, key) = one.provision("w", None).await.expect("a workspace");

@@ -32,9 +32,9 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use crate::clock::Clock;
 use crate::error::Result;
 use crate::metric;
-use crate::registry::Usage;
+use crate::registry::OpenWorkspace;
 use crate::state::State;
-use crate::state::peers::{Peers, Unreported};
+use crate::state::peers::{Peers, PendingReport};
 use crate::store::servers::{Beat, SCHEMA, WorkspaceProgress};
 use crate::store::{Database, Store};
 
@@ -101,7 +101,7 @@ impl Pulse {
     /// `take_over` opens workspaces whose leader is no longer alive.
     pub fn spawn(
         self: Arc<Self>,
-        open: impl Fn() -> Option<Vec<Usage>> + Send + Sync + 'static,
+        open: impl Fn() -> Option<Vec<OpenWorkspace>> + Send + Sync + 'static,
         take_over: impl Fn(Vec<Arc<str>>) + Send + Sync + 'static,
     ) {
         let reporting = tokio::spawn(self.clone().keep_reporting());
@@ -117,7 +117,7 @@ impl Pulse {
     }
 
     /// Reads until the engine is gone.
-    async fn keep_reading(&self, open: impl Fn() -> Option<Vec<Usage>>, take_over: impl Fn(Vec<Arc<str>>)) {
+    async fn keep_reading(&self, open: impl Fn() -> Option<Vec<OpenWorkspace>>, take_over: impl Fn(Vec<Arc<str>>)) {
         let mut ticks = interval(self.interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let learning: Arc<Mutex<FxHashSet<Arc<str>>>> = Arc::default();
@@ -145,7 +145,7 @@ impl Pulse {
             }
             let changed: HashMap<Arc<str>, WorkspaceProgress> = beat.changed.into_iter().collect();
             let due = due(&mut checked, &usage);
-            for Usage { id, state, .. } in usage {
+            for OpenWorkspace { id, state, .. } in usage {
                 let progress = changed.get(&id).copied();
                 if (progress.is_some() || due.contains(&id)) && learning.lock().insert(id.clone()) {
                     let learning = learning.clone();
@@ -192,7 +192,7 @@ impl Pulse {
 
     /// Writes progress and leaders to the store. Keeps for the next report what cannot be written.
     async fn report(&self) -> Result<()> {
-        let Unreported { progress, leaders } = self.peers.take_unreported();
+        let PendingReport { progress, leaders } = self.peers.take_unreported();
         let mut failed = None;
         if !progress.is_empty()
             && let Err(error) = self.control.report_progress(&progress).await
@@ -232,11 +232,11 @@ fn sample(read_ms: i64, took: Duration) -> Option<i64> {
 }
 
 /// Returns the open workspaces that were not checked for a while, and notes that they are checked now.
-fn due(checked: &mut Checked, usage: &[Usage]) -> Vec<Arc<str>> {
+fn due(checked: &mut Checked, usage: &[OpenWorkspace]) -> Vec<Arc<str>> {
     checked.retain(|id, _| usage.iter().any(|usage| usage.id == *id));
     let now = Instant::now();
     let mut due = Vec::new();
-    for Usage { id, .. } in usage {
+    for OpenWorkspace { id, .. } in usage {
         let last = checked.entry(id.clone()).or_insert(now);
         if due.len() < CHECKS && now.duration_since(*last) >= CHECK_AFTER {
             *last = now;

@@ -17,17 +17,17 @@ use crate::workspace::runtime::Runtime;
 /// All open workspaces, by id.
 #[derive(Default)]
 pub struct Registry {
-    entries: Mutex<HashMap<Arc<str>, Entry>>,
+    entries: Mutex<HashMap<Arc<str>, RegistryEntry>>,
 }
 
-struct Entry {
-    slot: Arc<Slot>,
+struct RegistryEntry {
+    slot: Arc<WorkspaceSlot>,
     /// The time of the last call of [`Registry::enter`], in milliseconds since the epoch.
     last_used: i64,
 }
 
 /// A workspace that is open or being opened.
-struct Slot {
+struct WorkspaceSlot {
     runtime: OnceLock<Arc<Runtime>>,
     /// The lock that is held while the workspace is being opened.
     opening: Arc<tokio::sync::Mutex<()>>,
@@ -35,9 +35,9 @@ struct Slot {
     closed: watch::Receiver<bool>,
 }
 
-impl Slot {
-    fn after(closed: watch::Receiver<bool>) -> Arc<Slot> {
-        Arc::new(Slot { runtime: OnceLock::new(), opening: Arc::default(), closed })
+impl WorkspaceSlot {
+    fn after(closed: watch::Receiver<bool>) -> Arc<WorkspaceSlot> {
+        Arc::new(WorkspaceSlot { runtime: OnceLock::new(), opening: Arc::default(), closed })
     }
 
     /// Waits until the previous runtime of this workspace has stopped.
@@ -48,7 +48,7 @@ impl Slot {
 }
 
 /// An open workspace and the time of its last use, in milliseconds since the epoch.
-pub struct Usage {
+pub struct OpenWorkspace {
     pub id: Arc<str>,
     pub state: Arc<State>,
     pub last_used: i64,
@@ -65,7 +65,7 @@ impl Registry {
     {
         let slot = {
             let mut entries = self.entries();
-            let fresh = || Entry { slot: Slot::after(watch::channel(true).1), last_used: now_ms };
+            let fresh = || RegistryEntry { slot: WorkspaceSlot::after(watch::channel(true).1), last_used: now_ms };
             let entry = entries.entry(id.clone()).or_insert_with(fresh);
             entry.last_used = now_ms;
             entry.slot.clone()
@@ -93,13 +93,13 @@ impl Registry {
     }
 
     /// Returns the open workspaces, least recently used first.
-    pub fn usage(&self) -> Vec<Usage> {
+    pub fn usage(&self) -> Vec<OpenWorkspace> {
         let entries = self.entries();
         let open = entries.iter().filter_map(|(id, entry)| {
             let state = entry.slot.runtime.get()?.state.clone();
-            Some(Usage { id: id.clone(), state, last_used: entry.last_used })
+            Some(OpenWorkspace { id: id.clone(), state, last_used: entry.last_used })
         });
-        let mut usage: Vec<Usage> = open.collect();
+        let mut usage: Vec<OpenWorkspace> = open.collect();
         usage.sort_by(|a, b| (a.last_used, &a.id).cmp(&(b.last_used, &b.id)));
         usage
     }
@@ -118,7 +118,7 @@ impl Registry {
             return None;
         }
         let (closing, closed) = watch::channel(false);
-        let slot = std::mem::replace(&mut entry.slot, Slot::after(closed));
+        let slot = std::mem::replace(&mut entry.slot, WorkspaceSlot::after(closed));
         let runtime = Arc::into_inner(slot).and_then(|slot| Arc::into_inner(slot.runtime.into_inner()?));
         Some(tokio::spawn(async move {
             if let Some(runtime) = runtime {
@@ -130,7 +130,7 @@ impl Registry {
 
     /// Stops the runtime of a removed workspace, and removes its entry. The workspace must not be opened again.
     pub async fn remove(&self, id: &str) {
-        let Some(Entry { slot, .. }) = self.entries().remove(id) else { return };
+        let Some(RegistryEntry { slot, .. }) = self.entries().remove(id) else { return };
         slot.predecessor_ended().await;
         // Waits for a running opening.
         let _opening = slot.opening.lock().await;
@@ -145,7 +145,7 @@ impl Registry {
         let mut stopping = Vec::new();
         for entry in self.entries().values_mut() {
             let (stopped, closed) = watch::channel(false);
-            let slot = std::mem::replace(&mut entry.slot, Slot::after(closed));
+            let slot = std::mem::replace(&mut entry.slot, WorkspaceSlot::after(closed));
             stopping.push(async move {
                 slot.predecessor_ended().await;
                 // Waits for a running opening, so that the new runtime is stopped as well.
@@ -159,7 +159,7 @@ impl Registry {
         join_all(stopping).await;
     }
 
-    fn entries(&self) -> MutexGuard<'_, HashMap<Arc<str>, Entry>> {
+    fn entries(&self) -> MutexGuard<'_, HashMap<Arc<str>, RegistryEntry>> {
         self.entries.lock()
     }
 }

@@ -7,8 +7,8 @@ use crate::model::event::Event;
 use crate::model::json::MAX_STORED_DEPTH;
 use crate::model::value::{Object, Value};
 use crate::state::NODES;
-use crate::store::append::Batch;
-use crate::{Engine, Error, Plugins, Reader, Settings, Store};
+use crate::store::append::AppendBatch;
+use crate::{Engine, EngineSettings, Error, Plugins, Reader, Store};
 
 async fn enter(engine: &Arc<Engine>, key: &str) -> crate::Result<Reader> {
     let caller = engine.authenticate(key).await?;
@@ -17,7 +17,7 @@ async fn enter(engine: &Arc<Engine>, key: &str) -> crate::Result<Reader> {
 
 async fn engine(store: &Store) -> Arc<Engine> {
     let plugins = Plugins::none().expect("no plugins");
-    Engine::open(store.share(), Arc::new(SystemClock), Settings::default(), plugins).await.expect("an engine")
+    Engine::open(store.share(), Arc::new(SystemClock), EngineSettings::default(), plugins).await.expect("an engine")
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -31,7 +31,7 @@ async fn a_workspace_that_fails_to_load_does_not_affect_others() {
     let deep = (0..=MAX_STORED_DEPTH).fold(Value::Null, |inner, _| vec![inner].into());
     let event =
         Event { payload: Arc::new(Object::from_iter([("deep", deep)])), ..Event::sample("n", "article.changed", 1) };
-    log.append(Batch { events: &[Arc::new(event)], ..Batch::default() }).await.expect("written");
+    log.append(AppendBatch { events: &[Arc::new(event)], ..AppendBatch::default() }).await.expect("written");
 
     let engine = engine(&store).await;
     engine.open_all().await.expect("the others are open");

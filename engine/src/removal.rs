@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::engine::Engine;
 use crate::error::Result;
-use crate::store::workspaces::Deletion;
+use crate::store::workspaces::WorkspaceDeletion;
 use crate::workspace::notices::tell_owners;
 
 /// The time after which every server has closed a removed workspace, because each server has checked for removed
@@ -32,7 +32,7 @@ pub async fn tend_deletions(engine: &Engine) {
     }
 }
 
-async fn tend_deletion(engine: &Engine, deletion: &Deletion) -> Result<()> {
+async fn tend_deletion(engine: &Engine, deletion: &WorkspaceDeletion) -> Result<()> {
     let id = &deletion.workspace_id;
     if let Some(removed_at) = deletion.removed_at {
         return match deletion.cleared_at {

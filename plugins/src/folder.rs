@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use foldwork_engine::hook::Source;
+use foldwork_engine::hook::ScriptSource;
 
 use crate::error::LoadError;
 
 /// The content of a scripted plugin's files.
 #[derive(Debug, Clone)]
-pub struct Folder {
+pub struct PluginFolder {
     pub name: String,
     /// The path of the folder, as it appears in messages.
     pub location: String,
@@ -17,8 +17,8 @@ pub struct Folder {
     pub cases: String,
 }
 
-pub(crate) const MANIFEST: &str = Source::MANIFEST;
-pub(crate) const SCRIPT: &str = Source::SCRIPT;
+pub(crate) const MANIFEST: &str = ScriptSource::MANIFEST;
+pub(crate) const SCRIPT: &str = ScriptSource::SCRIPT;
 pub(crate) const CASES: &str = "cases.toml";
 
 /// The plugins that are built into the program, each with its name, manifest, script and cases.
@@ -65,16 +65,16 @@ pub const SHIPPED: [(&str, [&str; 3]); 5] = [
     ),
 ];
 
-impl Folder {
+impl PluginFolder {
     /// Returns the files of plugin `name`: from the folder `scripts`, otherwise from the built-in plugins. Returns
     /// `None` if neither has this plugin.
-    pub fn find(scripts: &Path, name: &str) -> Result<Option<Folder>, LoadError> {
+    pub fn find(scripts: &Path, name: &str) -> Result<Option<PluginFolder>, LoadError> {
         let path = scripts.join(name);
-        if path.is_dir() { Folder::read(&path).map(Some) } else { Ok(Folder::shipped(name)) }
+        if path.is_dir() { PluginFolder::read(&path).map(Some) } else { Ok(PluginFolder::shipped(name)) }
     }
 
     /// Reads the files of a plugin from its folder. The file with the cases is optional.
-    pub fn read(path: &Path) -> Result<Folder, LoadError> {
+    pub fn read(path: &Path) -> Result<PluginFolder, LoadError> {
         let location = path.display().to_string();
         let read = |file: &str| {
             let path = path.join(file);
@@ -84,20 +84,20 @@ impl Folder {
         let cases = if path.join(CASES).exists() { read(CASES)? } else { String::new() };
         let name = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let name = name.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Ok(Folder { name, manifest: read(MANIFEST)?, script: read(SCRIPT)?, cases, location })
+        Ok(PluginFolder { name, manifest: read(MANIFEST)?, script: read(SCRIPT)?, cases, location })
     }
 
     /// Returns the files of the built-in plugin `name`, or `None` if there is no such plugin.
-    pub fn shipped(name: &str) -> Option<Folder> {
+    pub fn shipped(name: &str) -> Option<PluginFolder> {
         let (name, [manifest, script, cases]) = SHIPPED.into_iter().find(|(shipped, _)| *shipped == name)?;
         let location = format!("scripts/{name}");
         let (manifest, script, cases) = (manifest.to_owned(), script.to_owned(), cases.to_owned());
-        Some(Folder { name: name.to_owned(), location, manifest, script, cases })
+        Some(PluginFolder { name: name.to_owned(), location, manifest, script, cases })
     }
 
     /// Returns the sorted names of all plugins, on disk and built in.
     pub fn names(scripts: &Path) -> Vec<String> {
-        let mut names = Folder::within(scripts);
+        let mut names = PluginFolder::within(scripts);
         names.extend(SHIPPED.iter().map(|(name, _)| (*name).to_owned()));
         names.sort();
         names.dedup();

@@ -31,7 +31,7 @@ pub mod script;
 mod suggestion;
 
 pub use error::LoadError;
-pub use folder::{Folder, SHIPPED};
+pub use folder::{PluginFolder, SHIPPED};
 pub use native::{Native, Protocol};
 pub use natives::{endpoints, natives, speaks};
 pub use registry::{Scripts, Stamps, load, stamps};

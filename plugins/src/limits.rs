@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// The limits of one call of a script. A manifest may override them for its plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Limits {
+pub struct CallLimits {
     pub operations: u64,
     pub deadline_ms: u64,
     pub memory_bytes: u64,
@@ -19,9 +19,9 @@ pub struct Limits {
     pub functions: usize,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
+impl Default for CallLimits {
+    fn default() -> CallLimits {
+        CallLimits {
             operations: 500_000,
             deadline_ms: 250,
             memory_bytes: 64 << 20,
@@ -37,10 +37,10 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
+impl CallLimits {
     /// Returns the lower of the two values for each limit.
-    pub fn at_most(self, most: Limits) -> Limits {
-        Limits {
+    pub fn at_most(self, most: CallLimits) -> CallLimits {
+        CallLimits {
             operations: self.operations.min(most.operations),
             deadline_ms: self.deadline_ms.min(most.deadline_ms),
             memory_bytes: self.memory_bytes.min(most.memory_bytes),
@@ -96,8 +96,8 @@ pub struct Overrides {
 
 impl Overrides {
     /// Returns the limits of the host with the limits that the manifest sets in their place.
-    pub fn over(self, host: Limits) -> Limits {
-        Limits {
+    pub fn over(self, host: CallLimits) -> CallLimits {
+        CallLimits {
             operations: self.operations.unwrap_or(host.operations),
             deadline_ms: self.deadline_ms.unwrap_or(host.deadline_ms),
             memory_bytes: self.memory_bytes.unwrap_or(host.memory_bytes),

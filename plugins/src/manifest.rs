@@ -5,7 +5,7 @@ mod tool;
 
 use std::str::FromStr;
 
-use foldwork_engine::hook::{About, AgentProfile, Candidates, Hook, OnError, Subscription};
+use foldwork_engine::hook::{Candidates, Hook, OnError, PluginAgent, PluginDescription, Subscription};
 use foldwork_engine::model::closed_set::names;
 use foldwork_engine::model::id::is_valid_name;
 use foldwork_engine::model::value::Object;
@@ -14,8 +14,8 @@ use strum::VariantArray;
 use toml::Spanned;
 
 use crate::error::LoadError;
-use crate::folder::{Folder, MANIFEST};
-use crate::limits::{Limits, Overrides};
+use crate::folder::{MANIFEST, PluginFolder};
+use crate::limits::{CallLimits, Overrides};
 use crate::suggestion::nearest;
 
 pub(crate) use tool::ToolSchemas;
@@ -27,8 +27,8 @@ const MAX_DESCRIPTION: usize = 1_000;
 /// A manifest that has been read and checked.
 #[derive(Debug)]
 pub struct Manifest {
-    pub about: About,
-    pub limits: Limits,
+    pub about: PluginDescription,
+    pub limits: CallLimits,
     /// The schemas of a plugin with the hook `tool`. `None` for other plugins.
     pub(crate) schemas: Option<ToolSchemas>,
 }
@@ -36,26 +36,26 @@ pub struct Manifest {
 /// The manifest as it is written in `plugin.toml`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct ManifestText {
     name: Spanned<String>,
     version: Spanned<String>,
     description: Spanned<String>,
     hooks: Spanned<Vec<Spanned<String>>>,
     #[serde(default)]
-    on: On,
+    on: ManifestTrigger,
     on_error: Option<Spanned<String>>,
     #[serde(default)]
     settings: Object,
     #[serde(default)]
     limits: Overrides,
     agent: Option<Spanned<Agent>>,
-    route: Option<Spanned<Route>>,
-    tool: Option<Spanned<tool::Tool>>,
+    route: Option<Spanned<ManifestRoute>>,
+    tool: Option<Spanned<tool::ManifestTool>>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, default)]
-struct On {
+struct ManifestTrigger {
     events: Vec<Spanned<String>>,
     traits: Vec<Spanned<String>>,
 }
@@ -72,15 +72,15 @@ struct Agent {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Route {
+struct ManifestRoute {
     agents: Option<Spanned<String>>,
 }
 
 impl Manifest {
     /// Reads and checks the manifest of a plugin's folder. Limits in the manifest override the limits of the host.
-    pub fn read(folder: &Folder, host: Limits) -> Result<Manifest, LoadError> {
-        let file = File { path: folder.file(MANIFEST), text: &folder.manifest };
-        let raw: Written = toml::from_str(&folder.manifest).map_err(|error| file.refused(&error))?;
+    pub fn read(folder: &PluginFolder, host: CallLimits) -> Result<Manifest, LoadError> {
+        let file = ManifestFile { path: folder.file(MANIFEST), text: &folder.manifest };
+        let raw: ManifestText = toml::from_str(&folder.manifest).map_err(|error| file.refused(&error))?;
         if *raw.name.get_ref() != folder.name {
             let message =
                 format!("the name '{}' differs from the folder's name, '{}'", raw.name.get_ref(), folder.name);
@@ -101,7 +101,7 @@ impl Manifest {
         let (tool, schemas) = file.tool(raw.tool, &hooks, &raw.name, raw.hooks.span().start)?.unzip();
         let limits = raw.limits.over(host);
         limits.check().map_err(|message| LoadError::new(&file.path, format!("[limits] {message}")))?;
-        let about = About {
+        let about = PluginDescription {
             name: folder.name.as_str().into(),
             version: raw.version.into_inner(),
             description: raw.description.into_inner(),
@@ -142,12 +142,12 @@ pub(crate) fn merged(defaults: &Object, overrides: &Object) -> Result<Object, (S
 }
 
 /// The path and text of a manifest. Error messages use them to name a line and column.
-struct File<'a> {
+struct ManifestFile<'a> {
     path: String,
     text: &'a str,
 }
 
-impl File<'_> {
+impl ManifestFile<'_> {
     fn at(&self, offset: usize, message: impl Into<String>) -> LoadError {
         let (line, column) = line_and_column(self.text, offset);
         LoadError { line: Some(line), column: Some(column), ..LoadError::new(&self.path, message) }
@@ -180,7 +180,7 @@ impl File<'_> {
         Ok(hooks)
     }
 
-    fn subscription(&self, on: &On) -> Result<Subscription, LoadError> {
+    fn subscription(&self, on: &ManifestTrigger) -> Result<Subscription, LoadError> {
         for pattern in &on.events {
             if !is_pattern(pattern.get_ref()) {
                 let message = format!("'{}' is not an event pattern", pattern.get_ref());
@@ -205,7 +205,7 @@ impl File<'_> {
         self.choice("on_error", raw)
     }
 
-    fn candidates(&self, raw: Option<Spanned<Route>>, hooks: &[Hook]) -> Result<Candidates, LoadError> {
+    fn candidates(&self, raw: Option<Spanned<ManifestRoute>>, hooks: &[Hook]) -> Result<Candidates, LoadError> {
         let Some(route) = raw else { return Ok(Candidates::default()) };
         if !hooks.contains(&Hook::Route) {
             return Err(self.at(route.span().start, "[route] requires the hook 'route'"));
@@ -232,14 +232,14 @@ impl File<'_> {
         raw: Option<Spanned<Agent>>,
         hooks: &[Hook],
         hooks_at: usize,
-    ) -> Result<Option<AgentProfile>, LoadError> {
+    ) -> Result<Option<PluginAgent>, LoadError> {
         match (raw, hooks.contains(&Hook::Work)) {
             (None, false) => Ok(None),
             (None, true) => Err(self.at(hooks_at, "a plugin with the hook 'work' needs an [agent]")),
             (Some(agent), false) => Err(self.at(agent.span().start, "[agent] requires the hook 'work'")),
             (Some(agent), true) => {
                 let Agent { description, traits, capabilities } = agent.into_inner();
-                Ok(Some(AgentProfile { description, traits: self.traits(&traits)?, capabilities }))
+                Ok(Some(PluginAgent { description, traits: self.traits(&traits)?, capabilities }))
             }
         }
     }

@@ -8,11 +8,11 @@ use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
 
 /// An allocator that counts allocated and freed bytes for each thread.
-pub struct Counting<A>(pub A);
+pub struct CountingAllocator<A>(pub A);
 
 /// The counters of a thread's memory, in bytes.
 #[derive(Clone, Copy)]
-struct Held {
+struct MemoryCounters {
     /// The number of allocated bytes minus the number of freed bytes.
     net: i64,
     /// The highest value of `net` since the last call of [`peak_of`].
@@ -20,11 +20,11 @@ struct Held {
 }
 
 thread_local! {
-    static HELD: Cell<Held> = const { Cell::new(Held { net: 0, peak: 0 }) };
+    static HELD: Cell<MemoryCounters> = const { Cell::new(MemoryCounters { net: 0, peak: 0 }) };
 }
 
 /// Returns the number of bytes that the calling thread has allocated minus the number that it has freed. Returns 0 if
-/// [`Counting`] is not the program's allocator.
+/// [`CountingAllocator`] is not the program's allocator.
 pub fn allocated() -> i64 {
     HELD.try_with(Cell::get).map_or(0, |held| held.net)
 }
@@ -33,7 +33,7 @@ pub fn allocated() -> i64 {
 /// call, in bytes.
 pub fn peak_of<T>(run: impl FnOnce() -> T) -> (T, i64) {
     let start = allocated();
-    let _ = HELD.try_with(|held| held.set(Held { net: start, peak: start }));
+    let _ = HELD.try_with(|held| held.set(MemoryCounters { net: start, peak: start }));
     let result = run();
     (result, HELD.try_with(Cell::get).map_or(0, |held| held.peak - start))
 }
@@ -42,11 +42,11 @@ fn count(bytes: i64) {
     // A thread that is ending has already dropped its counters. Such a thread runs no script.
     let _ = HELD.try_with(|held| {
         let net = held.get().net.wrapping_add(bytes);
-        held.set(Held { net, peak: held.get().peak.max(net) });
+        held.set(MemoryCounters { net, peak: held.get().peak.max(net) });
     });
 }
 
-unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {
+unsafe impl<A: GlobalAlloc> GlobalAlloc for CountingAllocator<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as i64);
         unsafe { self.0.alloc(layout) }

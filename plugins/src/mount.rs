@@ -14,12 +14,12 @@ pub struct Endpoint {
     pub method: Method,
     /// The path relative to the plugin's path, without parameters, such as `atom.xml`.
     pub path: &'static str,
-    pub about: About,
+    pub about: EndpointDescription,
     pub handler: Handler,
 }
 
 /// The description of an endpoint in the OpenAPI document.
-pub struct About {
+pub struct EndpointDescription {
     /// The id of the operation, in the form `<verb>_<resource>`. The id must be unique in the document.
     pub operation_id: &'static str,
     /// A summary in one line.
@@ -43,7 +43,7 @@ pub enum Handler {
 }
 
 /// A function that handles a request with a handle of type `R`. Failures are errors of the engine.
-pub type Serve<R> = fn(R, Request) -> Responding;
+pub type Serve<R> = fn(R, EndpointRequest) -> Responding;
 
 /// The future that resolves to a response.
 pub type Responding = Pin<Box<dyn Future<Output = Result<Response>> + Send>>;
@@ -53,7 +53,7 @@ pub type Response = http::Response<Vec<u8>>;
 
 /// A request to an endpoint.
 #[derive(Debug, Clone, Default)]
-pub struct Request {
+pub struct EndpointRequest {
     /// The decoded names and values of the query parameters, in the order of the URL.
     pub query: Vec<(String, String)>,
     pub headers: HeaderMap,
@@ -64,7 +64,7 @@ pub struct Request {
     pub api_url: String,
 }
 
-impl Request {
+impl EndpointRequest {
     /// Returns the first value of a query parameter.
     pub fn parameter(&self, name: &str) -> Option<&str> {
         self.query.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())

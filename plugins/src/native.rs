@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use foldwork_engine::hook::{About, Candidates, Hook, OnError, Plugin, Subscription};
+use foldwork_engine::hook::{Candidates, Hook, OnError, Plugin, PluginDescription, Subscription};
 use foldwork_engine::model::value::Object;
 
 use crate::mount::Endpoint;
@@ -30,19 +30,19 @@ impl Native {
 }
 
 /// A plugin that has no hook besides `mount`.
-struct Mounted {
-    about: About,
+struct MountOnlyPlugin {
+    about: PluginDescription,
 }
 
-impl Plugin for Mounted {
-    fn about(&self) -> &About {
+impl Plugin for MountOnlyPlugin {
+    fn about(&self) -> &PluginDescription {
         &self.about
     }
 }
 
 /// Returns a plugin that has no hook besides `mount`.
 pub fn mounted(name: &str, description: &str) -> Arc<dyn Plugin> {
-    let about = About {
+    let about = PluginDescription {
         name: name.into(),
         version: "1.0.0".into(),
         description: description.into(),
@@ -54,5 +54,5 @@ pub fn mounted(name: &str, description: &str) -> Arc<dyn Plugin> {
         tool: None,
         candidates: Candidates::default(),
     };
-    Arc::new(Mounted { about })
+    Arc::new(MountOnlyPlugin { about })
 }

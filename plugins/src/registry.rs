@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use foldwork_engine::hook::{Draft, Loader, Plugin, Refused, Source};
+use foldwork_engine::hook::{Loader, Plugin, PluginDraft, ScriptSource, VersionRefusal};
 use foldwork_engine::model::value::Object;
 
 use crate::error::LoadError;
-use crate::folder::{CASES, Folder, MANIFEST, SCRIPT};
-use crate::limits::Limits;
+use crate::folder::{CASES, MANIFEST, PluginFolder, SCRIPT};
+use crate::limits::CallLimits;
 use crate::manifest::Manifest;
 use crate::natives::natives;
 use crate::script::{Script, case};
@@ -26,7 +26,7 @@ pub fn load(
     enabled: &[String],
     scripts: &Path,
     settings: &BTreeMap<String, Object>,
-    limits: Limits,
+    limits: CallLimits,
 ) -> Result<Vec<Arc<dyn Plugin>>, LoadError> {
     limits.check().map_err(|message| LoadError::new("[plugins.limits]", message))?;
     if let Some(name) = settings.keys().find(|name| !enabled.contains(name)) {
@@ -59,7 +59,7 @@ pub fn load(
 }
 
 /// Loads a scripted plugin strictly: its cases must pass with the settings of the manifest.
-fn checked(folder: &Folder, settings: Option<&Object>, limits: Limits) -> Result<Script, LoadError> {
+fn checked(folder: &PluginFolder, settings: Option<&Object>, limits: CallLimits) -> Result<Script, LoadError> {
     let script = Script::load(folder, limits)?;
     if let Some(failed) = case::run(&script, folder)?.into_iter().find_map(|outcome| outcome.failure) {
         return Err(failed);
@@ -72,31 +72,31 @@ fn checked(folder: &Folder, settings: Option<&Object>, limits: Limits) -> Result
 pub struct Scripts {
     pub folder: PathBuf,
     pub settings: BTreeMap<String, Object>,
-    pub limits: Limits,
+    pub limits: CallLimits,
 }
 
 impl Scripts {
     /// Returns the files of a scripted plugin, or `None` if there is no such plugin. Messages name the files without
     /// the path of the folder, because clients see them.
-    fn find(&self, name: &str) -> Result<Option<Folder>, Refused> {
+    fn find(&self, name: &str) -> Result<Option<PluginFolder>, VersionRefusal> {
         if natives().iter().any(|native| native.name() == name) {
             return Ok(None);
         }
         let shown = |error: LoadError| refused(&self.folder, error);
-        let folder = Folder::find(&self.folder, name).map_err(shown)?;
-        Ok(folder.map(|folder| Folder { location: name.to_owned(), ..folder }))
+        let folder = PluginFolder::find(&self.folder, name).map_err(shown)?;
+        Ok(folder.map(|folder| PluginFolder { location: name.to_owned(), ..folder }))
     }
 }
 
 impl Loader for Scripts {
-    fn load(&self, name: &str) -> Result<Option<Arc<dyn Plugin>>, Refused> {
+    fn load(&self, name: &str) -> Result<Option<Arc<dyn Plugin>>, VersionRefusal> {
         let Some(folder) = self.find(name)? else { return Ok(None) };
         let script = checked(&folder, self.settings.get(name), self.limits);
         Ok(Some(Arc::new(script.map_err(|error| refused(&self.folder, error))?)))
     }
 
-    fn restore(&self, source: &Source) -> Result<Arc<dyn Plugin>, Refused> {
-        let folder = Folder {
+    fn restore(&self, source: &ScriptSource) -> Result<Arc<dyn Plugin>, VersionRefusal> {
+        let folder = PluginFolder {
             name: source.name.to_string(),
             location: source.name.to_string(),
             manifest: source.manifest.to_string(),
@@ -110,9 +110,9 @@ impl Loader for Scripts {
         Ok(Arc::new(script.map_err(|error| refused(&self.folder, error))?))
     }
 
-    fn draft(&self, name: &str, draft: &Draft) -> Result<Option<Arc<dyn Plugin>>, Refused> {
+    fn draft(&self, name: &str, draft: &PluginDraft) -> Result<Option<Arc<dyn Plugin>>, VersionRefusal> {
         let installed = self.find(name)?;
-        let part = |given: &Option<String>, own: fn(&Folder) -> &String| {
+        let part = |given: &Option<String>, own: fn(&PluginFolder) -> &String| {
             given.clone().or_else(|| installed.as_ref().map(|folder| own(folder).clone()))
         };
         let (manifest, script) = (part(&draft.manifest, |own| &own.manifest), part(&draft.script, |own| &own.script));
@@ -124,7 +124,7 @@ impl Loader for Scripts {
             (Some(_), None) => Some(self.limits),
         };
         let (name, cases) = (name.to_owned(), String::new());
-        let folder = Folder { location: name.clone(), name: name.clone(), manifest, script, cases };
+        let folder = PluginFolder { location: name.clone(), name: name.clone(), manifest, script, cases };
         let loaded = Script::load_within(&folder, self.limits, most).and_then(|loaded| {
             let settings = self.settings.get(&name).filter(|_| draft.manifest.is_none());
             settings.map_or(Ok(loaded.clone()), |settings| loaded.with_settings(settings))
@@ -136,18 +136,18 @@ impl Loader for Scripts {
                 Some(SCRIPT) if draft.script.is_some() => "script",
                 _ => return refused,
             };
-            Refused { file: field.to_owned(), ..refused }
+            VersionRefusal { file: field.to_owned(), ..refused }
         };
         Ok(Some(Arc::new(loaded.map_err(given)?)))
     }
 }
 
 /// Converts a load error to a refusal. The path of a file in `folder` becomes relative to `folder`.
-fn refused(folder: &Path, error: LoadError) -> Refused {
+fn refused(folder: &Path, error: LoadError) -> VersionRefusal {
     let below = Path::new(&error.location).strip_prefix(folder).ok().and_then(Path::to_str);
     let file = below.map_or(error.location.clone(), str::to_owned);
     let message = error.hint.map_or(error.message.clone(), |hint| format!("{}; {hint}", error.message));
-    Refused { file, line: error.line, column: error.column, message }
+    VersionRefusal { file, line: error.line, column: error.column, message }
 }
 
 /// The modification times and sizes of a plugin's manifest, script and cases. The entry of a missing file is `None`.
@@ -162,11 +162,11 @@ pub fn stamps(scripts: &Path, name: &str) -> Stamps {
 }
 
 /// Finds the files of a scripted plugin. If there is no such plugin, the error suggests the most similar name.
-fn find(scripts: &Path, name: &str) -> Result<Folder, LoadError> {
-    if let Some(folder) = Folder::find(scripts, name)? {
+fn find(scripts: &Path, name: &str) -> Result<PluginFolder, LoadError> {
+    if let Some(folder) = PluginFolder::find(scripts, name)? {
         return Ok(folder);
     }
-    let mut known = Folder::names(scripts);
+    let mut known = PluginFolder::names(scripts);
     known.extend(natives().iter().map(|native| native.name().to_owned()));
     let hint = crate::suggestion::nearest(name, known.iter().map(String::as_str));
     let message = format!("there is no plugin '{name}': {} is not a folder", scripts.join(name).display());

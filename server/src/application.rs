@@ -9,14 +9,14 @@ use poem::{EndpointExt, IntoEndpoint, Response, Route, get};
 
 use crate::api::query::{Parameters, checked};
 use crate::config::Config;
-use crate::http::archiving::Archiving;
+use crate::http::archiving::ServerArchive;
 use crate::http::public_url::PublicUrl;
 use crate::http::routes::{API, DOWNLOADS, FUNCTIONS, HEALTH, REALTIME};
 use crate::http::shutdown::Shutdown;
-use crate::http::streams::Streams;
+use crate::http::streams::OpenStreams;
 use crate::metric::STREAMS_OPEN;
 use crate::wire::page::PageBytes;
-use crate::{api, dashboard, download, edge, mcp, mounted, realtime};
+use crate::{api, dashboard, download, edge, mcp, plugin_routes, realtime};
 
 /// Returns the application of a server without backups as an endpoint, which a test calls.
 pub fn application(engine: Arc<Engine>, config: &Config, shutdown: Shutdown) -> BoxEndpoint<'static, Response> {
@@ -57,16 +57,16 @@ pub fn application_with_backups(
         let segments = format!("{}{path}", REALTIME).split('/').map(str::to_owned).collect();
         methods.insert(0, (segments, vec![method.to_owned()]));
     }
-    for mounted in mounted::mounted(config) {
+    for mounted in plugin_routes::mounted(config) {
         methods.insert(0, (mounted.path.split('/').map(str::to_owned).collect(), mounted.methods));
         routes = routes.at(mounted.path, mounted.route);
     }
     routes = mcp::mount(routes, &mut methods, config);
     routes = dashboard::mount(routes, &mut methods, config);
-    let streams = Streams::new(config.http.event_streams_per_workspace, "event streams", &STREAMS_OPEN);
+    let streams = OpenStreams::new(config.http.event_streams_per_workspace, "event streams", &STREAMS_OPEN);
     let page = PageBytes(config.http.page_bytes);
-    let routes = routes.data(engine).data(shutdown).data(streams).data(page).data(Archiving::new(backups, config));
-    let routes = routes.data(PublicUrl::of(config)).data(api::system::Configured::of(config));
+    let routes = routes.data(engine).data(shutdown).data(streams).data(page).data(ServerArchive::new(backups, config));
+    let routes = routes.data(PublicUrl::of(config)).data(api::system::InfoSettings::of(config));
     edge::around(routes, config, methods, operations).boxed()
 }
 

@@ -17,7 +17,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use config::ConfigBuilder;
 use config::builder::DefaultState;
-use foldwork_engine::{QueryLimits, Settings};
+use foldwork_engine::{EngineSettings, QueryLimits};
 use serde::{Deserialize, Serialize};
 
 pub use access::{Auth, Issuer, OfferedPlan, Plans};
@@ -257,8 +257,8 @@ impl Config {
     }
 
     /// Returns the settings of the engine.
-    pub fn engine(&self) -> Settings {
-        Settings {
+    pub fn engine(&self) -> EngineSettings {
+        EngineSettings {
             pipeline_ms: self.pipeline.timeout_ms,
             pipeline_bytes: self.pipeline.memory_bytes,
             queries: QueryLimits {
@@ -275,7 +275,7 @@ impl Config {
             deletion_grace_ms: i64::from(self.workspaces.deletion_grace_days) * 86_400_000,
             // A timer needs an interval, and the servers count one as dead that has not reported for ten seconds.
             pulse_ms: self.store.pulse_ms.clamp(1, 2_000),
-            ..Settings::default()
+            ..EngineSettings::default()
         }
     }
 

@@ -25,7 +25,7 @@ const IN_PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'
 
 /// The query parameters of a signed link.
 #[derive(Deserialize)]
-struct Signed {
+struct LinkParameters {
     exp: i64,
     /// The restriction of the link: `published`, or absent for a link without a restriction.
     #[serde(default)]
@@ -60,7 +60,7 @@ pub async fn download(request: &Request) -> poem::Result<Response> {
 async fn link(request: &Request) -> Result<SignedLink, ApiError> {
     let refused = || ApiError::new(StatusCode::FORBIDDEN, "invalid_link", "the link is invalid or has expired");
     let Path(path) = Path::<String>::from_request_without_body(request).await.map_err(|_| refused())?;
-    let Query(signed) = Query::<Signed>::from_request_without_body(request).await.map_err(|_| refused())?;
+    let Query(signed) = Query::<LinkParameters>::from_request_without_body(request).await.map_err(|_| refused())?;
     let signature = URL_SAFE_NO_PAD.decode(&signed.sig).map_err(|_| refused())?;
     let published_only = match signed.of.as_deref() {
         None => false,

@@ -15,7 +15,7 @@ pub mod embedding;
 pub mod http;
 mod mcp;
 pub mod metric;
-mod mounted;
+mod plugin_routes;
 mod realtime;
 pub mod serve;
 pub mod telemetry;

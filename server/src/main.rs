@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use foldwork_plugins::memory::Counting;
+use foldwork_plugins::memory::CountingAllocator;
 use foldwork_server::config::Format;
 use foldwork_server::{Config, cli, openapi, serve, telemetry};
 use tikv_jemallocator::Jemalloc;
@@ -13,7 +13,7 @@ use tikv_jemallocator::Jemalloc;
 /// in the system's allocator. jemalloc also returns free memory to the system, so the program does not grow under a
 /// steady load. The wrapper counts the memory that scripts allocate.
 #[global_allocator]
-static ALLOCATOR: Counting<Jemalloc> = Counting(Jemalloc);
+static ALLOCATOR: CountingAllocator<Jemalloc> = CountingAllocator(Jemalloc);
 
 /// The minimum time limit for a call of a script in the demo, in milliseconds.
 const DEMO_DEADLINE_MS: u64 = 5_000;

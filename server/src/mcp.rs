@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use foldwork_engine::Error;
 use foldwork_engine::model::repeated::repeated_name;
-use foldwork_plugins::mcp::{self, Settings};
+use foldwork_plugins::mcp::{self, McpSettings};
 use foldwork_plugins::{Protocol, speaks};
 use poem::endpoint::{BoxEndpoint, TowerCompatExt};
 use poem::http::header::{CONTENT_TYPE, WWW_AUTHENTICATE};
@@ -40,16 +40,16 @@ pub fn mount(mut routes: Route, methods: &mut Methods, config: &Config) -> Route
         methods.insert(0, (path.split('/').map(str::to_owned).collect(), vec![method.to_owned()]));
     };
     known(mcp::PATH, "POST");
-    routes = routes.at(mcp::PATH, post(Served { service, resource: resource.clone() }));
+    routes = routes.at(mcp::PATH, post(McpEndpoint { service, resource: resource.clone() }));
     for path in METADATA {
         known(path, "GET");
-        routes = routes.at(path, get(Metadata(resource.clone())));
+        routes = routes.at(path, get(MetadataEndpoint(resource.clone())));
     }
     routes
 }
 
-fn settings(config: &Config) -> Settings {
-    Settings {
+fn settings(config: &Config) -> McpSettings {
+    McpSettings {
         allowed_hosts: allowed_hosts(config),
         allowed_origins: config.mcp.allowed_origins.clone(),
         response_bytes: config.mcp.response_bytes,
@@ -112,12 +112,12 @@ impl Resource {
 }
 
 /// The endpoint that handles requests of the protocol.
-struct Served {
+struct McpEndpoint {
     service: Arc<BoxEndpoint<'static, Response>>,
     resource: Arc<Resource>,
 }
 
-impl Endpoint for Served {
+impl Endpoint for McpEndpoint {
     type Output = Response;
 
     async fn call(&self, mut request: Request) -> poem::Result<Response> {
@@ -189,9 +189,9 @@ fn unread(text: &str) -> String {
 }
 
 /// The endpoint of the OAuth metadata, which names the issuers of tokens.
-struct Metadata(Arc<Resource>);
+struct MetadataEndpoint(Arc<Resource>);
 
-impl Endpoint for Metadata {
+impl Endpoint for MetadataEndpoint {
     type Output = Response;
 
     async fn call(&self, request: Request) -> poem::Result<Response> {

@@ -17,12 +17,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use connections::Serving;
+use connections::ConnectionServer;
 use foldwork_engine::archive::Backups;
 use foldwork_engine::clock::StoreClock;
 use foldwork_engine::{Engine, Plugins, Sizes, Store};
 use foldwork_plugins::Scripts;
-use place::{Folder, absolute};
+use place::{DataFolder, absolute};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -47,7 +47,7 @@ const MEMORY_CHECK_INTERVAL: Duration = Duration::from_secs(30);
 const DELETION_INTERVAL: Duration = Duration::from_secs(10);
 
 /// A server that is listening and ready to run.
-pub struct Listening {
+pub struct BoundServer {
     pub address: SocketAddr,
     /// The address of the metrics, if they are served.
     metrics: Option<SocketAddr>,
@@ -59,7 +59,7 @@ pub struct Listening {
 }
 
 /// Opens the store and its workspaces, and starts to listen. On the first start, prints the owner key.
-pub async fn listen(config: Config) -> anyhow::Result<Listening> {
+pub async fn listen(config: Config) -> anyhow::Result<BoundServer> {
     let chosen = std::env::var("FOLDWORK_BOOTSTRAP_KEY").ok();
     let format = config.log.format;
     listen_with(config, chosen, |key| telemetry::print_key(format, key)).await
@@ -75,7 +75,7 @@ pub async fn listen_with(
     config: Config,
     chosen: Option<String>,
     show: impl FnOnce(&str) -> std::io::Result<()>,
-) -> anyhow::Result<Listening> {
+) -> anyhow::Result<BoundServer> {
     config.dashboard.sign_in()?;
     config.dashboard.appearance()?;
     let metrics = telemetry::serve_metrics(&config.metrics).await?;
@@ -83,11 +83,11 @@ pub async fn listen_with(
     let embed = embedding::open(&config.search.embedding)?;
     let archive = backup::open_archive(&config)?;
     let socket = bind(&config.http.listen).await.with_context(|| format!("cannot listen on {}", config.http.listen))?;
-    let folder = Folder::of(&config.store.url, "surrealkv").filter(Folder::is_new);
+    let folder = DataFolder::of(&config.store.url, "surrealkv").filter(DataFolder::is_new);
     let (store_url, files_url) = (absolute(&config.store.url), absolute(&config.files.url));
     tracing::info!(version = env!("CARGO_PKG_VERSION"), store = store_url, files = files_url, "starting");
     let store = open_store(&config).await?;
-    if let Some(Folder { path, is_relative }) = folder {
+    if let Some(DataFolder { path, is_relative }) = folder {
         let path = path.display();
         if is_relative {
             tracing::warn!(
@@ -118,7 +118,7 @@ pub async fn listen_with(
     // Until this call, the operating system refuses connections.
     let listener = socket.listen(BACKLOG).with_context(|| format!("cannot listen on {}", config.http.listen))?;
     let address = listener.local_addr()?;
-    Ok(Listening { address, metrics, config, listener, engine, backups })
+    Ok(BoundServer { address, metrics, config, listener, engine, backups })
 }
 
 /// Binds the address without listening yet. No other process can then bind the same address.
@@ -168,7 +168,7 @@ pub async fn open_store(config: &Config) -> anyhow::Result<Store> {
     Ok(store)
 }
 
-impl Listening {
+impl BoundServer {
     /// Returns the URL at which clients reach the server.
     pub fn url(&self) -> String {
         self.config.public_url(&self.address.to_string())
@@ -182,7 +182,7 @@ impl Listening {
     /// Serves requests until `signal` completes. Then waits for requests in flight, archives the last events, and
     /// closes the workspaces.
     pub async fn run(self, signal: impl Future<Output = ()> + Send + 'static) -> anyhow::Result<()> {
-        let Listening { address, metrics, config, listener, engine, backups } = self;
+        let BoundServer { address, metrics, config, listener, engine, backups } = self;
         let shutdown = Shutdown::default();
         let folder = measuring::folder_of(&config.store.url);
         let mut keepers = vec![
@@ -205,7 +205,7 @@ impl Listening {
             shutdown.begin();
             tracing::info!("stopping");
         };
-        let serving = Serving::new(app, address, &config.http).run(listener, &shutdown);
+        let serving = ConnectionServer::new(app, address, &config.http).run(listener, &shutdown);
         let (mut open, ()) = tokio::join!(serving, stop);
         let all_closed = async {
             while open.join_next().await.is_some() {}

@@ -6,17 +6,17 @@
 
 use std::time::{Duration, Instant};
 
-use foldwork_engine::Appended;
+use foldwork_engine::AppendOutcome;
 use foldwork_engine::model::event::{MAX_EVENTS_PER_APPEND, NewEvent};
 use foldwork_engine::model::value::{Object, Value};
-use foldwork_engine::workspace::responses::RequestId;
+use foldwork_engine::workspace::responses::IdempotentRequest;
 use foldwork_engine::{Sizes, Store};
-use foldwork_plugins::memory::Counting;
+use foldwork_plugins::memory::CountingAllocator;
 use foldwork_tests::embedded::{engine, first};
 use foldwork_tests::handles::Handles;
 
 #[global_allocator]
-static ALLOCATOR: Counting<tikv_jemallocator::Jemalloc> = Counting(tikv_jemallocator::Jemalloc);
+static ALLOCATOR: CountingAllocator<tikv_jemallocator::Jemalloc> = CountingAllocator(tikv_jemallocator::Jemalloc);
 
 const WRITERS: usize = 64;
 /// The number of streams that each writer spreads its events over.
@@ -92,7 +92,8 @@ async fn rate_of(
         tasks.push(tokio::spawn(async move {
             let mut number = 0;
             while began.elapsed() < time {
-                let _: Appended = workspace.writer.append_events(vec![event(writer, number)]).await.expect("appended");
+                let _: AppendOutcome =
+                    workspace.writer.append_events(vec![event(writer, number)]).await.expect("appended");
                 number += 1;
             }
             number
@@ -112,7 +113,7 @@ async fn keyed_rate(workspace: &Handles, writers: usize, time: Duration, run: &s
         let mut number = 0;
         while began.elapsed() < time {
             let key = format!("{run}-{writer}-{number}");
-            let request = RequestId::new("user", &key, "append", b"body").expect("a key");
+            let request = IdempotentRequest::new("user", &key, "append", b"body").expect("a key");
             let events = vec![event(writer, number)];
             let appended = workspace.writer.append_requested(events, Some(&request)).await.expect("appended");
             assert!(!appended.is_repeat());

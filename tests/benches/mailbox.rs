@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use foldwork_engine::Store;
-use foldwork_engine::model::event::Expected;
+use foldwork_engine::model::event::StreamExpectation;
 use foldwork_engine::model::facts::{Assignee, Priority};
 use foldwork_engine::model::task::{SourceType, Status};
 use foldwork_engine::workspace::PageLimit;
-use foldwork_engine::workspace::mailbox::tasks::{Limit, NewTask, TaskFilter};
-use foldwork_engine::workspace::mailbox::{Accepted, TaskCommand};
+use foldwork_engine::workspace::mailbox::tasks::{NewTask, TaskFilter, TaskLimit};
+use foldwork_engine::workspace::mailbox::{ApprovalOverrides, TaskCommand};
 use foldwork_engine::workspace::projects::NewProject;
 use foldwork_tests::agents::agents;
 use foldwork_tests::clock::FixedClock;
@@ -32,7 +32,7 @@ async fn open() -> Handles {
     let store = Store::connect("mem://").await.expect("a store");
     let plugins = agents(&names).expect("agents");
     let clock = Arc::new(FixedClock::default());
-    let engine = foldwork_engine::Engine::open(store, clock, foldwork_engine::Settings::default(), plugins).await;
+    let engine = foldwork_engine::Engine::open(store, clock, foldwork_engine::EngineSettings::default(), plugins).await;
     let engine = engine.expect("an engine");
     let key = engine.first_start(None).await.expect("a start").expect("an empty store").key;
     enter(&engine, &key).await.expect("a workspace")
@@ -56,7 +56,7 @@ fn command(number: usize) -> Option<TaskCommand> {
         1 => Some(TaskCommand::Defer { until: None, reason: None }),
         2..=4 => Some(TaskCommand::Reject { reason: None }),
         5 => Some(TaskCommand::Read),
-        _ => Some(TaskCommand::Approve { comment: None, accepted: Accepted::default() }),
+        _ => Some(TaskCommand::Approve { comment: None, accepted: ApprovalOverrides::default() }),
     }
 }
 
@@ -66,7 +66,7 @@ async fn fill(workspace: &Handles, count: usize) {
     let make = |number: usize| async move {
         let task = workspace.writer.create_task(task(number)).await.expect("a task").0;
         if let Some(command) = command(number) {
-            workspace.writer.act_on_task(task.id.as_str(), command, Expected::Any).await.expect("done");
+            workspace.writer.act_on_task(task.id.as_str(), command, StreamExpectation::Any).await.expect("done");
         }
     };
     stream::iter((0..count).map(make)).buffer_unordered(CONCURRENCY).collect::<()>().await;
@@ -118,8 +118,9 @@ async fn measure<F: Future<Output = usize>>(name: &str, found: impl Fn() -> F) {
 }
 
 async fn measure_list(workspace: &Handles, name: &str, filter: &TaskFilter, before: Option<u64>) {
-    let list =
-        || async { workspace.reader.list_tasks(filter, before, Limit::tasks(PAGE)).await.expect("a page").items.len() };
+    let list = || async {
+        workspace.reader.list_tasks(filter, before, TaskLimit::tasks(PAGE)).await.expect("a page").items.len()
+    };
     measure(name, list).await;
 }
 
@@ -132,7 +133,7 @@ fn main() {
         fill(&workspace, count).await;
         println!("{count} tasks created and processed in {:.1} s", began.elapsed().as_secs_f64());
         let began = Instant::now();
-        workspace.reader.list_tasks(&TaskFilter::default(), None, Limit::tasks(PAGE)).await.expect("a page");
+        workspace.reader.list_tasks(&TaskFilter::default(), None, TaskLimit::tasks(PAGE)).await.expect("a page");
         println!("first list, which builds the columns: {:.1} ms", began.elapsed().as_secs_f64() * 1e3);
         measure("the roster", || async {
             workspace.reader.roster(None, PageLimit::NONE).await.expect("a roster").items.len()

@@ -11,12 +11,12 @@ use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::json;
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::workspace::query::Query;
-use foldwork_plugins::memory::Counting;
+use foldwork_plugins::memory::CountingAllocator;
 use foldwork_tests::embedded::{engine, first};
 use foldwork_tests::handles::Handles;
 
 #[global_allocator]
-static ALLOCATOR: Counting<tikv_jemallocator::Jemalloc> = Counting(tikv_jemallocator::Jemalloc);
+static ALLOCATOR: CountingAllocator<tikv_jemallocator::Jemalloc> = CountingAllocator(tikv_jemallocator::Jemalloc);
 
 /// The measured pipelines, each with its name.
 const PIPELINES: [(&str, &str); 15] = [

@@ -4,18 +4,18 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use foldwork_engine::hook::{Enrich, Plugin};
+use foldwork_engine::hook::{EnrichInput, Plugin};
 use foldwork_engine::model::aggregate::Aggregate;
 use foldwork_engine::model::builtin;
 use foldwork_engine::model::event::Event;
-use foldwork_plugins::Folder;
-use foldwork_plugins::limits::Limits;
-use foldwork_plugins::memory::Counting;
+use foldwork_plugins::PluginFolder;
+use foldwork_plugins::limits::CallLimits;
+use foldwork_plugins::memory::CountingAllocator;
 use foldwork_plugins::script::Script;
 use foldwork_tests::events::first_event;
 
 #[global_allocator]
-static ALLOCATOR: Counting<tikv_jemallocator::Jemalloc> = Counting(tikv_jemallocator::Jemalloc);
+static ALLOCATOR: CountingAllocator<tikv_jemallocator::Jemalloc> = CountingAllocator(tikv_jemallocator::Jemalloc);
 
 const MANIFEST: &str = "name = \"trivial\"\nversion = \"1.0.0\"\ndescription = \"Trivial.\"\nhooks = [\"enrich\"]\n";
 const SCRIPT: &str = "fn enrich(event, state, settings) { #{ derived: #{ seen: state.title } } }";
@@ -23,21 +23,21 @@ const CALLS: u32 = 5_000;
 const ROUNDS: usize = 7;
 
 fn main() {
-    let folder = Folder {
+    let folder = PluginFolder {
         name: "trivial".into(),
         location: "scripts/trivial".into(),
         manifest: MANIFEST.into(),
         script: SCRIPT.into(),
         cases: String::new(),
     };
-    let script = Script::load(&folder, Limits::default()).expect("a script");
+    let script = Script::load(&folder, CallLimits::default()).expect("a script");
     let bare = rhai::Engine::new();
     let ast = bare.compile(SCRIPT).expect("a script");
     let definition = builtin::definitions().swap_remove(0);
     for body_bytes in [200, 20_000, 200_000] {
         let event = event(body_bytes);
         let aggregate = Aggregate::fold(None, &event, &definition);
-        let call = Enrich { event: &event, aggregate: &aggregate, definition: &definition };
+        let call = EnrichInput { event: &event, aggregate: &aggregate, definition: &definition };
         let hosted = median(|| drop(black_box(script.enrich(&call))));
         let state = rhai::Map::from([("title".into(), "Title".into())]);
         let alone = median(|| {

@@ -5,7 +5,7 @@ use std::time::Instant;
 use foldwork_engine::Store;
 use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::value::Value;
-use foldwork_engine::workspace::search::Search;
+use foldwork_engine::workspace::search::SearchRequest;
 use foldwork_tests::embedded::{engine, first};
 use foldwork_tests::handles::Handles;
 use foldwork_tests::perturbed::{Chance, Change};
@@ -86,7 +86,7 @@ async fn open(labels: &[String]) -> Handles {
 
 async fn ask(workspace: &Handles, query: String) -> f64 {
     let began = Instant::now();
-    workspace.reader.search(Search { query, ..Search::default() }).await.expect("an answer");
+    workspace.reader.search(SearchRequest { query, ..SearchRequest::default() }).await.expect("an answer");
     began.elapsed().as_secs_f64() * 1e3
 }
 

@@ -6,16 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use foldwork_engine::clock::SystemClock;
-use foldwork_engine::{Engine, Plugins, Settings, Store};
+use foldwork_engine::{Engine, EngineSettings, Plugins, Store};
 use foldwork_server::Config;
 use foldwork_server::cli::client::Client as Caller;
-use foldwork_server::cli::export::{Selection, write_file};
+use foldwork_server::cli::export::{ExportSelection, write_file};
 use foldwork_server::cli::import::import_file;
-use foldwork_server::cli::input::Input;
+use foldwork_server::cli::input::LineInput;
 use foldwork_server::cli::portable::restore::restore;
-use foldwork_server::cli::portable::source::Source;
+use foldwork_server::cli::portable::source::ExportSource;
 use foldwork_server::cli::portable::store::OpenStore;
-use foldwork_server::cli::progress::Progress;
+use foldwork_server::cli::progress::ProgressIndicator;
 use foldwork_tests::expectation::{files, read};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -176,7 +176,7 @@ fn copy(from: &Path) -> TempDir {
 
 async fn engine(store: &Store) -> Arc<Engine> {
     let plugins = Plugins::none().expect("no plugins");
-    Engine::open(store.share(), Arc::new(SystemClock), Settings::default(), plugins).await.expect("an engine")
+    Engine::open(store.share(), Arc::new(SystemClock), EngineSettings::default(), plugins).await.expect("an engine")
 }
 
 fn caller(serving: &Serving) -> Caller {
@@ -189,8 +189,9 @@ async fn connect(folder: &Path) -> Store {
 
 async fn export_offline(store: &Store, file: &Path) {
     let opened = OpenStore::open(engine(store).await, None).await.expect("a workspace");
-    let source = Source::Store(&opened);
-    let written = write_file(&source, &Selection::default(), file, None, false, &Progress::start(None)).await;
+    let source = ExportSource::Store(&opened);
+    let written =
+        write_file(&source, &ExportSelection::default(), file, None, false, &ProgressIndicator::start(None)).await;
     opened.workspace.close().await.expect("closed");
     written.expect("exported");
 }
@@ -237,13 +238,15 @@ async fn unpleasant_content_is_kept_found_and_carried_to_another_workspace() {
     // Exports through the server, and imports into another server with plugins.
     let by_server = exports.path().join("server.ndjson");
     let from = caller(&serving);
-    let source = Source::Server(&from, &|_: &str| {});
-    let written = write_file(&source, &Selection::default(), &by_server, None, false, &Progress::start(None)).await;
+    let source = ExportSource::Server(&from, &|_: &str| {});
+    let written =
+        write_file(&source, &ExportSelection::default(), &by_server, None, false, &ProgressIndicator::start(None))
+            .await;
     written.expect("exported");
     let other_folder = tempfile::tempdir().expect("a folder");
     let other = serve(other_folder.path()).await;
     for _ in 0..2 {
-        import_file(&caller(&other), &by_server, None, &Progress::start(None)).await.expect("imported");
+        import_file(&caller(&other), &by_server, None, &ProgressIndicator::start(None)).await.expect("imported");
     }
     consumed(&other).await;
     check_plugins(&other, &cases).await;
@@ -257,9 +260,9 @@ async fn unpleasant_content_is_kept_found_and_carried_to_another_workspace() {
     let store = connect(stopped.path()).await;
     export_offline(&store, &by_store).await;
     assert_eq!(lines(&by_server), lines(&by_store), "both exports hold the same");
-    let progress = Progress::start(None);
+    let progress = ProgressIndicator::start(None);
     let empty = Store::connect("mem://").await.expect("a store");
-    let input = Input::open(&by_store).expect("the export");
+    let input = LineInput::open(&by_store).expect("the export");
     let restored = restore(engine(&empty).await, None, false, input, None, &progress).await.expect("imported");
     assert_eq!(restored.left_out, 0);
     let again = exports.path().join("again.ndjson");
@@ -272,7 +275,7 @@ async fn unpleasant_content_is_kept_found_and_carried_to_another_workspace() {
     serve(used_folder.path()).await.end().await;
     let used = copy(used_folder.path());
     let store = connect(used.path()).await;
-    let input = Input::open(&by_store).expect("the export");
+    let input = LineInput::open(&by_store).expect("the export");
     let restored =
         restore(engine(&store).await, Some("default"), false, input, None, &progress).await.expect("imported");
     assert!(restored.left_out > 0, "the agents of plugins are there already");
@@ -309,8 +312,8 @@ async fn an_import_through_a_server_uploads_files() {
 
     let (export, bytes) = (folder.path().join("all.ndjson"), folder.path().join("bytes"));
     let (from, to) = (caller(&serving), caller(&target));
-    let (source, progress) = (Source::Server(&from, &|_: &str| {}), Progress::start(None));
-    let all = Selection::default();
+    let (source, progress) = (ExportSource::Server(&from, &|_: &str| {}), ProgressIndicator::start(None));
+    let all = ExportSelection::default();
     write_file(&source, &all, &export, Some(&bytes), false, &progress).await.expect("exported");
     let first = import_file(&to, &export, Some(&bytes), &progress).await.expect("imported");
     let again = import_file(&to, &export, Some(&bytes), &progress).await.expect("imported again");

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use foldwork_engine::Plugins;
-use foldwork_engine::hook::{About, AgentProfile, Candidates, OnError, Plugin, Subscription};
+use foldwork_engine::hook::{Candidates, OnError, Plugin, PluginAgent, PluginDescription, Subscription};
 use foldwork_engine::model::value::Object;
 
 struct Idle {
-    about: About,
+    about: PluginDescription,
 }
 
 impl Plugin for Idle {
-    fn about(&self) -> &About {
+    fn about(&self) -> &PluginDescription {
         &self.about
     }
 }
@@ -22,12 +22,12 @@ pub fn agents(names: &[String]) -> anyhow::Result<Plugins> {
     Ok(Plugins::new(idle.collect(), 1)?)
 }
 
-fn about(name: &str) -> About {
-    About {
+fn about(name: &str) -> PluginDescription {
+    PluginDescription {
         name: name.into(),
         version: "1.0.0".into(),
         description: "Waits for a test.".into(),
-        agent: Some(AgentProfile {
+        agent: Some(PluginAgent {
             description: "Works as the test says.".into(),
             traits: Vec::new(),
             capabilities: Object::new(),

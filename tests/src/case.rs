@@ -14,7 +14,7 @@ use foldwork_engine::model::date::parse_date;
 use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::pipeline::SourceChoice;
-use foldwork_engine::pipeline::error::Code;
+use foldwork_engine::pipeline::error::PipelineErrorCode;
 use foldwork_engine::workspace::query::Query;
 use serde::Deserialize;
 
@@ -159,7 +159,7 @@ async fn answer_of(workspace: &Handles, pipeline: &Value) -> anyhow::Result<Stri
     Ok(first.unwrap_or_default())
 }
 
-fn shown(answer: Result<foldwork_engine::workspace::query::Response, Error>) -> anyhow::Result<String> {
+fn shown(answer: Result<foldwork_engine::workspace::query::QueryOutput, Error>) -> anyhow::Result<String> {
     match answer {
         Ok(answer) => {
             let mut text = format!("{SECTION}rows");
@@ -173,8 +173,8 @@ fn shown(answer: Result<foldwork_engine::workspace::query::Response, Error>) -> 
         }
         Err(Error::Pipeline(error)) => {
             let code = match error.code {
-                Code::Number(number) => number.to_string(),
-                Code::QueryTimeout => "query_timeout".to_owned(),
+                PipelineErrorCode::Number(number) => number.to_string(),
+                PipelineErrorCode::QueryTimeout => "query_timeout".to_owned(),
             };
             let stage = error.stage.map(|stage| format!(" in stage {stage}")).unwrap_or_default();
             let hint = error.hint.map(|hint| format!("\nhint: {hint}")).unwrap_or_default();

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use foldwork_engine::clock::SystemClock;
-use foldwork_engine::{Engine, Plugins, Settings, Store};
+use foldwork_engine::{Engine, EngineSettings, Plugins, Store};
 
 use crate::handles::{Handles, enter};
 
 /// Opens an engine over a store. Several engines can share one store through clones of its handle.
 pub async fn engine(store: Store) -> Arc<Engine> {
     let plugins = Plugins::none().expect("no plugins");
-    Engine::open(store, Arc::new(SystemClock), Settings::default(), plugins).await.expect("an engine")
+    Engine::open(store, Arc::new(SystemClock), EngineSettings::default(), plugins).await.expect("an engine")
 }
 
 /// Creates the first workspace of an empty store. Returns its handles and its key.

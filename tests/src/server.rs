@@ -10,7 +10,7 @@ use foldwork_engine::archive::{Archive, Backups, SealingKey};
 use foldwork_engine::clock::Clock;
 use foldwork_engine::model::access::Scope;
 use foldwork_engine::workspace::keys::NewKey;
-use foldwork_engine::{AccessSettings, Engine, FetchKeys, Plugins, Settings, Store};
+use foldwork_engine::{AccessSettings, Engine, EngineSettings, FetchKeys, Plugins, Store};
 use foldwork_server::http::shutdown::Shutdown;
 use foldwork_server::serve::load_plugins;
 use foldwork_server::{Config, application, application_with_backups};
@@ -53,8 +53,8 @@ pub fn claims_of(name: &str) -> serde_json::Value {
 
 /// Returns settings with rare beats of the pulse. A test server is mostly alone on its store, and hundreds of them share
 /// the processor.
-fn alone(config: &Config) -> Settings {
-    Settings { pulse_ms: 2_000, ..config.engine() }
+fn alone(config: &Config) -> EngineSettings {
+    EngineSettings { pulse_ms: 2_000, ..config.engine() }
 }
 
 /// Returns the configuration without the default limit on wrong tokens of an address, because all requests of a test have
@@ -217,7 +217,7 @@ impl Server {
         let config = &of_one_address(config);
         let drawn = self.clock.drawn();
         let clock = self.clock.clone() as Arc<dyn Clock>;
-        let settings_of_pulse = Settings { pulse_ms: 20, ..config.engine() };
+        let settings_of_pulse = EngineSettings { pulse_ms: 20, ..config.engine() };
         let engine = Engine::open(self.store.share(), clock, settings_of_pulse, plugins).await?;
         let fetch: Arc<dyn FetchKeys> = provider;
         engine.decide_access(settings, &fetch).map_err(anyhow::Error::msg)?;

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use foldwork_engine::clock::{Clock, SystemClock};
 use foldwork_engine::model::access::{Role, Scope};
-use foldwork_engine::model::license::Verdict;
-use foldwork_engine::model::plan::Limits;
+use foldwork_engine::model::license::LicenseVerdict;
+use foldwork_engine::model::plan::PlanLimits;
 use foldwork_engine::workspace::keys::{DerivedKeys, NewKey};
 use foldwork_engine::workspace::licenses::Device;
 use foldwork_engine::workspace::members::NewPlan;
 use foldwork_engine::{
-    AccessSettings, Engine, Error, FetchKeys, Member, Operator, Owner, Reader, Store, Unlocker, Writer,
+    AccessSettings, Administrator, Engine, Error, FetchKeys, Member, Owner, Reader, Store, Unlocker, Writer,
 };
 use foldwork_tests::embedded::{engine, first};
 use foldwork_tests::handles::{enter, join};
@@ -344,8 +344,8 @@ async fn concurrent_devices_are_limited_by_the_plan() {
     const LIMIT: usize = 3;
     let (engines, key) = twins().await;
     let caller = engines[0].authenticate(&key).await.expect("a caller");
-    let operator: Operator = engines[0].enter(caller.clone()).await.expect("a right");
-    let limits = Some(Limits { activations: Some(LIMIT as u64), ..Limits::default() });
+    let operator: Administrator = engines[0].enter(caller.clone()).await.expect("a right");
+    let limits = Some(PlanLimits { activations: Some(LIMIT as u64), ..PlanLimits::default() });
     let user = caller.user_id().to_owned();
     operator.set_plan(&user, NewPlan { limits, ..NewPlan::default() }).await.expect("a plan");
     let requests = (0..50).map(|number| {
@@ -361,8 +361,8 @@ async fn concurrent_devices_are_limited_by_the_plan() {
     for request in requests.collect::<Vec<_>>() {
         verdicts.push(request.await.expect("a request"));
     }
-    assert_eq!(verdicts.iter().filter(|verdict| **verdict == Verdict::Valid).count(), LIMIT);
-    assert_eq!(verdicts.iter().filter(|verdict| **verdict == Verdict::LimitReached).count(), 50 - LIMIT);
+    assert_eq!(verdicts.iter().filter(|verdict| **verdict == LicenseVerdict::Valid).count(), LIMIT);
+    assert_eq!(verdicts.iter().filter(|verdict| **verdict == LicenseVerdict::LimitReached).count(), 50 - LIMIT);
     let reader: Reader = engines[1].enter(caller).await.expect("a right");
     assert_eq!(reader.list_activations().await.expect("devices").len(), LIMIT);
 }

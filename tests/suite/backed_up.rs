@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use foldwork_engine::archive::{
-    Archive, BackupSettings, Backups, Outcome, RestoreFrom, SealingKey, Until, restore_control, restore_workspace,
+    Archive, BackupSettings, Backups, RestoreEnd, RestoreFrom, SealingKey, VerificationResult, restore_control,
+    restore_workspace,
 };
 use foldwork_engine::{Engine, Store};
 use foldwork_tests::server::Server;
@@ -34,7 +35,7 @@ impl Place {
     }
 
     /// Restores the installation into a new store, its first workspace up to a position.
-    async fn restore(&self, until: Until) -> Store {
+    async fn restore(&self, until: RestoreEnd) -> Store {
         let store = Store::connect("mem://").await.expect("a store");
         let (engine, archive) = (engine(&store).await, self.archive());
         let workspaces = restore_control(&engine, &archive).await.expect("the control database");
@@ -67,9 +68,9 @@ async fn a_restored_workspace_shows_what_it_showed() {
     let workspaces = place.archive().workspaces().await.expect("listed");
     for id in &workspaces {
         let proof = place.archive().verify(id, 1, &|_| {}).await.expect("a proof");
-        assert_eq!((proof.outcome, proof.problems), (Outcome::Equal, Vec::new()), "{id}");
+        assert_eq!((proof.outcome, proof.problems), (VerificationResult::Equal, Vec::new()), "{id}");
     }
-    let store = place.restore(Until::End).await;
+    let store = place.restore(RestoreEnd::End).await;
     let owner = server.key("owner").expect("an owner").to_owned();
     let target = Server::start_over(&config(), store, &owner).await.expect("a server");
     for ((path, before), (_, after)) in before.into_iter().zip(shown(&target).await) {
@@ -85,7 +86,7 @@ async fn a_restore_up_to_any_position_has_the_states_of_that_position() {
     let head = server.workspace("owner").await.expect("a workspace").reader.position();
     let mut sums = Vec::new();
     for position in 1..=head {
-        let store = place.restore(Until::Position(position)).await;
+        let store = place.restore(RestoreEnd::Position(position)).await;
         // Without plugins, the restored workspace has no events beyond the position.
         let mut config = config();
         config.plugins.enabled.clear();

@@ -9,16 +9,17 @@ use std::time::Duration;
 
 use foldwork_engine::clock::{Clock, SystemClock};
 use foldwork_engine::hook::{
-    About, AgentProfile, Candidates, Done, Enrich, Failure, FailureKind, Hook, OnError, Outcome, Plugin, Subscription,
+    Candidates, EnrichInput, Failure, FailureKind, Hook, HookOutput, OnError, Outcome, Plugin, PluginAgent,
+    PluginDescription, Subscription,
 };
 use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::facts::{EventFact, Facts};
 use foldwork_engine::model::value::{Object, Value};
-use foldwork_engine::workspace::aggregates::Moment;
-use foldwork_engine::workspace::events::{Direction, Limit};
-use foldwork_engine::workspace::parked::Which;
+use foldwork_engine::workspace::aggregates::StateMoment;
+use foldwork_engine::workspace::events::{EventLimit, ReadDirection};
+use foldwork_engine::workspace::parked::StepChoice;
 use foldwork_engine::workspace::query::Query;
-use foldwork_engine::{Engine, Error, Plugins, Settings, Store};
+use foldwork_engine::{Engine, EngineSettings, Error, Plugins, Store};
 use foldwork_tests::clock::FixedClock;
 use foldwork_tests::handles::{Handles, enter};
 use foldwork_tests::server::worked;
@@ -78,28 +79,28 @@ impl Handle {
 }
 
 struct Native {
-    about: About,
+    about: PluginDescription,
     handle: Arc<Handle>,
 }
 
 impl Plugin for Native {
-    fn about(&self) -> &About {
+    fn about(&self) -> &PluginDescription {
         &self.about
     }
 
-    fn enrich(&self, call: &Enrich<'_>) -> Outcome<Facts> {
+    fn enrich(&self, call: &EnrichInput<'_>) -> Outcome<Facts> {
         if !self.handle.call() {
             let message = "told to fail".to_owned();
             return Err(Failure { kind: FailureKind::Thrown, message, line: None, column: None });
         }
         if *self.handle.mode.lock().expect("the mode") == Mode::FindNothing {
-            return Ok(Done { value: Facts::default(), operations: 0 });
+            return Ok(HookOutput { value: Facts::default(), operations: 0 });
         }
         let derive = |(event_type, value): &(&str, i64)| EventFact {
             event_type: (*event_type).to_owned(),
             payload: Object::from_iter([("made", *value)]),
         };
-        Ok(Done {
+        Ok(HookOutput {
             value: Facts {
                 derived: Object::from_iter([("version", call.event.version as i64)]),
                 events: self.handle.derives.iter().map(derive).collect(),
@@ -110,9 +111,9 @@ impl Plugin for Native {
     }
 }
 
-fn about(hooks: Vec<Hook>, on_error: OnError) -> About {
-    let profile = AgentProfile { description: "Works.".into(), traits: Vec::new(), capabilities: Object::new() };
-    About {
+fn about(hooks: Vec<Hook>, on_error: OnError) -> PluginDescription {
+    let profile = PluginAgent { description: "Works.".into(), traits: Vec::new(), capabilities: Object::new() };
+    PluginDescription {
         name: NAME.into(),
         version: "1.0.0".into(),
         description: "Acts according to the mode of the test.".into(),
@@ -126,14 +127,14 @@ fn about(hooks: Vec<Hook>, on_error: OnError) -> About {
     }
 }
 
-async fn engine(store: Store, about: About, handle: &Arc<Handle>) -> Arc<Engine> {
+async fn engine(store: Store, about: PluginDescription, handle: &Arc<Handle>) -> Arc<Engine> {
     engine_at(Arc::new(SystemClock), store, about, handle).await
 }
 
-async fn engine_at(clock: Arc<dyn Clock>, store: Store, about: About, handle: &Arc<Handle>) -> Arc<Engine> {
+async fn engine_at(clock: Arc<dyn Clock>, store: Store, about: PluginDescription, handle: &Arc<Handle>) -> Arc<Engine> {
     let plugin: Arc<dyn Plugin> = Arc::new(Native { about, handle: handle.clone() });
     let plugins = Plugins::new(vec![plugin], 2).expect("threads");
-    Engine::open(store, clock, Settings::default(), plugins).await.expect("an engine")
+    Engine::open(store, clock, EngineSettings::default(), plugins).await.expect("an engine")
 }
 
 /// Creates the first workspace of an engine, and defines the types of the tests. Returns the handles and the key.
@@ -257,7 +258,7 @@ async fn a_plugin_that_never_succeeds_blocks_neither_requests_nor_events() {
         workspace.writer.resume_plugin(NAME).await.expect("resumed");
         let tally = workspace.writer.replay_plugin(NAME, None, 0).await.expect("replayed");
         assert_eq!((tally.events, tally.failed), (1, 1));
-        workspace.writer.replay_selected(Which::Plugin(None).into()).await.expect("replayed");
+        workspace.writer.replay_selected(StepChoice::Plugin(None).into()).await.expect("replayed");
         workspace.writer.rebuild_graph().await.expect("rebuilt");
     };
     tokio::time::timeout(TIMEOUT, requests).await.expect("no request waits for the plugin");
@@ -283,7 +284,7 @@ async fn a_retried_step_survives_a_restart_and_leaves_newer_facts() {
     clock.advance(1_000);
     tokio::time::timeout(TIMEOUT, second.deadlines_passed()).await.expect("the steps are retried");
     assert_eq!((parked(&workspace).await, found(&workspace).await), (0, vec!["n0".to_owned(), "n1".to_owned()]));
-    let (note, _) = workspace.reader.aggregate("n0", Moment::Now).await.expect("a note");
+    let (note, _) = workspace.reader.aggregate("n0", StateMoment::Now).await.expect("a note");
     let version = note.facts.get(NAME).and_then(|facts| facts.get("version")).and_then(Value::as_int);
     assert_eq!(version, Some(2), "the retried step of an earlier event does not replace the facts");
     second.close().await;
@@ -305,8 +306,12 @@ async fn events_derived_by_a_new_version_are_added() {
     worked(&workspace).await.expect("the plugin's turn");
     let tally = workspace.writer.replay_plugin(NAME, None, 0).await.expect("replayed");
     assert_eq!((tally.events, tally.failed), (1, 0));
-    let stream =
-        workspace.reader.stream("n0", None, Limit::events(10), Direction::Forward).await.expect("a stream").items;
+    let stream = workspace
+        .reader
+        .stream("n0", None, EventLimit::events(10), ReadDirection::Forward)
+        .await
+        .expect("a stream")
+        .items;
     let made = |event: &foldwork_engine::model::event::Event| {
         (event.event_type.to_string(), event.payload.get("made").and_then(Value::as_int))
     };
@@ -330,7 +335,7 @@ async fn an_agent_whose_id_is_taken_gets_another_id() {
         let works = engine(store.share(), about(vec![Hook::Work], OnError::Park), &handle).await;
         let workspace = enter(&works, &key).await.expect("the workspace opens");
         let id = format!("agent-{NAME}-2");
-        let (agent, _) = workspace.reader.aggregate(&id, Moment::Now).await.expect("an agent");
+        let (agent, _) = workspace.reader.aggregate(&id, StateMoment::Now).await.expect("an agent");
         assert_eq!((&*agent.aggregate_type, agent.version), ("agent", 1), "the same at each start");
         drop(workspace);
         works.close().await;

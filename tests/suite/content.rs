@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use foldwork_engine::hook::{Enrich, Plugin, Work};
+use foldwork_engine::hook::{EnrichInput, Plugin, WorkInput};
 use foldwork_engine::model::aggregate::{Aggregate, no_facts};
 use foldwork_engine::model::builtin;
 use foldwork_engine::model::definition::Definition;
@@ -10,15 +10,15 @@ use foldwork_engine::model::event::Event;
 use foldwork_engine::model::facts::{Facts, Product};
 use foldwork_engine::model::id::AggregateId;
 use foldwork_engine::model::value::{Object, Value};
-use foldwork_plugins::Folder;
-use foldwork_plugins::limits::Limits;
+use foldwork_plugins::PluginFolder;
+use foldwork_plugins::limits::CallLimits;
 use foldwork_plugins::script::Script;
 
 /// Loads a shipped script with the default limits, except for the deadline. The deadline is longer, because a debug
 /// build on a busy machine is slow.
 fn shipped(name: &str) -> Script {
-    let folder = Folder::shipped(name).expect("shipped");
-    Script::load(&folder, Limits { deadline_ms: 60_000, ..Limits::default() }).expect("a script")
+    let folder = PluginFolder::shipped(name).expect("shipped");
+    Script::load(&folder, CallLimits { deadline_ms: 60_000, ..CallLimits::default() }).expect("a script")
 }
 
 fn article() -> Definition {
@@ -62,14 +62,14 @@ fn enrich(script: &Script, state: &Object) -> Facts {
         recorded_at: 0,
         sent: Default::default(),
     };
-    let outcome = script.enrich(&Enrich { event: &event, aggregate: &aggregate, definition: &definition });
+    let outcome = script.enrich(&EnrichInput { event: &event, aggregate: &aggregate, definition: &definition });
     outcome.map_err(|failure| format!("{}: {failure:?}", script.about().name)).expect("an answer").value
 }
 
 fn work(script: &Script, definition: &Definition, state: &Object, related: &[Value]) -> Product {
-    let row = Work::row(&aggregate(definition, state), definition);
+    let row = WorkInput::row(&aggregate(definition, state), definition);
     let task = Value::from(Object::from_iter([("_id", "task-1")]));
-    let outcome = script.work(&Work { task: &task, messages: &[], aggregate: Some(&row), related, now_ms: 0 });
+    let outcome = script.work(&WorkInput { task: &task, messages: &[], aggregate: Some(&row), related, now_ms: 0 });
     outcome.map_err(|failure| format!("{}: {failure:?}", script.about().name)).expect("an answer").value
 }
 

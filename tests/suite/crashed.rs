@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::value::Value;
-use foldwork_engine::workspace::events::{Limit, LogFilter};
+use foldwork_engine::workspace::events::{EventLimit, LogFilter};
 use foldwork_engine::{Sizes, Store};
 use foldwork_tests::embedded::engine;
 use foldwork_tests::handles::enter;
@@ -54,7 +54,7 @@ impl Crashes {
         let found = workspace.reader.position();
         let log = workspace
             .reader
-            .log(0, Limit::events(usize::MAX), &LogFilter::default(), Duration::ZERO)
+            .log(0, EventLimit::events(usize::MAX), &LogFilter::default(), Duration::ZERO)
             .await
             .expect("the log");
         let positions: Vec<u64> = log.items.iter().map(|event| event.position).collect();

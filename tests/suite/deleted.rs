@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use foldwork_engine::clock::Clock;
 use foldwork_engine::model::event::NewEvent;
-use foldwork_engine::{Engine, Error, Operator, Plugins, Settings, Store, tend_deletions};
+use foldwork_engine::{Administrator, Engine, EngineSettings, Error, Plugins, Store, tend_deletions};
 use foldwork_tests::clock::FixedClock;
 use foldwork_tests::handles::{Handles, enter};
 
@@ -16,7 +16,7 @@ const CLOSED_AFTER_MS: i64 = 300_000;
 async fn engine(store: &Store, clock: &Arc<FixedClock>) -> Arc<Engine> {
     let clock = clock.clone() as Arc<dyn Clock>;
     let plugins = Plugins::none().expect("no plugins");
-    Engine::open(store.share(), clock, Settings::default(), plugins).await.expect("an engine")
+    Engine::open(store.share(), clock, EngineSettings::default(), plugins).await.expect("an engine")
 }
 
 async fn append(workspace: &Handles) -> Result<(), Error> {
@@ -38,7 +38,8 @@ async fn both_servers_delete_a_workspace_alike() {
     let (one, two) = (engine(&store, &clock).await, engine(&store, &clock).await);
     let owner = one.first_start(None).await.expect("a start").expect("an empty store").key;
     let (record, key) = one.provision("other", None).await.expect("a workspace");
-    let operator: Operator = one.enter(one.authenticate(&owner).await.expect("a caller")).await.expect("an operator");
+    let operator: Administrator =
+        one.enter(one.authenticate(&owner).await.expect("a caller")).await.expect("an operator");
     let elsewhere = enter(&two, &key).await.expect("a workspace");
     append(&elsewhere).await.expect("appended");
     let own = folder.path().join(&*record.id);
@@ -87,7 +88,8 @@ async fn a_deletion_that_was_interrupted_is_completed_by_the_next_server() {
     let first = engine(&store, &clock).await;
     let owner = first.first_start(None).await.expect("a start").expect("an empty store").key;
     let (record, _) = first.provision("other", None).await.expect("a workspace");
-    let operator: Operator = first.enter(first.authenticate(&owner).await.expect("a caller")).await.expect("a right");
+    let operator: Administrator =
+        first.enter(first.authenticate(&owner).await.expect("a caller")).await.expect("a right");
     operator.delete_workspace(&record.id).await.expect("begun");
     clock.advance(30 * DAY_MS);
     let own = folder.path().join(&*record.id);

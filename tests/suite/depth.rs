@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use foldwork_engine::clock::SystemClock;
 use foldwork_engine::hook::{
-    About, AgentProfile, Candidates, Done, Enrich, Hook, OnError, Outcome, Plugin, Subscription, Work,
+    Candidates, EnrichInput, Hook, HookOutput, OnError, Outcome, Plugin, PluginAgent, PluginDescription, Subscription,
+    WorkInput,
 };
 use foldwork_engine::model::depth::{MAX_CONTENT_DEPTH, MAX_KEPT_DEPTH};
 use foldwork_engine::model::event::NewEvent;
@@ -13,7 +14,7 @@ use foldwork_engine::model::facts::{Artifact, Assignee, EventFact, Facts, Produc
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::workspace::mailbox::tasks::NewTask;
 use foldwork_engine::workspace::query::Query;
-use foldwork_engine::{Engine, Error, Plugins, Settings, Store};
+use foldwork_engine::{Engine, EngineSettings, Error, Plugins, Store};
 use foldwork_tests::handles::{Handles, enter};
 use foldwork_tests::server::{Server, worked};
 use serde_json::json;
@@ -49,11 +50,11 @@ async fn rows(workspace: &Handles) -> Vec<String> {
 
 /// A plugin that derives facts and an event from an event, and delivers the output of a task. The event's payload and
 /// the task's metadata contain the numbers of levels.
-struct Digger(About);
+struct Digger(PluginDescription);
 
 impl Digger {
     fn plugins() -> Plugins {
-        let digger = Digger(About {
+        let digger = Digger(PluginDescription {
             name: "digger".into(),
             version: "1.0.0".into(),
             description: "Digs.".into(),
@@ -61,7 +62,7 @@ impl Digger {
             on: Subscription { events: vec!["note.*".into()], traits: Vec::new() },
             on_error: OnError::Park,
             settings: Object::new(),
-            agent: Some(AgentProfile { description: "Digs.".into(), traits: Vec::new(), capabilities: Object::new() }),
+            agent: Some(PluginAgent { description: "Digs.".into(), traits: Vec::new(), capabilities: Object::new() }),
             tool: None,
             candidates: Candidates::default(),
         });
@@ -70,11 +71,11 @@ impl Digger {
 }
 
 impl Plugin for Digger {
-    fn about(&self) -> &About {
+    fn about(&self) -> &PluginDescription {
         &self.0
     }
 
-    fn enrich(&self, call: &Enrich<'_>) -> Outcome<Facts> {
+    fn enrich(&self, call: &EnrichInput<'_>) -> Outcome<Facts> {
         let levels = |name: &str| call.event.payload.get(name).and_then(Value::as_int).map(|levels| levels as usize);
         let made = |levels: usize| EventFact {
             event_type: "note.dug".into(),
@@ -85,20 +86,23 @@ impl Plugin for Digger {
             events: levels("event").map(made).into_iter().collect(),
             ..Facts::default()
         };
-        Ok(Done { value: facts, operations: 0 })
+        Ok(HookOutput { value: facts, operations: 0 })
     }
 
-    fn work(&self, call: &Work<'_>) -> Outcome<Product> {
+    fn work(&self, call: &WorkInput<'_>) -> Outcome<Product> {
         let levels = call.task.get("metadata").and_then(|metadata| metadata.get("levels")).and_then(Value::as_int);
         let data = nested(levels.unwrap_or(0) as usize);
         let artifact =
             Artifact { name: "hole".into(), parts: vec![Object::from_iter([("data", data)]).into()], effect: None };
-        Ok(Done { value: Product { artifacts: vec![artifact], review: true, ..Product::default() }, operations: 0 })
+        Ok(HookOutput {
+            value: Product { artifacts: vec![artifact], review: true, ..Product::default() },
+            operations: 0,
+        })
     }
 }
 
 async fn engine(store: &Store) -> Arc<Engine> {
-    let engine = Engine::open(store.share(), Arc::new(SystemClock), Settings::default(), Digger::plugins()).await;
+    let engine = Engine::open(store.share(), Arc::new(SystemClock), EngineSettings::default(), Digger::plugins()).await;
     engine.expect("an engine")
 }
 

@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use foldwork_engine::clock::SystemClock;
 use foldwork_engine::model::access::{Membership, Role, UserRecord};
-use foldwork_engine::model::event::{NewEvent, Recorded};
-use foldwork_engine::{Engine, Error, Plugins, Settings, Store};
+use foldwork_engine::model::event::{NewEvent, OriginalRecord};
+use foldwork_engine::{Engine, EngineSettings, Error, Plugins, Store};
 use foldwork_server::Config;
-use foldwork_server::cli::export::{Selection, Written, write_file};
-use foldwork_server::cli::input::Input;
-use foldwork_server::cli::portable::restore::{Restored, restore};
-use foldwork_server::cli::portable::source::Source;
+use foldwork_server::cli::export::{ExportProgress, ExportSelection, write_file};
+use foldwork_server::cli::input::LineInput;
+use foldwork_server::cli::portable::restore::{ImportReport, restore};
+use foldwork_server::cli::portable::source::ExportSource;
 use foldwork_server::cli::portable::store::OpenStore;
-use foldwork_server::cli::progress::Progress;
+use foldwork_server::cli::progress::ProgressIndicator;
 use foldwork_tests::server::{Server, worked};
 use poem::http::Method;
 use poem::{Body, Request};
@@ -61,8 +61,7 @@ async fn call(server: &Server, method: Method, path: &str, body: Value) -> Value
         .header("authorization", format!("Bearer {}", server.key("owner").expect("an owner")));
     let request = if body.is_null() { request.finish() } else { request.body(Body::from_string(body.to_string())) };
     let response = server.call(request).await;
-    let status = response.status();
-    let text = response.into_body().into_string().await.expect("a text");
+    let (status, text) = (response.status(), response.into_body().into_string().await.expect("a text"));
     assert!(status.is_success(), "{path}: {status} {text}");
     serde_json::from_str(&text).unwrap_or(Value::Null)
 }
@@ -174,7 +173,7 @@ pub async fn shown(server: &Server) -> Vec<(String, Value)> {
 /// Opens an engine on a store, without a server.
 pub async fn engine(store: &Store) -> Arc<Engine> {
     let plugins = Plugins::none().expect("no plugins");
-    Engine::open(store.share(), Arc::new(SystemClock), Settings::default(), plugins).await.expect("an engine")
+    Engine::open(store.share(), Arc::new(SystemClock), EngineSettings::default(), plugins).await.expect("an engine")
 }
 
 /// A folder with an export of a server's first workspace.
@@ -195,23 +194,23 @@ impl Exported {
         self.folder.path().join("files")
     }
 
-    async fn write(&self, store: &Store, name: &str, selection: &Selection) -> Written {
+    async fn write(&self, store: &Store, name: &str, selection: &ExportSelection) -> ExportProgress {
         let opened = OpenStore::open(engine(store).await, Some("default")).await.expect("a workspace");
-        let (source, bytes) = (Source::Store(&opened), self.bytes());
+        let (source, bytes) = (ExportSource::Store(&opened), self.bytes());
         let written =
-            write_file(&source, selection, &self.file(name), Some(&bytes), true, &Progress::start(None)).await;
+            write_file(&source, selection, &self.file(name), Some(&bytes), true, &ProgressIndicator::start(None)).await;
         opened.workspace.close().await.expect("closed");
         written.expect("exported")
     }
 
-    async fn import(&self, store: &Store, name: &str) -> anyhow::Result<Restored> {
+    async fn import(&self, store: &Store, name: &str) -> anyhow::Result<ImportReport> {
         import(store, &self.file(name), Some(&self.bytes())).await
     }
 
     /// Imports a file with its members and keys into a workspace that may exist.
-    async fn import_with_members(&self, store: &Store, name: &str) -> Restored {
-        let (input, bytes) = (Input::open(&self.file(name)).expect("the file"), self.bytes());
-        let progress = Progress::start(None);
+    async fn import_with_members(&self, store: &Store, name: &str) -> ImportReport {
+        let (input, bytes) = (LineInput::open(&self.file(name)).expect("the file"), self.bytes());
+        let progress = ProgressIndicator::start(None);
         restore(engine(store).await, None, true, input, Some(&bytes), &progress).await.expect("imported")
     }
 
@@ -220,8 +219,9 @@ impl Exported {
     }
 }
 
-async fn import(store: &Store, file: &Path, files: Option<&Path>) -> anyhow::Result<Restored> {
-    restore(engine(store).await, None, false, Input::open(file).expect("the file"), files, &Progress::start(None)).await
+async fn import(store: &Store, file: &Path, files: Option<&Path>) -> anyhow::Result<ImportReport> {
+    let (input, progress) = (LineInput::open(file).expect("the file"), ProgressIndicator::start(None));
+    restore(engine(store).await, None, false, input, files, &progress).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -229,7 +229,7 @@ async fn a_workspace_imported_into_an_empty_store_shows_what_it_showed() {
     let server = mixed().await;
     let before = shown(&server).await;
     let exported = Exported::new();
-    let written = exported.write(&server.store, "all.ndjson", &Selection::default()).await;
+    let written = exported.write(&server.store, "all.ndjson", &ExportSelection::default()).await;
     assert_eq!(written.left_out, 0);
     let lines = exported.lines("all.ndjson");
     assert!(lines[0].starts_with(r#"{"foldwork_export":2,"#), "{}", lines[0]);
@@ -247,7 +247,7 @@ async fn a_workspace_imported_into_an_empty_store_shows_what_it_showed() {
     assert_eq!(again.people.left_out, first.people.members + first.people.keys);
 
     let copy = Exported::new();
-    copy.write(&store, "all.ndjson", &Selection::default()).await;
+    copy.write(&store, "all.ndjson", &ExportSelection::default()).await;
     assert_eq!(copy.lines("all.ndjson"), lines, "an export of the import is the same file");
 
     let owner = server.key("owner").expect("an owner").to_owned();
@@ -261,12 +261,12 @@ async fn a_workspace_imported_into_an_empty_store_shows_what_it_showed() {
 async fn an_export_after_a_deletion_continues_an_earlier_import() {
     let server = mixed().await;
     let exported = Exported::new();
-    exported.write(&server.store, "first.ndjson", &Selection::default()).await;
+    exported.write(&server.store, "first.ndjson", &ExportSelection::default()).await;
     let after = server.workspace("owner").await.expect("a workspace").reader.position();
     let mut restored = event("gone", "article.changed", 5, json!({"title": "Here"}));
     restored["restore"] = true.into();
     post(&server, "events", json!({"events": [restored]})).await;
-    let selection = Selection { after, ..Selection::default() };
+    let selection = ExportSelection { after, ..ExportSelection::default() };
     assert_eq!(exported.write(&server.store, "second.ndjson", &selection).await.events, 1);
     assert!(exported.lines("second.ndjson").iter().any(|line| line.contains(r#""restore":true"#)));
 
@@ -274,8 +274,8 @@ async fn an_export_after_a_deletion_continues_an_earlier_import() {
     exported.import(&store, "first.ndjson").await.expect("imported");
     exported.import(&store, "second.ndjson").await.expect("imported");
     let copy = Exported::new();
-    copy.write(&store, "all.ndjson", &Selection::default()).await;
-    exported.write(&server.store, "all.ndjson", &Selection::default()).await;
+    copy.write(&store, "all.ndjson", &ExportSelection::default()).await;
+    exported.write(&server.store, "all.ndjson", &ExportSelection::default()).await;
     assert_eq!(copy.lines("all.ndjson"), exported.lines("all.ndjson"));
 }
 
@@ -283,7 +283,7 @@ async fn an_export_after_a_deletion_continues_an_earlier_import() {
 async fn an_import_that_ended_early_is_continued() {
     let server = mixed().await;
     let exported = Exported::new();
-    let written = exported.write(&server.store, "all.ndjson", &Selection::default()).await;
+    let written = exported.write(&server.store, "all.ndjson", &ExportSelection::default()).await;
     let lines = exported.lines("all.ndjson");
     let store = Store::connect("mem://").await.expect("a store");
     for count in [lines.len() / 2, lines.len() * 2 / 3, lines.len() - 1] {
@@ -305,7 +305,7 @@ async fn an_import_that_ended_early_is_continued() {
 async fn a_bad_line_is_named_and_those_before_it_are_imported() {
     let server = mixed().await;
     let exported = Exported::new();
-    exported.write(&server.store, "all.ndjson", &Selection::default()).await;
+    exported.write(&server.store, "all.ndjson", &ExportSelection::default()).await;
     let lines = exported.lines("all.ndjson");
     let trip = lines.iter().position(|line| line.contains("trip.changed")).expect("the event");
     let kept = lines.iter().position(|line| line.contains(r#""bytes":true"#)).expect("the file");
@@ -371,7 +371,7 @@ async fn only_an_import_keeps_the_actor_and_the_time_of_another_log() {
         aggregate_id: "a".into(),
         aggregate_type: "article".into(),
         event_type: "article.created".into(),
-        recorded: Some(Recorded { actor: "key:somebody".into(), at: 1 }),
+        recorded: Some(OriginalRecord { actor: "key:somebody".into(), at: 1 }),
         ..NewEvent::default()
     };
     let writer = server.workspace("owner").await.expect("a workspace").writer;
@@ -399,7 +399,7 @@ async fn an_import_brings_nobody_back() {
         control.restore_member(&member, &user).await.expect("a member");
     }
     let exported = Exported::new();
-    exported.write(&server.store, "older.ndjson", &Selection::default()).await;
+    exported.write(&server.store, "older.ndjson", &ExportSelection::default()).await;
     let copy = Store::connect("mem://").await.expect("a store");
     exported.import(&copy, "older.ndjson").await.expect("imported");
     assert!(opens(&copy, &lent).await);
@@ -407,7 +407,7 @@ async fn an_import_brings_nobody_back() {
     call(&server, Method::DELETE, &format!("keys/{lent_id}"), Value::Null).await;
     call(&server, Method::DELETE, &format!("members/{gone}"), Value::Null).await;
     call(&server, Method::PATCH, &format!("members/{lowered}"), json!({"role": "viewer"})).await;
-    exported.write(&server.store, "newer.ndjson", &Selection::default()).await;
+    exported.write(&server.store, "newer.ndjson", &ExportSelection::default()).await;
 
     // The older export into the store itself, and the newer one, then the older one again, into the copy.
     exported.import(&server.store, "older.ndjson").await.expect("imported");
@@ -443,13 +443,13 @@ async fn an_import_keeps_numbers_as_they_were_written() {
     std::fs::write(exported.file("long.ndjson"), format!("{line}{payload}}}\n")).expect("written");
     assert_eq!(imported(&exported, &store, "long.ndjson").await, (1, 0));
     assert_eq!(imported(&exported, &store, "long.ndjson").await, (0, 1));
-    exported.write(&store, "again.ndjson", &Selection::default()).await;
+    exported.write(&store, "again.ndjson", &ExportSelection::default()).await;
     assert!(exported.lines("again.ndjson").iter().any(|line| line.contains("18446744073709551617")));
     assert_eq!(imported(&exported, &store, "again.ndjson").await.0, 0);
 }
 
 /// Imports a file. Returns the numbers of events that are new and of those that the store had.
 async fn imported(exported: &Exported, store: &Store, name: &str) -> (u64, u64) {
-    let Restored { tally, .. } = import(store, &exported.file(name), None).await.expect("imported");
+    let ImportReport { tally, .. } = import(store, &exported.file(name), None).await.expect("imported");
     (tally.appended, tally.repeated)
 }

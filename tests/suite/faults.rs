@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use foldwork_engine::Batch;
+use foldwork_engine::AppendBatch;
 use foldwork_engine::model::json::MAX_STORED_DEPTH;
 use foldwork_engine::model::value::{Object, Value as State};
 use foldwork_server::Config;
@@ -86,7 +86,7 @@ async fn while_a_workspace_stays_closed() -> anyhow::Result<Vec<(String, Respons
     let deep = (0..=MAX_STORED_DEPTH).fold(State::Null, |inner, _| vec![inner].into());
     let event = first_event("n", "article.changed", Object::from_iter([("deep", deep)]));
     let log = server.store.workspace(&workspace.id).await?;
-    log.append(Batch { events: &[Arc::new(event)], ..Batch::default() }).await?;
+    log.append(AppendBatch { events: &[Arc::new(event)], ..AppendBatch::default() }).await?;
     let append = operation("append_event");
     let answer = server.call(request_by(&key, &append, Body::from_string(BODY.into()))).await;
     Ok(vec![(append.id, answer)])

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use foldwork_engine::clock::SystemClock;
-use foldwork_engine::workspace::files::{Incoming, NewFile, Uploaded, Usage};
-use foldwork_engine::{Engine, Error, Plugins, Settings, Store};
+use foldwork_engine::workspace::files::{Incoming, NewFile, StorageUsage, UploadOutcome};
+use foldwork_engine::{Engine, EngineSettings, Error, Plugins, Store};
 use foldwork_tests::handles::{Handles, enter};
 use futures_util::{FutureExt, StreamExt, stream};
 use tempfile::TempDir;
@@ -33,14 +33,14 @@ impl Shared {
         Shared { store: store.with_files(&url, []).expect("a folder for files"), folder }
     }
 
-    async fn engine(&self, settings: Settings) -> Arc<Engine> {
+    async fn engine(&self, settings: EngineSettings) -> Arc<Engine> {
         let plugins = Plugins::none().expect("no plugins");
         Engine::open(self.store.share(), Arc::new(SystemClock), settings, plugins).await.expect("an engine")
     }
 
     /// Opens two engines on this store. Returns the handles of both for the first workspace, and the key of the
     /// workspace.
-    async fn twins(&self, settings: Settings) -> ([Handles; 2], String) {
+    async fn twins(&self, settings: EngineSettings) -> ([Handles; 2], String) {
         let (one, two) = (self.engine(settings.clone()).await, self.engine(settings).await);
         let key = one.first_start(None).await.expect("started").expect("a new store").key;
         ([enter(&one, &key).await.expect("one"), enter(&two, &key).await.expect("two")], key)
@@ -55,7 +55,7 @@ impl Shared {
     }
 
     /// Waits until the listed, counted and stored bytes agree, and returns the usage.
-    async fn agrees(&self, workspace: &Handles) -> Usage {
+    async fn agrees(&self, workspace: &Handles) -> StorageUsage {
         let look = async {
             loop {
                 let usage = workspace.reader.storage_usage().await.expect("counted");
@@ -75,8 +75,8 @@ impl Shared {
     }
 }
 
-fn limited(quota_bytes: u64) -> Settings {
-    Settings { quota_bytes, ..Settings::default() }
+fn limited(quota_bytes: u64) -> EngineSettings {
+    EngineSettings { quota_bytes, ..EngineSettings::default() }
 }
 
 fn new_file(filename: &str, size: Option<u64>) -> NewFile {
@@ -91,7 +91,7 @@ fn bytes(size: usize, seed: u8) -> Incoming {
 }
 
 /// Uploads a file and retries while the store is unavailable.
-async fn upload(workspace: &Handles, new: &NewFile, size: usize, seed: u8) -> Result<Uploaded, Error> {
+async fn upload(workspace: &Handles, new: &NewFile, size: usize, seed: u8) -> Result<UploadOutcome, Error> {
     loop {
         match workspace.writer.upload_file(new.clone(), bytes(size, seed)).await {
             Err(Error::Unavailable(_)) => tokio::task::yield_now().await,
@@ -158,7 +158,7 @@ async fn a_replaced_or_deleted_file_leaves_no_bytes() {
     let path = foldwork_engine::model::file::text(&other.file, "path").expect("a path").to_owned();
     one.writer.delete_file(&path).await.expect("deleted");
     assert!(matches!(two.writer.delete_file(&path).await, Err(Error::NotFound { .. })));
-    assert_eq!(shared.agrees(&two).await, Usage { used_bytes: 0, quota_bytes: None, files: 0, file_bytes: 0 });
+    assert_eq!(shared.agrees(&two).await, StorageUsage { used_bytes: 0, quota_bytes: None, files: 0, file_bytes: 0 });
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -205,7 +205,7 @@ async fn a_broken_upload_leaves_nothing() {
 async fn paused(
     workspace: &Handles,
     size: u64,
-) -> (oneshot::Sender<()>, tokio::task::JoinHandle<Result<Uploaded, Error>>) {
+) -> (oneshot::Sender<()>, tokio::task::JoinHandle<Result<UploadOutcome, Error>>) {
     let (go, gone) = oneshot::channel::<()>();
     let half = (size / 2) as usize;
     let wait = gone.map(move |_| Ok(vec![2; half].into())).into_stream();
@@ -224,10 +224,10 @@ async fn paused(
 async fn a_server_presumed_dead_cannot_commit_removed_bytes() {
     let shared = Shared::new().await;
     // The lease of this server's uploads ends immediately, so its uploads count as abandoned.
-    let ([silent, _], key) = shared.twins(Settings { upload_lease_ms: 0, ..Settings::default() }).await;
+    let ([silent, _], key) = shared.twins(EngineSettings { upload_lease_ms: 0, ..EngineSettings::default() }).await;
     let (go, running) = paused(&silent, 2 * SIZE as u64).await;
     // A server searches for abandoned uploads when it starts.
-    let starting = shared.engine(Settings::default()).await;
+    let starting = shared.engine(EngineSettings::default()).await;
     let other = enter(&starting, &key).await.expect("a workspace");
     let removed = async {
         while other.reader.storage_usage().await.expect("counted").used_bytes > 0 {
@@ -243,12 +243,12 @@ async fn a_server_presumed_dead_cannot_commit_removed_bytes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upload_of_a_live_server_is_not_removed() {
     let shared = Shared::new().await;
-    let ([living, silent], key) = shared.twins(Settings::default()).await;
+    let ([living, silent], key) = shared.twins(EngineSettings::default()).await;
     let (go, running) = paused(&living, 2 * SIZE as u64).await;
     // The starting server removes the broken upload of the other server, which shows that the search ran.
     let broken = stream::iter([Err(std::io::Error::other("broken off"))]).boxed();
     silent.writer.upload_file(new_file("b", Some(5)), broken).await.expect_err("broken off");
-    let starting = shared.engine(Settings::default()).await;
+    let starting = shared.engine(EngineSettings::default()).await;
     let other = enter(&starting, &key).await.expect("a workspace");
     upload(&other, &new_file("c", None), 5, 1).await.expect("stored");
     go.send(()).expect("it waits");

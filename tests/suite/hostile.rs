@@ -7,12 +7,12 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use foldwork_engine::hook::{Enrich, Failure, Plugin};
+use foldwork_engine::hook::{EnrichInput, Failure, Plugin};
 use foldwork_engine::model::aggregate::Aggregate;
 use foldwork_engine::model::builtin;
 use foldwork_engine::model::value::Value;
-use foldwork_plugins::Folder;
-use foldwork_plugins::limits::Limits;
+use foldwork_plugins::PluginFolder;
+use foldwork_plugins::limits::CallLimits;
 use foldwork_plugins::memory::peak_of;
 use foldwork_plugins::script::Script;
 use foldwork_tests::events::first_event;
@@ -47,7 +47,8 @@ fn hostile_scripts_are_stopped() {
 #[test]
 fn allocations_of_a_call_are_counted() {
     let script = "fn enrich(event, state, settings) { let text = \"bomb\"; while true { text += text; } }";
-    let script = loaded_with(script, Limits { memory_bytes: 256 << 10, ..Limits::default() }).expect("a script");
+    let script =
+        loaded_with(script, CallLimits { memory_bytes: 256 << 10, ..CallLimits::default() }).expect("a script");
     let failure = called(&script).expect_err("too much memory");
     assert_eq!(failure.message, "stopped with more than 262144 bytes of memory");
     assert_eq!((failure.kind.name(), failure.line), ("memory", Some(1)));
@@ -73,7 +74,7 @@ fn stopped(path: &Path) -> Result<(), String> {
     if !kinds.split('|').any(|kind| kind == failure.kind.name()) {
         return Err(format!("{name} fails with {failure:?}, not as {kinds}"));
     }
-    if took > Duration::from_millis(Limits::default().deadline_ms) + GRACE {
+    if took > Duration::from_millis(CallLimits::default().deadline_ms) + GRACE {
         return Err(format!("{name} took {} ms", took.as_millis()));
     }
     if peak > MAX_MEMORY {
@@ -89,11 +90,11 @@ fn stopped(path: &Path) -> Result<(), String> {
 }
 
 fn loaded(script: &str) -> Result<Script, foldwork_plugins::LoadError> {
-    loaded_with(script, Limits::default())
+    loaded_with(script, CallLimits::default())
 }
 
-fn loaded_with(script: &str, limits: Limits) -> Result<Script, foldwork_plugins::LoadError> {
-    let folder = Folder {
+fn loaded_with(script: &str, limits: CallLimits) -> Result<Script, foldwork_plugins::LoadError> {
+    let folder = PluginFolder {
         name: "hostile".into(),
         location: "scripts/hostile".into(),
         manifest: MANIFEST.into(),
@@ -110,6 +111,6 @@ fn called(script: &Script) -> Result<Option<Value>, Failure> {
     let definition = builtin::definitions().swap_remove(0);
     let event = first_event("article-1", "article.created", [("title", "T"), ("body", "B")].into_iter().collect());
     let aggregate = Aggregate::fold(None, &event, &definition);
-    let call = Enrich { event: &event, aggregate: &aggregate, definition: &definition };
+    let call = EnrichInput { event: &event, aggregate: &aggregate, definition: &definition };
     script.enrich(&call).map(|done| done.value.derived.get("seen").cloned())
 }

@@ -1,9 +1,9 @@
 //! Tests concurrent requests with one idempotency key: exactly one is executed, on one server and on several servers.
 
-use foldwork_engine::model::event::{Expected, NewEvent};
+use foldwork_engine::model::event::{NewEvent, StreamExpectation};
 use foldwork_engine::model::value::Object;
 use foldwork_engine::workspace::keys::NewKey;
-use foldwork_engine::workspace::responses::{self, Idempotent, KeptResponse, RequestId};
+use foldwork_engine::workspace::responses::{self, IdempotentRequest, IdempotentResult, KeptResponse};
 use foldwork_engine::{Error, Store, model::access::Scope};
 use foldwork_tests::embedded::{engine, first};
 use foldwork_tests::handles::{Handles, enter};
@@ -25,7 +25,7 @@ async fn seen_by(engines: usize) -> Vec<Handles> {
 
 /// Appends an event with an idempotency key. Returns whether this call, and not an earlier call, appended the event.
 async fn append(workspace: &Handles, key: &str, title: &str) -> Result<bool, Error> {
-    let request = RequestId::new("user", key, "test", title.as_bytes())?;
+    let request = IdempotentRequest::new("user", key, "test", title.as_bytes())?;
     let event = NewEvent {
         aggregate_id: "a".into(),
         aggregate_type: "article".into(),
@@ -80,7 +80,7 @@ async fn one_of_several_requests_with_one_key_executes() {
 async fn a_failed_request_may_be_repeated_with_another_body() {
     for engines in [1, 2] {
         let workspaces = seen_by(engines).await;
-        let request = RequestId::new("user", "key", "test", b"failing").expect("a key");
+        let request = IdempotentRequest::new("user", "key", "test", b"failing").expect("a key");
         let make = || async { Err::<((), KeptResponse), _>(Error::invalid("no")) };
         let failed = responses::idempotent(&workspaces[0].writer, request, make).await;
         assert!(matches!(failed, Err(Error::Invalid { .. })));
@@ -104,7 +104,7 @@ async fn a_repeated_append_returns_its_original_events() {
     };
     before.writer.append_events(vec![event("a", Some("chosen"))]).await.expect("appended");
     let events = vec![event("b", None), event("a", Some("chosen")), event("c", None), event("b", None)];
-    let request = RequestId::new("user", "key", "test", b"body").expect("a key");
+    let request = IdempotentRequest::new("user", "key", "test", b"body").expect("a key");
     let appended = before.writer.append_requested(events.clone(), Some(&request)).await.expect("appended");
     assert_eq!(appended.repeated, [false, true, false, false]);
     assert!(!appended.is_repeat());
@@ -115,7 +115,7 @@ async fn a_repeated_append_returns_its_original_events() {
         let again = workspace.writer.append_requested(events.clone(), Some(&request)).await.expect("appended");
         assert!(again.is_repeat());
         assert_eq!((again.events, again.repeated), (appended.events.clone(), appended.repeated.clone()));
-        let other = RequestId::new("user", "key", "test", b"another body").expect("a key");
+        let other = IdempotentRequest::new("user", "key", "test", b"another body").expect("a key");
         let refused = workspace.writer.append_requested(vec![event("d", None)], Some(&other)).await;
         assert!(matches!(refused, Err(Error::Conflict { code: "idempotency_mismatch", .. })), "{refused:?}");
     }
@@ -132,10 +132,10 @@ async fn a_repeat_is_recognized_before_it_is_validated() {
             event_type: "article.created".into(),
             payload: Object::from_iter([("title", "title")]),
             event_id: event_id.map(str::to_owned),
-            expected: Expected::None,
+            expected: StreamExpectation::None,
             ..NewEvent::default()
         };
-        let request = RequestId::new("user", "key", "test", b"body").expect("a key");
+        let request = IdempotentRequest::new("user", "key", "test", b"body").expect("a key");
         for number in 0..3 {
             let writer = &workspaces[number % engines].writer;
             let (named, keyed) = futures_util::join!(
@@ -155,15 +155,15 @@ async fn an_idempotency_key_identifies_one_kind_of_request() {
         let mismatch =
             |error: Option<Error>| matches!(error, Some(Error::Conflict { code: "idempotency_mismatch", .. }));
         let keep = async |key: &str| {
-            let request = RequestId::new("user", key, "test", b"something else").expect("a key");
+            let request = IdempotentRequest::new("user", key, "test", b"something else").expect("a key");
             let make = || async { Ok(((), KeptResponse { body: "made".into(), location: String::new() })) };
             responses::idempotent(&workspaces[0].writer, request, make).await
         };
         assert!(append(&workspaces[engines - 1], "append", "title").await.expect("appended"));
         assert!(mismatch(keep("append").await.err()));
-        assert!(matches!(keep("other").await, Ok(Idempotent::First(()))));
+        assert!(matches!(keep("other").await, Ok(IdempotentResult::First(()))));
         assert!(mismatch(append(&workspaces[engines - 1], "other", "title").await.err()));
-        assert!(matches!(keep("other").await, Ok(Idempotent::Repeated(_))));
+        assert!(matches!(keep("other").await, Ok(IdempotentResult::Repeated(_))));
         assert!(!append(&workspaces[engines - 1], "append", "title").await.expect("appended"));
     }
 }
@@ -173,12 +173,12 @@ async fn a_kept_response_survives_closing_the_workspace() {
     let engine = engine(Store::connect("mem://").await.expect("a store")).await;
     let (mut workspace, key) = first(&engine).await.expect("a workspace");
     for number in 0..3 {
-        let request = RequestId::new("user", "key", "test", b"body").expect("a key");
+        let request = IdempotentRequest::new("user", "key", "test", b"body").expect("a key");
         let kept_response = KeptResponse { body: "what was said".into(), location: "/there".into() };
         let make = move || async move { Ok(((), kept_response)) };
         match responses::idempotent(&workspace.writer, request, make).await.expect("a response") {
-            Idempotent::First(()) => assert_eq!(number, 0),
-            Idempotent::Repeated(first) => {
+            IdempotentResult::First(()) => assert_eq!(number, 0),
+            IdempotentResult::Repeated(first) => {
                 assert!(number > 0);
                 assert_eq!((first.body.as_str(), first.location.as_str()), ("what was said", "/there"));
             }
@@ -193,7 +193,7 @@ async fn a_kept_response_survives_closing_the_workspace() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_repeated_request_makes_one_key_and_shows_its_secret_once() {
     let workspaces = seen_by(2).await;
-    let request = RequestId::new("user", "key", "test", b"body").expect("a key");
+    let request = IdempotentRequest::new("user", "key", "test", b"body").expect("a key");
     let new = NewKey { name: "k".into(), scopes: vec![Scope::ApiRead], ..NewKey::default() };
     let made = (0..6).map(|number| workspaces[number % 2].owner.create_key(new.clone(), Some(&request)));
     let made: Vec<_> = join_all(made).await.into_iter().map(|made| made.expect("a key")).collect();

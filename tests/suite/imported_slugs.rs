@@ -4,16 +4,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use foldwork_engine::clock::SystemClock;
-use foldwork_engine::{Engine, Plugins, Settings, Store};
-use foldwork_server::cli::input::Input;
-use foldwork_server::cli::portable::restore::{Restored, restore};
+use foldwork_engine::{Engine, EngineSettings, Plugins, Store};
+use foldwork_server::cli::input::LineInput;
+use foldwork_server::cli::portable::restore::{ImportReport, restore};
 use foldwork_server::cli::portable::store::OpenStore;
-use foldwork_server::cli::progress::Progress;
+use foldwork_server::cli::progress::ProgressIndicator;
 use serde_json::{Value, json};
 
 async fn engine(store: &Store) -> Arc<Engine> {
     let plugins = Plugins::none().expect("no plugins");
-    Engine::open(store.share(), Arc::new(SystemClock), Settings::default(), plugins).await.expect("an engine")
+    Engine::open(store.share(), Arc::new(SystemClock), EngineSettings::default(), plugins).await.expect("an engine")
 }
 
 async fn store() -> Store {
@@ -23,11 +23,11 @@ async fn store() -> Store {
 }
 
 /// Imports lines into the store's workspace.
-async fn import(store: &Store, folder: &Path, lines: &[Value]) -> Restored {
+async fn import(store: &Store, folder: &Path, lines: &[Value]) -> ImportReport {
     let file = folder.join("events.ndjson");
     std::fs::write(&file, lines.iter().map(|line| format!("{line}\n")).collect::<String>()).expect("written");
-    let input = Input::open(&file).expect("the file");
-    restore(engine(store).await, None, false, input, None, &Progress::start(None)).await.expect("imported")
+    let input = LineInput::open(&file).expect("the file");
+    restore(engine(store).await, None, false, input, None, &ProgressIndicator::start(None)).await.expect("imported")
 }
 
 /// Returns the slugs in the events of the log, in order, each with the id of its article.

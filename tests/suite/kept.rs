@@ -7,8 +7,8 @@ use std::sync::Arc;
 use foldwork_engine::clock::SystemClock;
 use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::value::{Object, Value};
-use foldwork_engine::workspace::aggregates::Moment;
-use foldwork_engine::{Engine, Error, Plugins, Settings, Store};
+use foldwork_engine::workspace::aggregates::StateMoment;
+use foldwork_engine::{Engine, EngineSettings, Error, Plugins, Store};
 use foldwork_tests::clock::FixedClock;
 use foldwork_tests::handles::{Handles, enter};
 use foldwork_tests::server::{close_down_to, consumed};
@@ -84,7 +84,7 @@ fn event() -> impl Strategy<Value = NewEvent> {
 }
 
 async fn engine(store: &Store, clock: &Arc<FixedClock>) -> Arc<Engine> {
-    let settings = Settings { resident_bytes: 1, idle_ms: 0, ..Settings::default() };
+    let settings = EngineSettings { resident_bytes: 1, idle_ms: 0, ..EngineSettings::default() };
     let plugins = Plugins::none().expect("no plugins");
     Engine::open(store.share(), clock.clone(), settings, plugins).await.expect("an engine")
 }
@@ -94,12 +94,12 @@ async fn states(workspace: &Handles) -> Result<Vec<String>, TestCaseError> {
     let mut states = Vec::new();
     for number in 0..IDS {
         let id = format!("i{number}");
-        let found = match workspace.reader.aggregate(&id, Moment::Now).await {
+        let found = match workspace.reader.aggregate(&id, StateMoment::Now).await {
             Ok((found, _)) => found,
             Err(Error::NotFound { .. }) => continue,
             Err(error) => return Err(failed(error)),
         };
-        let (folded, _) = workspace.reader.aggregate(&id, Moment::Version(found.version)).await.map_err(failed)?;
+        let (folded, _) = workspace.reader.aggregate(&id, StateMoment::Version(found.version)).await.map_err(failed)?;
         // Compares the debug format, because values that are equal may have different types.
         prop_assert_eq!(format!("{:?}", folded.state), format!("{:?}", found.state), "{} from zero", id);
         states.push(format!("{id} {} {:?}", found.version, found.state));
@@ -202,7 +202,7 @@ async fn snapshots_of_large_states_are_delayed_and_written_at_stop() {
     running.close().await;
 
     let plugins = Plugins::none().expect("no plugins");
-    let settings = Settings::default();
+    let settings = EngineSettings::default();
     let again = Engine::open(store.share(), Arc::new(SystemClock), settings, plugins).await.expect("an engine");
     let workspace = enter(&again, &key).await.expect("a workspace");
     let followers = workspace.reader.followers().await.expect("the followers");

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::value::Value;
-use foldwork_engine::workspace::events::{Direction, Limit, LogFilter};
+use foldwork_engine::workspace::events::{EventLimit, LogFilter, ReadDirection};
 use foldwork_tests::handles::Handles;
 use foldwork_tests::server::Server;
 
@@ -35,7 +35,7 @@ async fn a_filter_without_matches_continues_at_its_position() {
     append(&workspace, (0..OTHER_EVENTS).map(|_| event("a", "changed", "x")).collect()).await;
     append(&workspace, vec![event("b", "noticed", "y")]).await;
     let filter = LogFilter { event_types: vec!["article.noticed".into()], ..LogFilter::default() };
-    let limit = Limit::events(10);
+    let limit = EventLimit::events(10);
 
     let page = workspace.reader.log(0, limit, &filter, Duration::ZERO).await.expect("a page");
     assert!(page.items.is_empty());
@@ -67,7 +67,7 @@ async fn pages_end_at_their_byte_limit_and_lose_nothing() {
     });
     append(&workspace, events.collect()).await;
     for bytes in [1, 15_000, 100_000, usize::MAX] {
-        let limit = Limit { events: 40, bytes };
+        let limit = EventLimit { events: 40, bytes };
         let (mut positions, mut after) = (Vec::new(), Some(0));
         while let Some(from) = after {
             let page = workspace.reader.log(from, limit, &LogFilter::default(), Duration::ZERO).await.expect("a page");
@@ -78,7 +78,7 @@ async fn pages_end_at_their_byte_limit_and_lose_nothing() {
         }
         assert_eq!(positions, (1..=100).collect::<Vec<u64>>(), "in pages of {bytes}");
 
-        for direction in [Direction::Forward, Direction::Backward] {
+        for direction in [ReadDirection::Forward, ReadDirection::Backward] {
             let (mut versions, mut after) = (Vec::new(), None);
             loop {
                 let page = workspace.reader.stream("a", after, limit, direction).await.expect("a page");
@@ -90,7 +90,7 @@ async fn pages_end_at_their_byte_limit_and_lose_nothing() {
                     break;
                 }
             }
-            if direction == Direction::Backward {
+            if direction == ReadDirection::Backward {
                 versions.reverse();
             }
             assert_eq!(versions, (1..=67).collect::<Vec<u64>>(), "in pages of {bytes}, {direction:?}");
@@ -120,7 +120,7 @@ async fn a_follower_of_an_aggregate_gets_each_event_once() {
     append(&workspace, (0..5).map(|_| event("a", "changed", "x")).collect()).await;
     assert!(workspace.reader.follow_aggregate("b", 0).await.is_err(), "an unknown aggregate cannot be followed");
     let mut following = workspace.reader.follow_aggregate("a", 2).await.expect("a follower");
-    let (limit, wait) = (Limit::events(7), Duration::from_secs(60));
+    let (limit, wait) = (EventLimit::events(7), Duration::from_secs(60));
     let mut versions = Vec::new();
     // A follower keeps few events in memory. If more were appended since its last read, it reads them from the store.
     for count in [0, 1, 3, 200, 1] {

@@ -56,8 +56,8 @@ mod tokens;
 mod uploads;
 mod vectors;
 
-use foldwork_plugins::memory::Counting;
+use foldwork_plugins::memory::CountingAllocator;
 
 /// The allocator of the tests, which counts the memory that scripts allocate, like the allocator of the program.
 #[global_allocator]
-static ALLOCATOR: Counting<tikv_jemallocator::Jemalloc> = Counting(tikv_jemallocator::Jemalloc);
+static ALLOCATOR: CountingAllocator<tikv_jemallocator::Jemalloc> = CountingAllocator(tikv_jemallocator::Jemalloc);

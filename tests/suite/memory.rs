@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::value::Value;
-use foldwork_engine::workspace::aggregates::Moment;
+use foldwork_engine::workspace::aggregates::StateMoment;
 use foldwork_engine::workspace::query::Query;
-use foldwork_engine::{Engine, Error, Plugins, Settings, Store};
+use foldwork_engine::{Engine, EngineSettings, Error, Plugins, Store};
 use foldwork_server::Config;
 use foldwork_tests::clock::FixedClock;
 use foldwork_tests::handles::{Handles, enter};
@@ -98,7 +98,7 @@ async fn close(engine: Arc<Engine>, closed: Arc<AtomicUsize>) {
 
 async fn checked(workspace: &Handles, writers: usize) -> Result<(), Error> {
     for writer in 0..writers {
-        let (state, _) = workspace.reader.aggregate(&format!("w{writer}"), Moment::Now).await?;
+        let (state, _) = workspace.reader.aggregate(&format!("w{writer}"), StateMoment::Now).await?;
         assert_eq!((state.version, state.state.get("n").cloned()), (40, Some(Value::Int(39))));
     }
     Ok(())
@@ -109,7 +109,7 @@ async fn nothing_is_lost_while_workspaces_close_and_open() {
     const WRITERS: usize = 3;
     let clock = Arc::new(FixedClock::default());
     let store = Store::connect("mem://").await.expect("a store");
-    let settings = Settings { resident_bytes: 1, idle_ms: 0, ..Default::default() };
+    let settings = EngineSettings { resident_bytes: 1, idle_ms: 0, ..Default::default() };
     let engine =
         Engine::open(store, clock.clone(), settings, Plugins::none().expect("no plugins")).await.expect("an engine");
     let key = engine.first_start(None).await.expect("a start").expect("the store is empty").key;

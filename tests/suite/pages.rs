@@ -4,8 +4,8 @@
 use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::json;
 use foldwork_engine::model::value::{Object, Value};
-use foldwork_engine::workspace::query::page::{Continuation, Paging};
-use foldwork_engine::workspace::query::{Query, Response};
+use foldwork_engine::workspace::query::page::{Continuation, PageRequest};
+use foldwork_engine::workspace::query::{Query, QueryOutput};
 use foldwork_tests::handles::Handles;
 use foldwork_tests::server::{Server, worked};
 
@@ -33,9 +33,9 @@ async fn append(workspace: &Handles, id: &str, verb: &str, n: i64) {
     workspace.writer.append_events(vec![event]).await.expect("appended");
 }
 
-async fn ask(workspace: &Handles, pipeline: &str, after: Option<Continuation>) -> Response {
+async fn ask(workspace: &Handles, pipeline: &str, after: Option<Continuation>) -> QueryOutput {
     let pipeline = json::parse(pipeline.as_bytes()).expect("JSON");
-    let page = Some(Paging { limit: Some(3), after });
+    let page = Some(PageRequest { limit: Some(3), after });
     workspace.reader.query(Query { page, ..Query::new(pipeline) }).await.expect("an answer")
 }
 

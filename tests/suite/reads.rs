@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use foldwork_engine::model::event::{Expected, NewEvent};
+use foldwork_engine::model::event::{NewEvent, StreamExpectation};
 use foldwork_engine::model::facts::Assignee;
 use foldwork_engine::model::feed::Delivery;
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::workspace::agents::NewAgent;
 use foldwork_engine::workspace::articles::{ArticleChange, NewArticle, Perspective};
 use foldwork_engine::workspace::mailbox::tasks::NewTask;
-use foldwork_engine::workspace::query::{Query, Response};
-use foldwork_engine::workspace::told_again::Again;
+use foldwork_engine::workspace::query::{Query, QueryOutput};
+use foldwork_engine::workspace::told_again::DeliverySelection;
 use foldwork_engine::{ContentReader, Error, Store};
 use foldwork_server::Config;
 use foldwork_tests::embedded;
@@ -37,7 +37,7 @@ async fn append(workspace: &Handles, ids: &[&str], each: usize, text: &str) {
     }
 }
 
-async fn ask(workspace: &Handles, pipeline: serde_json::Value) -> Result<Response, Error> {
+async fn ask(workspace: &Handles, pipeline: serde_json::Value) -> Result<QueryOutput, Error> {
     workspace.reader.query(Query::new(Value::from(pipeline))).await
 }
 
@@ -116,7 +116,7 @@ async fn reading_a_published_revision_skips_the_rest_of_the_history() {
     let id = workspace.writer.create_article(new).await.expect("an article").0.id.clone();
     let change = async |workspace: &Handles, number: usize| {
         let change = ArticleChange { title: Some(format!("Draft {number}")), ..ArticleChange::default() };
-        workspace.writer.change_article(id.as_str(), change, Expected::Any).await.expect("changed");
+        workspace.writer.change_article(id.as_str(), change, StreamExpectation::Any).await.expect("changed");
     };
     let published = async |engine: &Arc<foldwork_engine::Engine>| {
         let caller = engine.authenticate(&key).await.expect("a caller");
@@ -127,7 +127,7 @@ async fn reading_a_published_revision_skips_the_rest_of_the_history() {
     for number in 1..=40 {
         change(&workspace, number).await;
     }
-    workspace.writer.publish_article(id.as_str(), Expected::Any).await.expect("published");
+    workspace.writer.publish_article(id.as_str(), StreamExpectation::Any).await.expect("published");
     for number in 41..=80 {
         change(&workspace, number).await;
     }
@@ -143,13 +143,13 @@ async fn reading_a_published_revision_skips_the_rest_of_the_history() {
         }
         assert_eq!(workspace.reader.events_read(), before);
     }
-    workspace.writer.publish_article(id.as_str(), Expected::Any).await.expect("published");
+    workspace.writer.publish_article(id.as_str(), StreamExpectation::Any).await.expect("published");
     change(&workspace, 81).await;
     assert_eq!(published(&first).await.as_deref(), Some("Draft 80"));
     assert_eq!(published(&second).await.as_deref(), Some("Draft 80"));
-    workspace.writer.unpublish_article(id.as_str(), Expected::Any).await.expect("unpublished");
+    workspace.writer.unpublish_article(id.as_str(), StreamExpectation::Any).await.expect("unpublished");
     change(&workspace, 82).await;
-    workspace.writer.publish_article(id.as_str(), Expected::Any).await.expect("published");
+    workspace.writer.publish_article(id.as_str(), StreamExpectation::Any).await.expect("published");
     change(&workspace, 83).await;
     assert_eq!(published(&second).await.as_deref(), Some("Draft 82"));
 }
@@ -207,24 +207,24 @@ async fn a_replay_for_an_agent_reads_only_the_end_of_its_feed() {
     worked(&elsewhere).await.expect("caught up");
     let listener = second.listen(&key).await.expect("a right");
     let agent = listener.agent(agent.id.as_str()).await.expect("the agent");
-    let titles = async |again: Again| {
+    let titles = async |again: DeliverySelection| {
         let deliveries = listener.told_again(&agent, again).await.expect("deliveries");
         let title = |delivery: &Delivery| delivery.task.state.get("title").and_then(Value::as_str).map(str::to_owned);
         deliveries.iter().filter_map(title).collect::<Vec<_>>()
     };
-    let all = Again { after: agent.first_position, until: u64::MAX, since: None, most: 100 };
+    let all = DeliverySelection { after: agent.first_position, until: u64::MAX, since: None, most: 100 };
     let before = elsewhere.reader.events_read();
-    let some = titles(Again { most: 3, since: Some(0), ..all }).await;
+    let some = titles(DeliverySelection { most: 3, since: Some(0), ..all }).await;
     assert_eq!(some, ["Task 197", "Task 198", "Task 199"]);
     let read = elsewhere.reader.events_read() - before;
     assert!(read <= 130, "{read} events were read");
     let before = elsewhere.reader.events_read();
-    assert_eq!(titles(Again { since: Some(i64::MAX), ..all }).await, [""; 0]);
+    assert_eq!(titles(DeliverySelection { since: Some(i64::MAX), ..all }).await, [""; 0]);
     let read = elsewhere.reader.events_read() - before;
     assert!(read <= 130, "{read} events were read");
     let every = titles(all).await;
     assert_eq!((every.len(), every.first().map(String::as_str)), (100, Some("Task 100")));
     let position = agent.first_position + 10;
-    assert_eq!(titles(Again { until: position, ..all }).await.len(), 10);
-    assert_eq!(titles(Again { after: position, until: position + 4, ..all }).await.len(), 4);
+    assert_eq!(titles(DeliverySelection { until: position, ..all }).await.len(), 10);
+    assert_eq!(titles(DeliverySelection { after: position, until: position + 4, ..all }).await.len(), 4);
 }

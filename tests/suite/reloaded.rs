@@ -8,12 +8,12 @@ use foldwork_engine::error::Error;
 use foldwork_engine::hook::Hook;
 use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::value::Value;
-use foldwork_engine::workspace::plugins::{Reloaded, Tally};
+use foldwork_engine::workspace::plugins::{ReloadOutcome, ReplayTally};
 use foldwork_engine::workspace::query::Query;
-use foldwork_engine::{Engine, Operator, Settings, Store};
+use foldwork_engine::{Administrator, Engine, EngineSettings, Store};
 use foldwork_server::config::Plugins;
 use foldwork_server::serve::load_plugins;
-use foldwork_server::serve::watch::Watch;
+use foldwork_server::serve::watch::PluginWatch;
 use foldwork_tests::handles::{Handles, enter};
 use foldwork_tests::server::worked;
 use tempfile::TempDir;
@@ -61,7 +61,7 @@ fn manifest(version: &str, hook: &str) -> String {
 
 async fn engine(store: &Store, folder: &Folder) -> Arc<Engine> {
     let plugins = load_plugins(&folder.settings()).expect("plugins");
-    Engine::open(store.share(), Arc::new(SystemClock), Settings::default(), plugins).await.expect("an engine")
+    Engine::open(store.share(), Arc::new(SystemClock), EngineSettings::default(), plugins).await.expect("an engine")
 }
 
 /// Opens an engine on an empty store and returns the engine and the owner's key.
@@ -84,9 +84,9 @@ async fn append(workspace: &Handles, id: &str) {
     workspace.writer.append_events(vec![event]).await.expect("appended");
 }
 
-async fn reload(engine: &Engine, key: &str) -> Result<Reloaded, Error> {
+async fn reload(engine: &Engine, key: &str) -> Result<ReloadOutcome, Error> {
     let caller = engine.authenticate(key).await.expect("a caller");
-    let operator: Operator = engine.enter(caller).await.expect("an operator");
+    let operator: Administrator = engine.enter(caller).await.expect("an operator");
     operator.reload_plugin(NAME).await
 }
 
@@ -191,25 +191,25 @@ async fn a_watched_plugin_is_reloaded_when_its_files_rest() {
     folder.mark(1);
     let (engine, key) = first(&store, &folder).await;
     let workspace = enter(&engine, &key).await.expect("a workspace");
-    let mut watch = Watch::new(engine.clone(), &folder.settings());
-    watch.look().await;
+    let mut watch = PluginWatch::new(engine.clone(), &folder.settings());
+    watch.check().await;
     // Changes the size of the file, because the modification time may have a low resolution.
     folder.mark(20);
-    watch.look().await;
+    watch.check().await;
     append(&workspace, "a").await;
     assert_eq!(marks(&workspace).await, [1], "the files may still be changing");
-    watch.look().await;
+    watch.check().await;
     append(&workspace, "b").await;
     assert_eq!(marks(&workspace).await, [1, 20]);
     // Rejected files change nothing, and the next change of the files is loaded.
     folder.write("plugin.rhai", "fn enrich(event, state, settings) {");
-    watch.look().await;
-    watch.look().await;
+    watch.check().await;
+    watch.check().await;
     append(&workspace, "c").await;
     assert_eq!(marks(&workspace).await, [1, 20, 20]);
     folder.mark(300);
-    watch.look().await;
-    watch.look().await;
+    watch.check().await;
+    watch.check().await;
     append(&workspace, "d").await;
     assert_eq!(marks(&workspace).await, [1, 20, 20, 300]);
     engine.close().await;
@@ -236,12 +236,12 @@ async fn a_replay_assigns_work_only_once() {
     folder.write("plugin.rhai", &script("Read it"));
     reload(&engine, &key).await.expect("reloaded");
     let replay = async || workspace.writer.replay_plugin(NAME, Some(Hook::Route), 0).await.expect("replayed");
-    assert_eq!(replay().await, Tally { events: 2, assigned: 2, ..Tally::default() });
+    assert_eq!(replay().await, ReplayTally { events: 2, assigned: 2, ..ReplayTally::default() });
     // The new version would assign other work for the same events.
     folder.write("plugin.rhai", &script("Read it again"));
     reload(&engine, &key).await.expect("reloaded");
     // The plugin is also called for the events of the new tasks, but assigns nothing for them.
     worked(&workspace).await.expect("the plugins' turn");
-    assert_eq!(replay().await, Tally { events: 2, assigned_before: 2, ..Tally::default() });
+    assert_eq!(replay().await, ReplayTally { events: 2, assigned_before: 2, ..ReplayTally::default() });
     engine.close().await;
 }

@@ -9,9 +9,9 @@ use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::graph::Direction;
 use foldwork_engine::model::value::Value;
 use foldwork_engine::workspace::query::Query;
-use foldwork_engine::workspace::search::Search;
-use foldwork_engine::{Engine, Plugins, Settings, Store};
-use foldwork_plugins::limits::Limits;
+use foldwork_engine::workspace::search::SearchRequest;
+use foldwork_engine::{Engine, EngineSettings, Plugins, Store};
+use foldwork_plugins::limits::CallLimits;
 use foldwork_tests::expectation::root;
 use foldwork_tests::handles::{Handles, enter};
 use foldwork_tests::server::worked;
@@ -20,10 +20,10 @@ use foldwork_tests::server::worked;
 async fn engine(store: &Store, enabled: &[&str]) -> Arc<Engine> {
     let enabled: Vec<String> = enabled.iter().map(|name| (*name).to_owned()).collect();
     // Debug builds on a busy machine are slow.
-    let limits = Limits { deadline_ms: 10_000, ..Limits::default() };
+    let limits = CallLimits { deadline_ms: 10_000, ..CallLimits::default() };
     let loaded = foldwork_plugins::load(&enabled, &root().join("tests/plugins"), &BTreeMap::new(), limits);
     let plugins = Plugins::new(loaded.expect("plugins"), 2).expect("threads");
-    Engine::open(store.share(), Arc::new(SystemClock), Settings::default(), plugins).await.expect("an engine")
+    Engine::open(store.share(), Arc::new(SystemClock), EngineSettings::default(), plugins).await.expect("an engine")
 }
 
 async fn append(workspace: &Handles, id: &str, payload: &str) {
@@ -59,7 +59,7 @@ async fn seen(workspace: &Handles) -> Seen {
     let query = Query::new(serde_json::from_str(pipeline).expect("JSON"));
     let facts = serde_json::to_string(&reader.query(query).await.expect("an answer").rows).expect("JSON");
     let around = reader.graph("a", 1, Vec::new(), Direction::Out, false, None).await.expect("a graph");
-    let search = Search { query: "note one".into(), aggregate_type: None, project: None, limit: None };
+    let search = SearchRequest { query: "note one".into(), aggregate_type: None, project: None, limit: None };
     let found = reader.search(search).await.expect("an answer").results;
     let parked = reader.list_parked(None, None, 10).await.expect("a list");
     let followers = reader.followers().await.expect("a list");

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use foldwork_engine::Error;
 use foldwork_engine::model::json;
 use foldwork_engine::model::value::{Object, Value};
-use foldwork_engine::pipeline::error::Code;
+use foldwork_engine::pipeline::error::PipelineErrorCode;
 use foldwork_engine::workspace::query::Query;
 use foldwork_tests::expectation::{all_well, compare, read, root};
 use foldwork_tests::handles::Handles;
@@ -110,7 +110,7 @@ async fn replayed(workspace: &Handles, line: &str) -> Result<(), String> {
     let expected = recorded.expected.unwrap_or_default();
     let (pipeline, expected_text) = (json::text(&pipeline), json::text(&expected));
     match (recorded.error_code, answer) {
-        (Some(code), Err(Error::Pipeline(error))) if error.code == Code::Number(code) => Ok(()),
+        (Some(code), Err(Error::Pipeline(error))) if error.code == PipelineErrorCode::Number(code) => Ok(()),
         (Some(code), Err(error)) => {
             Err(format!("should be rejected with {code}, but is rejected with {error:?}\n{pipeline}"))
         }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use foldwork_engine::clock::SystemClock;
 use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::value::{Object, Value};
-use foldwork_engine::workspace::parked::Which;
+use foldwork_engine::workspace::parked::StepChoice;
 use foldwork_engine::workspace::query::Query;
-use foldwork_engine::{Engine, Plugins, Settings, Store};
-use foldwork_plugins::limits::Limits;
+use foldwork_engine::{Engine, EngineSettings, Plugins, Store};
+use foldwork_plugins::limits::CallLimits;
 use foldwork_tests::expectation::root;
 use foldwork_tests::handles::{Handles, enter};
 use foldwork_tests::server::worked;
@@ -20,10 +20,10 @@ const NAME: &str = "shaky";
 async fn engine(store: &Store, fixed: bool) -> Arc<Engine> {
     let settings = BTreeMap::from([(NAME.to_owned(), Object::from_iter([("fixed", fixed)]))]);
     // Debug builds on a busy machine are slow.
-    let limits = Limits { deadline_ms: 10_000, ..Limits::default() };
+    let limits = CallLimits { deadline_ms: 10_000, ..CallLimits::default() };
     let loaded = foldwork_plugins::load(&[NAME.to_owned()], &root().join("tests/plugins"), &settings, limits);
     let plugins = Plugins::new(loaded.expect("a plugin"), 2).expect("threads");
-    Engine::open(store.share(), Arc::new(SystemClock), Settings::default(), plugins).await.expect("an engine")
+    Engine::open(store.share(), Arc::new(SystemClock), EngineSettings::default(), plugins).await.expect("an engine")
 }
 
 async fn append(workspace: &Handles, numbers: std::ops::Range<usize>, fails: impl Fn(usize) -> bool) {
@@ -72,7 +72,8 @@ async fn parked_steps_are_done_once_the_plugin_is_fixed() {
     let plugin = workspace.reader.plugin(NAME).await.expect("the plugin");
     assert!(plugin.stopped_by.is_some(), "the plugin stays stopped until it is resumed");
     assert!(workspace.writer.resume_plugin(NAME).await.expect("resumed"));
-    let replayed = workspace.writer.replay_selected(Which::Plugin(Some(NAME.into())).into()).await.expect("replayed");
+    let replayed =
+        workspace.writer.replay_selected(StepChoice::Plugin(Some(NAME.into())).into()).await.expect("replayed");
     assert_eq!((replayed.done, replayed.failed.len(), replayed.more), (20, 0, false));
     assert_eq!(workspace.reader.plugin(NAME).await.expect("the plugin").parked, 0);
     append(&workspace, 40..41, |_| true).await;
@@ -114,7 +115,8 @@ async fn replaying_parked_steps_reads_their_stream_a_few_times() {
     let workspace = enter(&fixed, &key).await.expect("a workspace");
     workspace.writer.resume_plugin(NAME).await.expect("resumed");
     let before = workspace.reader.events_read();
-    let replayed = workspace.writer.replay_selected(Which::Plugin(Some(NAME.into())).into()).await.expect("replayed");
+    let replayed =
+        workspace.writer.replay_selected(StepChoice::Plugin(Some(NAME.into())).into()).await.expect("replayed");
     assert_eq!((replayed.done, replayed.failed.len()), (STEPS, 0));
     let read = workspace.reader.events_read() - before;
     assert!(read <= 8 * STEPS, "{read} events were read for {STEPS} steps");

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use foldwork_plugins::limits::Limits;
+use foldwork_plugins::limits::CallLimits;
 use foldwork_plugins::script::{Script, case, declaration};
-use foldwork_plugins::{Folder, SHIPPED, load};
+use foldwork_plugins::{PluginFolder, SHIPPED, load};
 use foldwork_server::Config;
 use foldwork_tests::expectation::{all_well, compare, folders, read, root};
 
@@ -13,8 +13,8 @@ use foldwork_tests::expectation::{all_well, compare, folders, read, root};
 fn shipped_plugins_load_and_pass_their_cases() {
     let mut failures = Vec::new();
     for (name, _) in SHIPPED {
-        let folder = Folder::shipped(name).expect("shipped");
-        let script = Script::load(&folder, Limits::default()).expect("a script");
+        let folder = PluginFolder::shipped(name).expect("shipped");
+        let script = Script::load(&folder, CallLimits::default()).expect("a script");
         let outcomes = case::run(&script, &folder).expect("cases");
         assert!(outcomes.len() > 2, "{name} has few cases");
         failures.extend(outcomes.into_iter().filter_map(|outcome| outcome.failure).map(|failure| failure.to_string()));
@@ -37,7 +37,7 @@ fn a_broken_plugin_is_rejected_with_the_place_of_the_error() {
     let folder = root().join("tests/plugins/refused");
     for path in folders("plugins/refused") {
         let name = path.file_name().expect("a name").to_string_lossy().into_owned();
-        let limits = Limits::default();
+        let limits = CallLimits::default();
         let refused = load(std::slice::from_ref(&name), &folder, &BTreeMap::new(), limits)
             .map(|_| ())
             .map_err(|error| error.to_string().replace(&format!("{}/", folder.display()), "scripts/"));
@@ -49,8 +49,8 @@ fn a_broken_plugin_is_rejected_with_the_place_of_the_error() {
 
 #[test]
 fn absent_values_are_named_and_logged_lines_are_shown() {
-    let folder = Folder::read(&root().join("tests/plugins/absent")).expect("a plugin");
-    let script = Script::load(&folder, Limits { deadline_ms: 60_000, ..Limits::default() }).expect("a script");
+    let folder = PluginFolder::read(&root().join("tests/plugins/absent")).expect("a plugin");
+    let script = Script::load(&folder, CallLimits { deadline_ms: 60_000, ..CallLimits::default() }).expect("a script");
     let outcomes = case::run(&script, &folder).expect("cases");
     assert_eq!(outcomes[0].logged, ["info: looks for argument", "debug: and prints"]);
     all_well(outcomes.into_iter().filter_map(|outcome| outcome.failure).map(|failure| failure.to_string()).collect());
@@ -67,7 +67,7 @@ fn block(after: &str) -> String {
 
 #[test]
 fn the_tool_in_the_readme_works() {
-    let folder = Folder {
+    let folder = PluginFolder {
         name: "find_author".into(),
         location: "scripts/find_author".into(),
         manifest: block("`scripts/find_author/plugin.toml` contains"),
@@ -85,7 +85,7 @@ fn the_tool_in_the_readme_works() {
         "#
         .into(),
     };
-    let script = Script::load(&folder, Limits::default()).expect("a script");
+    let script = Script::load(&folder, CallLimits::default()).expect("a script");
     let outcomes = case::run(&script, &folder).expect("cases");
     assert_eq!(outcomes.len(), 2);
     all_well(outcomes.into_iter().filter_map(|outcome| outcome.failure).map(|failure| failure.to_string()).collect());
@@ -93,14 +93,14 @@ fn the_tool_in_the_readme_works() {
 
 #[test]
 fn the_plugin_in_the_readme_passes_its_cases() {
-    let folder = Folder {
+    let folder = PluginFolder {
         name: "shouting".into(),
         location: "scripts/shouting".into(),
         manifest: block("`scripts/shouting/plugin.toml` describes"),
         script: block("`scripts/shouting/plugin.rhai` contains"),
         cases: block("`scripts/shouting/cases.toml` contains"),
     };
-    let script = Script::load(&folder, Limits::default()).expect("a script");
+    let script = Script::load(&folder, CallLimits::default()).expect("a script");
     let outcomes = case::run(&script, &folder).expect("cases");
     assert_eq!(outcomes.len(), 2);
     all_well(outcomes.into_iter().filter_map(|outcome| outcome.failure).map(|failure| failure.to_string()).collect());
@@ -125,7 +125,7 @@ fn settings_not_in_the_manifest_are_rejected() {
         "[plugins.linker]: the setting 'patterns' is of type string, not array (settings are declared in plugin.toml under [settings])"
     );
     let settings = BTreeMap::from([("feed".to_owned(), toml::from_str("a = 1").expect("TOML"))]);
-    let native = load(&["feed".to_owned()], &root().join("scripts"), &settings, Limits::default()).map(|_| ());
+    let native = load(&["feed".to_owned()], &root().join("scripts"), &settings, CallLimits::default()).map(|_| ());
     assert_eq!(native.expect_err("refused").to_string(), "[plugins.feed]: the plugin 'feed' has no settings");
     assert_eq!(refused("liker", "a = 1"), "[plugins.liker]: the plugin 'liker' is not enabled; did you mean 'linker'?");
 }
@@ -134,7 +134,7 @@ fn settings_not_in_the_manifest_are_rejected() {
 fn enabled_names_must_be_plugins_without_repeats() {
     let refused = |names: &[&str]| {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-        let loaded = load(&names, &root().join("scripts"), &BTreeMap::new(), Limits::default()).map(|_| ());
+        let loaded = load(&names, &root().join("scripts"), &BTreeMap::new(), CallLimits::default()).map(|_| ());
         loaded.expect_err("refused").to_string()
     };
     assert!(refused(&["fed"]).ends_with("did you mean 'feed'?"));

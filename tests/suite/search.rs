@@ -2,7 +2,7 @@
 //! titles if `FOLDWORK_SHARED` names their folder.
 
 use foldwork_engine::model::event::NewEvent;
-use foldwork_engine::workspace::search::Search;
+use foldwork_engine::workspace::search::SearchRequest;
 use foldwork_tests::perturbed::{Chance, Change};
 use foldwork_tests::recorded::{self, Articles};
 use foldwork_tests::server::Server;
@@ -44,8 +44,11 @@ async fn found_first(articles: Articles) {
         let title = &titles[chance.below(titles.len())];
         let change = Change::VARIANTS[number % Change::VARIANTS.len()];
         let query = change.of(title, &mut chance);
-        let found =
-            workspace.reader.search(Search { query: query.clone(), ..Search::default() }).await.expect("an answer");
+        let found = workspace
+            .reader
+            .search(SearchRequest { query: query.clone(), ..SearchRequest::default() })
+            .await
+            .expect("an answer");
         let place = found.results.iter().position(|found| *found.label == **title);
         first += usize::from(place == Some(0));
         in_five += usize::from(place.is_some_and(|place| place < 5));

@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use foldwork_engine::Appended;
+use foldwork_engine::AppendOutcome;
 use foldwork_engine::clock::SystemClock;
 use foldwork_engine::model::agent::AgentStatus;
-use foldwork_engine::model::event::{Expected, NewEvent};
+use foldwork_engine::model::event::{NewEvent, StreamExpectation};
 use foldwork_engine::model::graph::Direction as Edges;
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::workspace::Consistency;
 use foldwork_engine::workspace::agents::NewAgent;
-use foldwork_engine::workspace::aggregates::Moment;
-use foldwork_engine::workspace::events::{Direction, Limit, LogFilter};
+use foldwork_engine::workspace::aggregates::StateMoment;
+use foldwork_engine::workspace::events::{EventLimit, LogFilter, ReadDirection};
 use foldwork_engine::workspace::listener::Heartbeat;
-use foldwork_engine::{Engine, Error, Listener, Reader, Settings, Store};
+use foldwork_engine::{Engine, EngineSettings, Error, Listener, Reader, Store};
 use foldwork_server::serve::load_plugins;
 use foldwork_tests::embedded::{engine, first};
 use foldwork_tests::handles::{Handles, enter};
@@ -36,7 +36,7 @@ async fn strangers() -> ([Arc<Engine>; 2], String) {
     let open = async || {
         let enabled = foldwork_server::config::Plugins { enabled: vec!["linker".to_owned()], ..Default::default() };
         let plugins = load_plugins(&enabled).expect("plugins");
-        let settings = Settings { pulse_ms: 3_600_000, ..Settings::default() };
+        let settings = EngineSettings { pulse_ms: 3_600_000, ..EngineSettings::default() };
         Engine::open(store.share(), Arc::new(SystemClock), settings, plugins).await.expect("an engine")
     };
     let engines = [open().await, open().await];
@@ -44,7 +44,7 @@ async fn strangers() -> ([Arc<Engine>; 2], String) {
     (engines, key)
 }
 
-fn event(stream: &str, title: String, expected: Expected) -> NewEvent {
+fn event(stream: &str, title: String, expected: StreamExpectation) -> NewEvent {
     NewEvent {
         aggregate_id: stream.into(),
         aggregate_type: "article".into(),
@@ -56,7 +56,7 @@ fn event(stream: &str, title: String, expected: Expected) -> NewEvent {
 }
 
 /// Appends events and retries while the store is unavailable.
-async fn append(workspace: &Handles, events: Vec<NewEvent>) -> Result<Appended, Error> {
+async fn append(workspace: &Handles, events: Vec<NewEvent>) -> Result<AppendOutcome, Error> {
     loop {
         match workspace.writer.append_events(events.clone()).await {
             Err(Error::Unavailable(_)) => tokio::task::yield_now().await,
@@ -74,7 +74,7 @@ async fn positions_and_versions_have_no_gaps_or_duplicates() {
         writers.push(tokio::spawn(async move {
             for number in 0..EVENTS {
                 let stream = format!("s{}", number % STREAMS);
-                let mut new = event(&stream, format!("{writer}/{number}"), Expected::Any);
+                let mut new = event(&stream, format!("{writer}/{number}"), StreamExpectation::Any);
                 new.event_id = Some(format!("{writer}-{number}"));
                 append(&workspace, vec![new]).await.expect("appended");
             }
@@ -86,7 +86,7 @@ async fn positions_and_versions_have_no_gaps_or_duplicates() {
     for workspace in &twins {
         let log = workspace
             .reader
-            .log(0, Limit::events(1_000), &LogFilter::default(), std::time::Duration::ZERO)
+            .log(0, EventLimit::events(1_000), &LogFilter::default(), std::time::Duration::ZERO)
             .await
             .expect("the log");
         let positions: Vec<u64> = log.items.iter().map(|event| event.position).collect();
@@ -98,12 +98,12 @@ async fn positions_and_versions_have_no_gaps_or_duplicates() {
         for stream in 0..STREAMS {
             let page = workspace
                 .reader
-                .stream(&format!("s{stream}"), None, Limit::events(200), Direction::Forward)
+                .stream(&format!("s{stream}"), None, EventLimit::events(200), ReadDirection::Forward)
                 .await
                 .expect("a stream");
             let versions: Vec<u64> = page.items.iter().map(|event| event.version).collect();
             assert_eq!(versions, (1..=versions.len() as u64).collect::<Vec<_>>());
-            let moment = foldwork_engine::workspace::aggregates::Moment::Now;
+            let moment = foldwork_engine::workspace::aggregates::StateMoment::Now;
             let (state, _) = workspace.reader.aggregate(&format!("s{stream}"), moment).await.expect("a state");
             let last = page.items.last().expect("an event");
             assert_eq!((state.version, state.state.get("title")), (last.version, last.payload.get("title")));
@@ -115,7 +115,7 @@ async fn positions_and_versions_have_no_gaps_or_duplicates() {
 async fn one_of_several_appends_expecting_a_version_wins() {
     let twins = twins().await;
     for version in 0..8u64 {
-        let expected = if version == 0 { Expected::None } else { Expected::Version(version) };
+        let expected = if version == 0 { StreamExpectation::None } else { StreamExpectation::Version(version) };
         let attempts = (0..WRITERS).map(|writer| {
             let workspace = twins[writer % 2].clone();
             tokio::spawn(async move { append(&workspace, vec![event("s", format!("{writer}"), expected)]).await })
@@ -140,7 +140,7 @@ async fn an_event_sent_to_both_servers_is_appended_once() {
     let twins = twins().await;
     let attempts = (0..WRITERS).map(|writer| {
         let workspace = twins[writer % 2].clone();
-        let mut new = event("s", "same".into(), Expected::Any);
+        let mut new = event("s", "same".into(), StreamExpectation::Any);
         new.event_id = Some("only-one".into());
         tokio::spawn(async move { append(&workspace, vec![new]).await })
     });
@@ -178,12 +178,12 @@ async fn a_slug_is_assigned_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_follower_on_one_server_gets_appends_of_the_other() {
     let [here, there] = twins().await;
-    append(&here, vec![event("s", "first".into(), Expected::None)]).await.expect("appended");
+    append(&here, vec![event("s", "first".into(), StreamExpectation::None)]).await.expect("appended");
     let mut following = there.reader.follow_aggregate("s", 0).await.expect("a follower");
     for version in 1..=3 {
-        let events = following.next(Limit::events(9), std::time::Duration::from_secs(60)).await.expect("events");
+        let events = following.next(EventLimit::events(9), std::time::Duration::from_secs(60)).await.expect("events");
         assert_eq!(events.iter().map(|event| event.version).collect::<Vec<_>>(), [version]);
-        append(&here, vec![event("s", "next".into(), Expected::Any)]).await.expect("appended");
+        append(&here, vec![event("s", "next".into(), StreamExpectation::Any)]).await.expect("appended");
     }
 }
 
@@ -191,8 +191,9 @@ async fn a_follower_on_one_server_gets_appends_of_the_other() {
 async fn no_append_is_refused_by_an_old_view() {
     let ([one, two], key) = strangers().await;
     let (here, there) = (enter(&one, &key).await.expect("one"), enter(&two, &key).await.expect("two"));
-    append(&here, vec![event("s", "first".into(), Expected::None)]).await.expect("appended");
-    let appended = append(&there, vec![event("s", "second".into(), Expected::Version(1))]).await.expect("appended");
+    append(&here, vec![event("s", "first".into(), StreamExpectation::None)]).await.expect("appended");
+    let appended =
+        append(&there, vec![event("s", "second".into(), StreamExpectation::Version(1))]).await.expect("appended");
     assert_eq!(appended.events[0].version, 2);
     let trip = r#"{"type_name": "trip", "display_name": "Trip", "fields": [{"name": "to", "type": "string"}]}"#;
     let trip = serde_json::from_str(trip).expect("JSON");
@@ -206,10 +207,10 @@ async fn no_append_is_refused_by_an_old_view() {
     };
     append(&there, vec![depart]).await.expect("the type is known");
     // What is wrong on the newest view as well is refused.
-    let refused = append(&here, vec![event("s", "third".into(), Expected::Version(1))]).await;
+    let refused = append(&here, vec![event("s", "third".into(), StreamExpectation::Version(1))]).await;
     assert!(matches!(refused, Err(Error::Conflict { code: "version_conflict", .. })));
-    append(&here, vec![event("u", "fourth".into(), Expected::None)]).await.expect("appended");
-    there.writer.delete_aggregate("u", Expected::Version(1)).await.expect("the aggregate is found");
+    append(&here, vec![event("u", "fourth".into(), StreamExpectation::None)]).await.expect("appended");
+    there.writer.delete_aggregate("u", StreamExpectation::Version(1)).await.expect("the aggregate is found");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -219,10 +220,10 @@ async fn an_eventual_read_does_not_ask_the_store() {
     let caller = two.authenticate_eventually(&key, None).await.expect("a caller");
     let eventual: Reader = two.enter_with(caller.clone(), Consistency::Eventual).await.expect("a right");
     let strong: Reader = two.enter(caller).await.expect("a right");
-    append(&here, vec![event("s", "first".into(), Expected::None)]).await.expect("appended");
-    assert!(matches!(eventual.aggregate("s", Moment::Now).await, Err(Error::NotFound { .. })));
-    strong.aggregate("s", Moment::Now).await.expect("the newest state");
-    eventual.aggregate("s", Moment::Now).await.expect("what the server knows");
+    append(&here, vec![event("s", "first".into(), StreamExpectation::None)]).await.expect("appended");
+    assert!(matches!(eventual.aggregate("s", StateMoment::Now).await, Err(Error::NotFound { .. })));
+    strong.aggregate("s", StateMoment::Now).await.expect("the newest state");
+    eventual.aggregate("s", StateMoment::Now).await.expect("what the server knows");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -237,7 +238,7 @@ async fn types_and_the_presence_of_agents_are_the_same_on_every_server() {
     listener.heartbeat(Heartbeat { agent_ids: vec![id.to_string()], ..Heartbeat::default() }).await.expect("heard");
     assert_eq!(present(&there.reader).await, AgentStatus::Active);
     let (agent, elsewhere) = (listener.agent(&id).await.expect("it"), two.listen(&key).await.expect("a right"));
-    append(&here, vec![event("s", "first".into(), Expected::None)]).await.expect("appended");
+    append(&here, vec![event("s", "first".into(), StreamExpectation::None)]).await.expect("appended");
     let end = here.reader.position();
     listener.acknowledge(&agent, end).await.expect("acknowledged");
     assert_eq!(elsewhere.cursor(&elsewhere.agent(&id).await.expect("it")).await.expect("a cursor"), end);
@@ -255,10 +256,10 @@ async fn the_graph_is_the_same_on_every_server() {
         let around = reader.graph("from", 1, Vec::new(), Edges::Both, false, None).await.expect("a graph");
         around.edges.len()
     };
-    let mut target = event("to", "Rivers".into(), Expected::None);
+    let mut target = event("to", "Rivers".into(), StreamExpectation::None);
     target.payload.push("slug", "rivers");
     append(&here, vec![target]).await.expect("appended");
-    let mut linked = event("from", "Lakes".into(), Expected::None);
+    let mut linked = event("from", "Lakes".into(), StreamExpectation::None);
     linked.payload.push("body", "See [rivers](rivers.md).");
     append(&here, vec![linked]).await.expect("appended");
     // The server that opened the workspace first leads.

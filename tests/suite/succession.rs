@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use foldwork_engine::model::access::{Role, Scope};
-use foldwork_engine::model::plan::Limits;
+use foldwork_engine::model::plan::PlanLimits;
 use foldwork_engine::workspace::members::NewPlan;
 use foldwork_engine::workspace::projects::NewProject;
-use foldwork_engine::{Engine, Error, Operator, Owner, Reader};
+use foldwork_engine::{Administrator, Engine, Error, Owner, Reader};
 use foldwork_tests::handles::{enter, join};
 
 use crate::admitted::{is_refused, new_key, token, twins};
@@ -20,9 +20,9 @@ async fn the_founder_can_be_replaced_on_every_server() {
     let bob = join(&engines[1], &workspace.owner, &token, "bob@example.com", Role::Editor).await.expect("joined");
     workspace.owner.change_owner(bob.user_id()).await.expect("another owner");
     // The limits follow the owner on every server, also on those that had opened the workspace before.
-    let operator: Operator =
+    let operator: Administrator =
         engines[0].enter(engines[0].authenticate(&key).await.expect("a caller")).await.expect("a right");
-    let limits = Some(Limits { projects: Some(0), ..Limits::default() });
+    let limits = Some(PlanLimits { projects: Some(0), ..PlanLimits::default() });
     operator.set_plan(bob.user_id(), NewPlan { limits, ..NewPlan::default() }).await.expect("a plan");
     let project = NewProject { name: "Docs".into(), ..NewProject::default() };
     let refused = workspace.writer.create_project(project).await.map(drop);

@@ -5,6 +5,7 @@ mod imports;
 mod layers;
 mod names;
 mod tables;
+mod types;
 mod wire;
 
 use std::path::{Path, PathBuf};

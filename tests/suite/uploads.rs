@@ -10,7 +10,7 @@ use foldwork_engine::model::plan::PlanStatus;
 use foldwork_engine::workspace::files::NewFile;
 use foldwork_engine::workspace::keys::{DerivedKeys, NewKey};
 use foldwork_engine::workspace::members::NewPlan;
-use foldwork_engine::{AccessSettings, Operator};
+use foldwork_engine::{AccessSettings, Administrator};
 use foldwork_server::Config;
 use foldwork_tests::handles::join;
 use foldwork_tests::issuer::Provider;
@@ -195,7 +195,7 @@ async fn an_upload_link_ends_with_the_rights_of_its_user() {
     let cleo = cleo.user_id().to_owned();
     let kept = link(&server, &token, "one.txt").await;
     let caller = server.engine.authenticate(server.key("owner").expect("a key")).await.expect("a caller");
-    let operator: Operator = server.engine.enter(caller).await.expect("a right");
+    let operator: Administrator = server.engine.enter(caller).await.expect("a right");
 
     let plan = |status| NewPlan { status: Some(status), ..NewPlan::default() };
     operator.set_plan(&cleo, plan(PlanStatus::Canceled)).await.expect("canceled");

@@ -7,7 +7,7 @@ use std::time::Duration;
 use foldwork_engine::hook::{Embed, EmbedFailure};
 use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::value::Value;
-use foldwork_engine::workspace::search::{Response, Search};
+use foldwork_engine::workspace::search::{SearchOutput, SearchRequest};
 use foldwork_engine::{Engine, Store};
 use foldwork_tests::embedded;
 use foldwork_tests::handles::{Handles, enter};
@@ -76,16 +76,16 @@ async fn write(workspace: &Handles, id: &str, verb: &str, title: &str) {
     workspace.writer.append_events(vec![event]).await.expect("appended");
 }
 
-async fn ask(workspace: &Handles, query: &str) -> Response {
-    workspace.reader.search(Search { query: query.into(), ..Search::default() }).await.expect("an answer")
+async fn ask(workspace: &Handles, query: &str) -> SearchOutput {
+    workspace.reader.search(SearchRequest { query: query.into(), ..SearchRequest::default() }).await.expect("an answer")
 }
 
-fn ids(answer: &Response) -> Vec<&str> {
+fn ids(answer: &SearchOutput) -> Vec<&str> {
     answer.results.iter().map(|found| found.aggregate.id.as_str()).collect()
 }
 
 /// Repeats a search until the response satisfies `is_done`, because vectors are computed with a delay.
-async fn until(workspace: &Handles, query: &str, is_done: impl Fn(&Response) -> bool) -> Response {
+async fn until(workspace: &Handles, query: &str, is_done: impl Fn(&SearchOutput) -> bool) -> SearchOutput {
     let began = std::time::Instant::now();
     loop {
         let answer = ask(workspace, query).await;
@@ -108,7 +108,7 @@ async fn search_finds_texts_with_the_same_meaning() {
     write(&workspace, "engine", "created", "How a lorry starts").await;
     write(&workspace, "catalogue", "created", "Tomcat").await;
 
-    let both = |answer: &Response| answer.results.iter().filter(|found| found.vector.is_some()).count() == 2;
+    let both = |answer: &SearchOutput| answer.results.iter().filter(|found| found.vector.is_some()).count() == 2;
     let answer = until(&workspace, "tomcat", both).await;
     assert_eq!(ids(&answer), ["catalogue", "pet"]);
     assert_eq!(answer.results[0].kind, "exact");

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::Access;
-use super::known::{KnownUser, default_plan, not_a_member};
-use super::tokens::Identity;
+use super::credential_cache::{CachedUser, default_plan, not_a_member};
+use super::tokens::TokenIdentity;
 use crate::error::{Error, Result};
 use crate::model::access::{Membership, UserRecord, WorkspaceRecord};
 use crate::model::address;
@@ -21,7 +21,7 @@ impl Access {
     /// give the user a workspace of their own, any token creates this workspace if it is missing, so a user who is
     /// removed from all other workspaces still has one. Otherwise, new users are admitted only if they are invited, and
     /// have no workspace until they accept an invitation.
-    pub(super) async fn admit(&self, identity: &Identity) -> Result<Arc<KnownUser>> {
+    pub(super) async fn admit(&self, identity: &TokenIdentity) -> Result<Arc<CachedUser>> {
         if let Some(user) = self.known.user(&identity.user_id)
             && matches_claims(&user.record, identity)
         {
@@ -31,7 +31,7 @@ impl Access {
         retry::after_conflicts(|| self.try_admit(identity)).await
     }
 
-    async fn try_admit(&self, identity: &Identity) -> Result<Arc<KnownUser>> {
+    async fn try_admit(&self, identity: &TokenIdentity) -> Result<Arc<CachedUser>> {
         let changes = self.known.changes();
         match self.control.find_user(&identity.user_id).await? {
             Some(found) if !matches_claims(&found.user, identity) => {
@@ -45,7 +45,7 @@ impl Access {
                 Err(retry_error())
             }
             Some(FoundUser { user, memberships }) => {
-                let user = Arc::new(KnownUser::new(user, memberships, &self.policy().settings));
+                let user = Arc::new(CachedUser::new(user, memberships, &self.policy().settings));
                 if self.exclusive {
                     self.known.keep_user(&user, changes);
                 }
@@ -60,7 +60,7 @@ impl Access {
 
     /// Creates a new user. If the settings give the user a workspace of their own, the same transaction creates that
     /// workspace.
-    async fn sign_up(&self, identity: &Identity) -> Result<()> {
+    async fn sign_up(&self, identity: &TokenIdentity) -> Result<()> {
         let own = self.may_own(identity).then(|| self.own_workspace(identity));
         if own.is_none() && !self.is_invited(identity).await? {
             return Err(not_a_member());
@@ -73,19 +73,19 @@ impl Access {
         Ok(())
     }
 
-    async fn is_invited(&self, identity: &Identity) -> Result<bool> {
+    async fn is_invited(&self, identity: &TokenIdentity) -> Result<bool> {
         let Some(email) = identity.verified_email() else { return Ok(false) };
         let invitations = self.control.invitations_of(email, self.clock.now_ms()).await?;
         Ok(!self.still_open(invitations).await?.is_empty())
     }
 
-    fn lacks_own_workspace(&self, identity: &Identity, memberships: &[Membership]) -> bool {
+    fn lacks_own_workspace(&self, identity: &TokenIdentity, memberships: &[Membership]) -> bool {
         let own = own_workspace_id(identity);
         self.may_own(identity) && !memberships.iter().any(|member| *member.workspace_id == *own)
     }
 
     /// Returns whether the settings give the user a workspace of their own.
-    fn may_own(&self, identity: &Identity) -> bool {
+    fn may_own(&self, identity: &TokenIdentity) -> bool {
         let settings = &self.policy().settings;
         let domain = identity.verified_email().and_then(address::domain);
         let allowed = &settings.allowed_email_domains;
@@ -94,7 +94,7 @@ impl Access {
         settings.auto_provision && is_allowed
     }
 
-    fn own_workspace(&self, identity: &Identity) -> WorkspaceRecord {
+    fn own_workspace(&self, identity: &TokenIdentity) -> WorkspaceRecord {
         let id = own_workspace_id(identity);
         let name = identity.name.clone().or_else(|| identity.email.clone());
         WorkspaceRecord {
@@ -108,7 +108,7 @@ impl Access {
 }
 
 /// Returns an id derived from the user's id, so that two servers that admit the same user create only one workspace.
-fn own_workspace_id(identity: &Identity) -> String {
+fn own_workspace_id(identity: &TokenIdentity) -> String {
     Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("workspace of {}", identity.user_id).as_bytes()).to_string()
 }
 
@@ -118,11 +118,11 @@ fn retry_error() -> Error {
 }
 
 /// Returns whether the stored user record agrees with the claims of the issuer.
-fn matches_claims(user: &UserRecord, identity: &Identity) -> bool {
+fn matches_claims(user: &UserRecord, identity: &TokenIdentity) -> bool {
     user.email == identity.email && user.email_verified == identity.email_verified && user.name == identity.name
 }
 
-fn user_record(identity: &Identity) -> UserRecord {
+fn user_record(identity: &TokenIdentity) -> UserRecord {
     UserRecord {
         id: identity.user_id.clone(),
         email: identity.email.clone(),

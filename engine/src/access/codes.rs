@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::Access;
+use super::credential_cache::hash_of;
 use super::keys::{CreatedKey, NewKey, record_of, refused};
-use super::known::hash_of;
 use crate::error::{Error, Result};
 use crate::model::access::{self, Caller, KeyRecord, SignInCode};
-use crate::store::keys::Origin;
+use crate::store::keys::OriginFault;
 
 const PREFIX: &str = "sic_";
 const NOT_VALID: Error = Error::Unauthenticated("the sign-in code is not valid");
@@ -35,7 +35,7 @@ impl Access {
             key_expires_at: new.expires_at,
             expires_at: now.saturating_add(lives_ms),
         };
-        let _turn = self.turns.take(&caller.user_id).await;
+        let _turn = self.turns.lock(&caller.user_id).await;
         self.control.write_sign_in_code(&record, now).await?.map_err(refused)?;
         Ok(CreatedCode { code, expires_at: record.expires_at })
     }
@@ -48,7 +48,7 @@ impl Access {
         // Codes of different users use different locks. A request with an invalid code takes no lock, so it delays
         // nobody.
         let found = found.ok_or(NOT_VALID)?;
-        let _turn = self.turns.take(&found.user_id).await;
+        let _turn = self.turns.lock(&found.user_id).await;
         if found.key_expires_at.is_some_and(|expires_at| expires_at <= now) {
             return Err(NOT_VALID);
         }
@@ -60,7 +60,7 @@ impl Access {
         let record = KeyRecord { derived_from: Some(found.derived_from), ..record };
         match self.control.exchange_sign_in_code(&hash, &record).await? {
             Ok(record) => Ok(CreatedKey { record, secret: Some(secret) }),
-            Err(Origin::Gone) => Err(NOT_VALID),
+            Err(OriginFault::Gone) => Err(NOT_VALID),
             Err(other) => Err(refused(other)),
         }
     }

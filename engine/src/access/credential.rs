@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::Access;
-use super::known::default_plan;
+use super::credential_cache::default_plan;
 use super::signing::Purpose;
 use crate::error::{Error, Result};
 use crate::model::access::{Caller, Role};
@@ -17,7 +17,7 @@ const PREFIX: &str = "fwrt_";
 const VALID_MS: i64 = 60 * 60 * 1_000;
 
 /// A verified credential: its creator, its expiry, and the agents that it covers.
-pub struct Listening {
+pub struct ListenerCredential {
     pub caller: Caller,
     /// The covered agents. `None` means all agents of the workspace.
     pub agents: Option<Arc<[Arc<str>]>>,
@@ -27,7 +27,7 @@ pub struct Listening {
 
 /// The signed contents of a credential.
 #[derive(Serialize, Deserialize)]
-struct Claims {
+struct CredentialClaims {
     user: Arc<str>,
     workspace: Arc<str>,
     key: Option<Arc<str>>,
@@ -50,7 +50,7 @@ impl Access {
     ) -> Result<(String, i64)> {
         let soon = self.clock.now_ms().saturating_add(VALID_MS);
         let expires_at = caller.expires_at.map_or(soon, |end| end.min(soon));
-        let claims = Claims {
+        let claims = CredentialClaims {
             user: caller.user_id.clone(),
             workspace: caller.workspace_id.clone(),
             key: caller.key_id.clone(),
@@ -69,10 +69,10 @@ impl Access {
 
     /// Verifies a credential. Also checks in the store that the key and the membership of the credential's creator
     /// still exist.
-    pub async fn listening(&self, credential: &str) -> Result<Listening> {
+    pub async fn listening(&self, credential: &str) -> Result<ListenerCredential> {
         const INVALID: Error = Error::Unauthenticated("the credential is not valid");
         let signed = credential.strip_prefix(PREFIX).ok_or(INVALID)?;
-        let claims: Claims = self.verified_claims(Purpose::Realtime, signed).await?.ok_or(INVALID)?;
+        let claims: CredentialClaims = self.verified_claims(Purpose::Realtime, signed).await?.ok_or(INVALID)?;
         if claims.expires_at <= self.clock.now_ms() {
             return Err(Error::Unauthenticated("the credential has expired"));
         }
@@ -98,7 +98,7 @@ impl Access {
             plan: Arc::new(default_plan(&self.policy().settings).begun_at(claims.expires_at)),
             is_lapsed: false,
         };
-        Ok(Listening { caller, agents: claims.agents, acts: claims.acts })
+        Ok(ListenerCredential { caller, agents: claims.agents, acts: claims.acts })
     }
 }
 

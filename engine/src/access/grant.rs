@@ -23,11 +23,11 @@ const CLOCK_POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// The keys and memberships that the rights held in this process depend on, each with a channel that signals its end.
 #[derive(Default)]
 pub struct HeldRights {
-    held: Mutex<Held>,
+    held: Mutex<GrantState>,
 }
 
 #[derive(Default)]
-struct Held {
+struct GrantState {
     ended: HashMap<GrantBasis, watch::Sender<bool>>,
     /// Whether a task checks for changes by other processes and for new expiries.
     is_watched: bool,
@@ -54,7 +54,7 @@ impl HeldRights {
         });
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn held(&self) -> MutexGuard<'_, GrantState> {
         self.held.lock()
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tracing::Instrument;
 
 use super::Access;
-use super::known::KnownUser;
+use super::credential_cache::CachedUser;
 use crate::error::{Error, Result};
 use crate::model::access::{self, Invitation, Membership, WorkspaceRecord};
 use crate::store;
@@ -15,7 +15,7 @@ use crate::store;
 /// A user who signed in with a token of an identity provider. The user may have no workspace.
 pub struct SignedIn {
     access: Arc<Access>,
-    user: Arc<KnownUser>,
+    user: Arc<CachedUser>,
 }
 
 impl SignedIn {

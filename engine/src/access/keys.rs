@@ -5,12 +5,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::Access;
-use super::known::hash_of;
+use super::credential_cache::hash_of;
 use crate::error::{Error, Result};
 use crate::model::access::{self, KeyRecord, Scope};
 use crate::model::value::{Object, Value};
 use crate::store;
-use crate::store::keys::Origin;
+use crate::store::keys::OriginFault;
 use crate::store::members::GrantBasis;
 use crate::store::retry;
 
@@ -82,7 +82,7 @@ impl Access {
         let id = id.unwrap_or_else(|| self.clock.new_id().to_string().into());
         let record = record_of(&secret, id, workspace_id.clone(), user_id.clone(), new, self.clock.now_ms());
         let record = KeyRecord { derived_from: origin, ..record };
-        let _turn = self.turns.take(user_id).await;
+        let _turn = self.turns.lock(user_id).await;
         let kept = self.control.create_key(&record).await?.map_err(refused)?;
         let is_new = kept.hash == record.hash;
         Ok(CreatedKey { record: kept, secret: is_new.then_some(secret) })
@@ -103,7 +103,7 @@ impl Access {
         by: Option<&str>,
         derived: DerivedKeys,
     ) -> Result<()> {
-        let _turn = self.turns.take(workspace_id).await;
+        let _turn = self.turns.lock(workspace_id).await;
         retry::after_conflicts(|| self.try_revoke(workspace_id, key_id, by, derived)).await
     }
 
@@ -205,12 +205,14 @@ fn derived_keys(workspace_id: &str, ended: &[&KeyRecord]) -> Error {
 }
 
 /// Returns the error for a key that cannot be derived from its origin.
-pub(super) fn refused(origin: Origin) -> Error {
+pub(super) fn refused(origin: OriginFault) -> Error {
     match origin {
-        Origin::Gone => GONE,
-        Origin::TooDeep => Error::forbidden("derived_too_often", "a key can be derived over at most 16 steps"),
-        Origin::TooManyKeys => Error::forbidden("too_many_keys", "a user can have at most 1000 keys; revoke one first"),
-        Origin::TooManyInvitations => {
+        OriginFault::Gone => GONE,
+        OriginFault::TooDeep => Error::forbidden("derived_too_often", "a key can be derived over at most 16 steps"),
+        OriginFault::TooManyKeys => {
+            Error::forbidden("too_many_keys", "a user can have at most 1000 keys; revoke one first")
+        }
+        OriginFault::TooManyInvitations => {
             let message = "a workspace can have at most 1000 invitations; withdraw one first";
             Error::forbidden("too_many_invitations", message)
         }

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::Access;
 use crate::error::{Error, Result};
 use crate::model::access::Caller;
-use crate::model::license::{Activation, Verdict};
+use crate::model::license::{Activation, LicenseVerdict};
 use crate::store::retry;
 
 /// The maximum number of active devices per user, regardless of the plan. Each request reads all devices of a user.
@@ -29,7 +29,7 @@ pub struct Device {
 /// The result of a validation, and the user's devices after it.
 #[derive(Debug, Clone)]
 pub struct Validation {
-    pub verdict: Verdict,
+    pub verdict: LicenseVerdict,
     /// The device, if it is known.
     pub activation: Option<Activation>,
     /// The active devices, oldest first.
@@ -51,7 +51,7 @@ impl Access {
         self.with_devices(user_id, |devices| {
             let found = active(devices).into_iter().find(|one| one.instance_id == instance_id);
             let found = found.ok_or_else(|| Error::not_found("activation", instance_id))?;
-            Ok((Change::Forget(found.id.clone()), found))
+            Ok((DeviceChange::Forget(found.id.clone()), found))
         })
         .await
     }
@@ -62,7 +62,7 @@ impl Access {
         self.with_devices(user_id, |devices| {
             let found = active(devices).into_iter().find(|one| *one.id == *id);
             let found = found.ok_or_else(|| Error::not_found("activation", id))?;
-            Ok((Change::Revoke(Activation { revoked_at: Some(now), ..found }, forgotten(devices)), ()))
+            Ok((DeviceChange::Revoke(Activation { revoked_at: Some(now), ..found }, forgotten(devices)), ()))
         })
         .await
     }
@@ -74,18 +74,22 @@ impl Access {
 
     /// Calls `decide` with the devices of a user and stores the resulting change. If another server changed the devices
     /// in the meantime, calls `decide` again.
-    async fn with_devices<T>(&self, user_id: &str, decide: impl Fn(&[Activation]) -> Result<(Change, T)>) -> Result<T> {
-        let _turn = self.turns.take(user_id).await;
+    async fn with_devices<T>(
+        &self,
+        user_id: &str,
+        decide: impl Fn(&[Activation]) -> Result<(DeviceChange, T)>,
+    ) -> Result<T> {
+        let _turn = self.turns.lock(user_id).await;
         let attempt = || async {
             let read = self.control.read_activations(user_id).await?;
             let (change, decided) = decide(&read.activations)?;
             match &change {
-                Change::None => {}
-                Change::Write(activation) => self.control.write_activation(activation, &[], &read).await?,
-                Change::Revoke(activation, leaving) => {
+                DeviceChange::None => {}
+                DeviceChange::Write(activation) => self.control.write_activation(activation, &[], &read).await?,
+                DeviceChange::Revoke(activation, leaving) => {
                     self.control.write_activation(activation, leaving, &read).await?
                 }
-                Change::Forget(id) => self.control.delete_activation(user_id, id, &read).await?,
+                DeviceChange::Forget(id) => self.control.delete_activation(user_id, id, &read).await?,
             }
             Ok::<_, Error>(decided)
         };
@@ -115,7 +119,7 @@ impl Access {
 }
 
 /// A change to the devices of a user.
-enum Change {
+enum DeviceChange {
     None,
     Write(Activation),
     /// Stores a device as revoked, and removes the devices with these ids, which were revoked earlier.
@@ -138,23 +142,26 @@ fn validated(
     devices: &[Activation],
     limit: Option<u64>,
     now: i64,
-) -> (Change, Validation) {
+) -> (DeviceChange, Validation) {
     let active = active(devices);
     let known = devices.iter().find(|known| known.instance_id == device.instance_id);
     if let Some(revoked) = known.filter(|known| known.revoked_at.is_some()) {
         let activation = Some(revoked.clone());
-        return (Change::None, Validation { verdict: Verdict::Revoked, activation, active, now });
+        return (DeviceChange::None, Validation { verdict: LicenseVerdict::Revoked, activation, active, now });
     }
     let has_room = (active.len() as u64) < limit.unwrap_or(MAX_ACTIVE).min(MAX_ACTIVE);
     if known.is_none() && !has_room {
-        return (Change::None, Validation { verdict: Verdict::LimitReached, activation: None, active, now });
+        return (
+            DeviceChange::None,
+            Validation { verdict: LicenseVerdict::LimitReached, activation: None, active, now },
+        );
     }
     let validated = presented(user_id, device, known, now);
     let mut active: Vec<Activation> = active.into_iter().filter(|one| one.id != validated.id).collect();
     active.push(validated.clone());
     active.sort_by(|a, b| (a.activated_at, &a.id).cmp(&(b.activated_at, &b.id)));
     let activation = Some(validated.clone());
-    (Change::Write(validated), Validation { verdict: Verdict::Valid, activation, active, now })
+    (DeviceChange::Write(validated), Validation { verdict: LicenseVerdict::Valid, activation, active, now })
 }
 
 fn active(devices: &[Activation]) -> Vec<Activation> {

@@ -50,7 +50,7 @@ impl Access {
             expires_at: by.expires_at.filter(|_| by.key_id.is_some()),
             derived_from: Some(by.origin()),
         };
-        let _turn = self.turns.take(&workspace.id).await;
+        let _turn = self.turns.lock(&workspace.id).await;
         let taken = Error::conflict("already_member", "a user with this address is already a member");
         let joined = self.control.read_members(&workspace.id).await?;
         if joined.iter().any(|(_, user)| user.verified_email() == Some(email)) {
@@ -62,7 +62,7 @@ impl Access {
 
     /// Changes the role of a member or of an invitation. The invitations and sign-in codes of an owner end with the role.
     pub async fn change_role(&self, workspace: &WorkspaceRecord, by: &Caller, id: &str, role: Role) -> Result<Member> {
-        let _turn = self.turns.take(&workspace.id).await;
+        let _turn = self.turns.lock(&workspace.id).await;
         let changed = self.control.write_role(&workspace.id, id, role).await;
         self.known.forget();
         if !changed?.map_err(owner_stays)? {
@@ -75,7 +75,7 @@ impl Access {
 
     /// Makes a member the owner of the workspace. The former owner keeps the role, and can now lose it or be removed.
     pub async fn change_owner(&self, workspace: &WorkspaceRecord, id: &str) -> Result<Member> {
-        let _turn = self.turns.take(&workspace.id).await;
+        let _turn = self.turns.lock(&workspace.id).await;
         let changed = self.control.write_owner(&workspace.id, id).await;
         self.known.forget();
         let is_member = changed?;
@@ -93,7 +93,7 @@ impl Access {
     /// Removes a member from a workspace with all their keys, invitations and sign-in codes there, or withdraws an
     /// invitation.
     pub async fn remove_member(&self, workspace: &WorkspaceRecord, id: &str) -> Result<()> {
-        let _turn = self.turns.take(&workspace.id).await;
+        let _turn = self.turns.lock(&workspace.id).await;
         let removed = self.control.delete_member(&workspace.id, id, self.clock.now_ms()).await;
         self.known.forget();
         if let Some(keys) = removed?.map_err(owner_stays)? {

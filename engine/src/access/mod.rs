@@ -18,10 +18,10 @@
 pub mod admission;
 pub mod codes;
 pub mod credential;
+pub mod credential_cache;
 pub mod grant;
 pub mod invitations;
 pub mod keys;
-pub mod known;
 pub mod licenses;
 pub mod members;
 pub mod plans;
@@ -38,8 +38,8 @@ pub mod workspaces;
 use std::sync::{Arc, OnceLock};
 
 use aws_lc_rs::signature::Ed25519KeyPair;
+use credential_cache::{CachedKey, CachedUser, CredentialCache, hash_of};
 use grant::HeldRights;
-use known::{Known, KnownKey, KnownUser, hash_of};
 use settings::AccessSettings;
 use signing::SigningKeys;
 use tokens::Tokens;
@@ -59,7 +59,7 @@ pub struct Access {
     control: Database,
     clock: Arc<dyn Clock>,
     exclusive: bool,
-    known: Known,
+    known: CredentialCache,
     held: HeldRights,
     signing: SigningKeys,
     /// The key pair that signs license responses. Read on first use.
@@ -84,7 +84,7 @@ impl Access {
             control,
             clock,
             exclusive: store.is_exclusive(),
-            known: Known::default(),
+            known: CredentialCache::default(),
             held: HeldRights::default(),
             signing: SigningKeys::default(),
             license_pair: OnceLock::new(),
@@ -137,7 +137,7 @@ impl Access {
 
     async fn key_caller(&self, hash: &str, workspace: Option<&str>) -> Result<Caller> {
         let known = self.find_key(hash).await?;
-        let KnownKey { key, .. } = &*known;
+        let CachedKey { key, .. } = &*known;
         let now = self.clock.now_ms();
         let caller = self.caller_of(&known, workspace, now)?;
         if key.last_used_at.is_none_or(|last| last + TOUCH_MS <= now) {
@@ -158,8 +158,8 @@ impl Access {
         self.caller_of(&known, workspace, now).ok()
     }
 
-    fn caller_of(&self, known: &KnownKey, workspace: Option<&str>, now: i64) -> Result<Caller> {
-        let KnownKey { key, user } = known;
+    fn caller_of(&self, known: &CachedKey, workspace: Option<&str>, now: i64) -> Result<Caller> {
+        let CachedKey { key, user } = known;
         if key.has_expired(now) {
             return Err(Error::Unauthenticated("the key has expired"));
         }
@@ -182,13 +182,13 @@ impl Access {
         let user = self.admit(&identity).await?;
         let member = match workspace {
             Some(workspace) => user.member_of(workspace)?,
-            None => user.memberships.first().ok_or_else(known::nowhere)?,
+            None => user.memberships.first().ok_or_else(credential_cache::nowhere)?,
         };
         let caller = self.caller(&user, member, self.known.all_scopes(), now);
         Ok(Caller { session: identity.session.clone(), expires_at: Some(identity.expires_at), ..caller })
     }
 
-    fn caller(&self, user: &KnownUser, member: &Membership, scopes: Arc<[Scope]>, now: i64) -> Caller {
+    fn caller(&self, user: &CachedUser, member: &Membership, scopes: Arc<[Scope]>, now: i64) -> Caller {
         Caller {
             user_id: user.record.id.clone(),
             workspace_id: member.workspace_id.clone(),
@@ -205,15 +205,15 @@ impl Access {
         }
     }
 
-    async fn find_key(&self, hash: &str) -> Result<Arc<KnownKey>> {
+    async fn find_key(&self, hash: &str) -> Result<Arc<CachedKey>> {
         let changes = self.known.changes();
         if let Some(known) = self.known.key(hash) {
             return Ok(known);
         }
         let found = self.control.find_key(hash).await?;
         let found = found.ok_or(Error::Unauthenticated("the bearer token is not valid"))?;
-        let user = Arc::new(KnownUser::new(found.user, found.memberships, &self.policy().settings));
-        let key = Arc::new(KnownKey { key: Arc::new(found.key), user });
+        let user = Arc::new(CachedUser::new(found.user, found.memberships, &self.policy().settings));
+        let key = Arc::new(CachedKey { key: Arc::new(found.key), user });
         match self.exclusive {
             true => self.known.keep_key(hash, &key, changes),
             false => self.known.remember(hash, &key, self.clock.now_ms()),

@@ -1,10 +1,10 @@
 //! Plans of users, and the limits of workspaces under the plans of their owners.
 
 use super::Access;
-use super::known::{default_plan, plan_of};
+use super::credential_cache::{default_plan, plan_of};
 use crate::error::{Error, Result};
 use crate::model::access::UserRecord;
-use crate::model::plan::{Limits, Plan, PlanStatus};
+use crate::model::plan::{PlanLimits, PlanStatus, UserPlan};
 
 /// A plan to set. Fields that are `None` get the values configured for that plan.
 #[derive(Debug, Clone, Default)]
@@ -13,21 +13,21 @@ pub struct NewPlan {
     pub status: Option<PlanStatus>,
     /// The end of the trial, in milliseconds since the epoch.
     pub trial_ends_at: Option<i64>,
-    pub limits: Option<Limits>,
+    pub limits: Option<PlanLimits>,
 }
 
 impl Access {
     /// Returns the limits of a workspace, which are those of its owner's plan. All checks of limits use this function.
     /// It reads the owner from the store, because the workspace may have got another owner since it was opened.
-    pub async fn limits_of(&self, workspace_id: &str) -> Result<Limits> {
+    pub async fn limits_of(&self, workspace_id: &str) -> Result<PlanLimits> {
         let owner = self.workspace(workspace_id).await?.owner_id;
         Ok(self.plan_of_user(&owner).await?.limits)
     }
 
     /// Returns the plan of a user.
-    pub async fn plan_of_user(&self, user_id: &str) -> Result<Plan> {
+    pub async fn plan_of_user(&self, user_id: &str) -> Result<UserPlan> {
         if let Some(user) = self.known.user(user_id) {
-            return Ok(Plan::clone(&user.plan));
+            return Ok(UserPlan::clone(&user.plan));
         }
         let user = self.user(user_id).await?;
         Ok(plan_of(&user, &self.policy().settings))
@@ -40,7 +40,7 @@ impl Access {
     }
 
     /// Sets the plan of a user. A plan id that is not in the settings creates an individual plan.
-    pub async fn set_plan(&self, user_id: &str, new: NewPlan) -> Result<Plan> {
+    pub async fn set_plan(&self, user_id: &str, new: NewPlan) -> Result<UserPlan> {
         let settings = &self.policy().settings;
         let current = plan_of(&self.user(user_id).await?, settings);
         let id = new.id.unwrap_or_else(|| current.id.clone());
@@ -48,13 +48,13 @@ impl Access {
         let base = match offered {
             _ if id == current.id => current,
             Some(plan) => plan,
-            None => Plan { name: id.clone(), id, ..default_plan(settings).begun_at(self.clock.now_ms()) },
+            None => UserPlan { name: id.clone(), id, ..default_plan(settings).begun_at(self.clock.now_ms()) },
         };
         let status = new.status.unwrap_or(base.status);
         // If the request names no end, a trial keeps its end or gets the end that is configured for the plan.
         let trial_ends_at = new.trial_ends_at.or(base.trial_ends_at).filter(|_| status == PlanStatus::Trialing);
-        let plan = Plan { status, trial_ends_at, limits: new.limits.unwrap_or(base.limits), ..base };
-        let _turn = self.turns.take(user_id).await;
+        let plan = UserPlan { status, trial_ends_at, limits: new.limits.unwrap_or(base.limits), ..base };
+        let _turn = self.turns.lock(user_id).await;
         let updated = self.control.write_plan(user_id, &plan).await;
         self.known.forget();
         match updated? {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use strum::VariantArray;
 
 use super::Access;
+use super::credential_cache::hash_of;
 use super::keys::NewKey;
-use super::known::hash_of;
 use crate::error::{Error, Result};
 use crate::model::access::{KeyRecord, Membership, Role, Scope, UserRecord, WorkspaceRecord};
 use crate::store::members::GrantBasis;

@@ -6,7 +6,7 @@ use super::Access;
 use super::keys::{CreatedKey, GONE, NewKey, moved, record_of, refused};
 use crate::error::{Error, Result};
 use crate::model::access::{self, Caller, KeyRecord};
-use crate::store::keys::{MAX_ANCESTORS, Origin};
+use crate::store::keys::{MAX_ANCESTORS, OriginFault};
 use crate::store::retry;
 
 impl Access {
@@ -22,7 +22,7 @@ impl Access {
         id: Option<Arc<str>>,
     ) -> Result<CreatedKey> {
         let id = id.unwrap_or_else(|| self.clock.new_id().to_string().into());
-        let _turn = self.turns.take(caller.workspace_id()).await;
+        let _turn = self.turns.lock(caller.workspace_id()).await;
         let rotated = retry::after_conflicts(|| self.try_rotate(caller, key_id, ends_after_ms, &id)).await;
         // Clears the cache even if the outcome is unknown. Later reads fill the cache again.
         self.known.forget();
@@ -86,5 +86,5 @@ fn moved_below(replaced: &KeyRecord, successor: &KeyRecord, below: &[KeyRecord])
     let (top, origin) = (replaced.ancestors.len() + 1, Some(successor.id.clone()));
     let moved: Vec<KeyRecord> = below.iter().map(|one| moved(one, &above, top, origin.clone())).collect();
     let deepest = moved.iter().chain([successor]).map(|one| one.ancestors.len()).max().unwrap_or_default();
-    if deepest > MAX_ANCESTORS { Err(refused(Origin::TooDeep)) } else { Ok(moved) }
+    if deepest > MAX_ANCESTORS { Err(refused(OriginFault::TooDeep)) } else { Ok(moved) }
 }

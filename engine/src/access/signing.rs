@@ -59,25 +59,25 @@ pub struct Signature {
 /// The signing keys cached in this process.
 #[derive(Default)]
 pub struct SigningKeys {
-    known: Mutex<Known>,
+    known: Mutex<SecretCache>,
     /// The lock that is held while a key is created. Other tasks wait for the new key.
     creating: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
-struct Known {
+struct SecretCache {
     /// The keys, newest first.
     keys: Vec<SigningKeyRecord>,
     read_at: Option<i64>,
 }
 
 impl SigningKeys {
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, SecretCache> {
         self.known.lock()
     }
 }
 
-impl Known {
+impl SecretCache {
     /// Adds the keys read from the store. Keeps all other known keys, since concurrent reads may finish in any order.
     fn learn(&mut self, read: Vec<SigningKeyRecord>, now: i64) {
         let unknown: Vec<_> = read.into_iter().filter(|key| self.find(&key.id).is_none()).collect();

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::Access;
+use super::credential_cache::CachedUser;
 use super::keys::GONE;
-use super::known::KnownUser;
 use crate::error::Result;
 use crate::model::access::Caller;
 
@@ -36,7 +36,7 @@ impl Access {
             Some(user) => user,
             None => {
                 let found = self.control.find_user(&stored.user).await?.ok_or(GONE)?;
-                Arc::new(KnownUser::new(found.user, found.memberships, &self.policy().settings))
+                Arc::new(CachedUser::new(found.user, found.memberships, &self.policy().settings))
             }
         };
         let member = user.member_of(&stored.workspace)?;

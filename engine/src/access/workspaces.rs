@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use super::Access;
-use super::known::plan_of;
+use super::credential_cache::plan_of;
 use crate::error::{Error, Result};
 use crate::model::access::{Membership, UserRecord, WorkspaceRecord};
-use crate::model::plan::Plan;
+use crate::model::plan::UserPlan;
 use crate::store::members::GrantBasis;
-use crate::store::workspaces::Deletion;
+use crate::store::workspaces::WorkspaceDeletion;
 
 /// The maximum length of the name of a workspace, in characters.
 const MAX_NAME_CHARS: usize = 200;
@@ -27,7 +27,7 @@ pub struct ListedWorkspace {
 #[derive(Debug, Clone)]
 pub struct ListedUser {
     pub record: UserRecord,
-    pub plan: Plan,
+    pub plan: UserPlan,
     /// The memberships in the order of joining.
     pub memberships: Vec<Membership>,
 }
@@ -36,7 +36,7 @@ impl Access {
     /// Returns workspaces in the order of their ids, after the given id.
     pub async fn workspace_page(&self, after: Option<&str>, limit: usize) -> Result<Vec<ListedWorkspace>> {
         let found = self.control.workspace_page(after, limit).await?;
-        let listed = |(record, deletion): (WorkspaceRecord, Option<Deletion>)| ListedWorkspace {
+        let listed = |(record, deletion): (WorkspaceRecord, Option<WorkspaceDeletion>)| ListedWorkspace {
             record,
             delete_at: deletion.and_then(|deletion| deletion.delete_at),
         };
@@ -98,7 +98,7 @@ impl Access {
     }
 
     /// Returns the deletions of workspaces that are not complete yet.
-    pub async fn deletions(&self) -> Result<Vec<Deletion>> {
+    pub async fn deletions(&self) -> Result<Vec<WorkspaceDeletion>> {
         Ok(self.control.read_deletions().await?)
     }
 
@@ -109,7 +109,7 @@ impl Access {
 
     /// Records that the owners of a workspace were informed about its deletion or about the cancellation of its
     /// deletion.
-    pub async fn settle_deletion(&self, deletion: &Deletion) -> Result<()> {
+    pub async fn settle_deletion(&self, deletion: &WorkspaceDeletion) -> Result<()> {
         Ok(self.control.settle_deletion(deletion).await?)
     }
 

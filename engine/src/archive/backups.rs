@@ -14,14 +14,14 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use super::installation::Archive;
-use super::source::Source;
-use super::tended::Tended;
-use super::writer::Writer;
+use super::maintenance::MaintenanceTimes;
+use super::source::LogSource;
+use super::writer::ArchiveWriter;
 use super::{control, log};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::metric;
-use crate::registry::Usage;
+use crate::registry::OpenWorkspace;
 use crate::store;
 
 /// The number of workspaces that are archived at the same time.
@@ -74,14 +74,14 @@ pub struct Backups {
     engine: Arc<Engine>,
     archive: Archive,
     pub(super) settings: BackupSettings,
-    slots: Mutex<HashMap<Arc<str>, Arc<Slot>>>,
+    slots: Mutex<HashMap<Arc<str>, Arc<ArchiveSlot>>>,
     /// Whether the archive belongs to this installation.
     is_owner: AtomicBool,
     /// Whether this server has checked that its key opens the newest dump.
     is_control_checked: AtomicBool,
     /// The reason why the last dump of the control database failed.
     control_error: Mutex<Option<String>>,
-    pub(super) tended: tokio::sync::Mutex<Tended>,
+    pub(super) tended: tokio::sync::Mutex<MaintenanceTimes>,
     /// The workspaces whose archive is not verified.
     pub(super) unverified: Mutex<HashSet<Arc<str>>>,
     /// Limits the number of workspaces that are archived at the same time.
@@ -92,11 +92,11 @@ pub struct Backups {
 
 /// The state of archiving one workspace.
 #[derive(Default)]
-pub(super) struct Slot {
+pub(super) struct ArchiveSlot {
     /// Whether a task archives the workspace.
     is_busy: AtomicBool,
-    writer: tokio::sync::Mutex<Option<Writer>>,
-    reached: Mutex<Reached>,
+    writer: tokio::sync::Mutex<Option<ArchiveWriter>>,
+    reached: Mutex<ArchivePosition>,
 }
 
 /// The result of an attempt to archive a workspace.
@@ -108,7 +108,7 @@ struct Advance {
 
 /// How far a workspace is archived.
 #[derive(Default, Clone)]
-pub(super) struct Reached {
+pub(super) struct ArchivePosition {
     pub position: u64,
     pub epoch: u64,
     pub definitions: u64,
@@ -206,7 +206,7 @@ impl Backups {
     }
 
     /// Returns the open workspaces that this server leads and that have events or definitions to archive.
-    fn due(&self) -> Vec<Usage> {
+    fn due(&self) -> Vec<OpenWorkspace> {
         let open = self.engine.open_workspaces().into_iter();
         let due = open.filter(|usage| {
             let slot = self.slot(&usage.id);
@@ -225,11 +225,11 @@ impl Backups {
         self.measure();
     }
 
-    async fn archive_one(&self, usage: Usage) {
+    async fn archive_one(&self, usage: OpenWorkspace) {
         // The semaphore is never closed.
         let Ok(_turn) = self.turns.acquire().await else { return };
         let types_changed = usage.state.types.changed();
-        if self.archive_workspace(&usage.id, &Source::Open(usage.state)).await.is_ok_and(|reached| reached.is_end) {
+        if self.archive_workspace(&usage.id, &LogSource::Open(usage.state)).await.is_ok_and(|reached| reached.is_end) {
             self.slot(&usage.id).reached.lock().types_changed = Some(types_changed);
         }
     }
@@ -250,7 +250,7 @@ impl Backups {
         let archived = closed.map(|workspace| async move {
             let (id, Ok(_turn)) = (workspace.id, self.turns.acquire().await) else { return };
             let Ok(db) = self.engine.opener().reader(&id).await else { return };
-            let archived = self.archive_workspace(&id, &Source::Closed(db)).await;
+            let archived = self.archive_workspace(&id, &LogSource::Closed(db)).await;
             // Another server may have the workspace open, and may stop before it has archived it.
             let is_alone = self.engine.peers().is_none();
             self.slot(&id).reached.lock().is_settled = is_alone && archived.is_ok_and(|reached| reached.is_end);
@@ -277,7 +277,7 @@ impl Backups {
     }
 
     /// Archives a workspace up to the end of its log.
-    async fn archive_workspace(&self, id: &Arc<str>, source: &Source) -> Result<Advance> {
+    async fn archive_workspace(&self, id: &Arc<str>, source: &LogSource) -> Result<Advance> {
         let slot = self.slot(id);
         let mut writer = slot.writer.lock().await;
         let outcome = self.advance(id, &mut writer, source, &slot).await;
@@ -294,9 +294,9 @@ impl Backups {
     async fn advance(
         &self,
         id: &Arc<str>,
-        writer: &mut Option<Writer>,
-        source: &Source,
-        slot: &Slot,
+        writer: &mut Option<ArchiveWriter>,
+        source: &LogSource,
+        slot: &ArchiveSlot,
     ) -> Result<Advance> {
         let now_ms = self.engine.clock().now_ms();
         // Segments of other servers may have been merged since, and the numbers of merged segments become free.
@@ -305,7 +305,7 @@ impl Backups {
             Some(writer) if is_recent => writer,
             _ => {
                 self.check_owner().await?;
-                writer.insert(Writer::open(&self.archive.bucket, id, source, now_ms).await?)
+                writer.insert(ArchiveWriter::open(&self.archive.bucket, id, source, now_ms).await?)
             }
         };
         let mut is_end = false;
@@ -335,7 +335,7 @@ impl Backups {
                 let is_archived = self.slot(&id).reached.lock().position >= position;
                 if is_archived
                     || self
-                        .archive_workspace(&id, &Source::Open(usage.state))
+                        .archive_workspace(&id, &LogSource::Open(usage.state))
                         .await
                         .is_ok_and(|reached| reached.position >= position)
                 {
@@ -352,7 +352,7 @@ impl Backups {
     pub fn progress(&self) -> Vec<ArchiveProgress> {
         let led = self.engine.open_workspaces().into_iter().filter(|usage| usage.state.leadership.is_own());
         let progress = led.map(|usage| {
-            let Reached { position, error, .. } = self.reached(&usage.id);
+            let ArchivePosition { position, error, .. } = self.reached(&usage.id);
             ArchiveProgress { workspace_id: usage.id, position, head: usage.state.folded.position(), error }
         });
         progress.collect()
@@ -367,11 +367,11 @@ impl Backups {
         warnings.into_iter().filter_map(|(holds, name)| holds.then_some(name)).collect()
     }
 
-    pub(super) fn reached(&self, id: &Arc<str>) -> Reached {
+    pub(super) fn reached(&self, id: &Arc<str>) -> ArchivePosition {
         self.slot(id).reached.lock().clone()
     }
 
-    fn slot(&self, id: &Arc<str>) -> Arc<Slot> {
+    fn slot(&self, id: &Arc<str>) -> Arc<ArchiveSlot> {
         self.slots.lock().entry(id.clone()).or_default().clone()
     }
 

@@ -28,7 +28,7 @@ pub struct Bucket {
 
 /// An object in a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListedObject {
     pub key: String,
     pub size: u64,
     /// The time at which the object was written, in milliseconds since the epoch.
@@ -118,14 +118,14 @@ impl Bucket {
     }
 
     /// Returns all objects below a folder, in the order of their keys.
-    pub async fn list(&self, folder: &str) -> Result<Vec<Listed>> {
+    pub async fn list(&self, folder: &str) -> Result<Vec<ListedObject>> {
         let below = self.path(folder).map_err(failed)?;
-        let listed = self.objects.list(Some(&below)).map_ok(|meta| Listed {
+        let listed = self.objects.list(Some(&below)).map_ok(|meta| ListedObject {
             key: self.key(&meta.location),
             size: meta.size,
             modified_at: meta.last_modified.timestamp_millis(),
         });
-        let mut listed: Vec<Listed> = listed.try_collect().await.map_err(failed)?;
+        let mut listed: Vec<ListedObject> = listed.try_collect().await.map_err(failed)?;
         listed.sort_unstable_by(|a, b| a.key.cmp(&b.key));
         Ok(listed)
     }

@@ -20,7 +20,7 @@ const LEVEL: i32 = 3;
 
 /// A line of a dump.
 #[derive(Deserialize, Serialize)]
-struct Line {
+struct DumpLine {
     table: String,
     content: String,
 }
@@ -52,7 +52,7 @@ pub async fn write(
     let packing = tokio::task::spawn_blocking(move || {
         let mut lines = Vec::new();
         for record in records {
-            serde_json::to_writer(&mut lines, &Line { table: record.table.to_owned(), content: record.content })?;
+            serde_json::to_writer(&mut lines, &DumpLine { table: record.table.to_owned(), content: record.content })?;
             lines.push(b'\n');
         }
         zstd::stream::encode_all(&*lines, LEVEL)
@@ -64,7 +64,7 @@ pub async fn write(
 }
 
 /// Reads a dump.
-async fn open(bucket: &Bucket, key: &SealingKey, name: &str) -> Result<Vec<Line>> {
+async fn open(bucket: &Bucket, key: &SealingKey, name: &str) -> Result<Vec<DumpLine>> {
     let sealed = bucket.read(name).await?.ok_or_else(|| damaged(name, "the dump is missing"))?;
     let packed = key.open(name, &sealed);
     let packed = packed.ok_or_else(|| {
@@ -79,7 +79,7 @@ async fn open(bucket: &Bucket, key: &SealingKey, name: &str) -> Result<Vec<Line>
 }
 
 /// Returns the newest dump that can be opened, and its time. Fails with the error of the newest dump if none can.
-async fn newest_readable(bucket: &Bucket, key: &SealingKey) -> Result<(i64, Vec<Line>)> {
+async fn newest_readable(bucket: &Bucket, key: &SealingKey) -> Result<(i64, Vec<DumpLine>)> {
     let mut failed = Error::not_found("dump of the control database", FOLDER);
     for (index, found) in bucket.list(FOLDER).await?.iter().rev().enumerate() {
         match open(bucket, key, &found.key).await {
@@ -95,7 +95,7 @@ async fn newest_readable(bucket: &Bucket, key: &SealingKey) -> Result<(i64, Vec<
 pub async fn verify(bucket: &Bucket, key: &SealingKey) -> Result<(i64, Vec<String>)> {
     let name = newest(bucket).await?.ok_or_else(|| Error::not_found("dump of the control database", FOLDER))?;
     let lines = open(bucket, key, &name).await?;
-    let id = |line: &Line| {
+    let id = |line: &DumpLine| {
         let begin = line.content.find("workspace:")? + "workspace:".len();
         let id = line.content.get(begin..)?.trim_start_matches(['`', '⟨']);
         Some(id.chars().take_while(|letter| letter.is_ascii_alphanumeric() || *letter == '-').collect())
@@ -108,7 +108,7 @@ pub async fn verify(bucket: &Bucket, key: &SealingKey) -> Result<(i64, Vec<Strin
 pub async fn restore(bucket: &Bucket, key: &SealingKey, control: &Database) -> Result<()> {
     let (_, lines) = newest_readable(bucket, key).await?;
     // A store without workspaces can be restored again. Workspaces are therefore written last.
-    let (last, first): (Vec<Line>, Vec<Line>) = lines.into_iter().partition(|line| line.table == "workspace");
+    let (last, first): (Vec<DumpLine>, Vec<DumpLine>) = lines.into_iter().partition(|line| line.table == "workspace");
     for table in first.chunk_by(|a, b| a.table == b.table).chain(std::iter::once(last.as_slice())) {
         let contents: Vec<String> = table.iter().map(|line| line.content.clone()).collect();
         let Some(first) = table.first() else { continue };

@@ -7,7 +7,7 @@ use super::control;
 use super::log::{self, check_id};
 use super::progress::RestoreProgress;
 use super::seal::SealingKey;
-use super::verify::{self, Verified};
+use super::verify::{self, ArchiveVerification};
 use crate::error::{Error, Result};
 
 /// A bucket with the backups of one installation, and the key that seals the dumps of its control database.
@@ -18,7 +18,7 @@ pub struct Archive {
 
 /// What the archive of a workspace contains.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Described {
+pub struct ArchivedWorkspace {
     pub workspace_id: Arc<str>,
     /// The number of the history. It grows when the store was set back to an earlier time and went on differently.
     pub epoch: u64,
@@ -30,7 +30,7 @@ pub struct Described {
     pub segments: u64,
     /// The size of the segments, in bytes.
     pub bytes: u64,
-    pub verified: Option<Verified>,
+    pub verified: Option<ArchiveVerification>,
 }
 
 impl Archive {
@@ -49,7 +49,7 @@ impl Archive {
     }
 
     /// Returns what the archive of a workspace contains, or `None` if the workspace has no archive.
-    pub async fn describe(&self, workspace_id: &str) -> Result<Option<Described>> {
+    pub async fn describe(&self, workspace_id: &str) -> Result<Option<ArchivedWorkspace>> {
         check_id(workspace_id)?;
         let Some(epoch) = log::epochs(&self.bucket, workspace_id).await?.last().copied() else { return Ok(None) };
         // A folder remains after its objects were removed.
@@ -62,7 +62,7 @@ impl Archive {
             None => Ok(None),
         };
         let (first, last) = (header(segments.first()).await?, header(segments.last()).await?);
-        Ok(Some(Described {
+        Ok(Some(ArchivedWorkspace {
             workspace_id: workspace_id.into(),
             epoch,
             position: last.as_ref().map_or(0, |header| header.end.position),
@@ -81,7 +81,7 @@ impl Archive {
         workspace_id: &str,
         now_ms: i64,
         progress: &(dyn Fn(RestoreProgress) + Send + Sync),
-    ) -> Result<Verified> {
+    ) -> Result<ArchiveVerification> {
         check_id(workspace_id)?;
         verify::verify(&self.bucket, workspace_id, now_ms, progress).await
     }

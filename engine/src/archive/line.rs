@@ -19,7 +19,7 @@ const EVENT_BEGIN: &[u8] = b"{\"aggregate_id\":";
 
 /// A line of a segment.
 #[derive(Debug)]
-pub enum Line {
+pub enum ArchiveLine {
     /// A definition of a type, which applies after the event at `position`.
     Definition {
         position: u64,
@@ -32,7 +32,7 @@ pub enum Line {
 
 /// The JSON of a line. A definition has other fields than an event.
 #[derive(Default, Deserialize, Serialize)]
-struct Text<'t> {
+struct LineText<'t> {
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     definition: Option<&'t RawValue>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
@@ -50,7 +50,7 @@ struct Text<'t> {
 /// it. Returns whether there is a line.
 pub fn write_definition(definition: &PastDefinition, at: i64, lines: &mut Vec<u8>) -> bool {
     let Ok(declaration) = serde_json::from_str::<&RawValue>(&definition.text) else { return false };
-    write(&Text { definition: Some(declaration), position: definition.position, at, ..Text::default() }, lines)
+    write(&LineText { definition: Some(declaration), position: definition.position, at, ..LineText::default() }, lines)
 }
 
 /// Appends the line of an event. Returns whether there is a line.
@@ -71,7 +71,7 @@ fn write_around(event: &Event, body: &str, lines: &mut Vec<u8>) -> std::io::Resu
     writeln!(lines, ",\"version\":{},\"position\":{},\"event\":{body}}}", event.version, event.position)
 }
 
-fn write(text: &Text<'_>, lines: &mut Vec<u8>) -> bool {
+fn write(text: &LineText<'_>, lines: &mut Vec<u8>) -> bool {
     let begin = lines.len();
     let is_written = serde_json::to_writer(&mut *lines, text).is_ok() && lines.write_all(b"\n").is_ok();
     if !is_written {
@@ -86,16 +86,16 @@ pub fn is_event(line: &[u8]) -> bool {
 }
 
 /// Reads a line. The error says what is wrong.
-pub fn read(line: &[u8]) -> Result<Line, String> {
-    let text: Text<'_> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+pub fn read(line: &[u8]) -> Result<ArchiveLine, String> {
+    let text: LineText<'_> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
     match text {
-        Text { definition: Some(declaration), position, at, .. } => {
+        LineText { definition: Some(declaration), position, at, .. } => {
             let declaration = json::parse_stored(declaration.get().as_bytes());
-            Ok(Line::Definition { position, declaration: declaration.map_err(|error| error.to_string())?, at })
+            Ok(ArchiveLine::Definition { position, declaration: declaration.map_err(|error| error.to_string())?, at })
         }
-        Text { aggregate_id: Some(aggregate_id), version: Some(version), position, event: Some(body), .. } => {
+        LineText { aggregate_id: Some(aggregate_id), version: Some(version), position, event: Some(body), .. } => {
             let body = body::read(body.get(), None).map_err(|error| error.to_string())?;
-            Ok(Line::Event(Event {
+            Ok(ArchiveLine::Event(Event {
                 event_id: body.event_id,
                 aggregate_id: AggregateId::from(Arc::from(aggregate_id)),
                 aggregate_type: body.aggregate_type,
@@ -137,8 +137,8 @@ mod tests {
         let lines: Vec<&[u8]> = lines.split_inclusive(|byte| *byte == b'\n').collect();
         assert_eq!(lines.len(), 2);
         assert!(!is_event(lines[0]) && is_event(lines[1]));
-        assert!(matches!(read(lines[0]), Ok(Line::Definition { position: 2, at: 9, .. })));
-        let Ok(Line::Event(found)) = read(lines[1]) else { panic!("an event") };
+        assert!(matches!(read(lines[0]), Ok(ArchiveLine::Definition { position: 2, at: 9, .. })));
+        let Ok(ArchiveLine::Event(found)) = read(lines[1]) else { panic!("an event") };
         assert_eq!(found, event);
         assert!(read(b"{\"position\":1}").is_err() && read(b"[]").is_err());
     }

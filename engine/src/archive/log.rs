@@ -7,8 +7,8 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::bucket::{Bucket, Listed};
-use super::segment::{self, Header, Place, Segment};
+use super::bucket::{Bucket, ListedObject};
+use super::segment::{self, ArchivePlace, ArchiveSegment, SegmentHeader};
 use crate::error::{Error, Result};
 use crate::store;
 
@@ -25,7 +25,7 @@ pub struct Epoch {
     /// The epoch whose history this one continues.
     pub parent: Option<u64>,
     /// The place of the parent after which this epoch begins.
-    pub branch: Place,
+    pub branch: ArchivePlace,
     /// The id of the last event before the branch, and the hash of the last definition.
     pub last_event_id: Option<String>,
     #[serde(default)]
@@ -57,7 +57,7 @@ impl SegmentRef {
         format!("{folder}/log/{level}/{first:0NUMBER_DIGITS$}-{last:0NUMBER_DIGITS$}.ndjson.zst")
     }
 
-    fn listed(epoch: u64, listed: &Listed) -> Option<SegmentRef> {
+    fn listed(epoch: u64, listed: &ListedObject) -> Option<SegmentRef> {
         let mut parts = listed.key.rsplit('/');
         let (first, last) = parts.next()?.strip_suffix(".ndjson.zst")?.split_once('-')?;
         let level: u8 = parts.next()?.parse().ok()?;
@@ -140,26 +140,26 @@ pub async fn history(bucket: &Bucket, workspace_id: &str, epoch: u64) -> Result<
 }
 
 /// Reads segments in order, and checks that each continues the one before.
-pub struct Reader<'b> {
+pub struct SegmentReader<'b> {
     bucket: &'b Bucket,
     workspace_id: &'b str,
     segments: std::vec::IntoIter<SegmentRef>,
-    place: Place,
+    place: ArchivePlace,
 }
 
-impl<'b> Reader<'b> {
-    pub fn new(bucket: &'b Bucket, workspace_id: &'b str, segments: Vec<SegmentRef>) -> Reader<'b> {
-        Reader { bucket, workspace_id, segments: segments.into_iter(), place: Place::begin() }
+impl<'b> SegmentReader<'b> {
+    pub fn new(bucket: &'b Bucket, workspace_id: &'b str, segments: Vec<SegmentRef>) -> SegmentReader<'b> {
+        SegmentReader { bucket, workspace_id, segments: segments.into_iter(), place: ArchivePlace::begin() }
     }
 
     /// Returns the place up to which the log was read.
-    pub fn place(&self) -> &Place {
+    pub fn place(&self) -> &ArchivePlace {
         &self.place
     }
 
     /// Returns the next segment, or `None` at the end. A segment that is missing, changed or cut off is an error that
     /// names the segment.
-    pub async fn next(&mut self) -> Result<Option<Segment>> {
+    pub async fn next(&mut self) -> Result<Option<ArchiveSegment>> {
         let Some(next) = self.segments.next() else { return Ok(None) };
         let key = next.key(self.workspace_id);
         if next.first != self.place.number + 1 {
@@ -180,13 +180,13 @@ impl<'b> Reader<'b> {
 }
 
 /// Reads the header of a segment and checks the segment. Returns `None` if there is no such segment.
-pub async fn read_header(bucket: &Bucket, workspace_id: &str, segment: &SegmentRef) -> Result<Option<Header>> {
+pub async fn read_header(bucket: &Bucket, workspace_id: &str, segment: &SegmentRef) -> Result<Option<SegmentHeader>> {
     let key = segment.key(workspace_id);
     let Some(found) = bucket.read(&key).await? else { return Ok(None) };
     header_of(&key, &found).map(Some)
 }
 
-fn header_of(key: &str, segment: &Bytes) -> Result<Header> {
+fn header_of(key: &str, segment: &Bytes) -> Result<SegmentHeader> {
     segment::header(segment).map_err(|message| damaged(key, &message))
 }
 
@@ -246,7 +246,7 @@ mod tests {
         let segment = SegmentRef { size: 9, modified_at: 7, ..SegmentRef::new(3, 1, 20, 40) };
         let key = segment.key("w");
         assert_eq!(key, "w/000003/log/1/000000000020-000000000040.ndjson.zst");
-        let listed = |key: &str| Listed { key: key.into(), size: 9, modified_at: 7 };
+        let listed = |key: &str| ListedObject { key: key.into(), size: 9, modified_at: 7 };
         assert_eq!(SegmentRef::listed(3, &listed(&key)), Some(segment));
         for other in ["w/000003/log/1/x.ndjson.zst", "w/000003/log/9/1-1.ndjson.zst", "w/000003/log/0/2-1.ndjson.zst"] {
             assert_eq!(SegmentRef::listed(3, &listed(other)), None, "{other}");

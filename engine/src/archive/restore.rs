@@ -11,14 +11,14 @@ use futures_util::StreamExt;
 use super::control;
 use super::files::{self, NamedBytes};
 use super::installation::Archive;
-use super::line::{self, Line};
-use super::log::{self, Reader, damaged};
+use super::line::{self, ArchiveLine};
+use super::log::{self, SegmentReader, damaged};
 use super::progress::RestoreProgress;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::model::access::WorkspaceRecord;
 use crate::model::builtin::FILE;
-use crate::model::event::{Event, Expected, NewEvent, Recorded};
+use crate::model::event::{Event, NewEvent, OriginalRecord, StreamExpectation};
 use crate::model::file::{FILENAME, PATH};
 use crate::model::file_path::FilePath;
 use crate::model::id::AggregateId;
@@ -32,7 +32,7 @@ const MAX_BYTES: usize = 1 << 20;
 
 /// The point at which a restore ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Until {
+pub enum RestoreEnd {
     /// The end of the archive.
     End,
     /// The event at this position.
@@ -46,14 +46,14 @@ pub enum Until {
 pub struct RestoreFrom {
     /// The archived workspace.
     pub workspace_id: Arc<str>,
-    pub until: Until,
+    pub until: RestoreEnd,
     /// The epoch whose history is restored. `None` is the last one.
     pub epoch: Option<u64>,
 }
 
 /// The result of a restore.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Restored {
+pub struct RestoreOutcome {
     /// The position of the last restored event.
     pub position: u64,
     pub events: u64,
@@ -83,9 +83,9 @@ pub async fn restore_workspace(
     from: &RestoreFrom,
     into: &str,
     progress: &(dyn Fn(RestoreProgress) + Send + Sync),
-) -> Result<Restored> {
+) -> Result<RestoreOutcome> {
     let offline = engine.offline(into).await?;
-    let mut restoring = Restoring {
+    let mut restoring = RestoreRun {
         archive,
         from,
         is_other: *from.workspace_id != *into,
@@ -95,7 +95,7 @@ pub async fn restore_workspace(
         held: Vec::new(),
         pending: Vec::new(),
         pending_bytes: 0,
-        restored: Restored::default(),
+        restored: RestoreOutcome::default(),
     };
     let outcome = restoring.run(progress).await;
     let restored = restoring.restored;
@@ -104,7 +104,7 @@ pub async fn restore_workspace(
 }
 
 /// A running restore.
-struct Restoring<'r> {
+struct RestoreRun<'r> {
     archive: &'r Archive,
     from: &'r RestoreFrom,
     /// Whether the log is restored into another workspace than its own.
@@ -118,10 +118,10 @@ struct Restoring<'r> {
     held: Vec<(Value, i64)>,
     pending: Vec<Event>,
     pending_bytes: usize,
-    restored: Restored,
+    restored: RestoreOutcome,
 }
 
-impl Restoring<'_> {
+impl RestoreRun<'_> {
     async fn run(&mut self, progress: &(dyn Fn(RestoreProgress) + Send + Sync)) -> Result<()> {
         let (bucket, workspace_id) = (&self.archive.bucket, &self.from.workspace_id);
         let epoch = match self.from.epoch {
@@ -130,7 +130,7 @@ impl Restoring<'_> {
         };
         let epoch = epoch.ok_or_else(|| Error::not_found("archive of the workspace", workspace_id))?;
         let segments = log::history(bucket, workspace_id, epoch).await?;
-        let mut reader = Reader::new(bucket, workspace_id, segments);
+        let mut reader = SegmentReader::new(bucket, workspace_id, segments);
         let mut is_complete = false;
         while !is_complete && !self.is_reached() {
             let segment = match reader.next().await {
@@ -153,7 +153,7 @@ impl Restoring<'_> {
         self.flush().await?;
         self.define_last().await?;
         match self.from.until {
-            Until::Position(position) if position > self.restored.position => {
+            RestoreEnd::Position(position) if position > self.restored.position => {
                 let message = format!("the archive ends at position {}", self.restored.position);
                 Err(Error::invalid_at("/position", message))
             }
@@ -166,27 +166,27 @@ impl Restoring<'_> {
         for text in lines.split(|byte| *byte == b'\n').filter(|text| !text.is_empty()) {
             let read = line::read(text).map_err(|message| damaged("a line", &message))?;
             let is_beyond = match &read {
-                Line::Event(event) => match self.from.until {
-                    Until::End => false,
-                    Until::Position(position) => event.position > position,
-                    Until::Time(time) => event.recorded_at > time,
+                ArchiveLine::Event(event) => match self.from.until {
+                    RestoreEnd::End => false,
+                    RestoreEnd::Position(position) => event.position > position,
+                    RestoreEnd::Time(time) => event.recorded_at > time,
                 },
-                Line::Definition { .. } => false,
+                ArchiveLine::Definition { .. } => false,
             };
             if is_beyond {
                 return Ok(true);
             }
             match read {
-                Line::Definition { position, .. } if position < self.present => {}
-                Line::Event(event) if event.position <= self.present => self.check_present(event).await?,
+                ArchiveLine::Definition { position, .. } if position < self.present => {}
+                ArchiveLine::Event(event) if event.position <= self.present => self.check_present(event).await?,
                 // A definition applies if an event of the restore follows it.
-                Line::Definition { declaration, at, .. } => self.held.push((declaration, at)),
-                Line::Event(event) if &*event.aggregate_type == FILE => {
+                ArchiveLine::Definition { declaration, at, .. } => self.held.push((declaration, at)),
+                ArchiveLine::Event(event) if &*event.aggregate_type == FILE => {
                     self.define_held().await?;
                     self.flush().await?;
                     self.append_file(event).await?;
                 }
-                Line::Event(event) => {
+                ArchiveLine::Event(event) => {
                     self.define_held().await?;
                     self.pending_bytes += event.size_bytes();
                     self.pending.push(event);
@@ -202,7 +202,7 @@ impl Restoring<'_> {
     /// Returns whether the last event of the restore was read.
     fn is_reached(&self) -> bool {
         let read = self.pending.last().map_or(self.restored.position, |event| event.position);
-        matches!(self.from.until, Until::Position(position) if position <= read && read > 0)
+        matches!(self.from.until, RestoreEnd::Position(position) if position <= read && read > 0)
     }
 
     /// Defines the types that were defined before the next event.
@@ -220,9 +220,9 @@ impl Restoring<'_> {
     async fn define_last(&mut self) -> Result<()> {
         let until = self.from.until;
         self.held.retain(|(_, at)| match until {
-            Until::End => true,
-            Until::Position(_) => false,
-            Until::Time(time) => *at <= time,
+            RestoreEnd::End => true,
+            RestoreEnd::Position(_) => false,
+            RestoreEnd::Time(time) => *at <= time,
         });
         self.define_held().await
     }
@@ -324,9 +324,9 @@ fn new_event(event: &Event) -> NewEvent {
         payload: (*event.payload).clone(),
         metadata: (*event.metadata).clone(),
         event_id: Some(event.event_id.to_string()),
-        expected: Expected::Below(event.version),
+        expected: StreamExpectation::Below(event.version),
         occurred_at: Some(event.occurred_at),
-        recorded: Some(Recorded { actor: event.actor.clone(), at: event.recorded_at }),
+        recorded: Some(OriginalRecord { actor: event.actor.clone(), at: event.recorded_at }),
         ..NewEvent::default()
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::backups::Backups;
 use super::log::{self, check_id};
 use super::progress::RestoreProgress;
-use super::restore::{RestoreFrom, Restored, restore_workspace};
+use super::restore::{RestoreFrom, RestoreOutcome, restore_workspace};
 use crate::access::keys::NewKey;
 use crate::error::{Error, Result};
 use crate::model::access::{Caller, Membership, Role, UserRecord, WorkspaceRecord, key_from};
@@ -83,7 +83,7 @@ impl Backups {
         }
         restore.ended_at = Some(self.engine().clock().now_ms());
         match outcome {
-            Ok(Restored { position, missing_files, .. }) => {
+            Ok(RestoreOutcome { position, missing_files, .. }) => {
                 tracing::info!(source = %restore.source_id, workspace = %workspace.id, position, "a workspace was restored");
                 (restore.status, restore.position, restore.end) = (RestoreStatus::Done, position, Some(position));
                 let missing = format!("the archive does not have the bytes of {missing_files} file versions");
@@ -119,7 +119,7 @@ impl Backups {
         restore: &RestoreRecord,
         from: &RestoreFrom,
         workspace: &WorkspaceRecord,
-    ) -> Result<Restored> {
+    ) -> Result<RestoreOutcome> {
         let access = self.engine().access();
         access.restore_workspace(workspace, false).await?;
         let progress = self.restoring.clone();

@@ -68,7 +68,7 @@ impl Chain {
 
 /// The place in an archived log at which a segment begins or ends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct ArchivePlace {
     /// The number of the last level-0 segment before the place. 0 at the beginning of a log.
     pub number: u64,
     /// The position of the last event before the place.
@@ -78,25 +78,25 @@ pub struct Place {
     pub chain: Chain,
 }
 
-impl Place {
+impl ArchivePlace {
     /// Returns the place before the first segment of a log.
-    pub fn begin() -> Place {
-        Place { number: 0, position: 0, definitions: 0, chain: Chain::begin() }
+    pub fn begin() -> ArchivePlace {
+        ArchivePlace { number: 0, position: 0, definitions: 0, chain: Chain::begin() }
     }
 }
 
 /// The header of a segment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Header {
+pub struct SegmentHeader {
     pub format: u64,
     /// The version of the program that wrote the segment.
     pub program: String,
     pub workspace_id: String,
     pub epoch: u64,
     /// The place before the first line.
-    pub after: Place,
+    pub after: ArchivePlace,
     /// The place after the last line.
-    pub end: Place,
+    pub end: ArchivePlace,
     /// The id of the last event of the log up to the end of the segment.
     pub last_event_id: Option<String>,
     /// The SHA-256 of the last definition of the log up to the end of the segment.
@@ -107,25 +107,36 @@ pub struct Header {
     pub to: Option<i64>,
 }
 
-impl Header {
+impl SegmentHeader {
     /// Creates the header of a segment.
-    pub fn new(workspace_id: &str, epoch: u64, after: Place, end: Place) -> Header {
+    pub fn new(workspace_id: &str, epoch: u64, after: ArchivePlace, end: ArchivePlace) -> SegmentHeader {
         let program = env!("CARGO_PKG_VERSION").to_owned();
         let (last_event_id, last_definition, from, to) = Default::default();
         let workspace_id = workspace_id.into();
-        Header { format: FORMAT, program, workspace_id, epoch, after, end, last_event_id, last_definition, from, to }
+        SegmentHeader {
+            format: FORMAT,
+            program,
+            workspace_id,
+            epoch,
+            after,
+            end,
+            last_event_id,
+            last_definition,
+            from,
+            to,
+        }
     }
 }
 
 /// A segment that was read.
 #[derive(Debug)]
-pub struct Segment {
-    pub header: Header,
+pub struct ArchiveSegment {
+    pub header: SegmentHeader,
     pub lines: Vec<u8>,
 }
 
 /// Writes a segment. The chain at its end is computed from the lines.
-pub fn encode(mut header: Header, lines: &[u8]) -> std::io::Result<(Header, Bytes)> {
+pub fn encode(mut header: SegmentHeader, lines: &[u8]) -> std::io::Result<(SegmentHeader, Bytes)> {
     header.end.chain = header.after.chain.after(lines);
     let text = serde_json::to_vec(&header)?;
     let body = zstd::stream::encode_all(lines, LEVEL)?;
@@ -151,7 +162,7 @@ fn sealed(header: &[u8], body: &[u8]) -> [u8; 32] {
 }
 
 /// Reads a segment and checks it. The error says what is wrong.
-pub fn decode(segment: &[u8]) -> Result<Segment, String> {
+pub fn decode(segment: &[u8]) -> Result<ArchiveSegment, String> {
     let (header, body) = parts(segment)?;
     let mut lines = Vec::new();
     let decoder = zstd::stream::read::Decoder::new(body).map_err(|error| error.to_string())?;
@@ -162,15 +173,15 @@ pub fn decode(segment: &[u8]) -> Result<Segment, String> {
     if header.after.chain.after(&lines) != header.end.chain {
         return Err("the hash of its lines differs from the hash in its header".into());
     }
-    Ok(Segment { header, lines })
+    Ok(ArchiveSegment { header, lines })
 }
 
 /// Reads the header of a segment and checks the segment, without unpacking its lines.
-pub fn header(segment: &[u8]) -> Result<Header, String> {
+pub fn header(segment: &[u8]) -> Result<SegmentHeader, String> {
     parts(segment).map(|(header, _)| header)
 }
 
-fn parts(segment: &[u8]) -> Result<(Header, &[u8]), String> {
+fn parts(segment: &[u8]) -> Result<(SegmentHeader, &[u8]), String> {
     let cut = || "it is not a segment, or it is cut off".to_owned();
     let rest = segment.strip_prefix(&SKIPPABLE).ok_or_else(cut)?;
     let (length, rest) = rest.split_first_chunk::<4>().ok_or_else(cut)?;
@@ -180,7 +191,8 @@ fn parts(segment: &[u8]) -> Result<(Header, &[u8]), String> {
     if hex::encode(sealed(text, body)).as_bytes() != seal {
         return Err("its content does not match its hash: the segment was changed or cut off".into());
     }
-    let header: Header = serde_json::from_slice(text).map_err(|error| format!("its header is invalid: {error}"))?;
+    let header: SegmentHeader =
+        serde_json::from_slice(text).map_err(|error| format!("its header is invalid: {error}"))?;
     if header.format > FORMAT {
         return Err(format!("format {} is not supported; this program reads formats up to {FORMAT}", header.format));
     }
@@ -196,14 +208,14 @@ pub fn sha256(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    fn segment(after: Place, lines: &[u8]) -> (Header, Bytes) {
-        let end = Place { number: after.number + 1, ..after.clone() };
-        encode(Header::new("w", 1, after, end), lines).expect("a segment")
+    fn segment(after: ArchivePlace, lines: &[u8]) -> (SegmentHeader, Bytes) {
+        let end = ArchivePlace { number: after.number + 1, ..after.clone() };
+        encode(SegmentHeader::new("w", 1, after, end), lines).expect("a segment")
     }
 
     #[test]
     fn every_changed_byte_of_a_segment_is_found() {
-        let (written, bytes) = segment(Place::begin(), b"{\"position\":1}\n{\"position\":2}\n");
+        let (written, bytes) = segment(ArchivePlace::begin(), b"{\"position\":1}\n{\"position\":2}\n");
         let found = decode(&bytes).expect("readable");
         assert_eq!((found.header, found.lines.len()), (written, 30));
         for index in 0..bytes.len() {
@@ -218,9 +230,9 @@ mod tests {
 
     #[test]
     fn a_merge_of_segments_continues_the_chain() {
-        let (first, _) = segment(Place::begin(), b"a\n");
+        let (first, _) = segment(ArchivePlace::begin(), b"a\n");
         let (second, _) = segment(first.end.clone(), b"b\nc\n");
-        let (merged, bytes) = segment(Place::begin(), b"a\nb\nc\n");
+        let (merged, bytes) = segment(ArchivePlace::begin(), b"a\nb\nc\n");
         assert_eq!(merged.end.chain, second.end.chain);
         assert_ne!(first.end.chain, second.end.chain);
         // Other programs read the lines, too.

@@ -17,7 +17,7 @@ const MAX_DEFINITIONS: usize = 64;
 const MAX_DEFINITION_BYTES: usize = 8 << 20;
 
 /// The log of a workspace.
-pub enum Source {
+pub enum LogSource {
     /// A workspace that this server has open. Its last events are in memory.
     Open(Arc<State>),
     Closed(DatabaseReader),
@@ -25,27 +25,27 @@ pub enum Source {
 
 /// The events and definitions that the next segment contains. Each list is in the order of the log.
 #[derive(Default)]
-pub struct Part {
+pub struct SegmentContent {
     pub events: Vec<Arc<Event>>,
     pub definitions: Vec<PastDefinition>,
 }
 
-impl Part {
+impl SegmentContent {
     pub fn is_empty(&self) -> bool {
         self.events.is_empty() && self.definitions.is_empty()
     }
 }
 
-impl Source {
+impl LogSource {
     pub fn db(&self) -> &DatabaseReader {
         match self {
-            Source::Open(state) => &state.db,
-            Source::Closed(db) => db,
+            LogSource::Open(state) => &state.db,
+            LogSource::Closed(db) => db,
         }
     }
 
     /// Returns what follows in the log after a position and a number of definitions, up to the limits of a segment.
-    pub async fn part_after(&self, position: u64, definitions: u64) -> Result<Part> {
+    pub async fn part_after(&self, position: u64, definitions: u64) -> Result<SegmentContent> {
         // A definition is in the store before the first event to which it applies. Definitions are therefore read after
         // the events.
         let mut events = self.events_after(position).await?;
@@ -67,11 +67,11 @@ impl Source {
         }
         let last = events.last().map_or(position, |event| event.position);
         definitions.retain(|definition| definition.position <= last);
-        Ok(Part { events, definitions })
+        Ok(SegmentContent { events, definitions })
     }
 
     async fn events_after(&self, position: u64) -> Result<Vec<Arc<Event>>> {
-        if let Source::Open(state) = self
+        if let LogSource::Open(state) = self
             && let Some(mut events) = state.folded.last_events(position, MAX_EVENTS)
         {
             let mut bytes = 0;

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use super::backups::Backups;
 use super::digest::{self, Digest};
-use super::verify::{self, Outcome, Verified};
+use super::verify::{self, ArchiveVerification, VerificationResult};
 use super::{control, files, log, merge};
 use crate::error::{Error, Result};
 use crate::metric;
-use crate::registry::Usage;
+use crate::registry::OpenWorkspace;
 use crate::workspace::notices::tell_of_backup;
 
 const HOUR_MS: i64 = 3_600_000;
@@ -35,11 +35,11 @@ impl Backups {
             let id = usage.id.clone();
             if is_due(&tended.hourly, &id, now_ms, HOUR_MS) {
                 let outcome = self.tend_hourly(&usage, now_ms).await;
-                note(&mut tended.hourly, &id, now_ms, "merges and digests", outcome);
+                record(&mut tended.hourly, &id, now_ms, "merges and digests", outcome);
             }
             if is_due(&tended.daily, &id, now_ms, DAY_MS) {
                 let outcome = self.tend_daily(&usage, now_ms).await;
-                note(&mut tended.daily, &id, now_ms, "the retention", outcome);
+                record(&mut tended.daily, &id, now_ms, "the retention", outcome);
             }
         }
         if tended.control.saturating_add(DAY_MS) <= now_ms {
@@ -61,7 +61,7 @@ impl Backups {
         metric::BACKUP_UNVERIFIED.set(&[], self.unverified.lock().len() as f64);
     }
 
-    async fn tend_hourly(&self, usage: &Usage, now_ms: i64) -> Result<()> {
+    async fn tend_hourly(&self, usage: &OpenWorkspace, now_ms: i64) -> Result<()> {
         let (bucket, id, state) = (&self.archive().bucket, &usage.id, &usage.state);
         let epoch = self.reached(id).epoch;
         if epoch == 0 {
@@ -90,7 +90,7 @@ impl Backups {
         digest::thin(bucket, id, epoch, DIGESTS).await
     }
 
-    async fn tend_daily(&self, usage: &Usage, now_ms: i64) -> Result<()> {
+    async fn tend_daily(&self, usage: &OpenWorkspace, now_ms: i64) -> Result<()> {
         let snapshot = usage.state.folded.snapshot();
         let (bucket, retention_ms) = (&self.archive().bucket, self.settings.retention_ms);
         let is_file = |aggregate: &&Arc<_>| files::is_file(aggregate);
@@ -152,7 +152,7 @@ impl Backups {
             Some(last) if last.at.saturating_add(DAY_MS) > now_ms => last,
             last => match verify::verify(bucket, id, now_ms, &|_| {}).await {
                 Ok(proof) => {
-                    self.tell(id, &proof).await;
+                    self.report(id, &proof).await;
                     proof
                 }
                 // An older verification counts for another day.
@@ -165,14 +165,14 @@ impl Backups {
                 },
             },
         };
-        Ok(matches!(proof.outcome, Outcome::Equal | Outcome::Partial))
+        Ok(matches!(proof.outcome, VerificationResult::Equal | VerificationResult::Partial))
     }
 
     /// Logs the result of a verification. Creates a task for each operator if the archive is damaged or different.
-    async fn tell(&self, id: &Arc<str>, proof: &Verified) {
-        let Verified { outcome, position, problems, .. } = proof;
+    async fn report(&self, id: &Arc<str>, proof: &ArchiveVerification) {
+        let ArchiveVerification { outcome, position, problems, .. } = proof;
         let problem = match (outcome, problems.first()) {
-            (Outcome::Equal | Outcome::Partial, _) | (_, None) => {
+            (VerificationResult::Equal | VerificationResult::Partial, _) | (_, None) => {
                 return tracing::info!(workspace = %id, position, outcome = outcome.name(), "verified an archive");
             }
             (_, Some(problem)) => problem,
@@ -197,7 +197,7 @@ fn is_due(done: &HashMap<Arc<str>, i64>, id: &Arc<str>, now_ms: i64, every_ms: i
     done.get(id).is_none_or(|last| last.saturating_add(every_ms) <= now_ms)
 }
 
-fn note(done: &mut HashMap<Arc<str>, i64>, id: &Arc<str>, now_ms: i64, what: &str, outcome: Result<()>) {
+fn record(done: &mut HashMap<Arc<str>, i64>, id: &Arc<str>, now_ms: i64, what: &str, outcome: Result<()>) {
     match outcome {
         Ok(()) => drop(done.insert(id.clone(), now_ms)),
         Err(error) => {

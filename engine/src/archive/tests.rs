@@ -6,14 +6,14 @@ use super::*;
 use crate::clock::{Clock, SystemClock};
 use crate::model::event::NewEvent;
 use crate::model::value::{Object, Value};
-use crate::workspace::aggregates::Moment;
-use crate::{Engine, Plugins, Reader, Settings, Store, Writer};
+use crate::workspace::aggregates::StateMoment;
+use crate::{Engine, EngineSettings, Plugins, Reader, Store, Writer};
 
 const KEY: &str = "sk_7777777777777777777777777777777777777777777777777777777777777777";
 
 async fn engine(store: &Store) -> Arc<Engine> {
     let plugins = Plugins::none().expect("no plugins");
-    Engine::open(store.share(), Arc::new(SystemClock), Settings::default(), plugins).await.expect("an engine")
+    Engine::open(store.share(), Arc::new(SystemClock), EngineSettings::default(), plugins).await.expect("an engine")
 }
 
 fn archive(folder: &tempfile::TempDir, key: &str) -> Archive {
@@ -87,7 +87,7 @@ async fn archived(folder: &tempfile::TempDir, key: &str) -> (Store, Arc<str>) {
 
 async fn state(engine: &Arc<Engine>, id: &str) -> (u64, Object) {
     let reader: Reader = engine.enter(engine.authenticate(KEY).await.expect("the key")).await.expect("it opens");
-    let (found, _) = reader.aggregate(id, Moment::Now).await.expect("the aggregate");
+    let (found, _) = reader.aggregate(id, StateMoment::Now).await.expect("the aggregate");
     (found.version, (*found.state).clone())
 }
 
@@ -95,7 +95,7 @@ async fn state(engine: &Arc<Engine>, id: &str) -> (u64, Object) {
 async fn a_lost_installation_is_restored_up_to_a_position() {
     let (folder, key) = (tempfile::tempdir().expect("a folder"), SealingKey::generate());
     let (_, id) = archived(&folder, &key).await;
-    for (until, version, has_invoice) in [(Until::End, 3, true), (Until::Position(3), 2, false)] {
+    for (until, version, has_invoice) in [(RestoreEnd::End, 3, true), (RestoreEnd::Position(3), 2, false)] {
         let store = Store::connect("mem://").await.expect("a store");
         let engine = engine(&store).await;
         let restored = restore_control(&engine, &archive(&folder, &key)).await.expect("the control database");
@@ -115,7 +115,7 @@ async fn a_lost_installation_is_restored_up_to_a_position() {
         engine.close().await;
         // A restore is continued.
         let engine = self::engine(&store).await;
-        let whole = RestoreFrom { until: Until::End, ..from };
+        let whole = RestoreFrom { until: RestoreEnd::End, ..from };
         let continued = restore_workspace(&engine, &archive, &whole, &id, &|_| {}).await;
         if version == 3 {
             assert_eq!(continued.expect("nothing is left").events, 0);
@@ -134,7 +134,7 @@ async fn a_proof_finds_every_segment_that_is_missing_or_changed() {
     let archive = archive(&folder, &key);
     let prove = async || archive.verify(&id, 1, &|_| {}).await.expect("a proof");
     let proof = prove().await;
-    assert_eq!((proof.outcome, proof.events, &proof.problems), (Outcome::Equal, 8, &Vec::new()));
+    assert_eq!((proof.outcome, proof.events, &proof.problems), (VerificationResult::Equal, 8, &Vec::new()));
     let segments = archive.bucket.list(&format!("{id}/000001/log")).await.expect("listed");
     assert_eq!(segments.len(), 4);
     for segment in &segments {
@@ -143,7 +143,7 @@ async fn a_proof_finds_every_segment_that_is_missing_or_changed() {
         changed[whole.len() / 2] ^= 1;
         archive.bucket.put(&segment.key, changed.into()).await.expect("changed");
         let proof = prove().await;
-        assert_eq!(proof.outcome, Outcome::Damaged);
+        assert_eq!(proof.outcome, VerificationResult::Damaged);
         assert!(proof.problems[0].contains(&segment.key), "{:?}", proof.problems);
         archive.bucket.put(&segment.key, whole).await.expect("mended");
     }
@@ -159,7 +159,7 @@ async fn a_store_that_was_set_back_begins_an_epoch() {
     let engine = engine(&store).await;
     let archive = archive(&folder, &key);
     restore_control(&engine, &archive).await.expect("the control database");
-    let from = RestoreFrom { workspace_id: id.clone(), until: Until::Position(4), epoch: None };
+    let from = RestoreFrom { workspace_id: id.clone(), until: RestoreEnd::Position(4), epoch: None };
     restore_workspace(&engine, &archive, &from, &id, &|_| {}).await.expect("restored");
     let (backups, writer) = (backups(&engine, &folder, &key), writer(&engine).await);
     append(&writer, "a", 100).await;
@@ -167,20 +167,20 @@ async fn a_store_that_was_set_back_begins_an_epoch() {
     backups.tend().await;
     let described = archive.describe(&id).await.expect("described").expect("an archive");
     assert_eq!((described.epoch, described.position, described.segments), (2, 5, 3));
-    assert_eq!(described.verified.expect("a proof").outcome, Outcome::Equal);
+    assert_eq!(described.verified.expect("a proof").outcome, VerificationResult::Equal);
     drop(writer);
     engine.close().await;
     // The store is set back once more, to a time before the first branch.
     let store = Store::connect("mem://").await.expect("a store");
     let engine = self::engine(&store).await;
     restore_control(&engine, &archive).await.expect("the control database");
-    let from = RestoreFrom { workspace_id: id.clone(), until: Until::Position(2), epoch: None };
+    let from = RestoreFrom { workspace_id: id.clone(), until: RestoreEnd::Position(2), epoch: None };
     restore_workspace(&engine, &archive, &from, &id, &|_| {}).await.expect("restored");
     let (backups, writer) = (self::backups(&engine, &folder, &key), self::writer(&engine).await);
     append(&writer, "a", 200).await;
     backups.finish().await;
     backups.tend().await;
-    assert_eq!(archive.verify(&id, 1, &|_| {}).await.expect("a proof").outcome, Outcome::Equal);
+    assert_eq!(archive.verify(&id, 1, &|_| {}).await.expect("a proof").outcome, VerificationResult::Equal);
     drop(writer);
     engine.close().await;
     // All histories can be restored.
@@ -188,7 +188,7 @@ async fn a_store_that_was_set_back_begins_an_epoch() {
         let store = Store::connect("mem://").await.expect("a store");
         let engine = self::engine(&store).await;
         restore_control(&engine, &archive).await.expect("the control database");
-        let from = RestoreFrom { workspace_id: id.clone(), until: Until::End, epoch };
+        let from = RestoreFrom { workspace_id: id.clone(), until: RestoreEnd::End, epoch };
         let restored = restore_workspace(&engine, &archive, &from, &id, &|_| {}).await.expect("restored");
         assert_eq!(restored.position, position);
         engine.close().await;
@@ -202,7 +202,7 @@ async fn a_workspace_is_restored_beside_itself() {
     let engine = engine(&store).await;
     let backups = backups(&engine, &folder, &key);
     let owner = engine.authenticate(KEY).await.expect("the key");
-    let from = RestoreFrom { workspace_id: id.clone(), until: Until::Position(5), epoch: None };
+    let from = RestoreFrom { workspace_id: id.clone(), until: RestoreEnd::Position(5), epoch: None };
     let (begun, key) = backups.begin_restore(from.clone(), "as it was", &owner).await.expect("begun");
     let ended = loop {
         let found = backups.restore(&begun.id).await.expect("the restore");
@@ -260,7 +260,7 @@ async fn two_archivers_write_one_chain() {
     one.tend().await;
     let archive = archive(&folder, &key);
     let proof = archive.verify(&id, 1, &|_| {}).await.expect("a proof");
-    assert_eq!((proof.outcome, proof.events), (Outcome::Equal, 10));
+    assert_eq!((proof.outcome, proof.events), (VerificationResult::Equal, 10));
     drop(writer);
     engine.close().await;
 }
@@ -295,13 +295,13 @@ async fn merged_segments_restore_the_same_log() {
     }
     let torn = log::SegmentRef::new(1, 1, 31, 40).key(&id);
     archive.bucket.put(&torn, bytes::Bytes::from_static(b"half")).await.expect("written");
-    assert_eq!(archive.verify(&id, 1, &|_| {}).await.expect("a proof").outcome, Outcome::Damaged);
+    assert_eq!(archive.verify(&id, 1, &|_| {}).await.expect("a proof").outcome, VerificationResult::Damaged);
     merge::merge(&archive.bucket, &id, 1, SystemClock.now_ms() + 90_000_000).await.expect("mended");
     append(&writer, "a", 1_000).await;
     backups.finish().await;
     backups.tend().await;
     let proof = archive.verify(&id, 1, &|_| {}).await.expect("a proof");
-    assert_eq!((proof.outcome, proof.events, proof.problems), (Outcome::Equal, 41, Vec::new()));
+    assert_eq!((proof.outcome, proof.events, proof.problems), (VerificationResult::Equal, 41, Vec::new()));
     drop(writer);
     engine.close().await;
 }

@@ -12,8 +12,8 @@ use strum::{EnumString, IntoStaticStr, VariantArray};
 use super::bucket::Bucket;
 use super::digest::{self, Digest};
 use super::files;
-use super::line::{self, Line};
-use super::log::{self, Reader, damaged};
+use super::line::{self, ArchiveLine};
+use super::log::{self, SegmentReader, damaged};
 use super::progress::RestoreProgress;
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
@@ -38,7 +38,7 @@ const MAX_PROBLEMS: usize = 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantArray, Serialize, Deserialize)]
 #[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum VerificationResult {
     /// The archive has the same states as the server had.
     Equal,
     /// The archive has other states than the server had.
@@ -50,7 +50,7 @@ pub enum Outcome {
     Partial,
 }
 
-impl Outcome {
+impl VerificationResult {
     pub fn name(self) -> &'static str {
         self.into()
     }
@@ -58,12 +58,12 @@ impl Outcome {
 
 /// A verification of an archive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Verified {
+pub struct ArchiveVerification {
     /// The position up to which the archive was read.
     pub position: u64,
     /// The time of the verification, in milliseconds since the epoch.
     pub at: i64,
-    pub outcome: Outcome,
+    pub outcome: VerificationResult,
     pub events: u64,
     /// What is wrong. Each text names its segment or file.
     pub problems: Vec<String>,
@@ -71,20 +71,20 @@ pub struct Verified {
 
 /// States folded from the archive alone.
 #[derive(Default)]
-struct Folded {
+struct ArchivedStates {
     definitions: HashMap<Arc<str>, Arc<Definition>>,
     states: HashMap<AggregateId, Aggregate>,
     bytes: usize,
 }
 
-impl Folded {
+impl ArchivedStates {
     /// Folds the events in lines up to a position.
-    fn fold_lines(mut self, lines: &[u8], position: u64) -> Result<Folded, String> {
+    fn fold_lines(mut self, lines: &[u8], position: u64) -> Result<ArchivedStates, String> {
         for text in texts(lines).filter(|text| line::is_event(text)) {
             match line::read(text)? {
-                Line::Event(event) if event.position > position => break,
-                Line::Event(event) => self.fold(&event),
-                Line::Definition { .. } => {}
+                ArchiveLine::Event(event) if event.position > position => break,
+                ArchiveLine::Event(event) => self.fold(&event),
+                ArchiveLine::Definition { .. } => {}
             }
         }
         Ok(self)
@@ -107,12 +107,18 @@ pub async fn verify(
     workspace_id: &str,
     now_ms: i64,
     progress: &(dyn Fn(RestoreProgress) + Send + Sync),
-) -> Result<Verified> {
-    let mut proof = Verified { position: 0, at: now_ms, outcome: Outcome::Partial, events: 0, problems: Vec::new() };
+) -> Result<ArchiveVerification> {
+    let mut proof = ArchiveVerification {
+        position: 0,
+        at: now_ms,
+        outcome: VerificationResult::Partial,
+        events: 0,
+        problems: Vec::new(),
+    };
     match prove(bucket, workspace_id, &mut proof, progress).await {
         Ok(()) => {}
         Err(error) if log::is_damage(&error) => {
-            proof.outcome = Outcome::Damaged;
+            proof.outcome = VerificationResult::Damaged;
             proof.problems.push(log::reason(&error));
         }
         Err(error) => return Err(error),
@@ -125,7 +131,7 @@ pub async fn verify(
 }
 
 /// Returns the last verification of an archive.
-pub async fn last(bucket: &Bucket, workspace_id: &str) -> Result<Option<Verified>> {
+pub async fn last(bucket: &Bucket, workspace_id: &str) -> Result<Option<ArchiveVerification>> {
     let key = key(workspace_id);
     let Some(text) = bucket.read(&key).await? else { return Ok(None) };
     serde_json::from_slice(&text).map(Some).map_err(|error| damaged(&key, &error.to_string()))
@@ -138,7 +144,7 @@ fn key(workspace_id: &str) -> String {
 async fn prove(
     bucket: &Bucket,
     workspace_id: &str,
-    proof: &mut Verified,
+    proof: &mut ArchiveVerification,
     progress: &(dyn Fn(RestoreProgress) + Send + Sync),
 ) -> Result<()> {
     let epochs = log::epochs(bucket, workspace_id).await?;
@@ -146,7 +152,7 @@ async fn prove(
     let segments = log::history(bucket, workspace_id, epoch).await?;
     // The states of a server are folded under the last definitions, so the definitions are read first. This reading
     // also checks every segment.
-    let (mut reader, mut definitions) = (Reader::new(bucket, workspace_id, segments.clone()), Vec::new());
+    let (mut reader, mut definitions) = (SegmentReader::new(bucket, workspace_id, segments.clone()), Vec::new());
     while let Some(segment) = reader.next().await? {
         let (events, found) = blocking(move || definitions_of(&segment.lines)).await?;
         definitions.extend(found);
@@ -165,10 +171,10 @@ async fn prove(
     let digest = digest::last(bucket, workspace_id, epoch, proof.position).await?;
     let Some(digest) = digest.filter(|digest| digest.program == env!("CARGO_PKG_VERSION")) else { return Ok(()) };
     let count = usize::try_from(digest.definitions).unwrap_or(usize::MAX);
-    let mut folded = Folded::default();
+    let mut folded = ArchivedStates::default();
     folded.definitions.extend(builtin::definitions().into_iter().map(named));
     folded.definitions.extend(definitions.into_iter().take(count).map(named));
-    let mut reader = Reader::new(bucket, workspace_id, segments);
+    let mut reader = SegmentReader::new(bucket, workspace_id, segments);
     while reader.place().position < digest.position
         && let Some(segment) = reader.next().await?
     {
@@ -179,8 +185,8 @@ async fn prove(
         progress(progressed(workspace_id, reader.place().position, proof.position));
     }
     let found = Digest::of(folded.states.values(), digest.position, digest.definitions, 0);
-    proof.outcome = if found.equals(&digest) { Outcome::Equal } else { Outcome::Different };
-    if proof.outcome == Outcome::Different {
+    proof.outcome = if found.equals(&digest) { VerificationResult::Equal } else { VerificationResult::Different };
+    if proof.outcome == VerificationResult::Different {
         proof.problems.push(format!(
             "the states at position {} differ from the digest (aggregates: {} in the archive, {} on the server)",
             digest.position, found.states, digest.states
@@ -218,7 +224,7 @@ fn definitions_of(lines: &[u8]) -> Result<(u64, Vec<Definition>), String> {
     for text in texts(lines) {
         if line::is_event(text) {
             events += 1;
-        } else if let Line::Definition { declaration, .. } = line::read(text)? {
+        } else if let ArchiveLine::Definition { declaration, .. } = line::read(text)? {
             definitions.push(declaration::read(&declaration).0);
         }
     }
@@ -226,7 +232,12 @@ fn definitions_of(lines: &[u8]) -> Result<(u64, Vec<Definition>), String> {
 }
 
 /// Checks the bytes of the files that the states refer to.
-async fn check_files(bucket: &Bucket, workspace_id: &str, folded: &Folded, proof: &mut Verified) -> Result<()> {
+async fn check_files(
+    bucket: &Bucket,
+    workspace_id: &str,
+    folded: &ArchivedStates,
+    proof: &mut ArchiveVerification,
+) -> Result<()> {
     let is_file = |state: &&Aggregate| &*state.aggregate_type == FILE && !state.deleted;
     let mut files: Vec<&Aggregate> = folded.states.values().filter(is_file).collect();
     // Over several verifications, every file is hashed.
@@ -249,7 +260,7 @@ async fn check_files(bucket: &Bucket, workspace_id: &str, folded: &Folded, proof
             None
         };
         if let Some(problem) = problem {
-            proof.outcome = Outcome::Damaged;
+            proof.outcome = VerificationResult::Damaged;
             if proof.problems.len() < MAX_PROBLEMS {
                 proof.problems.push(format!("{key}: {problem}"));
             }

@@ -10,8 +10,8 @@ use super::bucket::Bucket;
 use super::files::{self, NamedBytes};
 use super::line;
 use super::log::{self, Epoch, SegmentRef, damaged};
-use super::segment::{self, Header, Place};
-use super::source::{Part, Source};
+use super::segment::{self, ArchivePlace, SegmentHeader};
+use super::source::{LogSource, SegmentContent};
 use crate::error::{Error, Result};
 use crate::store::blobs::Blobs;
 
@@ -22,10 +22,10 @@ const MAX_EPOCH_ATTEMPTS: usize = 8;
 
 /// The archiver of one workspace.
 #[derive(Clone)]
-pub struct Writer {
+pub struct ArchiveWriter {
     workspace_id: Arc<str>,
     epoch: u64,
-    end: Place,
+    end: ArchivePlace,
     last_event_id: Option<String>,
     /// The SHA-256 of the last archived definition.
     last_definition: Option<String>,
@@ -33,19 +33,24 @@ pub struct Writer {
     last_recorded_at: Option<i64>,
 }
 
-impl Writer {
+impl ArchiveWriter {
     /// Finds the end of the archive of a workspace. Begins an epoch if there is no archive yet, or if the store has
     /// another history than the archive.
-    pub async fn open(bucket: &Bucket, workspace_id: &Arc<str>, source: &Source, now_ms: i64) -> Result<Writer> {
+    pub async fn open(
+        bucket: &Bucket,
+        workspace_id: &Arc<str>,
+        source: &LogSource,
+        now_ms: i64,
+    ) -> Result<ArchiveWriter> {
         for _ in 0..MAX_EPOCH_ATTEMPTS {
             let newest = log::epochs(bucket, workspace_id).await?.last().copied();
             let begun = match newest {
                 None => {
-                    let (branch, last_event_id, last_definition) = (Place::begin(), None, None);
+                    let (branch, last_event_id, last_definition) = (ArchivePlace::begin(), None, None);
                     Epoch { number: 1, parent: None, branch, last_event_id, last_definition, began_at: now_ms }
                 }
                 Some(number) => {
-                    let mut writer = Writer::end_of(bucket, workspace_id, number).await?;
+                    let mut writer = ArchiveWriter::end_of(bucket, workspace_id, number).await?;
                     if writer.agrees_with(source).await? {
                         // The workspace may have been deleted, and restored since.
                         bucket.remove(&log::removal_key(workspace_id)).await?;
@@ -56,7 +61,7 @@ impl Writer {
                         workspace = %workspace_id, epoch = number + 1, position = writer.end.position,
                         "the store was reset to an earlier state; archiving continues in a new epoch"
                     );
-                    let Writer { end: branch, last_event_id, last_definition, .. } = writer;
+                    let ArchiveWriter { end: branch, last_event_id, last_definition, .. } = writer;
                     let (number, parent) = (number + 1, Some(number));
                     Epoch { number, parent, branch, last_event_id, last_definition, began_at: now_ms }
                 }
@@ -89,14 +94,14 @@ impl Writer {
 
     /// Returns a writer at the end of an epoch. A last segment that cannot be read, because its write was torn, counts
     /// as absent and is replaced.
-    async fn end_of(bucket: &Bucket, workspace_id: &Arc<str>, epoch: u64) -> Result<Writer> {
+    async fn end_of(bucket: &Bucket, workspace_id: &Arc<str>, epoch: u64) -> Result<ArchiveWriter> {
         let listed = log::list(bucket, workspace_id, epoch).await?;
         // A merged segment whose write was torn still has its parts, which are then the end.
         let mut ends = listed.clone();
         ends.sort_unstable_by_key(|segment| std::cmp::Reverse((segment.last, segment.level)));
         for segment in ends.iter().take(MAX_UNREADABLE) {
             match log::read_header(bucket, workspace_id, segment).await {
-                Ok(Some(header)) => return Ok(Writer::after(workspace_id, epoch, header)),
+                Ok(Some(header)) => return Ok(ArchiveWriter::after(workspace_id, epoch, header)),
                 Ok(None) => {}
                 Err(error) if log::is_damage(&error) => {
                     tracing::warn!(%error, cause = ?error, "the last segment of an archive cannot be read");
@@ -110,16 +115,23 @@ impl Writer {
         let Epoch { branch: end, last_event_id, last_definition, .. } =
             log::read_epoch(bucket, workspace_id, epoch).await?;
         let (workspace_id, last_recorded_at) = (workspace_id.clone(), None);
-        Ok(Writer { workspace_id, epoch, end, last_event_id, last_definition, last_recorded_at })
+        Ok(ArchiveWriter { workspace_id, epoch, end, last_event_id, last_definition, last_recorded_at })
     }
 
-    fn after(workspace_id: &Arc<str>, epoch: u64, header: Header) -> Writer {
-        let Header { end, last_event_id, last_definition, to: last_recorded_at, .. } = header;
-        Writer { workspace_id: workspace_id.clone(), epoch, end, last_event_id, last_definition, last_recorded_at }
+    fn after(workspace_id: &Arc<str>, epoch: u64, header: SegmentHeader) -> ArchiveWriter {
+        let SegmentHeader { end, last_event_id, last_definition, to: last_recorded_at, .. } = header;
+        ArchiveWriter {
+            workspace_id: workspace_id.clone(),
+            epoch,
+            end,
+            last_event_id,
+            last_definition,
+            last_recorded_at,
+        }
     }
 
     /// Returns whether the log has the last archived event and the last archived definition at the same places.
-    async fn agrees_with(&self, source: &Source) -> Result<bool> {
+    async fn agrees_with(&self, source: &LogSource) -> Result<bool> {
         if let Some(last) = &self.last_definition {
             let index = usize::try_from(self.end.definitions.saturating_sub(1)).unwrap_or(usize::MAX);
             let found = source.db().read_defined(index, 1).await?;
@@ -133,23 +145,23 @@ impl Writer {
     }
 
     /// Goes back to the last segment after which the archive and the log have the same history.
-    async fn step_back(&mut self, bucket: &Bucket, source: &Source) -> Result<()> {
+    async fn step_back(&mut self, bucket: &Bucket, source: &LogSource) -> Result<()> {
         let segments = log::history(bucket, &self.workspace_id, self.epoch).await?;
         let epoch = self.epoch;
         for segment in segments.iter().rev() {
             let Some(header) = log::read_header(bucket, &self.workspace_id, segment).await? else { continue };
-            *self = Writer::after(&self.workspace_id, epoch, header);
+            *self = ArchiveWriter::after(&self.workspace_id, epoch, header);
             if self.agrees_with(source).await? {
                 return Ok(());
             }
         }
-        self.end = Place::begin();
+        self.end = ArchivePlace::begin();
         (self.last_event_id, self.last_definition, self.last_recorded_at) = (None, None, None);
         Ok(())
     }
 
     /// Archives the next part of the log, with the bytes of its files. Returns whether anything was archived.
-    pub async fn advance(&mut self, bucket: &Bucket, source: &Source, blobs: &Blobs, now_ms: i64) -> Result<bool> {
+    pub async fn advance(&mut self, bucket: &Bucket, source: &LogSource, blobs: &Blobs, now_ms: i64) -> Result<bool> {
         let part = source.part_after(self.end.position, self.end.definitions).await?;
         if part.is_empty() {
             return Ok(false);
@@ -171,13 +183,13 @@ impl Writer {
         let segment = SegmentRef::new(self.epoch, 0, number, number);
         let key = segment.key(&self.workspace_id);
         if bucket.create(&key, bytes.clone()).await? {
-            *self = Writer::after(&self.workspace_id, self.epoch, header);
+            *self = ArchiveWriter::after(&self.workspace_id, self.epoch, header);
             return Ok(true);
         }
         match log::read_header(bucket, &self.workspace_id, &segment).await {
             // Another server has written the segment, or this server has, and did not get the response.
             Ok(Some(found)) if found.after == self.end => {
-                *self = Writer::after(&self.workspace_id, self.epoch, found);
+                *self = ArchiveWriter::after(&self.workspace_id, self.epoch, found);
                 match self.agrees_with(source).await? {
                     true => Ok(true),
                     false => Err(damaged(&key, "the segment does not belong to this log")),
@@ -188,7 +200,7 @@ impl Writer {
             Err(error) if log::is_damage(&error) => {
                 tracing::warn!(%error, cause = ?error, "replacing an incompletely written segment of an archive");
                 bucket.put(&key, bytes).await?;
-                *self = Writer::after(&self.workspace_id, self.epoch, header);
+                *self = ArchiveWriter::after(&self.workspace_id, self.epoch, header);
                 Ok(true)
             }
             Err(error) => Err(error),
@@ -196,7 +208,7 @@ impl Writer {
     }
 
     /// Returns the header and the lines of the next segment.
-    fn lines_of(&self, part: Part, now_ms: i64) -> (Header, Vec<u8>) {
+    fn lines_of(&self, part: SegmentContent, now_ms: i64) -> (SegmentHeader, Vec<u8>) {
         let mut lines = Vec::new();
         let mut definitions = part.definitions.iter().peekable();
         let mut write_definitions_before = |position: u64, lines: &mut Vec<u8>| {
@@ -217,7 +229,7 @@ impl Writer {
         end.number += 1;
         end.definitions += part.definitions.len() as u64;
         end.position = part.events.last().map_or(end.position, |event| event.position);
-        let mut header = Header::new(&self.workspace_id, self.epoch, self.end.clone(), end);
+        let mut header = SegmentHeader::new(&self.workspace_id, self.epoch, self.end.clone(), end);
         let last = part.events.last();
         header.last_event_id = last.map(|event| event.event_id.to_string()).or_else(|| self.last_event_id.clone());
         let last_definition = part.definitions.last().map(|definition| segment::sha256(definition.text.as_bytes()));

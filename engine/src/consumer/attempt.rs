@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::circuit::{Circuit, Step};
-use super::ended::Interrupted;
+use super::circuit::{CallSubject, Circuit};
 use super::retries::Retries;
+use super::step_end::Interruption;
 use crate::hook::{Failure, OnError, Outcome};
 use crate::model::facts::{Assignment, Facts, Product};
 use crate::state::State;
@@ -93,9 +93,9 @@ impl Calls<'_> {
     pub async fn run<I, T>(
         &mut self,
         inputs: &[Arc<I>],
-        step_of: impl Fn(&I) -> Step<'_>,
+        step_of: impl Fn(&I) -> CallSubject<'_>,
         hook: HookCall<I, T>,
-    ) -> Result<Vec<Attempt<T>>, Interrupted>
+    ) -> Result<Vec<Attempt<T>>, Interruption>
     where
         I: Send + Sync + 'static,
         T: RequestsAppends + Send + 'static,
@@ -119,7 +119,7 @@ impl Calls<'_> {
             let outcomes = self.call(rest.to_vec(), hook, room.is_some()).await;
             if outcomes.is_empty() {
                 // The plugin threads have ended, so the outcome of these events is unknown.
-                return Err(Interrupted);
+                return Err(Interruption);
             }
             let outcomes = match room {
                 Some(_) => outcomes.into_iter().map(|outcome| (outcome, 1)).collect(),
@@ -170,7 +170,7 @@ impl Calls<'_> {
         &self,
         inputs: &[Arc<I>],
         outcomes: Vec<Outcome<T>>,
-        step_of: &impl Fn(&I) -> Step<'_>,
+        step_of: &impl Fn(&I) -> CallSubject<'_>,
         hook: HookCall<I, T>,
         on_error: OnError,
     ) -> Vec<(Outcome<T>, u32)>

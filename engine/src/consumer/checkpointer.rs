@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use super::parking::Parking;
+use super::parking::ParkingBuffer;
 use crate::error::Result;
 use crate::model::aggregate::no_facts;
 use crate::model::graph::{Edge, EnrichmentFacts, facts_of};
@@ -14,7 +14,7 @@ use crate::resident::graph::Changes;
 use crate::state::State;
 use crate::state::leadership::Lead;
 use crate::store::Database;
-use crate::store::graph::{Effects, GraphCheckpoint};
+use crate::store::graph::{FollowerWrites, GraphCheckpoint};
 use crate::store::servers::WorkspaceProgress;
 
 /// The number of events without changes after which the checkpoint is written anyway. After a crash, the plugins
@@ -81,7 +81,7 @@ impl Checkpointer {
     }
 
     /// Adds changes of the graph to the next write.
-    pub fn note(&mut self, changes: Changes) {
+    pub fn record(&mut self, changes: Changes) {
         for id in changes.nodes {
             let facts = self.state.graph.stored_facts(id.as_str());
             self.facts.insert(id, facts);
@@ -91,7 +91,7 @@ impl Checkpointer {
 
     /// Writes the changes together with the checkpoint, and makes the changes visible to pipelines and search. Without
     /// changes, the checkpoint is written only occasionally.
-    pub async fn commit(&mut self, position: u64, circuits: Object, parking: &mut Parking) -> Result<()> {
+    pub async fn commit(&mut self, position: u64, circuits: Object, parking: &mut ParkingBuffer) -> Result<()> {
         let unchanged = self.facts.is_empty() && self.edges.is_empty() && parking.is_empty();
         let unchanged = unchanged && circuits == self.checkpoint.circuits && !self.has_new_basis;
         let unchanged = unchanged && self.new_versions.is_none();
@@ -107,7 +107,7 @@ impl Checkpointer {
     }
 
     /// Writes the checkpoint if events were processed since the last write.
-    pub async fn settle(&mut self, circuits: Object, parking: &mut Parking) -> Result<()> {
+    pub async fn settle(&mut self, circuits: Object, parking: &mut ParkingBuffer) -> Result<()> {
         if self.checkpoint.position == self.stored {
             return Ok(());
         }
@@ -122,7 +122,7 @@ impl Checkpointer {
         generation: u64,
         basis: Arc<str>,
         circuits: Object,
-        parking: &mut Parking,
+        parking: &mut ParkingBuffer,
     ) -> Result<()> {
         self.facts.clear();
         self.edges.clear();
@@ -133,14 +133,14 @@ impl Checkpointer {
 
     /// Writes the changes and the checkpoint. After an error, the stored state is unknown, so the caller must load the
     /// worker again.
-    async fn write(&mut self, mut after: GraphCheckpoint, parking: &mut Parking) -> Result<()> {
+    async fn write(&mut self, mut after: GraphCheckpoint, parking: &mut ParkingBuffer) -> Result<()> {
         if let Some(versions) = &self.new_versions {
             after.versions = versions.clone();
         }
-        let (parked, released) = parking.take();
+        let (parked, released) = parking.drain();
         let edges = std::mem::take(&mut self.edges);
         let facts: Vec<_> = std::mem::take(&mut self.facts).into_iter().collect();
-        let effects = Effects { facts, edges, parked, released };
+        let effects = FollowerWrites { facts, edges, parked, released };
         let before = GraphCheckpoint { position: self.stored, ..self.checkpoint.clone() };
         after.writes += 1;
         self.db.write_effects(&effects, &before, &after, self.lead.epoch).await?;

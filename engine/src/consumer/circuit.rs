@@ -16,7 +16,7 @@ pub const FAILURES: usize = 5;
 
 /// The event and the aggregate of a plugin call.
 #[derive(Debug, Clone, Copy)]
-pub struct Step<'a> {
+pub struct CallSubject<'a> {
     pub event_id: &'a Arc<str>,
     /// The aggregate whose content the plugin processes.
     pub aggregate_id: &'a str,
@@ -75,7 +75,7 @@ impl Circuit {
     }
 
     /// Records a failure that is retried later.
-    pub fn postponed(&mut self, step: Step<'_>) {
+    pub fn postponed(&mut self, step: CallSubject<'_>) {
         add(&mut self.retried, step.aggregate_id);
     }
 
@@ -85,7 +85,7 @@ impl Circuit {
     }
 
     /// Records a failure. Returns whether it opened the circuit.
-    pub fn failed(&mut self, step: Step<'_>) -> bool {
+    pub fn failed(&mut self, step: CallSubject<'_>) -> bool {
         add(&mut self.failing, step.aggregate_id);
         let opens = self.failing.len() >= FAILURES && self.opened_by.is_none() && !self.forced_closed;
         if opens {
@@ -126,7 +126,7 @@ mod tests {
 
     fn fails(circuit: &mut Circuit, aggregates: std::ops::Range<usize>) -> Vec<bool> {
         let event: Arc<str> = "e".into();
-        aggregates.map(|id| circuit.failed(Step { event_id: &event, aggregate_id: &format!("a{id}") })).collect()
+        aggregates.map(|id| circuit.failed(CallSubject { event_id: &event, aggregate_id: &format!("a{id}") })).collect()
     }
 
     #[test]
@@ -167,10 +167,10 @@ mod tests {
     fn failures_that_are_retried_later_pause_the_plugin_until_a_success() {
         let (mut circuit, event) = (Circuit::default(), Arc::from("e"));
         for id in [0, 0, 1, 2, 3] {
-            circuit.postponed(Step { event_id: &event, aggregate_id: &format!("a{id}") });
+            circuit.postponed(CallSubject { event_id: &event, aggregate_id: &format!("a{id}") });
         }
         assert_eq!((circuit.is_paused(), circuit.bears(true), circuit.bears(false)), (false, 1, FAILURES));
-        circuit.postponed(Step { event_id: &event, aggregate_id: "a4" });
+        circuit.postponed(CallSubject { event_id: &event, aggregate_id: "a4" });
         assert_eq!((circuit.is_paused(), circuit.is_open(), circuit.stored()), (true, false, None));
         circuit.succeeded();
         assert!(!circuit.is_paused());

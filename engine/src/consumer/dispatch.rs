@@ -11,12 +11,12 @@ use uuid::Uuid;
 use super::event_context::EventContext;
 use crate::error::{AGGREGATE_DELETED, Error, Result};
 use crate::hook::{Failure, FailureKind};
-use crate::mailbox::deliver::{self, Delivery};
+use crate::mailbox::deliver::{self, ScriptedOutput};
 use crate::mailbox::{TASK_STATE_CONFLICT, effect};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::TASK;
 use crate::model::derivation::{MAX_DEPTH, caused_by, depth_of};
-use crate::model::event::{Event, Expected, NewEvent};
+use crate::model::event::{Event, NewEvent, StreamExpectation};
 use crate::model::facts::{Assignee, Assignment, EventFact, Priority};
 use crate::model::task::{SourceType, Status, TaskEvent, title};
 use crate::model::value::{Object, Value};
@@ -41,7 +41,7 @@ pub fn derived_events(context: &EventContext, plugin: &Arc<str>, facts: Vec<Even
         metadata: caused_by(&context.event, plugin),
         event_id: Some(derived_id(&context.event.event_id, plugin, number)),
         derived: true,
-        expected: Expected::Any,
+        expected: StreamExpectation::Any,
         ..of_stream(&context.after, fact, context.event.occurred_at)
     };
     facts.into_iter().enumerate().map(derive).collect()
@@ -237,7 +237,7 @@ impl Dispatcher {
     /// Appends the answer of a scripted agent. The answer is checked like any other action on a task. If the task no
     /// longer waits for the answer, the answer is dropped. Returns the reason if the answer is rejected for another
     /// cause.
-    pub async fn deliver(&self, plugin: &Arc<str>, delivery: Delivery) -> Result<Result<(), Failure>> {
+    pub async fn deliver(&self, plugin: &Arc<str>, delivery: ScriptedOutput) -> Result<Result<(), Failure>> {
         let (event_id, size_bytes) = (Arc::from(delivery.event_id.as_str()), delivery.size_bytes());
         let append = Append {
             event_ids: vec![event_id],

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::enrich;
 use super::event_context::EventContext;
 use super::roster::Roster;
-use super::route::{self, Assignees, RouteInput};
+use super::route::{self, Assignees, PreparedRoute};
 use crate::error::Result;
 use crate::hook::{Failure, Hook};
 use crate::mailbox::members::Members;
@@ -13,7 +13,7 @@ use crate::model::builtin::{AGENT, TASK};
 use crate::model::facts::{Assignment, Facts};
 use crate::model::graph::PluginFacts;
 use crate::state::State;
-use crate::state::plugins::{HookCall, Version};
+use crate::state::plugins::{HookCall, PluginVersion};
 
 /// The result of a plugin's hook for one event.
 pub struct Trial {
@@ -35,12 +35,12 @@ pub enum HookResult {
 pub struct DryRuns<'a> {
     state: &'a State,
     members: &'a Members,
-    version: &'a Version,
+    version: &'a PluginVersion,
     roster: Roster,
 }
 
 impl<'a> DryRuns<'a> {
-    pub async fn new(state: &'a State, members: &'a Members, version: &'a Version) -> DryRuns<'a> {
+    pub async fn new(state: &'a State, members: &'a Members, version: &'a PluginVersion) -> DryRuns<'a> {
         let mut roster = Roster::default();
         if version.hooks.contains(&Hook::Route) {
             for aggregate_type in [AGENT, TASK] {
@@ -67,7 +67,7 @@ impl<'a> DryRuns<'a> {
 async fn dry_run(
     state: &State,
     members: &Members,
-    version: &Version,
+    version: &PluginVersion,
     roster: &mut Roster,
     context: Arc<EventContext>,
 ) -> Result<Vec<Trial>> {
@@ -81,7 +81,7 @@ async fn dry_run(
                 trials.push(trial(state, version, hook, &context, context.clone(), enrich::call, found).await);
             }
             Hook::Route => {
-                let input = Arc::new(RouteInput::prepare(state, roster, version.candidates, &context));
+                let input = Arc::new(PreparedRoute::prepare(state, roster, version.candidates, &context));
                 let assigned = HookResult::Assignments;
                 let mut trial = trial(state, version, hook, &context, input, route::call, assigned).await;
                 if let Ok(HookResult::Assignments(assigned)) = &trial.result
@@ -99,7 +99,7 @@ async fn dry_run(
 
 async fn trial<I, T>(
     state: &State,
-    version: &Version,
+    version: &PluginVersion,
     hook: Hook,
     context: &Arc<EventContext>,
     input: Arc<I>,

@@ -5,18 +5,18 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 
 use super::attempt::{Attempt, Calls, RetryPolicy};
-use super::circuit::Step;
+use super::circuit::CallSubject;
 use super::circuits::Circuits;
-use super::ended::Interrupted;
 use super::event_context::EventContext;
-use crate::hook::{Enrich, Failure, FailureKind, Hook, Outcome, Plugin};
+use super::step_end::Interruption;
+use crate::hook::{EnrichInput, Failure, FailureKind, Hook, Outcome, Plugin};
 use crate::model::depth::{MAX_KEPT_DEPTH, too_deep};
 use crate::model::facts::Facts;
 use crate::state::State;
 use crate::state::plugins::{PluginIndex, PluginMap};
 
 /// The outcome of one plugin's call for one event.
-pub struct Enriched {
+pub struct EnrichOutcome {
     pub plugin: PluginIndex,
     pub attempt: Attempt<Facts>,
 }
@@ -38,7 +38,7 @@ impl<'a> Enricher<'a> {
         &self,
         circuits: &mut Circuits,
         contexts: &[Arc<EventContext>],
-    ) -> Result<Vec<Vec<Enriched>>, Interrupted> {
+    ) -> Result<Vec<Vec<EnrichOutcome>>, Interruption> {
         let (state, policy) = (self.state, self.policy);
         let mut indexes: PluginMap<Vec<usize>> = PluginMap::new(&state.plugins, |_| Vec::new());
         for (at, context) in contexts.iter().enumerate() {
@@ -52,11 +52,11 @@ impl<'a> Enricher<'a> {
             let mut calls = Calls { state, plugin, circuit, policy };
             (plugin, indexes, calls.run(&inputs, step_of, call).await)
         });
-        let mut enriched: Vec<Vec<Enriched>> = contexts.iter().map(|_| Vec::new()).collect();
+        let mut enriched: Vec<Vec<EnrichOutcome>> = contexts.iter().map(|_| Vec::new()).collect();
         for (plugin, indexes, attempts) in join_all(calls).await {
             for (at, attempt) in indexes.iter().zip(attempts?) {
                 if let Some(enriched) = enriched.get_mut(*at) {
-                    enriched.push(Enriched { plugin, attempt });
+                    enriched.push(EnrichOutcome { plugin, attempt });
                 }
             }
         }
@@ -64,13 +64,13 @@ impl<'a> Enricher<'a> {
     }
 }
 
-fn step_of(context: &EventContext) -> Step<'_> {
-    Step { event_id: &context.event.event_id, aggregate_id: context.event.aggregate_id.as_str() }
+fn step_of(context: &EventContext) -> CallSubject<'_> {
+    CallSubject { event_id: &context.event.event_id, aggregate_id: context.event.aggregate_id.as_str() }
 }
 
 /// Calls the hook `enrich` with an event and the aggregate after the event.
 pub fn call(plugin: &dyn Plugin, context: &EventContext) -> Outcome<Facts> {
-    let enrich = Enrich { event: &context.event, aggregate: &context.after, definition: &context.definition };
+    let enrich = EnrichInput { event: &context.event, aggregate: &context.after, definition: &context.definition };
     let mut done = plugin.enrich(&enrich)?;
     let facts = &mut done.value;
     // Facts are stored as JSON. Facts that nest too deep could not be read back from the store.

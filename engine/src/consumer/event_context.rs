@@ -50,7 +50,7 @@ pub struct EventContext {
 }
 
 /// The part of a batch that one call of [`observe`] folded, with the aggregates before and after each event.
-pub struct Observed {
+pub struct ContextBatch {
     pub contexts: Vec<Arc<EventContext>>,
     /// The position of the last event that was folded or skipped.
     pub position: u64,
@@ -61,9 +61,9 @@ pub struct Observed {
 /// Folds a batch of events over the aggregates as the follower sees them. Stops after the event at which the size of
 /// the result reaches `most_bytes`, because each event of a large aggregate adds a whole state. Skips events of unknown
 /// types.
-pub fn observe(state: &State, events: &[Arc<Event>], most_bytes: usize) -> Observed {
+pub fn observe(state: &State, events: &[Arc<Event>], most_bytes: usize) -> ContextBatch {
     let mut view = FollowerView::new(state);
-    let mut observed = Observed { contexts: Vec::with_capacity(events.len()), position: 0, bytes: 0 };
+    let mut observed = ContextBatch { contexts: Vec::with_capacity(events.len()), position: 0, bytes: 0 };
     for event in events {
         if observed.bytes >= most_bytes {
             break;

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use crate::error::Result;
 use crate::metric;
 use crate::state::State;
-use crate::state::background::Stopped;
+use crate::state::background::StopSignal;
 
 /// The lag, in events, from which a follower no longer pauses between steps.
 const MAX_RESTING_LAG: u64 = 256;
@@ -25,7 +25,7 @@ const STOP_WITHIN: Duration = Duration::from_secs(1);
 
 /// The rule for the pauses of a follower between steps, with the length of a pause.
 #[derive(Clone, Copy)]
-pub enum Rest {
+pub enum FollowPause {
     /// Pauses after a step if more events were appended during the step.
     WhileAppending(Duration),
     /// Pauses while the follower is less than [`MAX_RESTING_LAG`] events behind the log's end.
@@ -33,7 +33,7 @@ pub enum Rest {
 }
 
 /// The outcome of a step.
-pub enum Stepped {
+pub enum StepOutcome {
     /// The follower has processed the log up to this position.
     To(u64),
     /// The follower has processed the log up to `reached`. The next work is due at `until_ms`, unless the log grows
@@ -60,45 +60,49 @@ pub enum Stepped {
 pub async fn follow(
     state: Arc<State>,
     name: &'static str,
-    rest: Rest,
-    mut stopped: Stopped,
-    step: impl AsyncFn(Arc<State>) -> Result<Stepped>,
+    rest: FollowPause,
+    mut stopped: StopSignal,
+    step: impl AsyncFn(Arc<State>) -> Result<StepOutcome>,
 ) {
     let mut head = state.folded.head().follow();
     let mut redefined = state.types.redefined().follow();
     let mut reloaded = state.plugins.follow_versions();
     let mut reported = state.reported.subscribe();
-    let (Rest::WhileAppending(pause) | Rest::NearTheEnd(pause)) = rest;
+    let (FollowPause::WhileAppending(pause) | FollowPause::NearTheEnd(pause)) = rest;
     let mut wait = pause;
     let mut stop_at = None;
     loop {
         reported.mark_unchanged();
         let stepped = step(state.clone()).await;
-        let is_following = matches!(stepped, Ok(Stepped::Following));
+        let is_following = matches!(stepped, Ok(StepOutcome::Following));
         let mut rest_until = match &stepped {
-            Ok(Stepped::Resting { until_ms, .. }) => Some(*until_ms),
+            Ok(StepOutcome::Resting { until_ms, .. }) => Some(*until_ms),
             _ => None,
         };
         let retry_at = match &stepped {
-            Ok(Stepped::Retrying { at_ms, .. }) => Some(*at_ms),
+            Ok(StepOutcome::Retrying { at_ms, .. }) => Some(*at_ms),
             _ => None,
         };
         let lag = match stepped {
-            Ok(Stepped::To(reached) | Stepped::Resting { reached, .. } | Stepped::Retrying { reached, .. }) => {
+            Ok(
+                StepOutcome::To(reached) | StepOutcome::Resting { reached, .. } | StepOutcome::Retrying { reached, .. },
+            ) => {
                 wait = pause;
                 head.borrow_and_update().saturating_sub(reached)
             }
-            Ok(Stepped::MadeWay | Stepped::Unfinished | Stepped::Following) if stopped.has_begun() => return,
-            Ok(Stepped::Following) => {
+            Ok(StepOutcome::MadeWay | StepOutcome::Unfinished | StepOutcome::Following) if stopped.has_begun() => {
+                return;
+            }
+            Ok(StepOutcome::Following) => {
                 wait = pause;
                 head.mark_unchanged();
                 0
             }
-            Ok(Stepped::Unfinished) => {
+            Ok(StepOutcome::Unfinished) => {
                 wait = pause;
                 u64::MAX
             }
-            Ok(Stepped::MadeWay) => u64::MAX,
+            Ok(StepOutcome::MadeWay) => u64::MAX,
             Err(error) => {
                 metric::CONSUMER_FAILURES.add(&[name], 1);
                 tracing::warn!(%error, consumer = name, "the step failed and will be retried");
@@ -129,8 +133,8 @@ pub async fn follow(
         let hurries = wait == pause
             && rest_until.is_none()
             && match rest {
-                Rest::WhileAppending(_) => lag > 0 && !head.has_changed().unwrap_or(true),
-                Rest::NearTheEnd(_) => lag >= MAX_RESTING_LAG,
+                FollowPause::WhileAppending(_) => lag > 0 && !head.has_changed().unwrap_or(true),
+                FollowPause::NearTheEnd(_) => lag >= MAX_RESTING_LAG,
             };
         if !hurries {
             self::rest(&mut stopped, wait).await;
@@ -147,7 +151,7 @@ async fn until(state: &State, at_ms: Option<i64>) {
 }
 
 /// Waits for a duration, or until the consumer is stopped.
-pub async fn rest(stopped: &mut Stopped, time: Duration) {
+pub async fn rest(stopped: &mut StopSignal, time: Duration) {
     if !stopped.has_begun() {
         tokio::select! {
             () = tokio::time::sleep(time) => {}

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::state::State;
-use crate::state::background::Stopped;
+use crate::state::background::StopSignal;
 
 /// The pause between two updates of the index. Several changes of one aggregate during the pause cause only one update.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Updates the label index until the consumer is stopped. Does nothing before the first search.
-pub async fn follow(state: Arc<State>, mut stopped: Stopped) {
+pub async fn follow(state: Arc<State>, mut stopped: StopSignal) {
     let mut head = state.folded.head().follow();
     let mut redefined = state.search.redefined.follow();
     while !stopped.has_begun() {

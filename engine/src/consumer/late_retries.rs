@@ -1,21 +1,21 @@
 //! The retries of failed steps of plugins with `on_error = "retry"`, between two batches of events.
 
-use super::circuit::Step;
-use super::ended::Ended;
-use super::late_steps::{Cause, LateCall, STEPS_PER_TURN, Streams, failed_again, with_message};
+use super::circuit::CallSubject;
+use super::late_steps::{LateCall, LateCause, STEPS_PER_TURN, StreamData, failed_again, with_message};
 use super::retries::{MAX_WAITING, retry_at};
+use super::step_end::StepEnd;
 use super::worker::Worker;
 use crate::error::Result;
 use crate::metric;
 use crate::state::plugins::PluginIndex;
-use crate::store::parked::{Parked, Reason, StepId};
+use crate::store::parked::{ParkedStep, Reason, StepId};
 
 /// Retries the steps whose time has come, in log order, until one fails again, so that a failing plugin delays new events
 /// by one call. Returns the time of the next retry. `position` is the position of the last event that the worker has
 /// processed or passed over.
-pub async fn retry_due(worker: &mut Worker, position: u64) -> Result<Option<i64>, Ended> {
+pub async fn retry_due(worker: &mut Worker, position: u64) -> Result<Option<i64>, StepEnd> {
     let next_at = retry_steps(worker).await.map_err(|error| worker.overtaken(error))?;
-    worker.state.plugins.retries().tell(position, next_at);
+    worker.state.plugins.retries().report(position, next_at);
     Ok(next_at)
 }
 
@@ -29,7 +29,7 @@ async fn retry_steps(worker: &mut Worker) -> Result<Option<i64>> {
         }
     }
     let due = worker.parking.retries().due(&worker.circuits, state.clock.now_ms(), STEPS_PER_TURN);
-    let mut streams = Streams::default();
+    let mut streams = StreamData::default();
     for parked in stored(worker, &due).await? {
         if !retry_step(worker, parked, &mut streams).await? {
             break;
@@ -39,7 +39,7 @@ async fn retry_steps(worker: &mut Worker) -> Result<Option<i64>> {
 }
 
 /// Reads parked steps, in log order. Forgets the retries of those that were deleted.
-async fn stored(worker: &mut Worker, steps: &[StepId]) -> Result<Vec<Parked>> {
+async fn stored(worker: &mut Worker, steps: &[StepId]) -> Result<Vec<ParkedStep>> {
     if steps.is_empty() {
         return Ok(Vec::new());
     }
@@ -58,7 +58,7 @@ async fn end_retries(worker: &mut Worker, plugin: PluginIndex) -> Result<()> {
     let steps = worker.parking.retries().of(plugin);
     for steps in steps.chunks(MAX_WAITING / 4) {
         for parked in stored(worker, steps).await? {
-            worker.parking.park_again(Parked { reason: Reason { retry_at: None, ..parked.reason }, ..parked });
+            worker.parking.park_again(ParkedStep { reason: Reason { retry_at: None, ..parked.reason }, ..parked });
         }
         worker.commit(worker.position()).await?;
     }
@@ -66,18 +66,18 @@ async fn end_retries(worker: &mut Worker, plugin: PluginIndex) -> Result<()> {
 }
 
 /// Retries one step. Returns whether it is done.
-async fn retry_step(worker: &mut Worker, parked: Parked, streams: &mut Streams) -> Result<bool> {
+async fn retry_step(worker: &mut Worker, parked: ParkedStep, streams: &mut StreamData) -> Result<bool> {
     let state = worker.state.clone();
     let called = match LateCall::prepare(&state, &parked, streams).await? {
         Ok(called) => called,
         Err(message) => {
             let parked = with_message(parked, message);
-            worker.parking.park_again(Parked { reason: Reason { retry_at: None, ..parked.reason }, ..parked });
+            worker.parking.park_again(ParkedStep { reason: Reason { retry_at: None, ..parked.reason }, ..parked });
             worker.commit(worker.position()).await?;
             return Ok(true);
         }
     };
-    let Err(failure) = called.make(worker, streams, Cause::Time).await? else {
+    let Err(failure) = called.make(worker, streams, LateCause::Time).await? else {
         tracing::info!(plugin = %parked.id.plugin, step = %parked.id.text(), "retried step is done");
         worker.circuits.get_mut(called.plugin).succeeded();
         worker.parking.release(parked.id);
@@ -88,7 +88,7 @@ async fn retry_step(worker: &mut Worker, parked: Parked, streams: &mut Streams) 
     parked.reason.retry_at = retry_at(parked.reason.attempts, state.clock.now_ms());
     let event_id = &called.context.event.event_id;
     let aggregate_id = called.aggregate_id();
-    let step = Step { event_id, aggregate_id: &aggregate_id };
+    let step = CallSubject { event_id, aggregate_id: &aggregate_id };
     if parked.reason.retry_at.is_some() {
         tracing::warn!(plugin = %parked.id.plugin, step = %parked.id.text(), %failure, "step is retried later");
         worker.circuits.get_mut(called.plugin).postponed(step);

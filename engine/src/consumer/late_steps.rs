@@ -12,28 +12,28 @@ use super::dispatch;
 use super::enrich;
 use super::event_context::{EventContext, FollowerView};
 use super::parking::step_id;
-use super::route::{self, RouteInput};
+use super::route::{self, PreparedRoute};
 use super::work;
 use super::worker::Worker;
 use crate::error::Result;
 use crate::hook::{Failure, Hook};
 use crate::model::aggregate::Aggregate;
 use crate::model::event::Event;
-use crate::model::fold::Folding;
+use crate::model::fold::StreamFold;
 use crate::model::id::AggregateId;
 use crate::state::State;
 use crate::state::plugins::{HookCall, PluginIndex};
 use crate::state::stream_pages::StreamPages;
 use crate::state::stride::Stride;
-use crate::store::parked::{Parked, Reason, StepId};
+use crate::store::parked::{ParkedStep, Reason, StepId};
 
 /// The number of steps retried in one turn of the worker. New events are processed between two turns.
 pub const STEPS_PER_TURN: usize = 64;
 
 /// Retries parked steps, in the order of their events. Returns the steps that failed again. These stay parked with the
 /// reason of the new failure.
-pub async fn replay_parked(worker: &mut Worker, parked: Vec<Parked>) -> Result<Vec<Parked>> {
-    let mut streams = Streams::default();
+pub async fn replay_parked(worker: &mut Worker, parked: Vec<ParkedStep>) -> Result<Vec<ParkedStep>> {
+    let mut streams = StreamData::default();
     let mut failed = Vec::new();
     for step in parked {
         failed.extend(replay_step(worker, step, &mut streams).await?.err());
@@ -41,13 +41,17 @@ pub async fn replay_parked(worker: &mut Worker, parked: Vec<Parked>) -> Result<V
     Ok(failed)
 }
 
-async fn replay_step(worker: &mut Worker, parked: Parked, streams: &mut Streams) -> Result<Result<(), Parked>> {
+async fn replay_step(
+    worker: &mut Worker,
+    parked: ParkedStep,
+    streams: &mut StreamData,
+) -> Result<Result<(), ParkedStep>> {
     let state = worker.state.clone();
     let called = match LateCall::prepare(&state, &parked, streams).await? {
         Ok(called) => called,
         Err(message) => return Ok(Err(with_message(parked, message))),
     };
-    let outcome = match called.make(worker, streams, Cause::Request).await? {
+    let outcome = match called.make(worker, streams, LateCause::Request).await? {
         Ok(()) => {
             worker.parking.release(parked.id);
             Ok(())
@@ -68,19 +72,19 @@ async fn replay_step(worker: &mut Worker, parked: Parked, streams: &mut Streams)
 
 /// The data read from streams during one turn. Each stream is read only once for all of its parked steps.
 #[derive(Default)]
-pub(super) struct Streams {
+pub(super) struct StreamData {
     states: FxHashMap<AggregateId, Arc<Aggregate>>,
-    newest: FxHashMap<(PluginIndex, AggregateId), Newest>,
+    newest: FxHashMap<(PluginIndex, AggregateId), NewestStep>,
 }
 
 /// The newest event of a stream whose step of a plugin is done. Only events with versions after `after` are considered.
 #[derive(Clone, Copy)]
-struct Newest {
+struct NewestStep {
     done: Option<u64>,
     after: u64,
 }
 
-impl Streams {
+impl StreamData {
     /// Returns the event with the aggregate before and after it. Continues folding the stream from the previous step.
     async fn recall(&mut self, state: &State, event: Arc<Event>) -> Result<Option<EventContext>> {
         let Some(definition) = state.types.get(&event.aggregate_type) else { return Ok(None) };
@@ -89,10 +93,10 @@ impl Streams {
             event.aggregate_id.clone(),
             known.as_ref().map_or(1, |known| known.version + 1)..=event.version.saturating_sub(1),
         );
-        let mut folding = known.map(|known| Folding::from(Arc::unwrap_or_clone(known)));
+        let mut folding = known.map(|known| StreamFold::from(Arc::unwrap_or_clone(known)));
         while let Some(events) = pages.next(&state.db).await? {
             for event in &events {
-                folding.get_or_insert_with(|| Folding::new(event)).fold(event, &definition);
+                folding.get_or_insert_with(|| StreamFold::new(event)).fold(event, &definition);
             }
             tokio::task::yield_now().await;
         }
@@ -110,7 +114,7 @@ impl Streams {
             Some(newest) => *newest,
             None => {
                 let done = newest_done(worker, plugin, event).await?;
-                let newest = Newest { done, after: event.version };
+                let newest = NewestStep { done, after: event.version };
                 self.newest.insert(key, newest);
                 newest
             }
@@ -159,7 +163,7 @@ async fn newest_done(worker: &Worker, plugin: PluginIndex, event: &Event) -> Res
 
 /// The cause of a late call.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cause {
+pub(super) enum LateCause {
     /// A request replays the step.
     Request,
     /// The time of the step's retry has come.
@@ -178,8 +182,8 @@ impl LateCall {
     /// called.
     pub async fn prepare(
         state: &State,
-        parked: &Parked,
-        streams: &mut Streams,
+        parked: &ParkedStep,
+        streams: &mut StreamData,
     ) -> Result<std::result::Result<LateCall, &'static str>> {
         let event = state.events_after(parked.id.position.saturating_sub(1), 1).await?.into_iter().next();
         let plugin = state.plugins.find(&parked.id.plugin);
@@ -196,7 +200,12 @@ impl LateCall {
         subject.unwrap_or_else(|| self.context.event.aggregate_id.text())
     }
 
-    pub async fn make(&self, worker: &mut Worker, streams: &mut Streams, cause: Cause) -> Result<Result<(), Failure>> {
+    pub async fn make(
+        &self,
+        worker: &mut Worker,
+        streams: &mut StreamData,
+        cause: LateCause,
+    ) -> Result<Result<(), Failure>> {
         let step = LateStep { worker, plugin: self.plugin, context: self.context.clone(), streams };
         match self.hook {
             Hook::Enrich => step.enrich().await,
@@ -221,7 +230,7 @@ struct LateStep<'a> {
     worker: &'a mut Worker,
     plugin: PluginIndex,
     context: Arc<EventContext>,
-    streams: &'a mut Streams,
+    streams: &'a mut StreamData,
 }
 
 impl LateStep<'_> {
@@ -246,7 +255,7 @@ impl LateStep<'_> {
     async fn route(self) -> Result<Result<(), Failure>> {
         let state = self.worker.state.clone();
         let candidates = state.plugins.about(self.plugin).candidates;
-        let input = RouteInput::prepare(&state, self.worker.projection.roster_mut(), candidates, &self.context);
+        let input = PreparedRoute::prepare(&state, self.worker.projection.roster_mut(), candidates, &self.context);
         let assigned = match self.call(Arc::new(input), route::call).await {
             Ok(assigned) => assigned,
             Err(failure) => return Ok(Err(failure)),
@@ -255,17 +264,17 @@ impl LateStep<'_> {
         router.assign(self.plugin, &self.context, projection.roster(), assigned, dispatcher).await
     }
 
-    async fn work(self, cause: Cause) -> Result<Result<(), Failure>> {
+    async fn work(self, cause: LateCause) -> Result<Result<(), Failure>> {
         let state = self.worker.state.clone();
         // Meanwhile, somebody may have assigned the task to another agent or ended it.
-        if cause == Cause::Time && !work::is_waiting(&state, &self.context) {
+        if cause == LateCause::Time && !work::is_waiting(&state, &self.context) {
             return Ok(Ok(()));
         }
         let input = Arc::new(self.worker.scripted_agents.prepare(&FollowerView::new(&state), &self.context));
         let Worker { scripted_agents, dispatcher, .. } = &*self.worker;
         match self.call(input.clone(), work::call).await {
             Ok(product) => {
-                let is_replayed = cause == Cause::Request;
+                let is_replayed = cause == LateCause::Request;
                 scripted_agents.deliver(self.plugin, &input, product, is_replayed, dispatcher).await
             }
             Err(failure) => Ok(Err(failure)),
@@ -281,11 +290,11 @@ impl LateStep<'_> {
     }
 }
 
-pub(super) fn with_message(parked: Parked, message: &str) -> Parked {
-    Parked { reason: Reason { message: message.to_owned(), ..parked.reason }, ..parked }
+pub(super) fn with_message(parked: ParkedStep, message: &str) -> ParkedStep {
+    ParkedStep { reason: Reason { message: message.to_owned(), ..parked.reason }, ..parked }
 }
 
-pub(super) fn failed_again(parked: Parked, failure: Failure, version: &str) -> Parked {
+pub(super) fn failed_again(parked: ParkedStep, failure: Failure, version: &str) -> ParkedStep {
     let reason = Reason {
         kind: failure.kind.name().into(),
         message: failure.message,
@@ -295,5 +304,5 @@ pub(super) fn failed_again(parked: Parked, failure: Failure, version: &str) -> P
         attempts: parked.reason.attempts + 1,
         ..parked.reason
     };
-    Parked { reason, ..parked }
+    ParkedStep { reason, ..parked }
 }

@@ -21,14 +21,14 @@ const MAX_LABEL_WORDS: usize = 12;
 /// use.
 #[derive(Default)]
 pub struct Mentions {
-    index: Option<Index>,
+    index: Option<MentionIndex>,
 }
 
 /// The aggregates with the same label, by the position of their first event.
 type Called = BTreeMap<u64, AggregateId>;
 
 #[derive(Default)]
-struct Index {
+struct MentionIndex {
     called: FxHashMap<Option<Arc<str>>, FxHashMap<String, Called>>,
     /// The label fields that each type had when its aggregates were indexed.
     fields: FxHashMap<Arc<str>, Vec<Arc<str>>>,
@@ -51,20 +51,20 @@ impl Mentions {
     /// Returns the other aggregates of the project whose labels occur word for word in the texts of `about`. For each
     /// label, returns at most `most` aggregates, oldest first.
     pub fn find(&mut self, view: &FollowerView<'_>, about: &Aggregate, most: usize) -> Vec<AggregateId> {
-        let is_outdated = |index: &Index| {
+        let is_outdated = |index: &MentionIndex| {
             let mut types = index.fields.keys().filter_map(|type_name| view.definition(type_name));
             types.any(|definition| index.is_outdated(&definition))
         };
         if self.index.as_ref().is_some_and(is_outdated) {
             self.index = None;
         }
-        self.index.get_or_insert_with(|| Index::of(view)).find(about, most)
+        self.index.get_or_insert_with(|| MentionIndex::of(view)).find(about, most)
     }
 }
 
-impl Index {
-    fn of(view: &FollowerView<'_>) -> Index {
-        let mut index = Index::default();
+impl MentionIndex {
+    fn of(view: &FollowerView<'_>) -> MentionIndex {
+        let mut index = MentionIndex::default();
         for aggregate in view.aggregates() {
             if let Some(definition) = view.definition(&aggregate.aggregate_type) {
                 index.insert(&aggregate, &definition);
@@ -179,7 +179,7 @@ mod tests {
             (words.join(" "), random.u8(0..8))
         };
         let mut all: Vec<Aggregate> = (0..40).map(|number| aggregate(number, "", &[], false)).collect();
-        let mut index = Index::default();
+        let mut index = MentionIndex::default();
         all.iter().for_each(|node| index.insert(node, &definition));
         for round in 0..400_usize {
             let number = (round * 7) % all.len();
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn a_change_of_label_fields_discards_the_index() {
         let definition = Definition::new("note", "note", Vec::new(), Vec::new());
-        let mut mentions = Mentions { index: Some(Index::default()) };
+        let mut mentions = Mentions { index: Some(MentionIndex::default()) };
         let node = aggregate(1, "", &[("title", "Alpha")], false);
         mentions.observe(None, &node, &definition);
         assert!(mentions.index.is_some());

@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::model::id::AggregateId;
 use crate::state::State;
 use crate::state::plugins::PluginMap;
-use crate::state::releases::Adopted;
+use crate::state::releases::AdoptedVersion;
 use crate::store::graph::GraphCheckpoint;
 use crate::store::graph_changes::{ChangedKeys, EdgeKey};
 
@@ -31,11 +31,11 @@ const WRITES: u64 = 256;
 #[derive(Default)]
 pub struct Mirror {
     /// `None` if the graph has to be read whole.
-    applied: Mutex<Option<Applied>>,
+    applied: Mutex<Option<MirrorCheckpoint>>,
 }
 
 /// The checkpoint that the graph in memory matches, and the time at which it was read.
-struct Applied {
+struct MirrorCheckpoint {
     checkpoint: GraphCheckpoint,
     read_at: Instant,
 }
@@ -46,7 +46,7 @@ impl Mirror {
         let mut applied = self.applied.lock().await;
         state.folded.follower_caught_up();
         let reported = *state.reported.borrow();
-        if let Some(Applied { checkpoint, read_at }) = &*applied
+        if let Some(MirrorCheckpoint { checkpoint, read_at }) = &*applied
             && checkpoint.writes == reported.writes
         {
             // The leader may have processed events that changed nothing.
@@ -59,7 +59,7 @@ impl Mirror {
         }
         let read_at = Instant::now();
         let checkpoint = state.db.read_graph_checkpoint().await?;
-        self.apply_newest(state, &mut applied, Applied { checkpoint, read_at }).await
+        self.apply_newest(state, &mut applied, MirrorCheckpoint { checkpoint, read_at }).await
     }
 
     /// Applies the writes of the leader up to now, whether or not the leader has reported them.
@@ -74,12 +74,17 @@ impl Mirror {
         if applied.as_ref().is_some_and(|applied| applied.checkpoint == checkpoint) {
             return Ok(());
         }
-        self.apply_newest(state, &mut applied, Applied { checkpoint, read_at }).await
+        self.apply_newest(state, &mut applied, MirrorCheckpoint { checkpoint, read_at }).await
     }
 
-    async fn apply_newest(&self, state: &Arc<State>, applied: &mut Option<Applied>, newest: Applied) -> Result<()> {
+    async fn apply_newest(
+        &self,
+        state: &Arc<State>,
+        applied: &mut Option<MirrorCheckpoint>,
+        newest: MirrorCheckpoint,
+    ) -> Result<()> {
         let reported = *state.reported.borrow();
-        let Applied { checkpoint, read_at } = newest;
+        let MirrorCheckpoint { checkpoint, read_at } = newest;
         // The graph refers to aggregates up to the checkpoint.
         state.refresh().await?;
         let before = applied.take().map(|applied| applied.checkpoint);
@@ -105,7 +110,7 @@ impl Mirror {
         adopt(state, &checkpoint, before.as_ref()).await?;
         let consumed = if checkpoint.writes == reported.writes { reported.consumed } else { 0 };
         state.graph_progress.set(checkpoint.position.max(consumed));
-        *applied = Some(Applied { checkpoint, read_at });
+        *applied = Some(MirrorCheckpoint { checkpoint, read_at });
         Ok(())
     }
 
@@ -156,7 +161,7 @@ async fn adopt(state: &Arc<State>, checkpoint: &GraphCheckpoint, before: Option<
     if before.is_none_or(|before| before.versions != checkpoint.versions) {
         state.plugins.releases().refresh().await?;
         let newest = PluginMap::new(&state.plugins, |plugin| state.plugins.newest(plugin));
-        if Adopted::changed(&checkpoint.versions, &newest, checkpoint.position).is_none() {
+        if AdoptedVersion::changed(&checkpoint.versions, &newest, checkpoint.position).is_none() {
             state.plugins.adopt(&newest);
         }
     }

@@ -43,7 +43,6 @@ pub mod circuit;
 mod circuits;
 mod dispatch;
 pub mod dry_run;
-mod ended;
 mod enrich;
 pub mod event_context;
 mod follow;
@@ -54,6 +53,7 @@ mod mentions;
 mod mirror;
 mod nodes;
 mod parking;
+mod pending_calls;
 mod project;
 pub mod rebuild;
 pub mod replay;
@@ -64,8 +64,8 @@ mod route;
 pub mod scripted;
 mod scripted_agents;
 mod settling;
+mod step_end;
 mod vectors;
-mod waiting;
 mod work;
 mod worker;
 mod worker_slot;
@@ -81,10 +81,10 @@ use crate::state::append::Appender;
 use crate::state::background::{Background, Stop};
 use crate::state::{GRAPH, NODES, State};
 pub use dispatch::derived_id;
-use ended::Ended;
-use follow::{Rest, Stepped, follow};
+use follow::{FollowPause, StepOutcome, follow};
+use step_end::StepEnd;
 pub use work::ANSWERS;
-use worker::{Step, Worker};
+use worker::{Worker, WorkerStep};
 pub use worker_slot::{WorkerSlot, WorkerTurn};
 
 /// The pause between two writes of snapshots during appends. Several events of one aggregate during the pause cause
@@ -113,7 +113,7 @@ impl Consumer {
         let nodes = follow(
             state.clone(),
             NODES,
-            Rest::WhileAppending(PAUSE),
+            FollowPause::WhileAppending(PAUSE),
             stopped.clone(),
             async move |state: Arc<State>| {
                 if stopping.has_begun() {
@@ -121,12 +121,12 @@ impl Consumer {
                 }
                 match state.leadership.acquire(false).await? {
                     Some(_) => nodes::step(&state, &db).await,
-                    None => Ok(Stepped::Following),
+                    None => Ok(StepOutcome::Following),
                 }
             },
         );
         let kept = slot.clone();
-        let graph = follow(state, GRAPH, Rest::NearTheEnd(GATHER), stopped, async move |state: Arc<State>| {
+        let graph = follow(state, GRAPH, FollowPause::NearTheEnd(GATHER), stopped, async move |state: Arc<State>| {
             work_on(&state, &appender, &slot).await
         });
         Consumer { stop, slot: kept, tasks: [Background::spawn(nodes), Background::spawn(graph), labels], vectors }
@@ -154,7 +154,7 @@ impl Consumer {
 }
 
 /// Processes the next events, then retries the failed steps that are due. Returns the time of the next retry as well.
-async fn step(worker: &mut Worker) -> Result<(Step, Option<i64>), Ended> {
+async fn step(worker: &mut Worker) -> Result<(WorkerStep, Option<i64>), StepEnd> {
     let step = worker.step().await?;
     let retry_at = late_retries::retry_due(worker, step.position).await?;
     Ok((step, retry_at))
@@ -162,28 +162,28 @@ async fn step(worker: &mut Worker) -> Result<(Step, Option<i64>), Ended> {
 
 /// Runs one step of the graph's follower. If another server leads, applies that server's changes instead. If a step ends
 /// early, the next step starts again from the stored state.
-async fn work_on(state: &Arc<State>, appender: &Appender, slot: &WorkerSlot) -> Result<Stepped> {
+async fn work_on(state: &Arc<State>, appender: &Appender, slot: &WorkerSlot) -> Result<StepOutcome> {
     let Some(mut turn) = slot.next_step(state, appender).await? else {
         slot.follow_leader(state).await?;
-        return Ok(Stepped::Following);
+        return Ok(StepOutcome::Following);
     };
     match step(&mut turn).await {
-        Ok((Step { position, is_settling }, retry_at)) => {
+        Ok((WorkerStep { position, is_settling }, retry_at)) => {
             turn.keep();
             let is_due = retry_at.is_some_and(|at_ms| at_ms <= state.clock.now_ms());
             Ok(match retry_at {
-                _ if is_settling || is_due => Stepped::Unfinished,
-                Some(at_ms) => Stepped::Retrying { reached: position, at_ms },
-                None => Stepped::To(position),
+                _ if is_settling || is_due => StepOutcome::Unfinished,
+                Some(at_ms) => StepOutcome::Retrying { reached: position, at_ms },
+                None => StepOutcome::To(position),
             })
         }
-        Err(Ended::Interrupted) => Ok(Stepped::MadeWay),
-        Err(Ended::Overtaken) => {
+        Err(StepEnd::Interrupted) => Ok(StepOutcome::MadeWay),
+        Err(StepEnd::Overtaken) => {
             tracing::debug!("another server has processed these events");
             metric::CONFLICTS.add(&["graph"], 1);
             state.leadership.forget();
-            Ok(Stepped::MadeWay)
+            Ok(StepOutcome::MadeWay)
         }
-        Err(Ended::Failed(error)) => Err(error),
+        Err(StepEnd::Failed(error)) => Err(error),
     }
 }

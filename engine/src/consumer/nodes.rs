@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::follow::Stepped;
+use super::follow::StepOutcome;
 use crate::error::Result;
 use crate::model::aggregate::Aggregate;
 use crate::state::State;
@@ -18,12 +18,12 @@ const BYTES: usize = 4 << 20;
 ///
 /// A snapshot holds the current state, including events appended since the position. The snapshot contains its version,
 /// so replaying such events over it changes nothing.
-pub async fn step(state: &State, db: &Database) -> Result<Stepped> {
+pub async fn step(state: &State, db: &Database) -> Result<StepOutcome> {
     let taken = state.folded.take_dirty(NODES, state.clock.now_ms());
     let reached = taken.reached;
     let stepped = match taken.rest_until {
-        Some(until_ms) => Stepped::Resting { reached, until_ms },
-        None => Stepped::To(reached),
+        Some(until_ms) => StepOutcome::Resting { reached, until_ms },
+        None => StepOutcome::To(reached),
     };
     if taken.aggregates.is_empty() {
         state.nodes_progress.set(reached);

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::attempt::Attempt;
-use super::circuit::Step;
+use super::circuit::CallSubject;
 use super::circuits::Circuits;
 use super::event_context::EventContext;
 use super::retries::{MAX_WAITING, Retries, retry_at};
@@ -13,7 +13,7 @@ use crate::metric;
 use crate::model::event::Event;
 use crate::state::State;
 use crate::state::plugins::PluginIndex;
-use crate::store::parked::{Parked, Reason, StepId};
+use crate::store::parked::{ParkedStep, Reason, StepId};
 
 /// The message of a step for which a paused plugin was not called.
 const PAUSED: &str = "the plugin is paused, because its last steps failed and wait for a retry";
@@ -22,22 +22,22 @@ const PAUSED: &str = "the plugin is paused, because its last steps failed and wa
 const CIRCUIT_OPEN: &str = "circuit_open";
 
 /// The event for which a plugin requested appends, and the aggregate whose content the plugin worked on.
-pub struct Requested<'a> {
+pub struct AppendCause<'a> {
     pub event: &'a Arc<Event>,
     pub aggregate_id: &'a str,
 }
 
 /// The parked and released steps that are not yet written, and the steps that wait for a retry.
-pub struct Parking {
+pub struct ParkingBuffer {
     state: Arc<State>,
-    parked: Vec<Parked>,
+    parked: Vec<ParkedStep>,
     released: Vec<StepId>,
     retries: Retries,
 }
 
-impl Parking {
-    pub fn new(state: &Arc<State>, retries: Retries) -> Parking {
-        Parking { state: state.clone(), parked: Vec::new(), released: Vec::new(), retries }
+impl ParkingBuffer {
+    pub fn new(state: &Arc<State>, retries: Retries) -> ParkingBuffer {
+        ParkingBuffer { state: state.clone(), parked: Vec::new(), released: Vec::new(), retries }
     }
 
     pub fn retries(&self) -> &Retries {
@@ -84,11 +84,11 @@ impl Parking {
         circuits: &mut Circuits,
         plugin: PluginIndex,
         hook: Hook,
-        requested: Requested<'_>,
+        requested: AppendCause<'_>,
         outcome: Result<(), Failure>,
     ) -> Option<Failure> {
-        let Requested { event, aggregate_id } = requested;
-        let step = Step { event_id: &event.event_id, aggregate_id };
+        let AppendCause { event, aggregate_id } = requested;
+        let step = CallSubject { event_id: &event.event_id, aggregate_id };
         let circuit = circuits.get_mut(plugin);
         let Err(failure) = outcome else {
             circuit.succeeded();
@@ -134,7 +134,7 @@ impl Parking {
     }
 
     /// Parks a step again, with the reason of its new failure.
-    pub fn park_again(&mut self, parked: Parked) {
+    pub fn park_again(&mut self, parked: ParkedStep) {
         match self.state.plugins.find(&parked.id.plugin) {
             Some(plugin) => self.add(plugin, parked),
             None => self.parked.push(parked),
@@ -154,8 +154,8 @@ impl Parking {
         }
     }
 
-    fn add(&mut self, plugin: PluginIndex, parked: Parked) {
-        self.retries.note(plugin, &parked);
+    fn add(&mut self, plugin: PluginIndex, parked: ParkedStep) {
+        self.retries.record(plugin, &parked);
         self.parked.push(parked);
     }
 
@@ -164,17 +164,17 @@ impl Parking {
     }
 
     /// Takes the unwritten changes: the parked steps and the released steps.
-    pub fn take(&mut self) -> (Vec<Parked>, Vec<StepId>) {
+    pub fn drain(&mut self) -> (Vec<ParkedStep>, Vec<StepId>) {
         (std::mem::take(&mut self.parked), std::mem::take(&mut self.released))
     }
 
-    fn failed(&self, plugin: PluginIndex, hook: Hook, event: &Event, failure: Failure, attempts: u32) -> Parked {
+    fn failed(&self, plugin: PluginIndex, hook: Hook, event: &Event, failure: Failure, attempts: u32) -> ParkedStep {
         let Failure { kind, message, line, column } = failure;
-        let Parked { id, reason } = self.step(plugin, hook, event, message);
-        Parked { id, reason: Reason { kind: kind.name().into(), line, column, attempts, ..reason } }
+        let ParkedStep { id, reason } = self.step(plugin, hook, event, message);
+        ParkedStep { id, reason: Reason { kind: kind.name().into(), line, column, attempts, ..reason } }
     }
 
-    fn step(&self, plugin: PluginIndex, hook: Hook, event: &Event, message: String) -> Parked {
+    fn step(&self, plugin: PluginIndex, hook: Hook, event: &Event, message: String) -> ParkedStep {
         let about = self.state.plugins.about(plugin);
         let reason = Reason {
             event_id: event.event_id.clone(),
@@ -189,7 +189,7 @@ impl Parking {
             parked_at: self.state.clock.now_ms(),
             retry_at: None,
         };
-        Parked { id: step_id(event, hook, &about.name), reason }
+        ParkedStep { id: step_id(event, hook, &about.name), reason }
     }
 }
 

@@ -12,17 +12,17 @@ use crate::state::State;
 use crate::state::plugins::PluginIndex;
 
 /// The targets of a projection: the graph in memory, and the roster.
-pub struct Projection {
+pub struct GraphProjection {
     state: Arc<State>,
     roster: Roster,
 }
 
-impl Projection {
+impl GraphProjection {
     /// Creates a projection with the agents and tasks of a view.
-    pub fn new(state: &Arc<State>, view: &FollowerView<'_>) -> Projection {
+    pub fn new(state: &Arc<State>, view: &FollowerView<'_>) -> GraphProjection {
         let mut roster = Roster::default();
         view.aggregates().for_each(|aggregate| roster.observe(&aggregate));
-        Projection { state: state.clone(), roster }
+        GraphProjection { state: state.clone(), roster }
     }
 
     pub fn roster(&self) -> &Roster {

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::attempt::{Attempt, RetryPolicy};
 use super::circuits::Circuits;
-use super::enrich::{Enriched, Enricher};
+use super::enrich::{EnrichOutcome, Enricher};
 use super::event_context::EventContext;
 use super::settling::Basis;
 use super::worker_slot::WorkerSlot;
@@ -22,7 +22,7 @@ use crate::state::State;
 use crate::state::append::Appender;
 use crate::state::batches::BATCH;
 use crate::state::plugins::PluginIndex;
-use crate::store::graph::{Claim, Effects};
+use crate::store::graph::{Claim, FollowerWrites};
 use crate::store::{self, Database, retry};
 
 /// The maximum number of remaining events for which the rebuild makes the follower wait and processes them.
@@ -30,7 +30,7 @@ const MAX_BLOCKING_LAG: u64 = 2_048;
 
 /// The result of a rebuild.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Rebuilt {
+pub struct RebuildOutcome {
     pub events: u64,
     /// The number of aggregates that have facts.
     pub nodes: u64,
@@ -41,12 +41,12 @@ pub struct Rebuilt {
 }
 
 /// The log's aggregates, as far as the rebuild has folded them.
-struct Past<'a> {
+struct PastStates<'a> {
     state: &'a State,
     states: FxHashMap<AggregateId, Arc<Aggregate>>,
 }
 
-impl StateView for Past<'_> {
+impl StateView for PastStates<'_> {
     fn aggregate(&self, id: &str) -> Option<Arc<Aggregate>> {
         self.states.get(id).cloned()
     }
@@ -63,11 +63,11 @@ impl StateView for Past<'_> {
 struct Rebuild<'a> {
     state: &'a Arc<State>,
     db: &'a Database,
-    past: Past<'a>,
+    past: PastStates<'a>,
     edges: Edges,
     position: u64,
     generation: u64,
-    rebuilt: Rebuilt,
+    rebuilt: RebuildOutcome,
     /// The steps that failed: the plugin, the event and the failure.
     failed: Vec<(PluginIndex, Arc<Event>, Failure)>,
 }
@@ -76,7 +76,7 @@ struct Rebuild<'a> {
 ///
 /// Each rebuild writes to its own generation. If two servers begin a rebuild on the same generation, the first to
 /// complete replaces the graph, and the other rebuild is dropped.
-pub async fn rebuild(state: &Arc<State>, appender: &Appender, slot: &WorkerSlot) -> Result<Rebuilt> {
+pub async fn rebuild(state: &Arc<State>, appender: &Appender, slot: &WorkerSlot) -> Result<RebuildOutcome> {
     let _one = slot.begin_rebuild()?;
     let claim = {
         // The generation is claimed between two steps of the worker, because a step writes the same checkpoint.
@@ -99,17 +99,17 @@ pub async fn rebuild(state: &Arc<State>, appender: &Appender, slot: &WorkerSlot)
     }
 }
 
-async fn build(state: &Arc<State>, appender: &Appender, slot: &WorkerSlot, claim: &Claim) -> Result<Rebuilt> {
+async fn build(state: &Arc<State>, appender: &Appender, slot: &WorkerSlot, claim: &Claim) -> Result<RebuildOutcome> {
     let basis = Basis::current(state);
     let versions = digests(state);
     let mut rebuild = Rebuild {
         state,
         db: appender.database(),
-        past: Past { state, states: FxHashMap::default() },
+        past: PastStates { state, states: FxHashMap::default() },
         edges: Edges::default(),
         position: 0,
         generation: claim.generation,
-        rebuilt: Rebuilt::default(),
+        rebuilt: RebuildOutcome::default(),
         failed: Vec::new(),
     };
     loop {
@@ -120,7 +120,7 @@ async fn build(state: &Arc<State>, appender: &Appender, slot: &WorkerSlot, claim
         rebuild.advance(target).await?;
     }
     for _ in retry::waits() {
-        let mut turn = slot.turn(state, appender).await?;
+        let mut turn = slot.lock(state, appender).await?;
         rebuild.advance(turn.position()).await?;
         if digests(state) != versions {
             let message = "a plugin was reloaded during the rebuild; rebuild again";
@@ -139,7 +139,7 @@ async fn build(state: &Arc<State>, appender: &Appender, slot: &WorkerSlot, claim
                     Err(error) => tracing::warn!(%error, "the rebuilt edges were not compared with the definitions"),
                 }
                 let parked = rebuild.failed.len() as u64;
-                return Ok(Rebuilt { nodes, edges, parked, ..rebuild.rebuilt });
+                return Ok(RebuildOutcome { nodes, edges, parked, ..rebuild.rebuilt });
             }
             Err(error @ Error::Unavailable(store::Error::Conflict)) if state.is_exclusive() => return Err(error),
             Err(Error::Unavailable(store::Error::Conflict)) => {}
@@ -201,10 +201,10 @@ impl Rebuild<'_> {
         contexts
     }
 
-    fn take(&mut self, context: &EventContext, enriched: Vec<Enriched>, changes: &mut Changes) {
+    fn take(&mut self, context: &EventContext, enriched: Vec<EnrichOutcome>, changes: &mut Changes) {
         self.rebuilt.events += 1;
         let mut found = Vec::new();
-        for Enriched { plugin, attempt } in enriched {
+        for EnrichOutcome { plugin, attempt } in enriched {
             match attempt {
                 Attempt::Done(facts) => found.push((self.state.plugins.name(plugin).clone(), facts)),
                 Attempt::Failed { failure, .. } => self.failed.push((plugin, context.event.clone(), failure)),
@@ -224,7 +224,7 @@ impl Rebuild<'_> {
             let facts = self.edges.facts(id.as_str());
             (id, facts)
         });
-        let effects = Effects { facts: facts.collect(), edges: changes.edges, ..Effects::default() };
+        let effects = FollowerWrites { facts: facts.collect(), edges: changes.edges, ..FollowerWrites::default() };
         Ok(self.db.prepare_effects(&effects, self.generation).await?)
     }
 }

@@ -10,7 +10,7 @@ use super::enrich;
 use super::event_context::{EventContext, recall};
 use super::parking::step_id;
 use super::replay_work;
-use super::route::{self, RouteInput};
+use super::route::{self, PreparedRoute};
 use super::worker::Worker;
 use crate::error::Result;
 use crate::hook::Hook;
@@ -34,7 +34,7 @@ const PAGE: usize = 512;
 
 /// The counts of calls and changes during a replay.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct ReplayTally {
     /// The number of events for which the plugin was called, or would be called by a replay that was only counted.
     pub events: u64,
     /// The number of failed calls. The step of each failed call stays parked.
@@ -51,10 +51,10 @@ pub struct Tally {
     pub delivered: u64,
 }
 
-impl Tally {
+impl ReplayTally {
     /// Adds the counts of another hook's replay over the same events.
-    pub fn with(&self, other: &Tally) -> Tally {
-        Tally {
+    pub fn with(&self, other: &ReplayTally) -> ReplayTally {
+        ReplayTally {
             events: self.events.max(other.events),
             failed: self.failed + other.failed,
             changed: self.changed + other.changed,
@@ -70,7 +70,12 @@ impl Tally {
 /// Runs one of a plugin's hooks again for the events after a position. New facts replace the earlier ones. Tasks are
 /// assigned only for events for which the plugin has not assigned tasks yet. Work is done again only for tasks without an
 /// answer.
-pub async fn replay_plugin(worker: &mut Worker, plugin: PluginIndex, hook: Hook, from_position: u64) -> Result<Tally> {
+pub async fn replay_plugin(
+    worker: &mut Worker,
+    plugin: PluginIndex,
+    hook: Hook,
+    from_position: u64,
+) -> Result<ReplayTally> {
     if hook == Hook::Work {
         return replay_work::replay(worker, plugin, from_position).await;
     }
@@ -78,7 +83,7 @@ pub async fn replay_plugin(worker: &mut Worker, plugin: PluginIndex, hook: Hook,
         Hook::Route => dispatched(&worker.state, plugin).await,
         _ => FxHashSet::default(),
     };
-    let mut replay = PluginReplay { worker, plugin, dispatched, tally: Tally::default(), last: IndexMap::new() };
+    let mut replay = PluginReplay { worker, plugin, dispatched, tally: ReplayTally::default(), last: IndexMap::new() };
     let contexts = Contexts { state: replay.worker.state.clone(), plugin, end: replay.worker.position() };
     let mut states = FxHashMap::default();
     let mut position = from_position;
@@ -92,8 +97,8 @@ pub async fn replay_plugin(worker: &mut Worker, plugin: PluginIndex, hook: Hook,
 }
 
 /// Counts the events for which a replay would call a plugin. Calls nothing.
-pub async fn count(state: &Arc<State>, plugin: PluginIndex, hook: Hook, from_position: u64) -> Result<Tally> {
-    let mut tally = Tally::default();
+pub async fn count(state: &Arc<State>, plugin: PluginIndex, hook: Hook, from_position: u64) -> Result<ReplayTally> {
+    let mut tally = ReplayTally::default();
     if hook == Hook::Work {
         tally.events = replay_work::count(state, plugin, from_position).await?;
         return Ok(tally);
@@ -193,7 +198,7 @@ impl Contexts {
 
 /// The result of a replay for one aggregate: the last facts, and the parked steps that are done after these facts are
 /// applied.
-struct Replayed {
+struct AggregateReplay {
     event: Arc<Event>,
     facts: Facts,
     done: Vec<StepId>,
@@ -204,8 +209,8 @@ struct PluginReplay<'a> {
     plugin: PluginIndex,
     /// The ids of the events for which the plugin has assigned tasks.
     dispatched: FxHashSet<Arc<str>>,
-    tally: Tally,
-    last: IndexMap<AggregateId, Replayed>,
+    tally: ReplayTally,
+    last: IndexMap<AggregateId, AggregateReplay>,
 }
 
 impl PluginReplay<'_> {
@@ -234,7 +239,7 @@ impl PluginReplay<'_> {
                     None
                 }
             };
-            let first = || Replayed { event: event.clone(), facts: Facts::default(), done: Vec::new() };
+            let first = || AggregateReplay { event: event.clone(), facts: Facts::default(), done: Vec::new() };
             let replayed = self.last.entry(context.after.id.clone()).or_insert_with(first);
             (replayed.event, replayed.facts) = (event.clone(), facts);
             replayed.done.extend(done);
@@ -251,7 +256,7 @@ impl PluginReplay<'_> {
         self.tally.events += waiting.len() as u64;
         let roster = self.worker.projection.roster_mut();
         let candidates = state.plugins.about(plugin).candidates;
-        let prepare = |context| Arc::new(RouteInput::prepare(&state, &mut *roster, candidates, context));
+        let prepare = |context| Arc::new(PreparedRoute::prepare(&state, &mut *roster, candidates, context));
         let inputs = waiting.iter().map(prepare).collect();
         let outcomes = state.plugins.call(plugin, inputs, route::call, usize::MAX).await;
         for (context, outcome) in waiting.into_iter().zip(outcomes) {
@@ -282,11 +287,11 @@ impl PluginReplay<'_> {
 
     /// Applies the facts page by page. A step is released in the same commit that writes its facts, so a crash between
     /// two pages loses neither.
-    async fn apply(self) -> Result<Tally> {
+    async fn apply(self) -> Result<ReplayTally> {
         let PluginReplay { worker, plugin, mut tally, last, .. } = self;
         let mut remaining = last.into_values().peekable();
         while remaining.peek().is_some() {
-            for Replayed { event, facts, done } in remaining.by_ref().take(PAGE) {
+            for AggregateReplay { event, facts, done } in remaining.by_ref().take(PAGE) {
                 let (changed, opened, closed) = worker.amend(plugin, &event, facts);
                 tally.changed += changed;
                 tally.edges_opened += opened;

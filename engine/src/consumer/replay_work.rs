@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::event_context::{EventContext, FollowerView};
 use super::parking::step_id;
-use super::replay::Tally;
+use super::replay::ReplayTally;
 use super::work;
 use super::worker::Worker;
 use crate::error::Result;
@@ -24,9 +24,9 @@ use crate::state::stream_pages::StreamPages;
 const PAGE: usize = 64;
 
 /// Calls the hook for each open task of the plugin's agent that an event after `from_position` gave to the agent.
-pub async fn replay(worker: &mut Worker, plugin: PluginIndex, from_position: u64) -> Result<Tally> {
+pub async fn replay(worker: &mut Worker, plugin: PluginIndex, from_position: u64) -> Result<ReplayTally> {
     let state = worker.state.clone();
-    let mut tally = Tally::default();
+    let mut tally = ReplayTally::default();
     for ids in open_tasks(&state, plugin).await.chunks(PAGE) {
         let mut inputs = Vec::with_capacity(ids.len());
         for id in ids {

@@ -10,7 +10,7 @@ use super::circuits::Circuits;
 use crate::error::Result;
 use crate::state::State;
 use crate::state::plugins::{PluginIndex, PluginMap};
-use crate::store::parked::{Parked, StepId};
+use crate::store::parked::{ParkedStep, StepId};
 
 /// The waits before the retries of a step, in milliseconds. A step that fails after the last of them stays parked.
 const WAITS_MS: [i64; 5] = [1_000, 4_000, 16_000, 64_000, 256_000];
@@ -59,14 +59,14 @@ impl Retries {
         Ok(retries)
     }
 
-    fn extend(&mut self, plugin: Option<PluginIndex>, parked: &Parked) {
+    fn extend(&mut self, plugin: Option<PluginIndex>, parked: &ParkedStep) {
         if let (Some(plugin), Some(at_ms)) = (plugin, parked.reason.retry_at) {
             self.waiting[plugin].insert(parked.id.clone(), Retry { at_ms, was_called: parked.reason.attempts > 0 });
         }
     }
 
     /// Records that a step of a plugin was parked, whether for a retry or not.
-    pub fn note(&mut self, plugin: PluginIndex, parked: &Parked) {
+    pub fn record(&mut self, plugin: PluginIndex, parked: &ParkedStep) {
         self.remove(plugin, &parked.id);
         self.extend(Some(plugin), parked);
     }

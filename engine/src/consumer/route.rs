@@ -7,13 +7,13 @@ use rustc_hash::FxHashSet;
 
 use super::circuits::Circuits;
 use super::dispatch::{self, Dispatcher};
-use super::ended::Ended;
 use super::event_context::EventContext;
-use super::parking::Parking;
+use super::parking::ParkingBuffer;
+use super::pending_calls::{Input, PendingCalls};
 use super::roster::Roster;
-use super::waiting::{Input, Waiting};
+use super::step_end::StepEnd;
 use crate::error::Result;
-use crate::hook::{Candidates, Failure, FailureKind, Hook, Outcome, Plugin, Route};
+use crate::hook::{Candidates, Failure, FailureKind, Hook, Outcome, Plugin, RouteInput};
 use crate::mailbox::members::Members;
 use crate::model::aggregate::{Aggregate, no_facts};
 use crate::model::depth::{MAX_CONTENT_DEPTH, too_deep};
@@ -26,37 +26,41 @@ use crate::state::State;
 use crate::state::plugins::PluginIndex;
 
 /// The input of a `route` hook.
-pub struct RouteInput {
+pub struct PreparedRoute {
     context: Arc<EventContext>,
     /// The aggregate after the event, with its facts.
     aggregate: Arc<Aggregate>,
     agents: Arc<[Value]>,
 }
 
-impl RouteInput {
+impl PreparedRoute {
     /// Prepares the input of a plugin's hook for an event, with the current facts and the agents that are candidates.
     pub fn prepare(
         state: &State,
         roster: &mut Roster,
         candidates: Candidates,
         context: &Arc<EventContext>,
-    ) -> RouteInput {
+    ) -> PreparedRoute {
         let facts = state.graph.facts(context.after.id.as_str());
         let facts = facts.map_or_else(no_facts, |facts| facts_of(&facts));
         let aggregate = Arc::new(Aggregate { facts, ..Aggregate::clone(&context.after) });
-        RouteInput { context: context.clone(), aggregate, agents: roster.shown(candidates, &context.definition.traits) }
+        PreparedRoute {
+            context: context.clone(),
+            aggregate,
+            agents: roster.shown(candidates, &context.definition.traits),
+        }
     }
 }
 
-impl Input for RouteInput {
+impl Input for PreparedRoute {
     fn context(&self) -> &Arc<EventContext> {
         &self.context
     }
 }
 
 /// Calls the hook `route`.
-pub fn call(plugin: &dyn Plugin, input: &RouteInput) -> Outcome<Vec<Assignment>> {
-    let assigned = plugin.route(&Route {
+pub fn call(plugin: &dyn Plugin, input: &PreparedRoute) -> Outcome<Vec<Assignment>> {
+    let assigned = plugin.route(&RouteInput {
         event: &input.context.event,
         aggregate: &input.aggregate,
         definition: &input.context.definition,
@@ -154,21 +158,25 @@ impl Assignees {
 pub struct Router {
     state: Arc<State>,
     assignees: Assignees,
-    waiting: Waiting<RouteInput>,
+    waiting: PendingCalls<PreparedRoute>,
 }
 
 impl Router {
     pub fn new(state: &Arc<State>, members: Members) -> Router {
-        Router { state: state.clone(), assignees: Assignees::new(members), waiting: Waiting::new(state, Hook::Route) }
+        Router {
+            state: state.clone(),
+            assignees: Assignees::new(members),
+            waiting: PendingCalls::new(state, Hook::Route),
+        }
     }
 
     /// Records the calls that an event requires, with their inputs.
-    pub fn note(&mut self, roster: &mut Roster, context: &Arc<EventContext>) {
+    pub fn record(&mut self, roster: &mut Roster, context: &Arc<EventContext>) {
         let plugins = &self.state.plugins;
         let called = plugins.called(Hook::Route, &context.event.event_type, &context.definition.traits);
         for plugin in called {
             let candidates = plugins.about(plugin).candidates;
-            let input = RouteInput::prepare(&self.state, roster, candidates, context);
+            let input = PreparedRoute::prepare(&self.state, roster, candidates, context);
             self.waiting.push(plugin, Arc::new(input));
         }
     }
@@ -178,10 +186,10 @@ impl Router {
         &mut self,
         circuits: &mut Circuits,
         roster: &Roster,
-        parking: &mut Parking,
+        parking: &mut ParkingBuffer,
         dispatcher: &Dispatcher,
-    ) -> Result<(), Ended> {
-        let mut waiting = self.waiting.take();
+    ) -> Result<(), StepEnd> {
+        let mut waiting = self.waiting.drain();
         // Members may have been removed since the last batch.
         self.assignees.known.clear();
         while let Some(completed) = waiting.next(circuits, parking, call).await? {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::hook::{About, AgentProfile};
+use crate::hook::{PluginAgent, PluginDescription};
 use crate::model::agent::{ENABLED, NAME_KEY, PLUGIN, STATUS, SUBSCRIBED_TRAITS, name_key};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::AGENT;
@@ -76,7 +76,7 @@ pub async fn register_scripted(state: &State, appender: &Appender) -> Result<()>
     Ok(())
 }
 
-fn payload(about: &About, profile: &AgentProfile) -> Object {
+fn payload(about: &PluginDescription, profile: &PluginAgent) -> Object {
     let traits: Vec<Value> = profile.traits.iter().map(|name| Value::from(Arc::clone(name))).collect();
     Object::from_iter([
         ("name", Value::from(about.name.clone())),

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use super::circuits::Circuits;
 use super::dispatch::Dispatcher;
-use super::ended::Ended;
 use super::event_context::{EventContext, FollowerView};
 use super::mentions::Mentions;
-use super::parking::Parking;
+use super::parking::ParkingBuffer;
+use super::pending_calls::{Input, PendingCalls};
 use super::roster::Roster;
-use super::waiting::{Input, Waiting};
-use super::work::{self, WorkInput};
+use super::step_end::StepEnd;
+use super::work::{self, PreparedWork};
 use crate::error::Result;
 use crate::hook::{Failure, Hook};
 use crate::model::facts::Product;
@@ -21,17 +21,21 @@ use crate::state::plugins::PluginIndex;
 pub struct ScriptedAgents {
     state: Arc<State>,
     mentions: Mentions,
-    waiting: Waiting<WorkInput>,
+    waiting: PendingCalls<PreparedWork>,
 }
 
 impl ScriptedAgents {
     pub fn new(state: &Arc<State>) -> ScriptedAgents {
-        ScriptedAgents { state: state.clone(), mentions: Mentions::default(), waiting: Waiting::new(state, Hook::Work) }
+        ScriptedAgents {
+            state: state.clone(),
+            mentions: Mentions::default(),
+            waiting: PendingCalls::new(state, Hook::Work),
+        }
     }
 
     /// Applies an event to the index of mentions, and records the call that the event requires. The view must show the
     /// aggregates right after the event.
-    pub fn note(&mut self, view: &FollowerView<'_>, roster: &Roster, context: &Arc<EventContext>) {
+    pub fn record(&mut self, view: &FollowerView<'_>, roster: &Roster, context: &Arc<EventContext>) {
         self.mentions.observe(context.before.as_deref(), &context.after, &context.definition);
         if let Some(plugin) = work::worker(&self.state.plugins, roster, context) {
             let input = Arc::new(self.prepare(view, context));
@@ -40,18 +44,18 @@ impl ScriptedAgents {
     }
 
     /// Prepares the input of the hook `work` for a task.
-    pub fn prepare(&mut self, view: &FollowerView<'_>, context: &Arc<EventContext>) -> WorkInput {
-        WorkInput::prepare(&self.state, view, &mut self.mentions, context)
+    pub fn prepare(&mut self, view: &FollowerView<'_>, context: &Arc<EventContext>) -> PreparedWork {
+        PreparedWork::prepare(&self.state, view, &mut self.mentions, context)
     }
 
     /// Calls the hooks and delivers their output.
     pub async fn run(
         &mut self,
         circuits: &mut Circuits,
-        parking: &mut Parking,
+        parking: &mut ParkingBuffer,
         dispatcher: &Dispatcher,
-    ) -> Result<(), Ended> {
-        let mut waiting = self.waiting.take();
+    ) -> Result<(), StepEnd> {
+        let mut waiting = self.waiting.drain();
         while let Some(completed) = waiting.next(circuits, parking, work::call).await? {
             let plugin = completed.plugin;
             for (input, failure) in completed.given_up {
@@ -73,7 +77,7 @@ impl ScriptedAgents {
     pub async fn deliver(
         &self,
         plugin: PluginIndex,
-        input: &WorkInput,
+        input: &PreparedWork,
         product: Product,
         is_replayed: bool,
         dispatcher: &Dispatcher,

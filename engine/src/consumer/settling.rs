@@ -56,7 +56,7 @@ impl Basis {
 }
 
 /// The edges that have yet to be compared with the definitions and plugins.
-pub struct Settling {
+pub struct RemainingEdges {
     state: Arc<State>,
     basis: Basis,
     remaining: BTreeSet<AggregateId>,
@@ -64,15 +64,15 @@ pub struct Settling {
     is_stale: bool,
 }
 
-impl Settling {
+impl RemainingEdges {
     /// Begins with a restored graph, whose addresses were indexed after `basis` was determined. `stored` is the digest
     /// of the stored checkpoint.
-    pub fn new(state: &Arc<State>, basis: Basis, stored: Option<&Arc<str>>) -> Settling {
+    pub fn new(state: &Arc<State>, basis: Basis, stored: Option<&Arc<str>>) -> RemainingEdges {
         // The definitions may have changed while the graph was restored.
         let is_stale = stored != Some(&basis.digest) || Basis::current(state).digest != basis.digest;
         let remaining = if is_stale { state.graph.with_edges() } else { BTreeSet::new() };
         state.settled.remaining.set(remaining.len() as u64);
-        Settling { state: state.clone(), basis, remaining, is_stale }
+        RemainingEdges { state: state.clone(), basis, remaining, is_stale }
     }
 
     /// Continues with a rebuilt graph. `basis` is the basis at the start of the rebuild.
@@ -81,7 +81,7 @@ impl Settling {
     }
 
     /// Finds the edges that no longer match because types were redefined.
-    pub fn look(&mut self) {
+    pub fn refresh(&mut self) {
         let types = &self.state.types;
         let is_current = types.redefined().position() == self.basis.redefinitions;
         if is_current && Arc::ptr_eq(&types.all(), &self.basis.definitions) {

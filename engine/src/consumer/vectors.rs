@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::state::State;
-use crate::state::background::Stopped;
+use crate::state::background::StopSignal;
 use crate::store::Database;
 
 /// The pause after changes. Several changes of one aggregate during the pause cause only one update.
@@ -13,7 +13,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
 
 /// Updates the vectors until the consumer is stopped.
-pub async fn follow(state: Arc<State>, db: Database, mut stopped: Stopped) {
+pub async fn follow(state: Arc<State>, db: Database, mut stopped: StopSignal) {
     let Some(vectors) = &state.search.vectors else { return };
     let mut head = state.folded.head().follow();
     let mut wait = PAUSE;

@@ -7,10 +7,10 @@ use rustc_hash::FxHashSet;
 use super::dispatch::derived_id;
 use super::event_context::{EventContext, FollowerView};
 use super::mentions::Mentions;
+use super::pending_calls::Input;
 use super::roster::Roster;
-use super::waiting::Input;
-use crate::hook::{Failure, FailureKind, Hook, Outcome, Plugin, Work};
-use crate::mailbox::deliver::{Answer, Delivery};
+use crate::hook::{Failure, FailureKind, Hook, Outcome, Plugin, WorkInput};
+use crate::mailbox::deliver::{ScriptedAnswer, ScriptedOutput};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::TASK;
 use crate::model::depth::{MAX_CONTENT_DEPTH, too_deep};
@@ -19,11 +19,11 @@ use crate::model::event::Event;
 use crate::model::facts::{Artifact, Product};
 use crate::model::graph::Direction;
 use crate::model::id::AggregateId;
-use crate::model::task::content::{Draft, Effect, Message, Stamp, check_name};
+use crate::model::task::content::{ArtifactDraft, Effect, Message, Stamp, check_name};
 use crate::model::task::record::field;
 use crate::model::task::{Status, Task, TaskEvent};
 use crate::model::value::{Object, Value};
-use crate::resident::graph::{Kinds, StateView, Walk};
+use crate::resident::graph::{Kinds, StateView, Traversal};
 use crate::state::State;
 use crate::state::plugins::{PluginHost, PluginIndex};
 
@@ -33,7 +33,7 @@ pub const PLUGIN: &str = "plugin";
 const MAX_RELATED: usize = 200;
 
 /// The input of a scripted agent for a task.
-pub struct WorkInput {
+pub struct PreparedWork {
     /// The event that made the task wait for its agent.
     pub context: Arc<EventContext>,
     task: Value,
@@ -84,7 +84,7 @@ fn asks_for_work(event: &Event) -> Option<bool> {
     })
 }
 
-impl Input for WorkInput {
+impl Input for PreparedWork {
     fn context(&self) -> &Arc<EventContext> {
         &self.context
     }
@@ -96,7 +96,7 @@ impl Input for WorkInput {
     }
 }
 
-impl WorkInput {
+impl PreparedWork {
     /// Prepares the input with the state at the task's event.
     pub fn prepare(
         state: &State,
@@ -107,9 +107,9 @@ impl WorkInput {
         let subject = subject(context);
         let about = subject.as_ref().and_then(|id| view.aggregate(id));
         let row =
-            |aggregate: &Arc<Aggregate>| Some(Work::row(aggregate, &*view.definition(&aggregate.aggregate_type)?));
+            |aggregate: &Arc<Aggregate>| Some(WorkInput::row(aggregate, &*view.definition(&aggregate.aggregate_type)?));
         let messages = context.after.state.get("messages").and_then(Value::as_array).unwrap_or_default().to_vec();
-        WorkInput {
+        PreparedWork {
             context: context.clone(),
             task: context.after.row(&context.definition),
             messages,
@@ -136,8 +136,8 @@ pub fn subject(task: &EventContext) -> Option<Arc<str>> {
 }
 
 /// Calls the hook `work`.
-pub fn call(plugin: &dyn Plugin, input: &WorkInput) -> Outcome<Product> {
-    let product = plugin.work(&Work {
+pub fn call(plugin: &dyn Plugin, input: &PreparedWork) -> Outcome<Product> {
+    let product = plugin.work(&WorkInput {
         task: &input.task,
         messages: &input.messages,
         aggregate: input.aggregate.as_ref(),
@@ -172,7 +172,7 @@ fn refused(artifact: &Artifact) -> Option<(&'static str, String)> {
 /// Returns the nodes that are linked with an aggregate, and the nodes of the same project whose labels occur in the
 /// aggregate's texts.
 fn related(state: &State, view: &FollowerView<'_>, mentions: &mut Mentions, about: &Aggregate) -> Vec<Value> {
-    let walk = Walk { kinds: Kinds::default(), direction: Direction::Both, depth: 1, most: MAX_RELATED };
+    let walk = Traversal { kinds: Kinds::default(), direction: Direction::Both, depth: 1, most: MAX_RELATED };
     let near = state.graph.walk(&about.id, &walk).nodes;
     let mut linked: FxHashSet<AggregateId> = near.into_iter().map(|(id, _)| id).collect();
     linked.remove(&about.id);
@@ -199,12 +199,12 @@ fn show(view: &FollowerView<'_>, node: &Aggregate, linked: bool) -> Option<Value
 
 /// Returns the delivery of a scripted agent's answer to its task. A task that has failed accepts the delivery only if
 /// `is_replayed` is set.
-pub fn delivery(input: &WorkInput, plugin: &Arc<str>, product: Product, is_replayed: bool) -> Delivery {
+pub fn delivery(input: &PreparedWork, plugin: &Arc<str>, product: Product, is_replayed: bool) -> ScriptedOutput {
     let context = &input.context;
     // If a chain of effects that cause further effects is too long, a person must review the next effect.
     let is_long = depth_of(&context.event) >= MAX_DEPTH;
     let has_effect = product.artifacts.iter().any(|artifact| artifact.effect.is_some());
-    let draft = |artifact: Artifact| Draft {
+    let draft = |artifact: Artifact| ArtifactDraft {
         name: Some(artifact.name),
         parts: Some(artifact.parts),
         // A script returns its whole output each time.
@@ -215,11 +215,11 @@ pub fn delivery(input: &WorkInput, plugin: &Arc<str>, product: Product, is_repla
             payload: effect.payload,
             expected_version: input.read_version,
         }),
-        ..Draft::default()
+        ..ArtifactDraft::default()
     };
     let answer = match product.declined {
-        Some(reason) => Answer::Declined { reason: Message::of_text(&reason) },
-        None => Answer::Output {
+        Some(reason) => ScriptedAnswer::Declined { reason: Message::of_text(&reason) },
+        None => ScriptedAnswer::Output {
             drafts: product.artifacts.into_iter().map(draft).collect(),
             message: product.message.as_deref().map(Message::of_text),
             unreviewed: !(product.review || is_long && has_effect),
@@ -233,15 +233,15 @@ pub fn delivery(input: &WorkInput, plugin: &Arc<str>, product: Product, is_repla
 pub const ANSWERS: [&str; 2] = ["work", "given_up"];
 
 /// Returns the delivery that ends a task with the failure of its scripted agent.
-pub fn given_up(context: &EventContext, plugin: &Arc<str>, failure: &Failure) -> Delivery {
+pub fn given_up(context: &EventContext, plugin: &Arc<str>, failure: &Failure) -> ScriptedOutput {
     let place = failure.line.map(|line| format!(" (line {line})")).unwrap_or_default();
     let error = format!("the plugin {plugin} failed: {}{place}", failure.message);
-    answered(context, plugin, ANSWERS[1], Answer::GivenUp { error })
+    answered(context, plugin, ANSWERS[1], ScriptedAnswer::GivenUp { error })
 }
 
-fn answered(context: &EventContext, plugin: &Arc<str>, what: &str, answer: Answer) -> Delivery {
+fn answered(context: &EventContext, plugin: &Arc<str>, what: &str, answer: ScriptedAnswer) -> ScriptedOutput {
     let event = &context.event;
-    Delivery {
+    ScriptedOutput {
         task_id: context.after.id.to_string(),
         answer,
         stamp: Stamp {

@@ -11,16 +11,16 @@ use super::checkpointer::{Checkpointer, show};
 use super::circuit;
 use super::circuits::Circuits;
 use super::dispatch::{self, Dispatcher};
-use super::ended::Ended;
-use super::enrich::{Enriched, Enricher};
-use super::event_context::{EventContext, FollowerView, Observed, look_back, observe};
-use super::parking::{Parking, Requested};
-use super::project::Projection;
+use super::enrich::{EnrichOutcome, Enricher};
+use super::event_context::{ContextBatch, EventContext, FollowerView, look_back, observe};
+use super::parking::{AppendCause, ParkingBuffer};
+use super::project::GraphProjection;
 use super::retries::Retries;
 use super::route::Router;
 use super::scripted::register_scripted;
 use super::scripted_agents::ScriptedAgents;
-use super::settling::{Basis, Settling};
+use super::settling::{Basis, RemainingEdges};
+use super::step_end::StepEnd;
 use crate::error::{Error, Result};
 use crate::hook::Hook;
 use crate::mailbox::members::Members;
@@ -33,7 +33,7 @@ use crate::state::append::Appender;
 use crate::state::batches::BATCH;
 use crate::state::leadership::Lead;
 use crate::state::plugins::{PluginIndex, PluginMap};
-use crate::state::releases::Adopted;
+use crate::state::releases::AdoptedVersion;
 use crate::store;
 use crate::store::key_range::read_ahead;
 use crate::store::servers::WorkspaceProgress;
@@ -42,20 +42,20 @@ use crate::store::servers::WorkspaceProgress;
 pub struct Worker {
     pub(super) state: Arc<State>,
     pub(super) circuits: Circuits,
-    pub(super) projection: Projection,
+    pub(super) projection: GraphProjection,
     pub(super) router: Router,
     pub(super) scripted_agents: ScriptedAgents,
-    pub(super) parking: Parking,
+    pub(super) parking: ParkingBuffer,
     pub(super) dispatcher: Dispatcher,
     checkpointer: Checkpointer,
-    settling: Settling,
+    settling: RemainingEdges,
     members: Members,
     /// Whether the stored checkpoint names the versions that the workspace has adopted.
     is_adopted: bool,
 }
 
 /// The result of a step.
-pub struct Step {
+pub struct WorkerStep {
     /// The position of the last event processed.
     pub position: u64,
     /// Whether edges are left to compare with redefined types and the enabled plugins.
@@ -63,7 +63,7 @@ pub struct Step {
 }
 
 /// The events to append that a plugin derived from one event.
-struct Derived {
+struct DerivedEvents {
     plugin: PluginIndex,
     context: Arc<EventContext>,
     /// Empty if the chain of derived events has reached its maximum length.
@@ -79,8 +79,8 @@ impl Worker {
         let view = FollowerView::new(&state);
         let basis = Basis::current(&state);
         state.graph.replace(restored(&view, checkpoint.generation).await?);
-        let settling = Settling::new(&state, basis, checkpoint.basis.as_ref());
-        let projection = Projection::new(&state, &view);
+        let settling = RemainingEdges::new(&state, basis, checkpoint.basis.as_ref());
+        let projection = GraphProjection::new(&state, &view);
         state.graph_progress.advance(checkpoint.position);
         let circuits = Circuits::restore(&state, &checkpoint.circuits);
         circuits.publish();
@@ -91,7 +91,7 @@ impl Worker {
             router: Router::new(&state, members.clone()),
             members,
             scripted_agents: ScriptedAgents::new(&state),
-            parking: Parking::new(&state, retries),
+            parking: ParkingBuffer::new(&state, retries),
             checkpointer: Checkpointer::new(&state, appender.database(), lead, checkpoint),
             dispatcher: Dispatcher::new(appender),
             settling,
@@ -114,15 +114,15 @@ impl Worker {
     ///
     /// After an error, the worker must not be used for another step, because its state in memory may be ahead of the
     /// store.
-    pub async fn step(&mut self) -> Result<Step, Ended> {
+    pub async fn step(&mut self) -> Result<WorkerStep, StepEnd> {
         self.adopt_versions().await.map_err(|error| self.overtaken(error))?;
         let is_settling = self.settle_page().await.map_err(|error| self.overtaken(error))?;
         let position = self.process().await?;
-        Ok(Step { position, is_settling })
+        Ok(WorkerStep { position, is_settling })
     }
 
     /// Processes the next events. Returns the position of the last event processed.
-    async fn process(&mut self) -> Result<u64, Ended> {
+    async fn process(&mut self) -> Result<u64, StepEnd> {
         if self.state.plugins.is_empty() && self.state.graph.is_empty() {
             return Ok(self.pass_over());
         }
@@ -130,7 +130,7 @@ impl Worker {
         if events.is_empty() {
             return Ok(self.position());
         }
-        let Observed { contexts, position, bytes } = observe(&self.state, &events, BATCH.bytes);
+        let ContextBatch { contexts, position, bytes } = observe(&self.state, &events, BATCH.bytes);
         self.checkpointer.pass(bytes);
         drop(events);
         let enricher = Enricher::new(&self.state, RetryPolicy::Later(self.parking.retries()));
@@ -157,12 +157,12 @@ impl Worker {
         let state = self.state.clone();
         let newest = || PluginMap::new(&state.plugins, |plugin| state.plugins.newest(plugin));
         let mut versions = newest();
-        let mut changed = Adopted::changed(self.checkpointer.versions(), &versions, self.position());
+        let mut changed = AdoptedVersion::changed(self.checkpointer.versions(), &versions, self.position());
         if changed.is_some() && !state.is_exclusive() {
             // Another server may have released the versions that the checkpoint names, or newer ones.
             state.plugins.releases().refresh().await?;
             versions = newest();
-            changed = Adopted::changed(self.checkpointer.versions(), &versions, self.position());
+            changed = AdoptedVersion::changed(self.checkpointer.versions(), &versions, self.position());
         }
         if let Some(changed) = changed {
             self.checkpointer.set_versions(changed);
@@ -184,9 +184,9 @@ impl Worker {
     /// Opens and closes the edges of one page of aggregates. New events are processed between two pages. Returns
     /// whether aggregates may be left.
     async fn settle_page(&mut self) -> Result<bool> {
-        self.settling.look();
+        self.settling.refresh();
         if let Some(changes) = self.settling.next_page(self.position()) {
-            self.checkpointer.note(changes);
+            self.checkpointer.record(changes);
             self.commit(self.position()).await?;
             return Ok(true);
         }
@@ -212,42 +212,42 @@ impl Worker {
 
     /// Applies the events and their facts to the graph one after the other, and records the calls that the events
     /// require.
-    fn project(&mut self, contexts: &[Arc<EventContext>], enriched: Vec<Vec<Enriched>>) -> Vec<Derived> {
+    fn project(&mut self, contexts: &[Arc<EventContext>], enriched: Vec<Vec<EnrichOutcome>>) -> Vec<DerivedEvents> {
         let state = self.state.clone();
         let mut derived = Vec::new();
         let mut view = FollowerView::new(&state);
         for (context, enriched) in contexts.iter().zip(enriched) {
             let mut found = Vec::new();
-            for Enriched { plugin, attempt } in enriched {
+            for EnrichOutcome { plugin, attempt } in enriched {
                 let received = self.parking.receive(&mut self.circuits, plugin, Hook::Enrich, context, attempt);
                 if let Some(mut facts) = received {
                     let events = std::mem::take(&mut facts.events);
                     if !events.is_empty() {
                         let events = dispatch::derived_events(context, state.plugins.name(plugin), events);
-                        derived.push(Derived { plugin, context: context.clone(), events });
+                        derived.push(DerivedEvents { plugin, context: context.clone(), events });
                     }
                     found.push((plugin, facts));
                 }
             }
             view.changed.insert(context.after.id.clone(), context.after.clone());
-            self.checkpointer.note(self.projection.take(&view, context, found));
-            self.router.note(self.projection.roster_mut(), context);
-            self.scripted_agents.note(&view, self.projection.roster(), context);
+            self.checkpointer.record(self.projection.take(&view, context, found));
+            self.router.record(self.projection.roster_mut(), context);
+            self.scripted_agents.record(&view, self.projection.roster(), context);
         }
         derived
     }
 
     /// Sends the appends of all derived events in order, then waits for the results. A rejected event is a failure of
     /// the step that derived it.
-    async fn append_derived(&mut self, derived: Vec<Derived>) -> Result<()> {
+    async fn append_derived(&mut self, derived: Vec<DerivedEvents>) -> Result<()> {
         let Worker { state, dispatcher, circuits, parking, .. } = self;
-        let appends = derived.into_iter().map(|Derived { plugin, context, events }| {
+        let appends = derived.into_iter().map(|DerivedEvents { plugin, context, events }| {
             let append = dispatcher.append(state.plugins.name(plugin), events);
             async move { (plugin, context, append.await) }
         });
         for (plugin, context, result) in join_all(appends).await {
             let aggregate_id = context.event.aggregate_id.as_str();
-            let requested = Requested { event: &context.event, aggregate_id };
+            let requested = AppendCause { event: &context.event, aggregate_id };
             parking.settle(circuits, plugin, Hook::Enrich, requested, result?);
         }
         Ok(())
@@ -297,10 +297,10 @@ impl Worker {
         Ok(())
     }
 
-    pub(super) fn overtaken(&self, error: Error) -> Ended {
+    pub(super) fn overtaken(&self, error: Error) -> StepEnd {
         match error {
-            Error::Unavailable(store::Error::Conflict) if !self.state.is_exclusive() => Ended::Overtaken,
-            error => Ended::Failed(error),
+            Error::Unavailable(store::Error::Conflict) if !self.state.is_exclusive() => StepEnd::Overtaken,
+            error => StepEnd::Failed(error),
         }
     }
 
@@ -310,7 +310,7 @@ impl Worker {
         let changes = self.projection.amend(plugin, event, facts, self.position());
         let closed = changes.edges.iter().filter(|edge| edge.valid_to.is_some()).count() as u64;
         let tally = (changes.nodes.len() as u64, changes.edges.len() as u64 - closed, closed);
-        self.checkpointer.note(changes);
+        self.checkpointer.record(changes);
         tally
     }
 

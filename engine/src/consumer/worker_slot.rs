@@ -41,11 +41,11 @@ impl WorkerSlot {
     }
 
     /// Waits for the worker and takes a turn, with the newest versions of the plugins.
-    pub async fn turn(&self, state: &Arc<State>, appender: &Appender) -> Result<WorkerTurn<'_>> {
+    pub async fn lock(&self, state: &Arc<State>, appender: &Appender) -> Result<WorkerTurn<'_>> {
         for _ in retry::waits() {
             let slot = self.worker.lock().await;
             // The caller changes the graph, so this server takes over from the server that leads.
-            let lead = state.leadership.take().await?;
+            let lead = state.leadership.take_over().await?;
             let mut turn = self.begin(slot, state, appender, lead).await?;
             match turn.adopt_versions().await {
                 Ok(()) => return Ok(turn),

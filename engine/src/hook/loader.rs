@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{Plugin, Source};
+use super::{Plugin, ScriptSource};
 
 /// A new manifest and script of a plugin for a dry run. A part that is `None` is taken from the plugin's folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Draft {
+pub struct PluginDraft {
     pub manifest: Option<String>,
     pub script: Option<String>,
 }
@@ -14,20 +14,20 @@ pub struct Draft {
 /// A loader for versions of scripted plugins. Every version is checked as strictly as at the start of the program.
 pub trait Loader: Send + Sync + 'static {
     /// Loads a plugin from its current files and runs its cases. Returns `None` if there is no such scripted plugin.
-    fn load(&self, name: &str) -> Result<Option<Arc<dyn Plugin>>, Refused>;
+    fn load(&self, name: &str) -> Result<Option<Arc<dyn Plugin>>, VersionRefusal>;
 
     /// Loads a version that was checked before, possibly by another server. Does not run its cases.
-    fn restore(&self, source: &Source) -> Result<Arc<dyn Plugin>, Refused>;
+    fn restore(&self, source: &ScriptSource) -> Result<Arc<dyn Plugin>, VersionRefusal>;
 
     /// Loads a draft of a plugin for a dry run. The limits of a call are not higher than those of the installed plugin.
     /// Returns `None` if a part is missing and there is no such scripted plugin.
-    fn draft(&self, name: &str, draft: &Draft) -> Result<Option<Arc<dyn Plugin>>, Refused>;
+    fn draft(&self, name: &str, draft: &PluginDraft) -> Result<Option<Arc<dyn Plugin>>, VersionRefusal>;
 }
 
 /// The reason why a version was rejected, and the place of the mistake.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {message}", place = self.place())]
-pub struct Refused {
+pub struct VersionRefusal {
     /// The file, below the folder of all plugins, or the name of a setting.
     pub file: String,
     pub line: Option<usize>,
@@ -35,7 +35,7 @@ pub struct Refused {
     pub message: String,
 }
 
-impl Refused {
+impl VersionRefusal {
     fn place(&self) -> String {
         let numbers = [self.line, self.column].into_iter().flatten().map(|number| format!(":{number}"));
         std::iter::once(self.file.clone()).chain(numbers).collect()
@@ -48,7 +48,8 @@ mod tests {
 
     #[test]
     fn a_refusal_names_its_place() {
-        let refused = Refused { file: "a/plugin.rhai".into(), line: Some(3), column: Some(5), message: "no".into() };
+        let refused =
+            VersionRefusal { file: "a/plugin.rhai".into(), line: Some(3), column: Some(5), message: "no".into() };
         assert_eq!(refused.to_string(), "a/plugin.rhai:3:5: no");
     }
 }

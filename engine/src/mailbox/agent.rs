@@ -8,8 +8,8 @@ use super::decision::{
 use super::limits::check_message;
 use crate::error::{Error, Result};
 use crate::model::date::format_date;
-use crate::model::event::{Expected, NewEvent};
-use crate::model::task::content::{Draft, Message, Role, Stamp};
+use crate::model::event::{NewEvent, StreamExpectation};
+use crate::model::task::content::{ArtifactDraft, AuthorRole, Message, Stamp};
 use crate::model::task::record::field;
 use crate::model::task::transition::Circumstances;
 use crate::model::task::{Act, Status, Task, TaskEvent, Verb};
@@ -25,7 +25,7 @@ const REVIEW_REQUIRED: &str = "review_required";
 
 /// The agent that works on a task. Fields that the request does not name are `None`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Worker {
+pub struct Claimant {
     pub agent_id: Option<String>,
     /// The number of the claim under which the agent works. Work for another claim of the task is rejected.
     pub claim: Option<u64>,
@@ -33,16 +33,16 @@ pub struct Worker {
     pub(crate) is_owner: bool,
 }
 
-impl Worker {
+impl Claimant {
     /// Creates a worker from the fields of a request.
-    pub fn new(agent_id: Option<String>, claim: Option<u64>) -> Worker {
-        Worker { agent_id, claim, is_owner: false }
+    pub fn new(agent_id: Option<String>, claim: Option<u64>) -> Claimant {
+        Claimant { agent_id, claim, is_owner: false }
     }
 }
 
 /// An action of an agent on a task.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Work {
+pub enum AgentAction {
     Claim {
         seconds: i64,
         /// The instance of the agent that claims the task, if the agent runs as several instances.
@@ -52,10 +52,10 @@ pub enum Work {
         message: Message,
     },
     Artifact {
-        drafts: Vec<Draft>,
+        drafts: Vec<ArtifactDraft>,
     },
     Complete {
-        drafts: Vec<Draft>,
+        drafts: Vec<ArtifactDraft>,
         message: Option<Message>,
         /// Whether the output skips the review. Refused for output with effects, which only an approval appends, and
         /// for output of a task that requires a review.
@@ -75,43 +75,45 @@ pub enum Work {
     },
 }
 
-impl Work {
+impl AgentAction {
     /// Returns the action without its content.
     pub fn verb(&self) -> Verb {
         match self {
-            Work::Claim { .. } => Verb::Claim,
-            Work::Message { .. } => Verb::Message,
-            Work::Artifact { .. } => Verb::Artifact,
-            Work::Complete { .. } => Verb::Complete,
-            Work::RequestInput { .. } => Verb::RequestInput,
-            Work::Fail { .. } => Verb::Fail,
-            Work::Release => Verb::Release,
-            Work::Cancel { .. } => Verb::Cancel,
+            AgentAction::Claim { .. } => Verb::Claim,
+            AgentAction::Message { .. } => Verb::Message,
+            AgentAction::Artifact { .. } => Verb::Artifact,
+            AgentAction::Complete { .. } => Verb::Complete,
+            AgentAction::RequestInput { .. } => Verb::RequestInput,
+            AgentAction::Fail { .. } => Verb::Fail,
+            AgentAction::Release => Verb::Release,
+            AgentAction::Cancel { .. } => Verb::Cancel,
         }
     }
 
     /// Returns the message of the action.
     fn message(&self) -> Option<&Message> {
         match self {
-            Work::Message { message } | Work::RequestInput { message, .. } => Some(message),
-            Work::Complete { message, .. } => message.as_ref(),
+            AgentAction::Message { message } | AgentAction::RequestInput { message, .. } => Some(message),
+            AgentAction::Complete { message, .. } => message.as_ref(),
             _ => None,
         }
     }
 
     /// Returns the approximate size of the action's content, in bytes.
     pub fn size_bytes(&self) -> usize {
-        let drafted = |drafts: &[Draft]| drafts.iter().map(Draft::size_bytes).sum::<usize>();
+        let drafted = |drafts: &[ArtifactDraft]| drafts.iter().map(ArtifactDraft::size_bytes).sum::<usize>();
         match self {
-            Work::Message { message } => message.size_bytes(),
-            Work::Artifact { drafts } => drafted(drafts),
-            Work::Complete { drafts, message, .. } => drafted(drafts) + message.as_ref().map_or(0, Message::size_bytes),
-            Work::RequestInput { message, schema } => {
+            AgentAction::Message { message } => message.size_bytes(),
+            AgentAction::Artifact { drafts } => drafted(drafts),
+            AgentAction::Complete { drafts, message, .. } => {
+                drafted(drafts) + message.as_ref().map_or(0, Message::size_bytes)
+            }
+            AgentAction::RequestInput { message, schema } => {
                 message.size_bytes() + schema.as_ref().map_or(0, Value::size_bytes)
             }
-            Work::Fail { error, .. } => error.len(),
-            Work::Cancel { reason, .. } => reason.as_ref().map_or(0, String::len),
-            Work::Claim { .. } | Work::Release => 0,
+            AgentAction::Fail { error, .. } => error.len(),
+            AgentAction::Cancel { reason, .. } => reason.as_ref().map_or(0, String::len),
+            AgentAction::Claim { .. } | AgentAction::Release => 0,
         }
     }
 }
@@ -120,9 +122,9 @@ impl Work {
 pub fn decide(
     view: &View<'_>,
     id: &str,
-    expected: Expected,
-    worker: &Worker,
-    work: &Work,
+    expected: StreamExpectation,
+    worker: &Claimant,
+    work: &AgentAction,
     stamp: &Stamp,
 ) -> Result<Vec<NewEvent>> {
     let found = find_expected(view, id, expected)?;
@@ -134,18 +136,18 @@ pub fn decide(
         check_message(&task, message)?;
     }
     let new_event = match work {
-        Work::Claim { seconds, instance } => {
+        AgentAction::Claim { seconds, instance } => {
             return claimed(view, &task, worker, *seconds, instance.as_deref(), stamp);
         }
-        Work::Message { message } => message_event(view, &task, worker, message, stamp)?,
-        Work::Artifact { drafts } => {
+        AgentAction::Message { message } => message_event(view, &task, worker, message, stamp)?,
+        AgentAction::Artifact { drafts } => {
             let next = held(&task, act, Circumstances::default(), worker)?;
             let artifacts = versions(view, &task, drafts, &by_agent())?;
             let mut fields = Object::from_iter([(field::ARTIFACTS, artifacts)]);
             add_deliverers(&mut fields, Some(&task), stamp)?;
             event(&task, TaskEvent::Artifact, next, fields)
         }
-        Work::Complete { drafts, message, unreviewed } => {
+        AgentAction::Complete { drafts, message, unreviewed } => {
             let circumstances = Circumstances { unreviewed: *unreviewed, ..Circumstances::default() };
             let next = held(&task, act, circumstances, worker)?;
             if *unreviewed {
@@ -153,9 +155,9 @@ pub fn decide(
             }
             completed(view, &task, next, drafts, message.as_ref(), &by_agent())?
         }
-        Work::RequestInput { message, schema } => {
+        AgentAction::RequestInput { message, schema } => {
             let next = held(&task, act, Circumstances::default(), worker)?;
-            let entry = message.entry(Role::Agent, &by_agent());
+            let entry = message.entry(AuthorRole::Agent, &by_agent());
             let mut input_request = Object::from_iter([("message", entry.get("text").cloned().unwrap_or_default())]);
             input_request.push("schema", schema.clone());
             let fields = [
@@ -165,7 +167,7 @@ pub fn decide(
             ];
             event(&task, TaskEvent::InputRequested, next, Object::from_iter(fields))
         }
-        Work::Fail { error, retryable } => {
+        AgentAction::Fail { error, retryable } => {
             let circumstances = Circumstances { retryable: *retryable, ..Circumstances::default() };
             let next = held(&task, act, circumstances, worker)?;
             let by = by_agent().by;
@@ -173,11 +175,11 @@ pub fn decide(
             event.metadata.push("error", error.as_str());
             event
         }
-        Work::Release => {
+        AgentAction::Release => {
             let next = held(&task, act, Circumstances::default(), worker)?;
             event(&task, TaskEvent::Released, next, Object::from_iter([(field::UNREAD, true)]))
         }
-        Work::Cancel { reason } => {
+        AgentAction::Cancel { reason } => {
             if !worker.is_owner && task.text(field::CREATED_BY) != Some(&stamp.by) {
                 let message = "only the creator of a task or the workspace's owner may cancel it".to_owned();
                 return Err(Error::Forbidden { code: "not_creator", message });
@@ -190,8 +192,8 @@ pub fn decide(
     };
     // The caller is the author of a cancellation, and of a message without an agent.
     let author = match work {
-        Work::Cancel { .. } => None,
-        Work::Message { .. } => worker.agent_id.clone(),
+        AgentAction::Cancel { .. } => None,
+        AgentAction::Message { .. } => worker.agent_id.clone(),
         _ => worker.agent_id.clone().or(holder(&task)),
     };
     Ok(vec![signed(new_event, stamp, author.as_deref())])
@@ -203,7 +205,7 @@ fn holder(task: &Task<'_>) -> Option<String> {
 }
 
 /// Returns the status after an action that requires the lease. Fails if the worker does not hold the lease.
-fn held(task: &Task<'_>, act: Act, circumstances: Circumstances, worker: &Worker) -> Result<Status> {
+fn held(task: &Task<'_>, act: Act, circumstances: Circumstances, worker: &Claimant) -> Result<Status> {
     let next = advance(task, act, circumstances)?;
     let lease = task.lease();
     let is_holder = lease.is_some_and(|lease| {
@@ -217,10 +219,10 @@ fn held(task: &Task<'_>, act: Act, circumstances: Circumstances, worker: &Worker
 }
 
 /// Rejects a completion without a review if the task requires one, or if the output has an effect.
-fn check_unreviewed(task: &Task<'_>, act: Act, drafts: &[Draft]) -> Result<()> {
+fn check_unreviewed(task: &Task<'_>, act: Act, drafts: &[ArtifactDraft]) -> Result<()> {
     let why = if task.review().is_required() {
         "the task requires a review (metadata.review)"
-    } else if drafts.iter().any(Draft::has_effect) || task.has_effects() {
+    } else if drafts.iter().any(ArtifactDraft::has_effect) || task.has_effects() {
         "the output has an effect, which only an approval appends"
     } else {
         return Ok(());
@@ -249,7 +251,7 @@ fn not_assignee(task: &Task<'_>, act: Act) -> Error {
 fn claimed(
     view: &View<'_>,
     task: &Task<'_>,
-    worker: &Worker,
+    worker: &Claimant,
     seconds: i64,
     instance: Option<&str>,
     stamp: &Stamp,
@@ -304,7 +306,7 @@ fn claimed(
 fn message_event(
     view: &View<'_>,
     task: &Task<'_>,
-    worker: &Worker,
+    worker: &Claimant,
     message: &Message,
     stamp: &Stamp,
 ) -> Result<NewEvent> {
@@ -315,7 +317,7 @@ fn message_event(
         return Err(not_holder(task, act));
     }
     let Some(agent_id) = worker.agent_id.as_deref() else {
-        let entry = message.entry(Role::User, stamp);
+        let entry = message.entry(AuthorRole::User, stamp);
         let fields = [(field::MESSAGES, Value::from(vec![entry])), (field::UNREAD, true.into())];
         return Ok(event(task, TaskEvent::Message, task.status(), Object::from_iter(fields)));
     };
@@ -323,7 +325,7 @@ fn message_event(
     if holder(task).as_deref() != Some(agent_id) {
         return Err(not_assignee(task, act));
     }
-    let entry = message.entry(Role::Agent, &Stamp { by: agent_id.to_owned(), ..stamp.clone() });
+    let entry = message.entry(AuthorRole::Agent, &Stamp { by: agent_id.to_owned(), ..stamp.clone() });
     let fields = [(field::MESSAGES, Value::from(vec![entry])), (field::UNREAD, true.into())];
     Ok(event(task, TaskEvent::Message, next, Object::from_iter(fields)))
 }
@@ -332,7 +334,7 @@ fn completed(
     view: &View<'_>,
     task: &Task<'_>,
     next: Status,
-    drafts: &[Draft],
+    drafts: &[ArtifactDraft],
     message: Option<&Message>,
     stamp: &Stamp,
 ) -> Result<NewEvent> {
@@ -342,7 +344,7 @@ fn completed(
         fields.push(field::ARTIFACTS, versions(view, task, drafts, stamp)?);
     }
     if let Some(message) = message {
-        fields.push(field::MESSAGES, vec![message.entry(Role::Agent, stamp)]);
+        fields.push(field::MESSAGES, vec![message.entry(AuthorRole::Agent, stamp)]);
     }
     let kind = match next {
         Status::Completed => {

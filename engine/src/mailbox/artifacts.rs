@@ -1,12 +1,12 @@
 //! The artifacts of a delivery. Each artifact is new or the next version of an existing one. Effects are checked at the
 //! delivery, while their author can still correct them.
 
-use super::effect::{self, Origin};
+use super::effect::{self, EffectOrigin};
 use super::limits;
 use crate::error::{Error, Result};
 use crate::model::excerpt::excerpt;
 use crate::model::task::Task;
-use crate::model::task::content::{DEFAULT_NAME, Draft, Stamp};
+use crate::model::task::content::{ArtifactDraft, DEFAULT_NAME, Stamp};
 use crate::model::task::edit;
 use crate::model::value::{Object, Value};
 use crate::state::view::View;
@@ -15,16 +15,21 @@ use crate::state::view::View;
 const NOT_AUTHOR: &str = "not_author";
 
 /// Returns the stored artifacts of a task that is created with artifacts.
-pub fn first_versions(view: &View<'_>, origin: Origin<'_>, drafts: &[Draft], stamp: &Stamp) -> Result<Value> {
+pub fn first_versions(
+    view: &View<'_>,
+    origin: EffectOrigin<'_>,
+    drafts: &[ArtifactDraft],
+    stamp: &Stamp,
+) -> Result<Value> {
     let entries = stored(view, origin, &[], drafts, stamp)?;
     limits::check_artifacts(None, &[], &entries)?;
     Ok(listed(entries))
 }
 
 /// Returns the stored form of the artifacts that are delivered for a task.
-pub(super) fn versions(view: &View<'_>, task: &Task<'_>, drafts: &[Draft], stamp: &Stamp) -> Result<Value> {
+pub(super) fn versions(view: &View<'_>, task: &Task<'_>, drafts: &[ArtifactDraft], stamp: &Stamp) -> Result<Value> {
     let current = task.current_artifacts();
-    let entries = stored(view, Origin::from(task), &current, drafts, stamp)?;
+    let entries = stored(view, EffectOrigin::from(task), &current, drafts, stamp)?;
     limits::check_artifacts(Some(task), &current, &entries)?;
     Ok(listed(entries))
 }
@@ -35,9 +40,9 @@ fn listed(entries: Vec<Object>) -> Value {
 
 fn stored(
     view: &View<'_>,
-    origin: Origin<'_>,
+    origin: EffectOrigin<'_>,
     current: &[&Object],
-    drafts: &[Draft],
+    drafts: &[ArtifactDraft],
     stamp: &Stamp,
 ) -> Result<Vec<Object>> {
     let mut entries: Vec<Object> = Vec::with_capacity(drafts.len());
@@ -93,7 +98,7 @@ fn not_author(author: &str) -> Error {
 }
 
 /// Returns a draft with a name. Several artifacts without a name in one request get different names.
-fn named(draft: &Draft, unnamed: &mut usize) -> Draft {
+fn named(draft: &ArtifactDraft, unnamed: &mut usize) -> ArtifactDraft {
     if draft.name.is_some() || draft.supersedes.is_some() {
         return draft.clone();
     }
@@ -102,12 +107,12 @@ fn named(draft: &Draft, unnamed: &mut usize) -> Draft {
         1 => DEFAULT_NAME.to_owned(),
         number => format!("{DEFAULT_NAME} {number}"),
     };
-    Draft { name: Some(name), ..draft.clone() }
+    ArtifactDraft { name: Some(name), ..draft.clone() }
 }
 
 /// Returns the current version that a draft replaces: the version that the draft refers to, or the last version with
 /// the same name.
-fn previous<'a>(current: &[&'a Object], draft: &Draft) -> Result<Option<&'a Object>> {
+fn previous<'a>(current: &[&'a Object], draft: &ArtifactDraft) -> Result<Option<&'a Object>> {
     let has = |artifact: &Object, field: &str, text: &str| artifact.get(field).and_then(Value::as_str) == Some(text);
     if let Some(id) = &draft.supersedes {
         let found = current.iter().find(|artifact| has(artifact, "id", id)).copied();

@@ -2,11 +2,11 @@
 
 use strum::VariantArray;
 
-use super::selection::{PATHS, Selection, visit};
+use super::selection::{PATHS, TaskConditions, visit};
 use crate::model::aggregate::Aggregate;
 use crate::model::task::view::WaitingOn;
 use crate::model::task::{Status, Task};
-use crate::state::folded::Folded;
+use crate::state::folded_states::FoldedStates;
 
 /// The open tasks of a workspace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -21,11 +21,11 @@ pub struct Backlog {
 
 impl Backlog {
     /// Reads the open tasks from the resident states. Takes processor time in proportion to the open tasks.
-    pub fn read(folded: &Folded) -> Backlog {
+    pub fn read(folded: &FoldedStates) -> Backlog {
         let paths: Vec<_> = PATHS.iter().collect();
         // Uses the columns only if they are already built. Otherwise, reads the states.
         let snapshot = folded.snapshot_with(if folded.has_columns(&paths) { &paths } else { &[] });
-        let open = Selection { statuses: Some(Backlog::statuses().collect()), ..Selection::default() };
+        let open = TaskConditions { statuses: Some(Backlog::statuses().collect()), ..TaskConditions::default() };
         let mut backlog = Backlog::default();
         visit(&snapshot, &open, |task| backlog.add(task));
         backlog

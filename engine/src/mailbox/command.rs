@@ -8,7 +8,7 @@ use crate::model::task::edit::Edit;
 
 /// The reasons against an approval that a person accepts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Accepted {
+pub struct ApprovalOverrides {
     /// Whether to append effects even if their aggregates have changed since the authors of the effects read them.
     pub stale: bool,
     /// Whether to approve output that a person has sent back.
@@ -20,12 +20,12 @@ pub struct Accepted {
 pub enum TaskCommand {
     Approve {
         comment: Option<String>,
-        accepted: Accepted,
+        accepted: ApprovalOverrides,
     },
     Edit {
         edit: Edit,
         comment: Option<String>,
-        accepted: Accepted,
+        accepted: ApprovalOverrides,
     },
     Reject {
         reason: Option<String>,

@@ -19,7 +19,7 @@ use crate::state::view::View;
 
 /// A deadline of a task, with the time when it passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Due {
+pub enum DueTime {
     /// The lease of the claim with the number `claim` expires.
     Lease { claim: u64, seconds: i64, until: i64 },
     /// The deferral of the task ends.
@@ -34,7 +34,7 @@ pub enum Due {
 
 /// The kinds of deadlines. A task has at most one deadline of each kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, VariantArray)]
-pub enum Kind {
+pub enum DeadlineKind {
     /// The end of the task's lease or deferral.
     Hold,
     /// The due date, or the start of the next escalation step.
@@ -43,49 +43,51 @@ pub enum Kind {
     Assignee,
 }
 
-impl Due {
+impl DueTime {
     /// Returns the task's deadline of this kind, if there is one. `has_left` returns whether an agent has left.
-    pub fn of(task: &Task<'_>, kind: Kind, has_left: impl FnOnce(&str) -> bool) -> Option<Due> {
+    pub fn of(task: &Task<'_>, kind: DeadlineKind, has_left: impl FnOnce(&str) -> bool) -> Option<DueTime> {
         match kind {
-            Kind::Assignee => {
-                task.assigned_agent().filter(|id| task.status().is_open() && has_left(id)).map(|_| Due::Assignee)
+            DeadlineKind::Assignee => {
+                task.assigned_agent().filter(|id| task.status().is_open() && has_left(id)).map(|_| DueTime::Assignee)
             }
-            Kind::Hold => task.lease().map(Due::lease).or(task.wakes_at().map(|until| Due::Deferral { until })),
-            Kind::Overdue => Due::overdue(task),
+            DeadlineKind::Hold => {
+                task.lease().map(DueTime::lease).or(task.wakes_at().map(|until| DueTime::Deferral { until }))
+            }
+            DeadlineKind::Overdue => DueTime::overdue(task),
         }
     }
 
-    fn lease(lease: Lease<'_>) -> Due {
-        Due::Lease { claim: lease.claim, seconds: lease.seconds, until: lease.until }
+    fn lease(lease: Lease<'_>) -> DueTime {
+        DueTime::Lease { claim: lease.claim, seconds: lease.seconds, until: lease.until }
     }
 
     /// Returns the due date of an open task. After the due date has passed, returns the start of the next escalation
     /// step.
-    fn overdue(task: &Task<'_>) -> Option<Due> {
+    fn overdue(task: &Task<'_>) -> Option<DueTime> {
         let due_at = task.date(field::DUE_AT).filter(|_| task.status().is_open())?;
         if !task.is_overdue() {
-            return Some(Due::Date { until: due_at });
+            return Some(DueTime::Date { until: due_at });
         }
         let step = task.escalated();
         let next = task.review().escalation().into_iter().nth(step)?;
-        Some(Due::Escalation { due_at, step, until: due_at.saturating_add(next.after_ms) })
+        Some(DueTime::Escalation { due_at, step, until: due_at.saturating_add(next.after_ms) })
     }
 
     pub fn until(&self) -> i64 {
         match self {
-            Due::Lease { until, .. }
-            | Due::Deferral { until }
-            | Due::Date { until }
-            | Due::Escalation { until, .. } => *until,
-            Due::Assignee => i64::MIN,
+            DueTime::Lease { until, .. }
+            | DueTime::Deferral { until }
+            | DueTime::Date { until }
+            | DueTime::Escalation { until, .. } => *until,
+            DueTime::Assignee => i64::MIN,
         }
     }
 
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> DeadlineKind {
         match self {
-            Due::Lease { .. } | Due::Deferral { .. } => Kind::Hold,
-            Due::Date { .. } | Due::Escalation { .. } => Kind::Overdue,
-            Due::Assignee => Kind::Assignee,
+            DueTime::Lease { .. } | DueTime::Deferral { .. } => DeadlineKind::Hold,
+            DueTime::Date { .. } | DueTime::Escalation { .. } => DeadlineKind::Overdue,
+            DueTime::Assignee => DeadlineKind::Assignee,
         }
     }
 
@@ -93,8 +95,8 @@ impl Due {
     /// renewal changes the time.
     fn is_of(&self, task: &Task<'_>) -> bool {
         // Assumes that the agent has left, because `offboarding` checks whether it has.
-        match (self, Due::of(task, self.kind(), |_| true)) {
-            (Due::Lease { claim, .. }, Some(Due::Lease { claim: now, .. })) => *claim == now,
+        match (self, DueTime::of(task, self.kind(), |_| true)) {
+            (DueTime::Lease { claim, .. }, Some(DueTime::Lease { claim: now, .. })) => *claim == now,
             (before, now) => Some(*before) == now,
         }
     }
@@ -102,7 +104,7 @@ impl Due {
 
 /// Facts that a decision about a deadline needs and the log does not contain.
 #[derive(Default)]
-pub struct Known {
+pub struct DeadlineFacts {
     /// Whether the lease expired while no server ran, so that its agent could not renew the lease.
     pub uncounted: bool,
     /// Whether the user that an escalation step names is not a member of the workspace.
@@ -112,8 +114,8 @@ pub struct Known {
 }
 
 /// Returns the user that an escalation step of a task names.
-pub fn user_of(task: &Task<'_>, due: Due) -> Option<Arc<str>> {
-    let Due::Escalation { step, .. } = due else { return None };
+pub fn user_of(task: &Task<'_>, due: DueTime) -> Option<Arc<str>> {
+    let DueTime::Escalation { step, .. } = due else { return None };
     match task.review().escalation().into_iter().nth(step)?.to? {
         Assignee::User(id) => Some(id),
         Assignee::Agent(_) => None,
@@ -121,7 +123,7 @@ pub fn user_of(task: &Task<'_>, due: Due) -> Option<Arc<str>> {
 }
 
 /// Returns the event of a deadline that has passed, or `None` if the task no longer has this deadline.
-pub fn decide(view: &View<'_>, id: &str, due: Due, now_ms: i64, known: &Known) -> Option<NewEvent> {
+pub fn decide(view: &View<'_>, id: &str, due: DueTime, now_ms: i64, known: &DeadlineFacts) -> Option<NewEvent> {
     let uncounted = known.uncounted;
     let found = view.aggregate(id).filter(|found| !found.deleted)?;
     let task = Task::new(&found);
@@ -131,11 +133,11 @@ pub fn decide(view: &View<'_>, id: &str, due: Due, now_ms: i64, known: &Known) -
     let next = |deadline, circumstances| transition::next(&task, Act::Time(deadline), circumstances);
     let usual = Circumstances::default();
     Some(match due {
-        Due::Deferral { .. } => {
+        DueTime::Deferral { .. } => {
             let fields = Object::from_iter([(field::UNREAD, true)]);
             event(&task, TaskEvent::Resumed, next(Deadline::Wake, usual)?, fields)
         }
-        Due::Lease { .. } => {
+        DueTime::Lease { .. } => {
             let next = next(Deadline::Expire, Circumstances { uncounted, ..usual })?;
             if uncounted && next != Status::Failed {
                 let fields = Object::from_iter([(field::UNREAD, true)]);
@@ -144,7 +146,7 @@ pub fn decide(view: &View<'_>, id: &str, due: Due, now_ms: i64, known: &Known) -
             let error = "the lease expired and no attempt is left";
             again_or_failed(&task, TaskEvent::Expired, next, "system", now_ms, error)
         }
-        Due::Date { until } => {
+        DueTime::Date { until } => {
             let fields = Object::from_iter([
                 (field::OVERDUE_FOR, Value::from(format_date(until))),
                 (field::ESCALATED, Value::Int(0)),
@@ -152,15 +154,15 @@ pub fn decide(view: &View<'_>, id: &str, due: Due, now_ms: i64, known: &Known) -
             ]);
             event(&task, TaskEvent::Overdue, next(Deadline::Overdue, usual)?, fields)
         }
-        Due::Escalation { step, .. } => escalated(view, &task, step, known)?,
-        Due::Assignee => offboarding::decide(view, id, &offboarding::agent_left(view, &task)?, None)?,
+        DueTime::Escalation { step, .. } => escalated(view, &task, step, known)?,
+        DueTime::Assignee => offboarding::decide(view, id, &offboarding::agent_left(view, &task)?, None)?,
     })
 }
 
 /// Returns the event of an escalation step. The step assigns the task as a person would, and can only raise the task's
 /// priority. If the step names an agent that is deleted or disabled, or a user who is not a member, the task goes to the
 /// owner of the workspace.
-fn escalated(view: &View<'_>, task: &Task<'_>, number: usize, known: &Known) -> Option<NewEvent> {
+fn escalated(view: &View<'_>, task: &Task<'_>, number: usize, known: &DeadlineFacts) -> Option<NewEvent> {
     let step = task.review().escalation().into_iter().nth(number)?;
     let not_assigned = match &step.to {
         Some(Assignee::Agent(id)) if find_enabled_agent(view, id).is_err() => Some("the agent is deleted or disabled"),

@@ -7,8 +7,8 @@ use crate::model::agent::is_disabled;
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::{AGENT, TASK};
 use crate::model::date::format_date;
-use crate::model::event::{Expected, NewEvent};
-use crate::model::task::content::{Sender, Stamp};
+use crate::model::event::{NewEvent, StreamExpectation};
+use crate::model::task::content::{Stamp, TaskSender};
 use crate::model::task::record::field;
 use crate::model::task::transition::{self, Circumstances};
 use crate::model::task::{Act, Status, Task, TaskEvent};
@@ -32,13 +32,13 @@ pub fn find(found: Option<Arc<Aggregate>>, id: &str) -> Result<Arc<Aggregate>> {
 }
 
 /// Returns the task's state at the log's end. Fails if the task's version is not the one that the client expects.
-pub(super) fn find_expected(view: &View<'_>, id: &str, expected: Expected) -> Result<Arc<Aggregate>> {
+pub(super) fn find_expected(view: &View<'_>, id: &str, expected: StreamExpectation) -> Result<Arc<Aggregate>> {
     let task = find(view.aggregate(id), id)?;
     check_version(&task, expected)?;
     Ok(task)
 }
 
-pub(super) fn check_version(task: &Aggregate, expected: Expected) -> Result<()> {
+pub(super) fn check_version(task: &Aggregate, expected: StreamExpectation) -> Result<()> {
     if expected.allows(task.version) { Ok(()) } else { Err(Error::version_conflict(task.version)) }
 }
 
@@ -152,7 +152,7 @@ pub fn add_deliverers(fields: &mut Object, task: Option<&Task<'_>>, stamp: &Stam
 /// a key or session from which the sender's key is derived, or with a key that is derived from the sender's key or
 /// session. The comparison of users also covers keys that were revoked since. The comparison of keys remains for tasks
 /// whose deliveries have no user.
-pub(super) fn has_delivered(task: &Task<'_>, sender: &Sender) -> bool {
+pub(super) fn has_delivered(task: &Task<'_>, sender: &TaskSender) -> bool {
     let is_in = |known: &[Value], one: &Arc<str>| known.iter().any(|known| known.as_str() == Some(&**one));
     sender.lineage.iter().any(|one| is_in(task.deliverers(), one))
         || sender.origin().into_iter().chain(sender.user()).any(|one| is_in(task.delivered_below(), one))

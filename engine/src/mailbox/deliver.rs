@@ -6,7 +6,7 @@ use super::decision::{advance, event, find, resolution, state_conflict};
 use super::effect;
 use crate::error::Result;
 use crate::model::event::NewEvent;
-use crate::model::task::content::{Draft, Message, Role, Stamp};
+use crate::model::task::content::{ArtifactDraft, AuthorRole, Message, Stamp};
 use crate::model::task::record::field;
 use crate::model::task::transition::Circumstances;
 use crate::model::task::{Act, Status, Task, TaskEvent, Verb};
@@ -15,9 +15,9 @@ use crate::state::view::View;
 
 /// The answer of a scripted agent to its task.
 #[derive(Debug, Clone)]
-pub enum Answer {
+pub enum ScriptedAnswer {
     Output {
-        drafts: Vec<Draft>,
+        drafts: Vec<ArtifactDraft>,
         message: Option<Message>,
         /// Whether the output needs no review. The effects of unreviewed output are appended with the delivery.
         unreviewed: bool,
@@ -32,9 +32,9 @@ pub enum Answer {
 
 /// An answer with the event that caused it.
 #[derive(Debug, Clone)]
-pub struct Delivery {
+pub struct ScriptedOutput {
     pub task_id: String,
-    pub answer: Answer,
+    pub answer: ScriptedAnswer,
     /// The stamp. It is derived from the event that caused the work, so that repeated work produces the same ids.
     pub stamp: Stamp,
     /// The id of the agent, which is the author of the message.
@@ -44,16 +44,16 @@ pub struct Delivery {
     pub occurred_at: i64,
 }
 
-impl Delivery {
+impl ScriptedOutput {
     /// Returns the approximate size of the delivery's content, in bytes.
     pub fn size_bytes(&self) -> usize {
         match &self.answer {
-            Answer::Output { drafts, message, .. } => {
-                let drafts: usize = drafts.iter().map(Draft::size_bytes).sum();
+            ScriptedAnswer::Output { drafts, message, .. } => {
+                let drafts: usize = drafts.iter().map(ArtifactDraft::size_bytes).sum();
                 drafts + message.as_ref().map_or(0, Message::size_bytes)
             }
-            Answer::Declined { reason } => reason.size_bytes(),
-            Answer::GivenUp { error } => error.len(),
+            ScriptedAnswer::Declined { reason } => reason.size_bytes(),
+            ScriptedAnswer::GivenUp { error } => error.len(),
         }
     }
 
@@ -70,22 +70,22 @@ impl Delivery {
 
     fn message(&self, message: &Message) -> Value {
         let author = Stamp { by: self.agent_id.clone(), ..self.stamp.clone() };
-        vec![message.entry(Role::Agent, &author)].into()
+        vec![message.entry(AuthorRole::Agent, &author)].into()
     }
 }
 
 /// Returns the event of the delivery, followed by the effects that need no approval.
-pub fn decide(view: &View<'_>, delivery: &Delivery) -> Result<Vec<NewEvent>> {
+pub fn decide(view: &View<'_>, delivery: &ScriptedOutput) -> Result<Vec<NewEvent>> {
     let found = find(view.aggregate(&delivery.task_id), &delivery.task_id)?;
     let task = Task::new(&found);
     match &delivery.answer {
-        Answer::Output { drafts, message, unreviewed, is_replayed } => {
+        ScriptedAnswer::Output { drafts, message, unreviewed, is_replayed } => {
             let circumstances =
                 Circumstances { unreviewed: *unreviewed, is_replayed: *is_replayed, ..Circumstances::default() };
             delivered(view, &task, delivery, drafts, message.as_ref(), circumstances)
         }
-        Answer::Declined { reason } => Ok(vec![declined(&task, delivery, reason)?]),
-        Answer::GivenUp { error } => {
+        ScriptedAnswer::Declined { reason } => Ok(vec![declined(&task, delivery, reason)?]),
+        ScriptedAnswer::GivenUp { error } => {
             let next = held(&task, delivery, Verb::GiveUp)?;
             let resolution = resolution("fail", &delivery.agent_id, delivery.stamp.at_ms, ("error", Some(error)));
             let fields = Object::from_iter([(field::RESOLUTION, resolution), (field::UNREAD, true.into())]);
@@ -95,7 +95,7 @@ pub fn decide(view: &View<'_>, delivery: &Delivery) -> Result<Vec<NewEvent>> {
 }
 
 /// Returns the status after an action of the agent. Fails if the task is no longer assigned to the agent.
-fn held(task: &Task<'_>, delivery: &Delivery, verb: Verb) -> Result<Status> {
+fn held(task: &Task<'_>, delivery: &ScriptedOutput, verb: Verb) -> Result<Status> {
     let act = Act::Agent(verb);
     match task.assigned_agent() == Some(&delivery.agent_id) {
         true => advance(task, act, Circumstances::default()),
@@ -104,7 +104,7 @@ fn held(task: &Task<'_>, delivery: &Delivery, verb: Verb) -> Result<Status> {
 }
 
 /// Returns the event that takes a declined task away from its agent. The task then waits for another assignee.
-fn declined(task: &Task<'_>, delivery: &Delivery, reason: &Message) -> Result<NewEvent> {
+fn declined(task: &Task<'_>, delivery: &ScriptedOutput, reason: &Message) -> Result<NewEvent> {
     let next = held(task, delivery, Verb::Decline)?;
     let fields = [
         (field::ASSIGNEE_TYPE, Value::Null),
@@ -124,8 +124,8 @@ fn declined(task: &Task<'_>, delivery: &Delivery, reason: &Message) -> Result<Ne
 fn delivered(
     view: &View<'_>,
     task: &Task<'_>,
-    delivery: &Delivery,
-    drafts: &[Draft],
+    delivery: &ScriptedOutput,
+    drafts: &[ArtifactDraft],
     message: Option<&Message>,
     circumstances: Circumstances,
 ) -> Result<Vec<NewEvent>> {

@@ -23,7 +23,7 @@ pub const STALE: &str = "stale";
 
 /// The task that an effect belongs to.
 #[derive(Debug, Clone, Copy)]
-pub struct Origin<'a> {
+pub struct EffectOrigin<'a> {
     pub task_id: &'a str,
     /// The id of the aggregate that the task is about.
     pub subject: Option<&'a str>,
@@ -33,9 +33,9 @@ pub struct Origin<'a> {
     pub project: Option<&'a str>,
 }
 
-impl<'a> From<&Task<'a>> for Origin<'a> {
-    fn from(task: &Task<'a>) -> Origin<'a> {
-        Origin {
+impl<'a> From<&Task<'a>> for EffectOrigin<'a> {
+    fn from(task: &Task<'a>) -> EffectOrigin<'a> {
+        EffectOrigin {
             task_id: task.aggregate.id.as_str(),
             subject: task.subject(),
             subject_version: task.subject_version(),
@@ -47,7 +47,7 @@ impl<'a> From<&Task<'a>> for Origin<'a> {
 /// Checks whether the log would accept an effect now. Returns the version of the aggregate that the author of the
 /// effect has read: the version that the effect names. Otherwise the version of the task's subject at the claim, and
 /// the current version of any other aggregate. `at` is the pointer of the effect in the request.
-pub fn check(view: &View<'_>, origin: Origin<'_>, effect: &Effect, at: &str) -> Result<u64> {
+pub fn check(view: &View<'_>, origin: EffectOrigin<'_>, effect: &Effect, at: &str) -> Result<u64> {
     let below = |wrong: Violation| Violation { pointer: format!("{at}{}", wrong.pointer), ..wrong };
     let event = event(view, origin, None, effect).map_err(|wrong| Error::from(vec![below(wrong)]))?;
     view.check_event(&event).map_err(|error| match error {
@@ -164,7 +164,7 @@ fn stale(event: &NewEvent, read: u64, version: u64) -> Error {
 /// aggregate's type.
 fn event(
     view: &View<'_>,
-    origin: Origin<'_>,
+    origin: EffectOrigin<'_>,
     artifact_id: Option<&Value>,
     effect: &Effect,
 ) -> Result<NewEvent, Violation> {

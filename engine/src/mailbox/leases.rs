@@ -22,7 +22,7 @@ use crate::store::leases::LeaseRow;
 
 /// The result of renewing one lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Renewed {
+pub struct LeaseRenewal {
     pub task_id: Arc<str>,
     pub agent_id: Arc<str>,
     pub claim: u64,
@@ -131,13 +131,18 @@ impl Renewals {
         agent_ids: &[Arc<str>],
         claims: &HeldClaims,
         now_ms: i64,
-    ) -> Result<Vec<Renewed>> {
+    ) -> Result<Vec<LeaseRenewal>> {
         let (agents, rows) = held_rows(state, agent_ids, claims, now_ms);
         let now = self.renew_rows(&rows).await?;
         Ok(agents
             .into_iter()
             .zip(rows.iter().zip(now))
-            .map(|(agent_id, (row, until))| Renewed { task_id: row.task_id.clone(), agent_id, claim: row.claim, until })
+            .map(|(agent_id, (row, until))| LeaseRenewal {
+                task_id: row.task_id.clone(),
+                agent_id,
+                claim: row.claim,
+                until,
+            })
             .collect())
     }
 

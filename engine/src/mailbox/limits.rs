@@ -30,15 +30,15 @@ const APPROVAL_TOO_LARGE: &str = "approval_too_large";
 
 /// The number of effects of artifacts, and the size of the payloads of these effects, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Effects {
+struct EffectTotal {
     count: usize,
     bytes: usize,
 }
 
-impl Effects {
-    fn of<'a>(artifacts: impl Iterator<Item = &'a Object>) -> Effects {
+impl EffectTotal {
+    fn of<'a>(artifacts: impl Iterator<Item = &'a Object>) -> EffectTotal {
         let stored = artifacts.filter_map(|artifact| artifact.get("effect").filter(|effect| !effect.is_null()));
-        stored.fold(Effects::default(), |sum, effect| Effects {
+        stored.fold(EffectTotal::default(), |sum, effect| EffectTotal {
             count: sum.count + 1,
             bytes: sum.bytes + effect.get("payload").map_or(0, Value::size_bytes),
         })
@@ -47,12 +47,12 @@ impl Effects {
 
 /// Returns the approximate size of the events that an approval of a task appends, in bytes.
 pub fn approval_bytes(task: &Task<'_>) -> usize {
-    Effects::of(task.current_artifacts().into_iter()).bytes
+    EffectTotal::of(task.current_artifacts().into_iter()).bytes
 }
 
 /// Checks that one append can carry the effects of the approved artifacts.
 pub(super) fn check_approval(artifacts: &[&Object]) -> Result<()> {
-    let Effects { count, bytes } = Effects::of(artifacts.iter().copied());
+    let EffectTotal { count, bytes } = EffectTotal::of(artifacts.iter().copied());
     if count <= MAX_EFFECTS && bytes <= MAX_EFFECT_BYTES {
         return Ok(());
     }
@@ -81,7 +81,7 @@ pub(super) fn check_artifacts(task: Option<&Task<'_>>, current: &[&Object], new:
     };
     let after: Vec<&Object> = current.iter().copied().filter(is_kept).chain(new).collect();
     within("artifacts", after.len(), MAX_ARTIFACTS, REPLACE)?;
-    let effects = Effects::of(after.iter().copied());
+    let effects = EffectTotal::of(after.iter().copied());
     within("effects", effects.count, MAX_EFFECTS, REPLACE)?;
     within("bytes of effects", effects.bytes, MAX_EFFECT_BYTES, REPLACE)?;
     let new_bytes = new.iter().map(Object::size_bytes).sum::<usize>();

@@ -17,40 +17,40 @@ use crate::state::view::View;
 
 /// An assignee who has left, and the assignee's successor.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Left {
+pub struct Departure {
     pub who: Assignee,
     pub successor: Option<Assignee>,
     /// The reason, which is recorded in the event of each task.
     reason: &'static str,
 }
 
-impl Left {
+impl Departure {
     /// Returns a user who is no longer a member.
-    pub fn member(id: &str, successor: Option<Assignee>) -> Left {
-        Left { who: Assignee::User(id.into()), successor, reason: "member_removed" }
+    pub fn member(id: &str, successor: Option<Assignee>) -> Departure {
+        Departure { who: Assignee::User(id.into()), successor, reason: "member_removed" }
     }
 
     /// Returns an agent that is disabled, deleted or unknown. Returns `None` for an agent that gets work.
-    pub fn agent(found: Option<&Aggregate>, id: &str) -> Option<Left> {
+    pub fn agent(found: Option<&Aggregate>, id: &str) -> Option<Departure> {
         let reason = match found.filter(|found| agent::is_agent(found)) {
             Some(agent) if agent::is_disabled(agent) => "agent_disabled",
             Some(_) => return None,
             None => "agent_deleted",
         };
         let successor = found.and_then(|agent| agent.state.get(SUCCESSOR)?.as_str()).and_then(Assignee::parse);
-        Some(Left { who: Assignee::Agent(id.into()), successor, reason })
+        Some(Departure { who: Assignee::Agent(id.into()), successor, reason })
     }
 }
 
 /// Returns the agent that a task is assigned to, if the agent has left.
-pub fn agent_left(view: &View<'_>, task: &Task<'_>) -> Option<Left> {
+pub fn agent_left(view: &View<'_>, task: &Task<'_>) -> Option<Departure> {
     let id = task.assigned_agent()?;
-    Left::agent(view.aggregate(id).as_deref(), id)
+    Departure::agent(view.aggregate(id).as_deref(), id)
 }
 
 /// Returns the event that takes a task away from an assignee who has left. Returns `None` if the task has ended or is
 /// not assigned to that assignee. If the successor is an agent that has left as well, the task becomes unassigned.
-pub fn decide(view: &View<'_>, id: &str, left: &Left, stamp: Option<&Stamp>) -> Option<NewEvent> {
+pub fn decide(view: &View<'_>, id: &str, left: &Departure, stamp: Option<&Stamp>) -> Option<NewEvent> {
     let found = view.aggregate(id).filter(|found| !found.deleted)?;
     let task = Task::new(&found);
     if task.assignee().as_ref() != Some(&left.who) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-pub use super::command::{Accepted, TaskCommand};
+pub use super::command::{ApprovalOverrides, TaskCommand};
 use super::decision::{
     advance, check_version, conflict, event, find_enabled_agent, find_expected, has_delivered, resolution, signed,
 };
@@ -11,11 +11,11 @@ use super::{effect, offboarding, superseded};
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::date::format_date;
-use crate::model::event::{Expected, NewEvent};
+use crate::model::event::{NewEvent, StreamExpectation};
 use crate::model::excerpt::excerpt;
 use crate::model::facts::Assignee;
-use crate::model::task::content::{Message, Role, Sender, Stamp};
-use crate::model::task::edit::{self, Edit, Refusal, Unclear};
+use crate::model::task::content::{AuthorRole, Message, Stamp, TaskSender};
+use crate::model::task::edit::{self, Edit, EditRefusal, EffectConflict};
 use crate::model::task::record::field;
 use crate::model::task::transition::Circumstances;
 use crate::model::task::{Act, Action, Status, Task, TaskEvent, question};
@@ -36,7 +36,7 @@ const EFFECT_UNCHANGED: &str = "effect_unchanged";
 /// The artifacts that an edit produces. They are computed before the decision to apply the edit, because a decision
 /// blocks other appends and computing the artifacts takes too long for that.
 #[derive(Debug, Clone)]
-pub struct Edited {
+pub struct ArtifactEdit {
     artifacts: Vec<Object>,
     /// The number of artifact versions that the task had when the edit was computed. This number never decreases, so an
     /// unchanged number means unchanged artifacts.
@@ -45,8 +45,8 @@ pub struct Edited {
 
 /// The inputs of a decision that are not in the log, or that take too long to compute during the decision.
 #[derive(Debug, Clone, Default)]
-pub struct Prepared {
-    pub edited: Option<Edited>,
+pub struct DecisionInputs {
+    pub edited: Option<ArtifactEdit>,
     /// The agent's question that an answer was checked against.
     pub question: Option<Value>,
     /// The user that the task was assigned to, if this user is no longer a member.
@@ -62,24 +62,24 @@ pub fn answered(found: &Aggregate, answer: &Message) -> Result<Option<Value>> {
 }
 
 /// Computes an edit of the current task.
-pub fn edited(found: &Aggregate, expected: Expected, edit: &Edit, stamp: &Stamp) -> Result<Edited> {
+pub fn edited(found: &Aggregate, expected: StreamExpectation, edit: &Edit, stamp: &Stamp) -> Result<ArtifactEdit> {
     check_version(found, expected)?;
     let task = &Task::new(found);
     permit(task, Action::Edit, Circumstances::default())?;
     let artifacts = edit::edited(task, edit, stamp).map_err(|refusal| match refusal {
-        Refusal::Invalid(violations) => Error::from(violations),
-        Refusal::EffectUnchanged { name, why } => effect_unchanged(&name, &why),
+        EditRefusal::Invalid(violations) => Error::from(violations),
+        EditRefusal::EffectUnchanged { name, why } => effect_unchanged(&name, &why),
     })?;
-    Ok(Edited { artifacts, based_on: task.artifacts().len() })
+    Ok(ArtifactEdit { artifacts, based_on: task.artifacts().len() })
 }
 
 /// Returns the events of an action. Returns no events if the action changes nothing.
 pub fn decide(
     view: &View<'_>,
     id: &str,
-    expected: Expected,
+    expected: StreamExpectation,
     command: &TaskCommand,
-    prepared: &Prepared,
+    prepared: &DecisionInputs,
     stamp: &Stamp,
 ) -> Result<Vec<NewEvent>> {
     let found = find_expected(view, id, expected)?;
@@ -103,7 +103,7 @@ pub fn decide(
             events
         }
         TaskCommand::Edit { comment, accepted, .. } => {
-            let Some(Edited { artifacts, based_on }) = &prepared.edited else { return Err(artifacts_changed()) };
+            let Some(ArtifactEdit { artifacts, based_on }) = &prepared.edited else { return Err(artifacts_changed()) };
             if *based_on != task.artifacts().len() {
                 return Err(artifacts_changed());
             }
@@ -144,8 +144,10 @@ pub fn decide(
         }
         TaskCommand::Ask { message } | TaskCommand::RequestChanges { message } | TaskCommand::Answer { message } => {
             check_message(&task, message)?;
-            let fields =
-                [(field::MESSAGES, Value::from(vec![message.entry(Role::User, stamp)])), (field::UNREAD, true.into())];
+            let fields = [
+                (field::MESSAGES, Value::from(vec![message.entry(AuthorRole::User, stamp)])),
+                (field::UNREAD, true.into()),
+            ];
             let mut fields = Object::from_iter(fields);
             let kind = match command {
                 TaskCommand::RequestChanges { .. } => {
@@ -198,12 +200,12 @@ fn signed_by(event: NewEvent, author: impl Fn(&NewEvent) -> Option<String>, stam
 }
 
 /// Returns whether a sender may take an action that the task's status and review allow.
-pub fn may_act(task: &Task<'_>, action: Action, sender: &Sender) -> bool {
+pub fn may_act(task: &Task<'_>, action: Action, sender: &TaskSender) -> bool {
     check_role(task, action, Some(sender)).is_ok() && check_deliverer(task, action, Some(sender)).is_ok()
 }
 
 /// Leaves out the actions that the sender may not take from the actions that an error lists.
-fn with_own_actions(mut error: Error, task: &Task<'_>, sender: Option<&Sender>) -> Error {
+fn with_own_actions(mut error: Error, task: &Task<'_>, sender: Option<&TaskSender>) -> Error {
     if let (Error::Conflict { details, .. }, Some(sender)) = (&mut error, sender)
         && let Some(Value::Array(actions)) = details.get_mut("allowed_actions")
     {
@@ -215,7 +217,7 @@ fn with_own_actions(mut error: Error, task: &Task<'_>, sender: Option<&Sender>) 
 }
 
 /// Rejects a decision by a member whose role is below the one that the task's review requires.
-fn check_role(task: &Task<'_>, action: Action, sender: Option<&Sender>) -> Result<()> {
+fn check_role(task: &Task<'_>, action: Action, sender: Option<&TaskSender>) -> Result<()> {
     let Some(sender) = sender.filter(|_| action.is_decision()) else { return Ok(()) };
     match task.review().required_role() {
         Some(required) if sender.role < required => {
@@ -228,7 +230,7 @@ fn check_role(task: &Task<'_>, action: Action, sender: Option<&Sender>) -> Resul
 
 /// Rejects a final decision by the user who has delivered the output, and by the keys and sessions above and below the
 /// one that delivered.
-fn check_deliverer(task: &Task<'_>, action: Action, sender: Option<&Sender>) -> Result<()> {
+fn check_deliverer(task: &Task<'_>, action: Action, sender: Option<&TaskSender>) -> Result<()> {
     let is_final = matches!(action, Action::Approve | Action::Edit | Action::Reject);
     let sender = sender.filter(|sender| is_final && !sender.decides_on_own);
     if sender.is_some_and(|sender| has_delivered(task, sender)) {
@@ -244,12 +246,12 @@ fn check_deliverer(task: &Task<'_>, action: Action, sender: Option<&Sender>) -> 
 pub fn sent_back(task: &Aggregate) -> Option<Error> {
     let task = Task::new(task);
     permit(&task, Action::Approve, Circumstances::default()).ok()?;
-    superseded::check(&task, &task.current_artifacts(), Accepted::default()).err()
+    superseded::check(&task, &task.current_artifacts(), ApprovalOverrides::default()).err()
 }
 
 /// Returns the events of an approval of the current output, for a preview only. Their ids are unique only within the
 /// result. Returns no events if the task cannot be approved now, or if its output has no effects.
-pub fn approval(view: &View<'_>, id: &str, expected: Expected) -> Result<Vec<NewEvent>> {
+pub fn approval(view: &View<'_>, id: &str, expected: StreamExpectation) -> Result<Vec<NewEvent>> {
     let found = find_expected(view, id, expected)?;
     let task = Task::new(&found);
     let Ok(next) = advance(&task, Act::Person(Action::Approve), Circumstances::default()) else {
@@ -275,14 +277,14 @@ fn permit(task: &Task<'_>, action: Action, circumstances: Circumstances) -> Resu
     Ok(next)
 }
 
-fn effect_unchanged(name: &str, why: &Unclear) -> Error {
+fn effect_unchanged(name: &str, why: &EffectConflict) -> Error {
     let (name, reason) = (excerpt(&name.into()), why.explain());
     let message = format!(
         "the effect of the artifact {name} {reason}, so the edit does not say which event approval appends; send the \
          artifact together with its effect"
     );
     let mut details = Object::new();
-    if let Unclear::Several(pointers) = why {
+    if let EffectConflict::Several(pointers) = why {
         let pointers = pointers.iter().map(|pointer| Value::from(format!("/effect/payload{pointer}")));
         details.push("fields", pointers.collect::<Vec<_>>());
     }

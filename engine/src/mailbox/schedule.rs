@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use strum::VariantArray;
 
-use super::deadline::{Due, Kind};
+use super::deadline::{DeadlineKind, DueTime};
 use crate::model::id::AggregateId;
 
 /// The deadlines of tasks, ordered by time.
@@ -12,15 +12,15 @@ use crate::model::id::AggregateId;
 pub struct Schedule {
     /// The deadlines by task and kind, each with the time at which it is checked, in milliseconds since the epoch. This
     /// time may be later than the deadline in the task's state.
-    by_task: HashMap<Key, (i64, Due)>,
+    by_task: HashMap<Key, (i64, DueTime)>,
     by_time: BTreeSet<(i64, Key)>,
 }
 
 /// The id of a task, and the kind of a deadline.
-pub type Key = (AggregateId, Kind);
+pub type Key = (AggregateId, DeadlineKind);
 
 impl Schedule {
-    pub fn set(&mut self, key: Key, due: Option<(i64, Due)>) {
+    pub fn set(&mut self, key: Key, due: Option<(i64, DueTime)>) {
         if let Some((at, _)) = self.by_task.remove(&key) {
             self.by_time.remove(&(at, key.clone()));
         }
@@ -31,12 +31,12 @@ impl Schedule {
     }
 
     /// Returns a deadline as it was scheduled.
-    pub fn get(&self, key: &Key) -> Option<Due> {
+    pub fn get(&self, key: &Key) -> Option<DueTime> {
         self.by_task.get(key).map(|(_, due)| *due)
     }
 
     pub fn remove(&mut self, id: &AggregateId) {
-        Kind::VARIANTS.iter().for_each(|kind| self.set((id.clone(), *kind), None));
+        DeadlineKind::VARIANTS.iter().for_each(|kind| self.set((id.clone(), *kind), None));
     }
 
     pub fn next(&self) -> Option<i64> {
@@ -44,7 +44,7 @@ impl Schedule {
     }
 
     /// Removes and returns up to `most` deadlines that are due for a check.
-    pub fn take_due(&mut self, now_ms: i64, most: usize) -> Vec<(AggregateId, Due)> {
+    pub fn take_due(&mut self, now_ms: i64, most: usize) -> Vec<(AggregateId, DueTime)> {
         let mut due = Vec::new();
         while due.len() < most && self.next().is_some_and(|at| at <= now_ms) {
             let Some((_, key)) = self.by_time.pop_first() else { break };

@@ -10,9 +10,9 @@ use crate::model::facts::Priority;
 use crate::model::task::record::field;
 use crate::model::task::view::WaitingOn;
 use crate::model::task::{Status, Task};
-use crate::pipeline::column::{Cells, Code, Column, Kind, Mask, SEGMENT, Segment};
+use crate::pipeline::column::{CellKind, Cells, Column, Mask, SEGMENT, Segment, TextCode};
 use crate::resident::Snapshot;
-use crate::state::folded::Folded;
+use crate::state::folded_states::FoldedStates;
 
 /// The paths of the columns that a task list reads.
 pub static PATHS: LazyLock<Vec<Arc<str>>> = LazyLock::new(|| {
@@ -23,7 +23,7 @@ pub static PATHS: LazyLock<Vec<Arc<str>>> = LazyLock::new(|| {
 
 /// The conditions that select tasks. A task must meet all of them.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Selection {
+pub struct TaskConditions {
     pub statuses: Option<Vec<Status>>,
     /// The type of the assignee. `Some(None)` selects tasks without an assignee.
     pub assignee_type: Option<Option<&'static str>>,
@@ -36,25 +36,25 @@ pub struct Selection {
 }
 
 /// A page of tasks, and the position at which the next page begins, if there is one.
-pub struct Selected {
+pub struct TaskSelection {
     pub items: Vec<Arc<Aggregate>>,
     pub next: Option<u64>,
 }
 
 /// The limits of a page of tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limit {
+pub struct TaskLimit {
     pub tasks: usize,
     pub bytes: usize,
 }
 
-impl Limit {
+impl TaskLimit {
     /// No limit: all tasks fit on one page.
-    pub const NONE: Limit = Limit { tasks: usize::MAX, bytes: usize::MAX };
+    pub const NONE: TaskLimit = TaskLimit { tasks: usize::MAX, bytes: usize::MAX };
 
     /// Returns a limit on the number of tasks only.
-    pub fn tasks(tasks: usize) -> Limit {
-        Limit { tasks, bytes: usize::MAX }
+    pub fn tasks(tasks: usize) -> TaskLimit {
+        TaskLimit { tasks, bytes: usize::MAX }
     }
 
     /// Returns the number of bytes that a task adds to a page, or 0 if the size is not limited.
@@ -65,7 +65,7 @@ impl Limit {
 
 /// Builds the columns that a task list reads, so that the first list does not wait for them. Does nothing if there are
 /// no tasks.
-pub fn prepare(folded: &Folded) {
+pub fn prepare(folded: &FoldedStates) {
     let has_tasks = |snapshot: &Snapshot| snapshot.base().is_some_and(|base| base.types.texts().code(TASK).is_some());
     if has_tasks(&folded.snapshot_with(&[])) {
         folded.snapshot_with(&PATHS.iter().collect::<Vec<_>>());
@@ -74,8 +74,8 @@ pub fn prepare(folded: &Folded) {
 
 /// Returns selected tasks whose first event is before a position, newest first. The page ends at the limit that is
 /// reached first, but contains at least one task.
-pub fn select(snapshot: &Snapshot, selection: &Selection, before: u64, limit: Limit) -> Selected {
-    let mut selected = Selected { items: Vec::new(), next: None };
+pub fn select(snapshot: &Snapshot, selection: &TaskConditions, before: u64, limit: TaskLimit) -> TaskSelection {
+    let mut selected = TaskSelection { items: Vec::new(), next: None };
     let mut bytes = 0_usize;
     let end = snapshot.first_row_at(before);
     for segment in (0..end.div_ceil(SEGMENT)).rev() {
@@ -97,7 +97,7 @@ pub fn select(snapshot: &Snapshot, selection: &Selection, before: u64, limit: Li
 }
 
 /// Calls `visit` with each selected task.
-pub fn visit(snapshot: &Snapshot, selection: &Selection, mut visit: impl FnMut(&Aggregate)) {
+pub fn visit(snapshot: &Snapshot, selection: &TaskConditions, mut visit: impl FnMut(&Aggregate)) {
     for segment in 0..snapshot.len().div_ceil(SEGMENT) {
         let mask = selection.mask(snapshot, segment);
         let tasks = mask.rows().filter_map(|row| snapshot.at(segment * SEGMENT + row as usize));
@@ -105,7 +105,7 @@ pub fn visit(snapshot: &Snapshot, selection: &Selection, mut visit: impl FnMut(&
     }
 }
 
-impl Selection {
+impl TaskConditions {
     /// Returns whether an aggregate is a task that meets all conditions.
     pub fn admits(&self, aggregate: &Aggregate) -> bool {
         if &*aggregate.aggregate_type != TASK || aggregate.deleted {
@@ -218,8 +218,8 @@ fn exclude(mask: &mut Mask, column: &Column, segment: usize, texts: &[&str]) {
     }
 }
 
-fn with_texts(column: &Column, segment: &Segment, codes: &[Code], texts: &[&str]) -> Mask {
-    let selected: Vec<Code> = texts.iter().filter_map(|text| column.texts().code(text)).collect();
+fn with_texts(column: &Column, segment: &Segment, codes: &[TextCode], texts: &[&str]) -> Mask {
+    let selected: Vec<TextCode> = texts.iter().filter_map(|text| column.texts().code(text)).collect();
     let mut mask = Mask::of(codes, |code| selected.contains(code));
     if !segment.is_plain() {
         let mut valueless = without_value(segment);
@@ -233,6 +233,6 @@ fn with_texts(column: &Column, segment: &Segment, codes: &[Code], texts: &[&str]
 fn without_value(segment: &Segment) -> Mask {
     match segment.is_plain() {
         true => Mask::none(segment.len()),
-        false => Mask::of(segment.kinds(), |kind| matches!(kind, Kind::Null | Kind::Missing)),
+        false => Mask::of(segment.kinds(), |kind| matches!(kind, CellKind::Null | CellKind::Missing)),
     }
 }

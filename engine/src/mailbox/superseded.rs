@@ -1,6 +1,6 @@
 //! Output that a person has sent back. It is not approved by accident while the agent works on the changes.
 
-use super::command::Accepted;
+use super::command::ApprovalOverrides;
 use crate::error::{Error, Result};
 use crate::model::excerpt::excerpt_of;
 use crate::model::task::Task;
@@ -10,7 +10,7 @@ use crate::model::value::{Object, Value};
 pub const SUPERSEDED: &str = "superseded";
 
 /// Fails if one of the artifacts to approve is from before the last request for changes, unless the person accepts it.
-pub fn check(task: &Task<'_>, artifacts: &[&Object], accepted: Accepted) -> Result<()> {
+pub fn check(task: &Task<'_>, artifacts: &[&Object], accepted: ApprovalOverrides) -> Result<()> {
     let text = |artifact: &Object, name: &str| artifact.get(name).and_then(Value::as_str).map(str::to_owned);
     let sent_back: Vec<String> = task.sent_back().filter_map(|artifact| text(artifact, "id")).collect();
     let is_old = |artifact: &&&Object| text(artifact, "id").is_some_and(|id| sent_back.contains(&id));

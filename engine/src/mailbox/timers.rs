@@ -13,10 +13,10 @@ use futures_util::StreamExt;
 use futures_util::stream;
 use strum::VariantArray;
 
-use super::deadline::{self, Due, Kind, Known};
+use super::deadline::{self, DeadlineFacts, DeadlineKind, DueTime};
 use super::leases::Renewals;
 use super::members::Members;
-use super::offboarding::{self, Left};
+use super::offboarding::{self, Departure};
 use super::schedule::Schedule;
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
@@ -27,7 +27,7 @@ use crate::model::id::AggregateId;
 use crate::model::task::{LEASE_S, Task};
 use crate::state::State;
 use crate::state::append::{Append, Appender, Decide};
-use crate::state::background::{Background, Stop, Stopped};
+use crate::state::background::{Background, Stop, StopSignal};
 use crate::store::leases::LeaseRow;
 
 /// The number of deadlines handled concurrently.
@@ -66,9 +66,15 @@ impl Timers {
     }
 }
 
-async fn run(state: Arc<State>, appender: Appender, members: Members, renewals: Arc<Renewals>, mut stopped: Stopped) {
+async fn run(
+    state: Arc<State>,
+    appender: Appender,
+    members: Members,
+    renewals: Arc<Renewals>,
+    mut stopped: StopSignal,
+) {
     let mut head = state.folded.head().follow();
-    let mut timers = Running {
+    let mut timers = TimerLoop {
         opened_at: state.clock.now_ms(),
         state,
         appender,
@@ -85,9 +91,9 @@ async fn run(state: Arc<State>, appender: Appender, members: Members, renewals: 
         timers.process_events().await;
         timers.forget_leases().await;
         let wait = match timers.process_due().await {
-            Ok(Handled::Some) => continue,
-            Ok(Handled::Nothing) => None,
-            Ok(Handled::Elsewhere) => Some(PAUSE),
+            Ok(TimerOutcome::Some) => continue,
+            Ok(TimerOutcome::Nothing) => None,
+            Ok(TimerOutcome::Elsewhere) => Some(PAUSE),
             Err(error) => {
                 tracing::warn!(%error, workspace = %timers.state.record.id, "could not process expired deadlines");
                 Some(PAUSE)
@@ -95,7 +101,7 @@ async fn run(state: Arc<State>, appender: Appender, members: Members, renewals: 
         };
         let next = timers.schedule.next();
         if wait.is_none() {
-            timers.state.deadlines.tell(timers.position.unwrap_or(0), next);
+            timers.state.deadlines.report(timers.position.unwrap_or(0), next);
         }
         tokio::select! {
             changed = head.changed(), if wait.is_none() => if changed.is_err() { return },
@@ -105,7 +111,7 @@ async fn run(state: Arc<State>, appender: Appender, members: Members, renewals: 
     }
 }
 
-struct Running {
+struct TimerLoop {
     state: Arc<State>,
     appender: Appender,
     members: Members,
@@ -124,7 +130,7 @@ struct Running {
     swept: bool,
 }
 
-impl Running {
+impl TimerLoop {
     /// Processes the events that were appended since the last call.
     async fn process_events(&mut self) {
         while let Some(position) = self.position {
@@ -138,7 +144,7 @@ impl Running {
                             |task: &Task<'_>| task.assigned_agent().is_some_and(|agent| left.contains(agent));
                         self.schedule_tasks(is_theirs).await;
                     }
-                    events.iter().for_each(|event| self.note(event));
+                    events.iter().for_each(|event| self.record(event));
                 }
                 None => self.position = None,
             }
@@ -161,7 +167,7 @@ impl Running {
         }
     }
 
-    fn note(&mut self, event: &Event) {
+    fn record(&mut self, event: &Event) {
         if &*event.aggregate_type == TASK {
             match self.state.folded.get(event.aggregate_id.as_str()) {
                 Some(task) => self.schedule_task(&task),
@@ -174,13 +180,13 @@ impl Running {
     }
 
     fn has_left(&self, agent_id: &str) -> bool {
-        Left::agent(self.state.folded.get(agent_id).as_deref(), agent_id).is_some()
+        Departure::agent(self.state.folded.get(agent_id).as_deref(), agent_id).is_some()
     }
 
     fn schedule_task(&mut self, task: &Aggregate) {
-        for kind in Kind::VARIANTS.iter().copied() {
-            let due = Due::of(&Task::new(task), kind, |id| self.has_left(id)).filter(|_| !task.deleted);
-            if matches!(due, Some(Due::Lease { .. })) && !self.leased.contains(&task.id) {
+        for kind in DeadlineKind::VARIANTS.iter().copied() {
+            let due = DueTime::of(&Task::new(task), kind, |id| self.has_left(id)).filter(|_| !task.deleted);
+            if matches!(due, Some(DueTime::Lease { .. })) && !self.leased.contains(&task.id) {
                 self.leased.insert(task.id.clone());
             }
             let key = (task.id.clone(), kind);
@@ -224,15 +230,15 @@ impl Running {
     }
 
     /// Handles the deadlines that have passed.
-    async fn process_due(&mut self) -> Result<Handled> {
+    async fn process_due(&mut self) -> Result<TimerOutcome> {
         // Without deadlines, the clock is not read.
-        let Some(next) = self.schedule.next() else { return Ok(Handled::Nothing) };
+        let Some(next) = self.schedule.next() else { return Ok(TimerOutcome::Nothing) };
         let now_ms = self.state.clock.now_ms();
         if next > now_ms {
-            return Ok(Handled::Nothing);
+            return Ok(TimerOutcome::Nothing);
         }
         if self.state.leadership.acquire(true).await?.is_none() {
-            return Ok(Handled::Elsewhere);
+            return Ok(TimerOutcome::Elsewhere);
         }
         // Another server may have handled the deadline or renewed the lease.
         self.state.refresh().await?;
@@ -248,7 +254,7 @@ impl Running {
             .buffer_unordered(AT_ONCE)
             .collect()
             .await;
-        let mut outcome = Ok(Handled::Some);
+        let mut outcome = Ok(TimerOutcome::Some);
         for (id, due, result) in results {
             match result {
                 Ok(None) => {}
@@ -263,13 +269,13 @@ impl Running {
     }
 
     /// Handles one deadline. If the deadline was postponed, returns the time to check it again.
-    async fn process_deadline(&self, id: &AggregateId, due: Due, now_ms: i64) -> Result<Option<i64>> {
+    async fn process_deadline(&self, id: &AggregateId, due: DueTime, now_ms: i64) -> Result<Option<i64>> {
         let owner = match due {
-            Due::Escalation { .. } => Some(Assignee::User(self.members.owner().await?)),
+            DueTime::Escalation { .. } => Some(Assignee::User(self.members.owner().await?)),
             _ => None,
         };
-        let mut known = Known { owner: owner.clone(), ..Known::default() };
-        if let Due::Lease { claim, seconds, until } = due {
+        let mut known = DeadlineFacts { owner: owner.clone(), ..DeadlineFacts::default() };
+        if let DueTime::Lease { claim, seconds, until } = due {
             let lease = (claim, seconds, until);
             if let Some(later) = postponed_until(&self.state, id, lease, (now_ms, self.opened_at)).await? {
                 return Ok(Some(later));
@@ -296,7 +302,7 @@ impl Running {
         if let Some(user) = user
             && self.has_left_workspace(Some(&user)).await?
         {
-            let (task_id, left) = (id.clone(), Left::member(&user, owner));
+            let (task_id, left) = (id.clone(), Departure::member(&user, owner));
             self.append(Box::new(move |view| {
                 Ok(offboarding::decide(view, task_id.as_str(), &left, None).into_iter().collect())
             }))
@@ -341,7 +347,7 @@ impl Running {
 }
 
 /// The result of looking for passed deadlines.
-enum Handled {
+enum TimerOutcome {
     /// No deadline has passed.
     Nothing,
     /// Passed deadlines were handled, and more may have passed.

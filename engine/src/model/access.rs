@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
-use super::plan::Plan;
+use super::plan::UserPlan;
 
 /// A permission that a key carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, EnumString, IntoStaticStr, VariantArray)]
@@ -91,7 +91,7 @@ pub struct Caller {
     /// The time at which the presented credential expires, in milliseconds since the epoch. `None` if it never expires.
     pub(crate) expires_at: Option<i64>,
     pub(crate) role: Role,
-    pub(crate) plan: Arc<Plan>,
+    pub(crate) plan: Arc<UserPlan>,
     /// Whether the plan had lapsed when the caller was authenticated.
     pub(crate) is_lapsed: bool,
 }
@@ -153,7 +153,7 @@ impl Caller {
     }
 
     /// Returns the caller's plan.
-    pub fn plan(&self) -> &Plan {
+    pub fn plan(&self) -> &UserPlan {
         &self.plan
     }
 
@@ -245,7 +245,7 @@ pub struct UserRecord {
     pub email_verified: bool,
     pub name: Option<Arc<str>>,
     /// The user's plan, or `None` if the default plan from the settings applies.
-    pub plan: Option<Plan>,
+    pub plan: Option<UserPlan>,
 }
 
 impl UserRecord {

@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 
 use super::definition::Definition;
 use super::event::Event;
-use super::fold::Folding;
+use super::fold::StreamFold;
 use super::id::AggregateId;
 use super::value::{Object, Value};
 
@@ -82,18 +82,18 @@ impl Aggregate {
 
     /// Returns the aggregate after the next event of its stream.
     pub fn fold(before: Option<&Aggregate>, event: &Event, definition: &Definition) -> Aggregate {
-        let mut folding = Folding::from(before.cloned().unwrap_or_else(|| Aggregate::before(event)));
+        let mut folding = StreamFold::from(before.cloned().unwrap_or_else(|| Aggregate::before(event)));
         folding.fold(event, definition);
         folding.into_aggregate()
     }
 
     /// Folds a stream, oldest event first. Returns `None` if there are no events.
     pub fn fold_all<'a>(events: impl IntoIterator<Item = &'a Event>, definition: &Definition) -> Option<Aggregate> {
-        let mut folding: Option<Folding> = None;
+        let mut folding: Option<StreamFold> = None;
         for event in events {
-            folding.get_or_insert_with(|| Folding::new(event)).fold(event, definition);
+            folding.get_or_insert_with(|| StreamFold::new(event)).fold(event, definition);
         }
-        folding.map(Folding::into_aggregate)
+        folding.map(StreamFold::into_aggregate)
     }
 
     /// Returns the approximate size of the aggregate in memory, in bytes.
@@ -150,30 +150,30 @@ impl Aggregate {
         self.plain_column(*column).map(Cow::Owned)
     }
 
-    fn column(&self, column: Column, definition: &Definition) -> Value {
+    fn column(&self, column: RowColumn, definition: &Definition) -> Value {
         self.plain_column(column).unwrap_or_else(|| match column {
-            Column::Facts => Value::Object(self.facts.clone()),
+            RowColumn::Facts => Value::Object(self.facts.clone()),
             _ => definition.traits_value(),
         })
     }
 
-    fn plain_column(&self, column: Column) -> Option<Value> {
+    fn plain_column(&self, column: RowColumn) -> Option<Value> {
         Some(match column {
-            Column::Id => self.id.text().into(),
-            Column::AggregateType => self.aggregate_type.clone().into(),
-            Column::ProjectId => self.project_id.clone().into(),
-            Column::Version => Value::Int(self.version as i64),
-            Column::Position => Value::Int(self.position as i64),
-            Column::CreatedAt => Value::Date(self.created_at),
-            Column::LastEventAt => Value::Date(self.last_event_at),
-            Column::Traits | Column::Facts => return None,
+            RowColumn::Id => self.id.text().into(),
+            RowColumn::AggregateType => self.aggregate_type.clone().into(),
+            RowColumn::ProjectId => self.project_id.clone().into(),
+            RowColumn::Version => Value::Int(self.version as i64),
+            RowColumn::Position => Value::Int(self.position as i64),
+            RowColumn::CreatedAt => Value::Date(self.created_at),
+            RowColumn::LastEventAt => Value::Date(self.last_event_at),
+            RowColumn::Traits | RowColumn::Facts => return None,
         })
     }
 }
 
 /// The columns of a pipeline row that are not fields of the state.
 #[derive(Clone, Copy)]
-enum Column {
+enum RowColumn {
     Id,
     AggregateType,
     ProjectId,
@@ -186,20 +186,20 @@ enum Column {
 }
 
 /// The columns that a row has before the fields of the state. All rows share these names in memory.
-static IDENTITY: LazyLock<[(Arc<str>, Column); 3]> = LazyLock::new(|| {
+static IDENTITY: LazyLock<[(Arc<str>, RowColumn); 3]> = LazyLock::new(|| {
     [
-        ("_id".into(), Column::Id),
-        ("aggregate_type".into(), Column::AggregateType),
-        ("project_id".into(), Column::ProjectId),
+        ("_id".into(), RowColumn::Id),
+        ("aggregate_type".into(), RowColumn::AggregateType),
+        ("project_id".into(), RowColumn::ProjectId),
     ]
 });
-static DESCRIPTION: LazyLock<[(Arc<str>, Column); 6]> = LazyLock::new(|| {
+static DESCRIPTION: LazyLock<[(Arc<str>, RowColumn); 6]> = LazyLock::new(|| {
     [
-        ("_version".into(), Column::Version),
-        ("_position".into(), Column::Position),
-        ("_created_at".into(), Column::CreatedAt),
-        ("_last_event_at".into(), Column::LastEventAt),
-        ("_traits".into(), Column::Traits),
-        ("_facts".into(), Column::Facts),
+        ("_version".into(), RowColumn::Version),
+        ("_position".into(), RowColumn::Position),
+        ("_created_at".into(), RowColumn::CreatedAt),
+        ("_last_event_at".into(), RowColumn::LastEventAt),
+        ("_traits".into(), RowColumn::Traits),
+        ("_facts".into(), RowColumn::Facts),
     ]
 });

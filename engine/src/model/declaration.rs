@@ -17,10 +17,10 @@ use super::depth;
 use super::excerpt::excerpt;
 use super::hint;
 use super::id::is_valid_name;
-use super::pattern::{Matching, Patterns};
-use super::payload::{self, Checking};
+use super::pattern::{PatternMatcher, Patterns};
+use super::payload::{self, PayloadCheck};
 use super::value::{Object, Value};
-use super::violation::{Place, Violation, Violations};
+use super::violation::{ValueLocation, Violation, Violations};
 
 /// The keys allowed in a definition.
 pub const KEYS: [&str; 6] = ["type_name", "display_name", "traits", "fields", "events", "unknown"];
@@ -52,8 +52,8 @@ const MAX_PATTERNS: usize = 100;
 const MAX_PATTERN_BYTES: usize = 8 << 20;
 
 /// The state of compiling the patterns of one definition: the number and the total size of the patterns so far.
-struct Compiling<'p> {
-    matching: Matching<'p>,
+struct PatternCompilation<'p> {
+    matching: PatternMatcher<'p>,
     count: usize,
     bytes: usize,
     /// Whether the definition is new, and not one of an export: options that contradict each other are rejected.
@@ -74,7 +74,7 @@ pub fn parse_exported(body: &Value, patterns: &Patterns) -> Result<Definition, V
 }
 
 fn parse_with(body: &Value, patterns: &Patterns, is_new: bool) -> Result<Definition, Vec<Violation>> {
-    let compiling = Compiling { matching: Matching::new(patterns), count: 0, bytes: 0, is_new };
+    let compiling = PatternCompilation { matching: PatternMatcher::new(patterns), count: 0, bytes: 0, is_new };
     let (definition, violations) = read_with(body, &mut Some(compiling));
     if violations.is_empty() { Ok(definition) } else { Err(violations) }
 }
@@ -84,7 +84,7 @@ pub fn read(body: &Value) -> (Definition, Vec<Violation>) {
     read_with(body, &mut None)
 }
 
-fn read_with(body: &Value, compiling: &mut Option<Compiling>) -> (Definition, Vec<Violation>) {
+fn read_with(body: &Value, compiling: &mut Option<PatternCompilation>) -> (Definition, Vec<Violation>) {
     let mut violations = Violations::default();
     let Some(object) = body.as_object() else {
         violations.add("", "a type definition must be an object");
@@ -204,7 +204,7 @@ fn parse_fields(
     value: Option<&Value>,
     at: &str,
     depth: usize,
-    compiling: &mut Option<Compiling>,
+    compiling: &mut Option<PatternCompilation>,
     violations: &mut Violations,
 ) -> Vec<Field> {
     let items = match value {
@@ -239,7 +239,7 @@ fn parse_field(
     value: &Value,
     at: &str,
     depth: usize,
-    compiling: &mut Option<Compiling>,
+    compiling: &mut Option<PatternCompilation>,
     violations: &mut Violations,
 ) -> Option<Field> {
     let Some(object) = value.as_object() else {
@@ -276,7 +276,7 @@ fn parse_options(
     name: Option<&str>,
     at: &str,
     depth: usize,
-    compiling: &mut Option<Compiling>,
+    compiling: &mut Option<PatternCompilation>,
     violations: &mut Violations,
 ) -> Option<Field> {
     let field_type = choice::<FieldType>(object.get("type"), &format!("{at}/type"), violations);
@@ -325,9 +325,9 @@ fn parse_options(
     if let Some(default) = given(object, "default") {
         let at = format!("{at}/default");
         depth::check_field(default, field.fold, &at, violations);
-        let mut checking = Checking::new(violations);
+        let mut checking = PayloadCheck::new(violations);
         checking.matching = compiling.as_ref().map(|compiling| &compiling.matching);
-        checking.check_value(&field, default, None, Place::At(&at));
+        checking.check_value(&field, default, None, ValueLocation::At(&at));
         field.default = Some(default.clone());
     }
     if compiling.as_ref().is_some_and(|compiling| compiling.is_new) {
@@ -376,7 +376,7 @@ fn choice<T: VariantArray + Copy + FromStr + Into<&'static str>>(
 fn parse_pattern(
     value: Option<&Value>,
     at: &str,
-    compiling: &mut Option<Compiling>,
+    compiling: &mut Option<PatternCompilation>,
     violations: &mut Violations,
 ) -> Option<Arc<str>> {
     let value = value.filter(|value| !value.is_null())?;
@@ -394,7 +394,7 @@ fn parse_pattern(
     }
 }
 
-impl Compiling<'_> {
+impl PatternCompilation<'_> {
     /// Compiles one more pattern. The error describes the mistake in the pattern or the exceeded limit.
     fn add(&mut self, pattern: &str) -> Result<(), String> {
         self.count += 1;

@@ -32,35 +32,35 @@ pub struct Event {
     /// no time.
     pub occurred_at: i64,
     pub recorded_at: i64,
-    pub sent: Sent,
+    pub sent: EventText,
 }
 
 /// The serialized text of an event for subscribers of the log. The text is created for the first subscriber and shared
 /// with all others. Comparisons of events ignore the text, and clones of an event start without a text, because the
 /// text can be derived from the event.
 #[derive(Debug, Default)]
-pub struct Sent(OnceLock<Box<str>>);
+pub struct EventText(OnceLock<Box<str>>);
 
-impl Sent {
+impl EventText {
     /// Returns the text. The first call creates the text with `write`.
     pub fn text(&self, write: impl FnOnce() -> String) -> &str {
         self.0.get_or_init(|| write().into_boxed_str())
     }
 }
 
-impl Clone for Sent {
-    fn clone(&self) -> Sent {
-        Sent::default()
+impl Clone for EventText {
+    fn clone(&self) -> EventText {
+        EventText::default()
     }
 }
 
-impl PartialEq for Sent {
-    fn eq(&self, _: &Sent) -> bool {
+impl PartialEq for EventText {
+    fn eq(&self, _: &EventText) -> bool {
         true
     }
 }
 
-impl Eq for Sent {}
+impl Eq for EventText {}
 
 impl Event {
     /// Returns an event for tests. Its stream consists of all events up to `position`, and its payload is empty.
@@ -79,7 +79,7 @@ impl Event {
             actor: "system".into(),
             occurred_at: 0,
             recorded_at: 0,
-            sent: Sent::default(),
+            sent: EventText::default(),
         }
     }
 
@@ -151,7 +151,7 @@ pub struct NewEvent {
     pub payload: Object,
     pub metadata: Object,
     pub event_id: Option<String>,
-    pub expected: Expected,
+    pub expected: StreamExpectation,
     pub occurred_at: Option<i64>,
     /// Whether the event restores its aggregate with its state if the aggregate is deleted. An event `<type>.created`
     /// without this flag restores it, too, but begins from an empty state.
@@ -163,7 +163,7 @@ pub struct NewEvent {
     /// Whether an article's event gets another slug if its slug is not accepted. Otherwise the event is rejected.
     pub renames_slug: bool,
     /// Set only for an event that another log has already recorded and an operator imports.
-    pub recorded: Option<Recorded>,
+    pub recorded: Option<OriginalRecord>,
     /// The slugs of articles in the log that recorded the event. Two articles of that log keep a slug that they share,
     /// but no article of the log shares a slug with another article of the workspace.
     pub slugs_in_log: Option<Arc<SlugsInLog>>,
@@ -174,7 +174,7 @@ pub type SlugsInLog = HashMap<String, HashSet<String>>;
 
 /// The record of an event in another log. An imported event keeps this record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Recorded {
+pub struct OriginalRecord {
     /// The actor that appended the event to the other log.
     pub actor: Arc<str>,
     /// The time at which the event was appended to the other log, in milliseconds since the epoch.
@@ -202,7 +202,7 @@ impl NewEvent {
 
 /// A client's expectation about the stream to which the client appends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Expected {
+pub enum StreamExpectation {
     /// Nothing beyond what the verb of the event says: `created` expects that the aggregate does not exist, and
     /// `updated` and `deleted` expect that it does.
     #[default]
@@ -219,21 +219,21 @@ pub enum Expected {
     Below(u64),
 }
 
-impl Expected {
+impl StreamExpectation {
     /// Returns the expectation that the stream's last event has a version. At version 0 a stream has no events.
-    pub fn at(version: u64) -> Expected {
-        if version == 0 { Expected::None } else { Expected::Version(version) }
+    pub fn at(version: u64) -> StreamExpectation {
+        if version == 0 { StreamExpectation::None } else { StreamExpectation::Version(version) }
     }
 
     /// Returns whether a stream meets the expectation. `current` is the stream's last version, or 0 if the stream does
     /// not exist.
     pub fn allows(self, current: u64) -> bool {
         match self {
-            Expected::ByVerb | Expected::Any => true,
-            Expected::None => current == 0,
-            Expected::Exists => current > 0,
-            Expected::Version(version) => current == version,
-            Expected::Below(version) => current < version,
+            StreamExpectation::ByVerb | StreamExpectation::Any => true,
+            StreamExpectation::None => current == 0,
+            StreamExpectation::Exists => current > 0,
+            StreamExpectation::Version(version) => current == version,
+            StreamExpectation::Below(version) => current < version,
         }
     }
 }

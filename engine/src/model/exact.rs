@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use super::decimal;
-use super::json::{Nested, parse_with};
+use super::json::{NestedDeserializer, parse_with};
 use super::value::{Object, Value};
 
 const DATE: &str = "$date";
@@ -25,7 +25,7 @@ pub fn write(object: &Object) -> Result<String, serde_json::Error> {
 
 /// Reads an object from a text that [`write`] produced.
 pub fn read(text: &[u8]) -> Result<Object, serde_json::Error> {
-    match parse_with(text, Nested::of_store_with(decode))? {
+    match parse_with(text, NestedDeserializer::of_store_with(decode))? {
         Value::Object(object) => Ok(std::sync::Arc::unwrap_or_clone(object)),
         other => Err(serde::de::Error::custom(format_args!("expected an object, found {}", other.type_name()))),
     }
@@ -49,11 +49,11 @@ fn decode(object: Object) -> Result<Value, String> {
     exact.ok_or_else(|| format!("an object with only the field '{}' does not represent a value", name.escape_debug()))
 }
 
-struct Exact<'v>(&'v Value);
+struct ExactValue<'v>(&'v Value);
 
 struct ExactObject<'o>(&'o Object);
 
-impl Serialize for Exact<'_> {
+impl Serialize for ExactValue<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0 {
             Value::Date(ms) => one(serializer, DATE, ms),
@@ -63,7 +63,7 @@ impl Serialize for Exact<'_> {
                 let name = DOUBLES.iter().find(same).map_or("NaN", |(name, _)| *name);
                 one(serializer, DOUBLE, name)
             }
-            Value::Array(items) => serializer.collect_seq(items.iter().map(Exact)),
+            Value::Array(items) => serializer.collect_seq(items.iter().map(ExactValue)),
             Value::Object(object) => ExactObject(object).serialize(serializer),
             Value::Null | Value::Bool(_) | Value::Int(_) | Value::Double(_) | Value::String(_) => {
                 self.0.serialize(serializer)
@@ -78,9 +78,9 @@ impl Serialize for ExactObject<'_> {
         if let (Some((name, value)), None) = (fields.next(), fields.next())
             && name.starts_with('$')
         {
-            return one(serializer, &format!("${name}"), &Exact(value));
+            return one(serializer, &format!("${name}"), &ExactValue(value));
         }
-        serializer.collect_map(self.0.iter().map(|(name, value)| (&**name, Exact(value))))
+        serializer.collect_map(self.0.iter().map(|(name, value)| (&**name, ExactValue(value))))
     }
 }
 

@@ -19,7 +19,7 @@ pub struct FilePath {
 
 /// The project and the aggregate that a file belongs to. Each part is optional.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct FileOwner {
     /// The id of a project. In requests of clients, a project's slug is also allowed.
     pub project: Option<String>,
     pub aggregate_type: Option<String>,
@@ -28,7 +28,7 @@ pub struct Place {
 
 impl FilePath {
     /// Builds the path of a file. The error contains the name of the invalid part and a description of the problem.
-    pub fn new(workspace_id: &str, place: &Place, filename: &str) -> Result<FilePath, (&'static str, String)> {
+    pub fn new(workspace_id: &str, place: &FileOwner, filename: &str) -> Result<FilePath, (&'static str, String)> {
         check_filename(filename).map_err(|message| ("filename", message))?;
         if let Some(name) = place.aggregate_type.as_deref().filter(|name| !id::is_valid_name(name)) {
             return Err(("aggregate_type", format!("{} is not a type name", shown(name))));
@@ -49,14 +49,14 @@ impl FilePath {
     }
 
     /// Splits a path into workspace, place and filename. The caller must validate the parts with [`FilePath::new`].
-    pub fn read(text: &str) -> Result<(String, Place, String), String> {
+    pub fn read(text: &str) -> Result<(String, FileOwner, String), String> {
         check_segments(text)?;
         let segments: Vec<&str> = text.split('/').collect();
         let &[workspace, project, aggregate_type, aggregate_id, filename] = segments.as_slice() else {
             return Err("expected a path of the form workspace/project/type/aggregate/filename".into());
         };
         let non_empty = |part: &str| (part != NONE).then(|| part.to_owned());
-        let place = Place {
+        let place = FileOwner {
             project: non_empty(project),
             aggregate_type: non_empty(aggregate_type),
             aggregate_id: non_empty(aggregate_id),
@@ -111,8 +111,8 @@ mod tests {
     #[test]
     fn a_path_parses_into_its_parts() {
         for place in [
-            Place::default(),
-            Place {
+            FileOwner::default(),
+            FileOwner {
                 project: Some("p-1".into()),
                 aggregate_type: Some("article".into()),
                 aggregate_id: Some("a.b:c".into()),
@@ -127,14 +127,14 @@ mod tests {
     #[test]
     fn paths_that_leave_their_folder_are_rejected() {
         for filename in ["", ".", "..", "a/b", "../b", "a\\b", "a\0b", "a\nb", "\u{85}", &"x".repeat(256)] {
-            assert!(FilePath::new("w", &Place::default(), filename).is_err(), "{filename:?}");
+            assert!(FilePath::new("w", &FileOwner::default(), filename).is_err(), "{filename:?}");
         }
         for id in ["", "..", "_", "a/b", "a b", &"x".repeat(129)] {
-            let place = Place { aggregate_id: Some(id.into()), ..Place::default() };
+            let place = FileOwner { aggregate_id: Some(id.into()), ..FileOwner::default() };
             assert_eq!(FilePath::new("w", &place, "x").expect_err("refused").0, "aggregate_id");
-            let place = Place { project: Some(id.into()), ..Place::default() };
+            let place = FileOwner { project: Some(id.into()), ..FileOwner::default() };
             assert_eq!(FilePath::new("w", &place, "x").expect_err("refused").0, "project_id");
-            let place = Place { aggregate_type: Some(id.into()), ..Place::default() };
+            let place = FileOwner { aggregate_type: Some(id.into()), ..FileOwner::default() };
             assert_eq!(FilePath::new("w", &place, "x").expect_err("refused").0, "aggregate_type");
         }
         for path in ["w/_/_/_/../x", "/w/_/_/_/x", "w/_/_/x", "w//_/_/x", "w/_/_/_/x/", "w/_/_/_/a\\b", "w/_/_/_/\0"] {

@@ -16,23 +16,23 @@ pub const DELETED: &str = "deleted";
 /// The state of a stream while its events are folded. Wide states and long lists are indexed, so that the cost of
 /// folding an event is proportional to the event's size.
 #[derive(Debug)]
-pub struct Folding {
+pub struct StreamFold {
     after: Aggregate,
     index: FieldIndex,
     /// The index of the list items, for each field that is folded as a union.
-    unions: BTreeMap<Arc<str>, Members>,
+    unions: BTreeMap<Arc<str>, ListIndex>,
 }
 
-impl From<Aggregate> for Folding {
-    fn from(before: Aggregate) -> Folding {
-        Folding { after: before, index: FieldIndex::default(), unions: BTreeMap::new() }
+impl From<Aggregate> for StreamFold {
+    fn from(before: Aggregate) -> StreamFold {
+        StreamFold { after: before, index: FieldIndex::default(), unions: BTreeMap::new() }
     }
 }
 
-impl Folding {
+impl StreamFold {
     /// Returns the state of a stream before its first event.
-    pub fn new(first: &Event) -> Folding {
-        Folding::from(Aggregate::before(first))
+    pub fn new(first: &Event) -> StreamFold {
+        StreamFold::from(Aggregate::before(first))
     }
 
     /// Folds the next event.
@@ -80,7 +80,7 @@ impl Folding {
 fn merge_field(
     state: &mut Object,
     index: &mut FieldIndex,
-    unions: &mut BTreeMap<Arc<str>, Members>,
+    unions: &mut BTreeMap<Arc<str>, ListIndex>,
     name: &Arc<str>,
     incoming: Value,
     definition: &Definition,
@@ -90,7 +90,7 @@ fn merge_field(
     match (index.find(state, name).and_then(|at| state.at_mut(at)), fold) {
         // Indexes the items of a long list, because the following events will search the list as well.
         (Some(current), Fold::Union)
-            if current.as_array().is_some_and(|items| items.len() >= Members::MIN_INDEXED_LEN) =>
+            if current.as_array().is_some_and(|items| items.len() >= ListIndex::MIN_INDEXED_LEN) =>
         {
             unite(current, unions.entry(name.clone()).or_default(), incoming);
         }
@@ -117,7 +117,7 @@ fn merge(current: &mut Value, fold: Fold, incoming: Value) {
         Fold::Max if current.is_null() || *current < incoming => *current = incoming,
         Fold::Min | Fold::Max => {}
         Fold::Append => list(current).extend(items_of(incoming)),
-        Fold::Union => unite(current, &mut Members::default(), incoming),
+        Fold::Union => unite(current, &mut ListIndex::default(), incoming),
     }
 }
 
@@ -133,7 +133,7 @@ fn list(current: &mut Value) -> &mut Vec<Value> {
 }
 
 /// Appends the incoming items that the list in `current` does not contain yet.
-fn unite(current: &mut Value, members: &mut Members, incoming: Value) {
+fn unite(current: &mut Value, members: &mut ListIndex, incoming: Value) {
     let items = list(current);
     for item in items_of(incoming) {
         if !members.contain(items, &item) {
@@ -144,12 +144,12 @@ fn unite(current: &mut Value, members: &mut Members, incoming: Value) {
 
 /// An index of the items of one list. A long list is searched linearly a few times before a tree of its items is built.
 #[derive(Debug, Default)]
-struct Members {
+struct ListIndex {
     tree: BTreeSet<Value>,
     walks: u32,
 }
 
-impl Members {
+impl ListIndex {
     /// Lists shorter than this are always searched linearly.
     const MIN_INDEXED_LEN: usize = 24;
     /// The number of linear searches in a long list before the tree is built.
@@ -157,8 +157,8 @@ impl Members {
 
     fn contain(&mut self, items: &[Value], item: &Value) -> bool {
         if self.tree.is_empty() {
-            if items.len() < Members::MIN_INDEXED_LEN || self.walks < Members::MAX_LINEAR_SEARCHES {
-                self.walks += u32::from(items.len() >= Members::MIN_INDEXED_LEN);
+            if items.len() < ListIndex::MIN_INDEXED_LEN || self.walks < ListIndex::MAX_LINEAR_SEARCHES {
+                self.walks += u32::from(items.len() >= ListIndex::MIN_INDEXED_LEN);
                 return items.contains(item);
             }
             self.tree = items.iter().cloned().collect();

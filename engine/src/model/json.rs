@@ -23,15 +23,15 @@ pub const MAX_STORED_DEPTH: usize = 256;
 
 /// Parses the JSON text of a request, at most [`MAX_DEPTH`] levels deep. The error contains the line and the column.
 pub fn parse(text: &[u8]) -> Result<Value, serde_json::Error> {
-    parse_with(text, Nested::of_request())
+    parse_with(text, NestedDeserializer::of_request())
 }
 
 /// Parses a stored JSON text, at most [`MAX_STORED_DEPTH`] levels deep.
 pub fn parse_stored(text: &[u8]) -> Result<Value, serde_json::Error> {
-    parse_with(text, Nested::of_store())
+    parse_with(text, NestedDeserializer::of_store())
 }
 
-pub(super) fn parse_with(text: &[u8], nested: Nested) -> Result<Value, serde_json::Error> {
+pub(super) fn parse_with(text: &[u8], nested: NestedDeserializer) -> Result<Value, serde_json::Error> {
     let mut reader = serde_json::Deserializer::from_slice(text);
     // `nested` counts the levels and allows more than the parser's built-in limit.
     reader.disable_recursion_limit();
@@ -41,13 +41,13 @@ pub(super) fn parse_with(text: &[u8], nested: Nested) -> Result<Value, serde_jso
 }
 
 /// The deserializer of a value inside a stored record.
-pub struct Stored;
+pub struct RecordDeserializer;
 
-impl<'de> DeserializeSeed<'de> for Stored {
+impl<'de> DeserializeSeed<'de> for RecordDeserializer {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        Nested::of_store().deserialize(deserializer)
+        NestedDeserializer::of_store().deserialize(deserializer)
     }
 }
 
@@ -58,7 +58,7 @@ impl<'de> DeserializeSeed<'de> for StoredObject {
     type Value = Arc<Object>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Arc<Object>, D::Error> {
-        object_of(Stored.deserialize(deserializer)?)
+        object_of(RecordDeserializer.deserialize(deserializer)?)
     }
 }
 
@@ -76,8 +76,8 @@ fn object_of<E: serde::de::Error>(value: Value) -> Result<Arc<Object>, E> {
 
 /// Parses a record that contains values of any structure.
 ///
-/// Such values may nest deeper than the parser's built-in limit. Their deserializers, [`Stored`] and [`StoredObject`],
-/// count the levels instead.
+/// Such values may nest deeper than the parser's built-in limit. Their deserializers, [`RecordDeserializer`] and
+/// [`StoredObject`], count the levels instead.
 pub fn read<'t, T: serde::Deserialize<'t>>(text: &'t [u8]) -> Result<T, serde_json::Error> {
     let mut reader = serde_json::Deserializer::from_slice(text);
     reader.disable_recursion_limit();
@@ -126,7 +126,7 @@ pub fn text(value: &impl Serialize) -> String {
 
 impl<'de> serde::Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
-        Nested::of_request().deserialize(deserializer)
+        NestedDeserializer::of_request().deserialize(deserializer)
     }
 }
 
@@ -154,37 +154,41 @@ impl From<serde_json::Value> for Value {
 
 /// The deserializer of a value. The value may nest `levels_left` more levels, out of at most `max_levels`.
 #[derive(Clone, Copy)]
-pub(super) struct Nested {
+pub(super) struct NestedDeserializer {
     levels_left: usize,
     max_levels: usize,
     /// The function that converts each object after the object was read.
     convert: fn(Object) -> Result<Value, String>,
 }
 
-impl Nested {
-    fn of_request() -> Nested {
-        Nested { levels_left: MAX_DEPTH, max_levels: MAX_DEPTH, convert: |object| Ok(object.into()) }
+impl NestedDeserializer {
+    fn of_request() -> NestedDeserializer {
+        NestedDeserializer { levels_left: MAX_DEPTH, max_levels: MAX_DEPTH, convert: |object| Ok(object.into()) }
     }
 
-    fn of_store() -> Nested {
-        Nested { levels_left: MAX_STORED_DEPTH, max_levels: MAX_STORED_DEPTH, ..Nested::of_request() }
+    fn of_store() -> NestedDeserializer {
+        NestedDeserializer {
+            levels_left: MAX_STORED_DEPTH,
+            max_levels: MAX_STORED_DEPTH,
+            ..NestedDeserializer::of_request()
+        }
     }
 
     /// Deserializes stored values in which some objects represent values of another type. `convert` converts these
     /// objects.
-    pub(super) fn of_store_with(convert: fn(Object) -> Result<Value, String>) -> Nested {
-        Nested { convert, ..Nested::of_store() }
+    pub(super) fn of_store_with(convert: fn(Object) -> Result<Value, String>) -> NestedDeserializer {
+        NestedDeserializer { convert, ..NestedDeserializer::of_store() }
     }
 
-    fn deeper<E: serde::de::Error>(self) -> Result<Nested, E> {
+    fn deeper<E: serde::de::Error>(self) -> Result<NestedDeserializer, E> {
         match self.levels_left.checked_sub(1) {
-            Some(levels_left) => Ok(Nested { levels_left, ..self }),
+            Some(levels_left) => Ok(NestedDeserializer { levels_left, ..self }),
             None => Err(E::custom(format_args!("nested more than {} levels deep", self.max_levels))),
         }
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Nested {
+impl<'de> DeserializeSeed<'de> for NestedDeserializer {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -192,7 +196,7 @@ impl<'de> DeserializeSeed<'de> for Nested {
     }
 }
 
-impl<'de> Visitor<'de> for Nested {
+impl<'de> Visitor<'de> for NestedDeserializer {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -20,7 +20,7 @@ pub struct Activation {
 
 /// The result of validating a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum LicenseVerdict {
     Valid,
     LimitReached,
     Revoked,

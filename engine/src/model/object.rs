@@ -11,14 +11,14 @@ use super::written::numbers::Numbers;
 /// An object: fields with unique names, in the order in which they were written.
 #[derive(Clone)]
 pub struct Object {
-    fields: Fields,
+    fields: ObjectFields,
 }
 
 /// The storage of an object's fields. An object that is being written owns the names of its fields. A stored object
 /// shares the names with all objects of the same shape.
 #[derive(Clone)]
-enum Fields {
-    Own(Owned),
+enum ObjectFields {
+    Own(OwnedFields),
     Shaped(Shape, Box<[Value]>),
 }
 
@@ -27,27 +27,27 @@ type Field = (Arc<str>, Value);
 
 /// Fields with their own names. The object of an event may also keep the written forms of numbers, see [`Numbers`].
 #[derive(Clone)]
-enum Owned {
+enum OwnedFields {
     Plain(Vec<Field>),
     Written(Box<(Vec<Field>, Numbers)>),
 }
 
-impl Deref for Owned {
+impl Deref for OwnedFields {
     type Target = Vec<Field>;
 
     fn deref(&self) -> &Self::Target {
         match self {
-            Owned::Plain(fields) => fields,
-            Owned::Written(written) => &written.0,
+            OwnedFields::Plain(fields) => fields,
+            OwnedFields::Written(written) => &written.0,
         }
     }
 }
 
-impl DerefMut for Owned {
+impl DerefMut for OwnedFields {
     fn deref_mut(&mut self) -> &mut Self::Target {
         match self {
-            Owned::Plain(fields) => fields,
-            Owned::Written(written) => &mut written.0,
+            OwnedFields::Plain(fields) => fields,
+            OwnedFields::Written(written) => &mut written.0,
         }
     }
 }
@@ -61,7 +61,7 @@ impl Object {
     }
 
     pub fn with_capacity(fields: usize) -> Object {
-        Object { fields: Fields::Own(Owned::Plain(Vec::with_capacity(fields))) }
+        Object { fields: ObjectFields::Own(OwnedFields::Plain(Vec::with_capacity(fields))) }
     }
 
     /// Creates an object with the names of `shape` and one value for each name. The object takes less memory than one
@@ -70,33 +70,33 @@ impl Object {
         if shape.len() != values.len() {
             return shape.iter().cloned().zip(values).collect();
         }
-        Object { fields: Fields::Shaped(shape, values.into()) }
+        Object { fields: ObjectFields::Shaped(shape, values.into()) }
     }
 
     /// Returns the object's shape, or `None` if the object owns the names of its fields.
     pub fn shape(&self) -> Option<&Shape> {
         match &self.fields {
-            Fields::Own(_) => None,
-            Fields::Shaped(shape, _) => Some(shape),
+            ObjectFields::Own(_) => None,
+            ObjectFields::Shaped(shape, _) => Some(shape),
         }
     }
 
     /// Returns the fields for writing. An object that shares the names of a shape first copies the names.
     fn own(&mut self) -> &mut Vec<Field> {
-        if let Fields::Shaped(shape, values) = &mut self.fields {
+        if let ObjectFields::Shaped(shape, values) = &mut self.fields {
             let values = std::mem::take(values).into_vec();
-            self.fields = Fields::Own(Owned::Plain(shape.iter().cloned().zip(values).collect()));
+            self.fields = ObjectFields::Own(OwnedFields::Plain(shape.iter().cloned().zip(values).collect()));
         }
         match &mut self.fields {
-            Fields::Own(fields) => fields,
-            Fields::Shaped(..) => unreachable!("shaped fields were converted to own fields above"),
+            ObjectFields::Own(fields) => fields,
+            ObjectFields::Shaped(..) => unreachable!("shaped fields were converted to own fields above"),
         }
     }
 
     pub fn len(&self) -> usize {
         match &self.fields {
-            Fields::Own(fields) => fields.len(),
-            Fields::Shaped(_, values) => values.len(),
+            ObjectFields::Own(fields) => fields.len(),
+            ObjectFields::Shaped(_, values) => values.len(),
         }
     }
 
@@ -106,31 +106,31 @@ impl Object {
 
     pub fn get(&self, name: &str) -> Option<&Value> {
         match &self.fields {
-            Fields::Own(fields) => fields.iter().find(|(field, _)| &**field == name).map(|(_, value)| value),
-            Fields::Shaped(shape, values) => values.get(shape.iter().position(|field| **field == *name)?),
+            ObjectFields::Own(fields) => fields.iter().find(|(field, _)| &**field == name).map(|(_, value)| value),
+            ObjectFields::Shaped(shape, values) => values.get(shape.iter().position(|field| **field == *name)?),
         }
     }
 
     pub fn get_mut(&mut self, name: &str) -> Option<&mut Value> {
         match &mut self.fields {
-            Fields::Own(fields) => fields.iter_mut().find(|(field, _)| &**field == name).map(|(_, value)| value),
-            Fields::Shaped(shape, values) => values.get_mut(shape.iter().position(|field| **field == *name)?),
+            ObjectFields::Own(fields) => fields.iter_mut().find(|(field, _)| &**field == name).map(|(_, value)| value),
+            ObjectFields::Shaped(shape, values) => values.get_mut(shape.iter().position(|field| **field == *name)?),
         }
     }
 
     /// Returns the index of the field `name`, or `None` if the object has no such field.
     pub fn index_of(&self, name: &str) -> Option<usize> {
         match &self.fields {
-            Fields::Own(fields) => fields.iter().position(|(field, _)| **field == *name),
-            Fields::Shaped(shape, _) => shape.iter().position(|field| **field == *name),
+            ObjectFields::Own(fields) => fields.iter().position(|(field, _)| **field == *name),
+            ObjectFields::Shaped(shape, _) => shape.iter().position(|field| **field == *name),
         }
     }
 
     /// Returns the value of the field at `index`, for writing.
     pub fn at_mut(&mut self, index: usize) -> Option<&mut Value> {
         match &mut self.fields {
-            Fields::Own(fields) => fields.get_mut(index).map(|(_, value)| value),
-            Fields::Shaped(_, values) => values.get_mut(index),
+            ObjectFields::Own(fields) => fields.get_mut(index).map(|(_, value)| value),
+            ObjectFields::Shaped(_, values) => values.get_mut(index),
         }
     }
 
@@ -157,7 +157,7 @@ impl Object {
     /// name is new.
     pub fn push_front(&mut self, name: impl Into<Arc<str>>, value: impl Into<Value>) {
         self.own().insert(0, (name.into(), value.into()));
-        if let Fields::Own(Owned::Written(written)) = &mut self.fields {
+        if let ObjectFields::Own(OwnedFields::Written(written)) = &mut self.fields {
             written.1.move_back();
         }
     }
@@ -187,13 +187,13 @@ impl Object {
     /// Adds the written forms of numbers to the object. Removing a field drops all written forms.
     pub fn with_numbers(mut self, numbers: Numbers) -> Object {
         let fields = std::mem::take(self.own());
-        Object { fields: Fields::Own(Owned::Written(Box::new((fields, numbers)))) }
+        Object { fields: ObjectFields::Own(OwnedFields::Written(Box::new((fields, numbers)))) }
     }
 
     /// Returns the written forms of the object's numbers.
     pub(super) fn numbers(&self) -> Option<&Numbers> {
         match &self.fields {
-            Fields::Own(Owned::Written(written)) => Some(&written.1),
+            ObjectFields::Own(OwnedFields::Written(written)) => Some(&written.1),
             _ => None,
         }
     }
@@ -228,14 +228,14 @@ impl Object {
     fn round(&mut self) {
         if self.numbers().is_some() {
             let fields = std::mem::take(self.own());
-            self.fields = Fields::Own(Owned::Plain(fields));
+            self.fields = ObjectFields::Own(OwnedFields::Plain(fields));
         }
     }
 
     pub fn iter(&self) -> Iter<'_> {
         match &self.fields {
-            Fields::Own(fields) => Iter::Own(fields.iter()),
-            Fields::Shaped(shape, values) => Iter::Shaped(shape.iter().zip(values.iter())),
+            ObjectFields::Own(fields) => Iter::Own(fields.iter()),
+            ObjectFields::Shaped(shape, values) => Iter::Shaped(shape.iter().zip(values.iter())),
         }
     }
 

@@ -12,9 +12,9 @@ use super::definition::{Definition, Field, FieldType, Fold, UnknownFields};
 use super::depth;
 use super::excerpt::{MAX_CHARS, excerpt, excerpt_of};
 use super::fields::Fields;
-use super::pattern::Matching;
+use super::pattern::PatternMatcher;
 use super::value::{Object, Value};
-use super::violation::{Place, Violation, Violations};
+use super::violation::{ValueLocation, Violation, Violations};
 
 /// The verb of an event that creates an aggregate.
 pub const CREATED: &str = "created";
@@ -36,9 +36,9 @@ pub fn is_reserved(name: &str) -> bool {
 pub type FindType<'a> = dyn Fn(&str) -> Option<Arc<str>> + 'a;
 
 /// The context for checking the values of one payload.
-pub struct Checking<'a> {
+pub struct PayloadCheck<'a> {
     /// The patterns for strings. `None` if patterns are not checked.
-    pub matching: Option<&'a Matching<'a>>,
+    pub matching: Option<&'a PatternMatcher<'a>>,
     /// The function that finds the targets of references. `None` if references are not looked up.
     pub targets: Option<&'a FindType<'a>>,
     pub violations: &'a mut Violations,
@@ -58,19 +58,27 @@ const MAX_TARGETS: usize = 1_000;
 /// more for each value of its enum.
 const MAX_COMPARED: usize = 5_000_000;
 
-impl<'a> Checking<'a> {
-    pub fn new(violations: &'a mut Violations) -> Checking<'a> {
+impl<'a> PayloadCheck<'a> {
+    pub fn new(violations: &'a mut Violations) -> PayloadCheck<'a> {
         let (event_type, rejects_unknown) = ("", false);
-        Checking { matching: None, targets: None, violations, event_type, rejects_unknown, looked_up: 0, compared: 0 }
+        PayloadCheck {
+            matching: None,
+            targets: None,
+            violations,
+            event_type,
+            rejects_unknown,
+            looked_up: 0,
+            compared: 0,
+        }
     }
 
     /// Checks a payload against a definition. `at` is the location of the payload. `is_first` is `true` if the payload
     /// must have the required fields.
     pub fn check(&mut self, payload: &Object, is_first: bool, definition: &Definition, at: &str) {
-        let root = Place::At(at);
+        let root = ValueLocation::At(at);
         self.rejects_unknown = definition.unknown == UnknownFields::Reject;
         for (name, value) in payload.iter() {
-            let place = Place::Field(&root, name);
+            let place = ValueLocation::Field(&root, name);
             check_field_shape(name, value, definition, place, self.violations);
             if !self.accepts(name, definition) {
                 let message =
@@ -95,14 +103,15 @@ impl<'a> Checking<'a> {
     }
 
     /// Adds a violation for each required field that is missing in an object.
-    fn check_required(&mut self, object: &Object, fields: &Fields, place: Place<'_>) {
+    fn check_required(&mut self, object: &Object, fields: &Fields, place: ValueLocation<'_>) {
         if fields.required() == 0 {
             return;
         }
         let given: FxHashSet<&str> =
             object.iter().filter(|(_, value)| !value.is_null()).map(|(name, _)| &**name).collect();
         for field in fields.iter().filter(|field| field.must_be_given() && !given.contains(&*field.name)) {
-            self.violations.add(Place::Field(&place, &field.name), format!("required {}", field.field_type.name()));
+            self.violations
+                .add(ValueLocation::Field(&place, &field.name), format!("required {}", field.field_type.name()));
         }
     }
 }
@@ -111,11 +120,17 @@ impl<'a> Checking<'a> {
 /// the names of the fields.
 pub fn check_shape(payload: &Object, definition: &Definition, at: &str, violations: &mut Violations) {
     for (name, value) in payload.iter() {
-        check_field_shape(name, value, definition, Place::Field(&Place::At(at), name), violations);
+        check_field_shape(name, value, definition, ValueLocation::Field(&ValueLocation::At(at), name), violations);
     }
 }
 
-fn check_field_shape(name: &str, value: &Value, definition: &Definition, at: Place<'_>, violations: &mut Violations) {
+fn check_field_shape(
+    name: &str,
+    value: &Value,
+    definition: &Definition,
+    at: ValueLocation<'_>,
+    violations: &mut Violations,
+) {
     depth::check_field(value, definition.field(name).map_or(Fold::Last, |field| field.fold), at, violations);
     if name == UNSET {
         check_unset(value, at, violations);
@@ -150,7 +165,7 @@ fn beyond_integers(field: &Field, value: &Value, written: Option<&str>) -> Optio
     })
 }
 
-fn check_unset(value: &Value, at: Place<'_>, violations: &mut Violations) {
+fn check_unset(value: &Value, at: ValueLocation<'_>, violations: &mut Violations) {
     match value.as_array() {
         Some(names) if names.iter().all(|name| name.as_str().is_some()) => {}
         _ => violations.add(at, "expected an array of field names"),
@@ -191,7 +206,7 @@ pub fn remove_earlier(payload: &mut Object, earlier: &Object) {
 }
 
 /// Returns whether matching a payload against the patterns of the definition takes negligible time.
-pub fn is_quick(payload: &Object, definition: &Definition, matching: &Matching) -> bool {
+pub fn is_quick(payload: &Object, definition: &Definition, matching: &PatternMatcher) -> bool {
     payload.iter().all(|(name, value)| {
         let Some(field) = definition.field(name) else { return true };
         match (&field.pattern, value) {
@@ -202,10 +217,10 @@ pub fn is_quick(payload: &Object, definition: &Definition, matching: &Matching) 
     })
 }
 
-impl Checking<'_> {
+impl PayloadCheck<'_> {
     /// Checks a value against the definition of its field. Null is always allowed. `written` is the written form of the
     /// number, if the value is only the nearest double.
-    pub fn check_value(&mut self, field: &Field, value: &Value, written: Option<&str>, at: Place<'_>) {
+    pub fn check_value(&mut self, field: &Field, value: &Value, written: Option<&str>, at: ValueLocation<'_>) {
         if value.is_null() {
             return;
         }
@@ -239,7 +254,7 @@ impl Checking<'_> {
         self.check_inner(field, value, at);
     }
 
-    fn check_pattern(&mut self, field: &Field, value: &Value, at: Place<'_>) {
+    fn check_pattern(&mut self, field: &Field, value: &Value, at: ValueLocation<'_>) {
         let (Some(matching), Some(pattern), Some(text)) = (self.matching, &field.pattern, value.as_str()) else {
             return;
         };
@@ -257,7 +272,7 @@ impl Checking<'_> {
     }
 
     /// Checks that the target of a reference exists, if the field requires it.
-    fn check_target(&mut self, field: &Field, value: &Value, at: Place<'_>) {
+    fn check_target(&mut self, field: &Field, value: &Value, at: ValueLocation<'_>) {
         let (Some(targets), Some(id), true) = (self.targets, value.as_str(), field.must_exist) else { return };
         self.looked_up += 1;
         if self.looked_up > MAX_TARGETS {
@@ -279,11 +294,11 @@ impl Checking<'_> {
     }
 
     /// Checks the items of an array and the fields of an object.
-    fn check_inner(&mut self, field: &Field, value: &Value, at: Place<'_>) {
+    fn check_inner(&mut self, field: &Field, value: &Value, at: ValueLocation<'_>) {
         match (value, &field.items) {
             (Value::Array(items), Some(item)) => {
                 for (index, value) in items.iter().enumerate() {
-                    self.check_item(item, value, Place::Item(&at, index));
+                    self.check_item(item, value, ValueLocation::Item(&at, index));
                     if self.violations.is_full() || self.compared > MAX_COMPARED {
                         return;
                     }
@@ -292,7 +307,7 @@ impl Checking<'_> {
             (single, Some(item)) if field.collects() => self.check_item(item, single, at),
             (Value::Object(object), _) if !field.fields.is_empty() => {
                 for (name, value) in object.iter() {
-                    let place = Place::Field(&at, name);
+                    let place = ValueLocation::Field(&at, name);
                     let Some(inner) = field.fields.field(name) else {
                         if self.rejects_unknown {
                             let message = format!("the type declares no such field; {}", listed(&field.fields));
@@ -312,7 +327,7 @@ impl Checking<'_> {
         }
     }
 
-    fn check_item(&mut self, item: &Field, value: &Value, at: Place<'_>) {
+    fn check_item(&mut self, item: &Field, value: &Value, at: ValueLocation<'_>) {
         self.compare(item, at);
         match value {
             Value::Null => self.violations.add(at, format!("expected {}, found null", item.field_type.name())),
@@ -326,7 +341,7 @@ impl Checking<'_> {
 
     /// Counts the comparisons of a value with its field. Adds a violation if a payload exceeds the maximum number of
     /// comparisons.
-    fn compare(&mut self, field: &Field, at: Place<'_>) {
+    fn compare(&mut self, field: &Field, at: ValueLocation<'_>) {
         let before = self.compared;
         self.compared += 1 + field.allowed.as_ref().map_or(0, Vec::len);
         if before <= MAX_COMPARED && self.compared > MAX_COMPARED {
@@ -364,7 +379,13 @@ pub(super) fn fits(field: &Field, value: &Value, written: Option<&str>) -> bool 
     }
 }
 
-fn check_bounds(field: &Field, value: &Value, written: Option<&str>, at: Place<'_>, violations: &mut Violations) {
+fn check_bounds(
+    field: &Field,
+    value: &Value,
+    written: Option<&str>,
+    at: ValueLocation<'_>,
+    violations: &mut Violations,
+) {
     if let (FieldType::Decimal, Some(number)) = (field.field_type, decimal_of(value, written)) {
         return check_decimal(field, number, at, violations);
     }
@@ -385,7 +406,7 @@ fn check_bounds(field: &Field, value: &Value, written: Option<&str>, at: Place<'
 }
 
 /// Checks a decimal exactly. A bound is the decimal that its definition shows.
-fn check_decimal(field: &Field, number: Decimal, at: Place<'_>, violations: &mut Violations) {
+fn check_decimal(field: &Field, number: Decimal, at: ValueLocation<'_>, violations: &mut Violations) {
     let compared = |bound: f64| match decimal::of_double(bound) {
         Some(bound) => number.cmp(&bound),
         None => decimal::compare_double(number, bound),

@@ -25,7 +25,7 @@ impl PlanStatus {
 
 /// The limits of a plan. `None` means unlimited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Limits {
+pub struct PlanLimits {
     /// The maximum size of the files of a workspace, in bytes.
     pub storage_bytes: Option<u64>,
     /// The maximum number of projects of a workspace.
@@ -38,16 +38,16 @@ pub struct Limits {
 
 /// The plan of a user.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Plan {
+pub struct UserPlan {
     pub id: String,
     pub name: String,
     pub status: PlanStatus,
     /// The time at which the trial ends, in milliseconds since the epoch.
     pub trial_ends_at: Option<i64>,
-    pub limits: Limits,
+    pub limits: PlanLimits,
 }
 
-impl Plan {
+impl UserPlan {
     /// Returns whether the plan has lapsed at `now_ms`. The paid features of a lapsed plan are not available.
     pub fn is_lapsed(&self, now_ms: i64) -> bool {
         match self.status {
@@ -66,7 +66,7 @@ pub struct OfferedPlan {
     pub status: PlanStatus,
     /// The length of the trial, in milliseconds, for plans that start with a trial.
     pub trial_ms: i64,
-    pub limits: Limits,
+    pub limits: PlanLimits,
 }
 
 impl OfferedPlan {
@@ -77,14 +77,14 @@ impl OfferedPlan {
             name: "Unlimited".into(),
             status: PlanStatus::Active,
             trial_ms: 0,
-            limits: Limits::default(),
+            limits: PlanLimits::default(),
         }
     }
 
     /// Returns the plan that a user has after starting this offered plan at `now_ms`.
-    pub fn begun_at(&self, now_ms: i64) -> Plan {
+    pub fn begun_at(&self, now_ms: i64) -> UserPlan {
         let is_trial = self.status == PlanStatus::Trialing;
-        Plan {
+        UserPlan {
             id: self.id.clone(),
             name: self.name.clone(),
             status: self.status,
@@ -105,9 +105,9 @@ mod tests {
         assert_eq!(plan.trial_ends_at, Some(1_500));
         assert!(!plan.is_lapsed(1_499));
         assert!(plan.is_lapsed(1_500));
-        let paid = Plan { status: PlanStatus::Active, ..plan.clone() };
+        let paid = UserPlan { status: PlanStatus::Active, ..plan.clone() };
         assert!(!paid.is_lapsed(i64::MAX));
-        assert!(Plan { status: PlanStatus::PastDue, ..plan.clone() }.is_lapsed(0));
-        assert!(Plan { status: PlanStatus::Canceled, ..plan }.is_lapsed(0));
+        assert!(UserPlan { status: PlanStatus::PastDue, ..plan.clone() }.is_lapsed(0));
+        assert!(UserPlan { status: PlanStatus::Canceled, ..plan }.is_lapsed(0));
     }
 }

@@ -9,7 +9,7 @@ use super::value::Object;
 /// The source of a scripted plugin. The results of the plugin depend on the source alone, except for the limits of a
 /// call.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Source {
+pub struct ScriptSource {
     pub name: Arc<str>,
     pub manifest: Arc<str>,
     pub script: Arc<str>,
@@ -17,7 +17,7 @@ pub struct Source {
     pub settings: Object,
 }
 
-impl Source {
+impl ScriptSource {
     /// The name of the file with the manifest in a plugin's folder.
     pub const MANIFEST: &str = "plugin.toml";
     /// The name of the file with the script in a plugin's folder.
@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn a_digest_differs_with_each_part() {
-        let source = |manifest: &str, script: &str, settings: &[(&str, i64)]| Source {
+        let source = |manifest: &str, script: &str, settings: &[(&str, i64)]| ScriptSource {
             name: "plugin".into(),
             manifest: manifest.into(),
             script: script.into(),

@@ -8,7 +8,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::json::MAX_DEPTH;
-use super::violation::{Place, Violation};
+use super::violation::{ValueLocation, Violation};
 
 /// The number of levels that are searched. The envelope around a value of the maximum depth adds a few levels.
 const MAX_LEVELS: usize = MAX_DEPTH + 16;
@@ -24,7 +24,7 @@ pub fn repeated_name(text: &[u8]) -> Option<Violation> {
     // `Names` counts the levels.
     reader.disable_recursion_limit();
     let found = RefCell::new(None);
-    let names = Names { place: &Place::At(""), levels_left: MAX_LEVELS, found: &found };
+    let names = Names { place: &ValueLocation::At(""), levels_left: MAX_LEVELS, found: &found };
     // An error ends the search, whether a name is repeated or the text is not JSON.
     names.deserialize(&mut reader).err()?;
     let pointer = found.take()?;
@@ -34,14 +34,14 @@ pub fn repeated_name(text: &[u8]) -> Option<Violation> {
 /// Compares the names in every object inside a value.
 #[derive(Clone, Copy)]
 struct Names<'s> {
-    place: &'s Place<'s>,
+    place: &'s ValueLocation<'s>,
     levels_left: usize,
     /// The JSON pointer of the repeated name.
     found: &'s RefCell<Option<String>>,
 }
 
 impl<'s> Names<'s> {
-    fn inside<'i, E: serde::de::Error>(self, place: &'i Place<'i>) -> Result<Names<'i>, E>
+    fn inside<'i, E: serde::de::Error>(self, place: &'i ValueLocation<'i>) -> Result<Names<'i>, E>
     where
         's: 'i,
     {
@@ -93,7 +93,7 @@ impl<'de> Visitor<'de> for Names<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
         for index in 0.. {
-            let place = Place::Item(self.place, index);
+            let place = ValueLocation::Item(self.place, index);
             if items.next_element_seed(self.inside(&place)?)?.is_none() {
                 break;
             }
@@ -105,7 +105,7 @@ impl<'de> Visitor<'de> for Names<'_> {
         let mut few: Vec<Cow<'de, str>> = Vec::new();
         let mut many: HashSet<Cow<'de, str>> = HashSet::new();
         while let Some(Name(name)) = fields.next_key()? {
-            let place = Place::Field(self.place, &name);
+            let place = ValueLocation::Field(self.place, &name);
             if few.contains(&name) || many.contains(&name) {
                 fields.next_value::<IgnoredAny>()?;
                 self.found.replace(Some(cut(place.to_string())));

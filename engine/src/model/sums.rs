@@ -34,7 +34,7 @@ pub fn check(
 #[cfg(test)]
 mod tests {
     use super::super::event::Event;
-    use super::super::fold::Folding;
+    use super::super::fold::StreamFold;
     use super::*;
 
     fn is_refused(before: i64, added: impl Into<Value>) -> bool {
@@ -43,7 +43,7 @@ mod tests {
         let before = Aggregate::sample("thing", "a", Object::from_iter([("n", before)]));
         let payload = Object::from_iter([("n", added.into())]);
         let event = Event { payload: payload.clone().into(), ..Event::sample("a", "thing.changed", 2) };
-        let mut folding = Folding::from(before.clone());
+        let mut folding = StreamFold::from(before.clone());
         folding.fold(&event, &definition);
         check(&payload, Some(&before), &folding.into_aggregate().state, &definition).is_err()
     }

@@ -54,24 +54,24 @@ impl Violations {
 
 /// The location of a value inside a body. Its JSON pointer is created only if there is an error.
 #[derive(Debug, Clone, Copy)]
-pub enum Place<'a> {
+pub enum ValueLocation<'a> {
     At(&'a str),
-    Field(&'a Place<'a>, &'a str),
-    Item(&'a Place<'a>, usize),
+    Field(&'a ValueLocation<'a>, &'a str),
+    Item(&'a ValueLocation<'a>, usize),
 }
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for ValueLocation<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::At(pointer) => f.write_str(pointer),
-            Place::Field(place, name) => write!(f, "{place}/{}", segment(name)),
-            Place::Item(place, index) => write!(f, "{place}/{index}"),
+            ValueLocation::At(pointer) => f.write_str(pointer),
+            ValueLocation::Field(place, name) => write!(f, "{place}/{}", segment(name)),
+            ValueLocation::Item(place, index) => write!(f, "{place}/{index}"),
         }
     }
 }
 
-impl From<Place<'_>> for String {
-    fn from(place: Place<'_>) -> String {
+impl From<ValueLocation<'_>> for String {
+    fn from(place: ValueLocation<'_>) -> String {
         place.to_string()
     }
 }

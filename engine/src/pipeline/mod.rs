@@ -49,7 +49,7 @@ pub use language::catalogue;
 pub use plan::options::{Options, SourceChoice};
 pub use run::preview::StagePreview;
 pub use source::positions::Positions;
-pub use source::scan::{AsOf, EdgeScan, EventScan, Read, Scan, Source, StateScan};
+pub use source::scan::{AsOf, EdgeScan, EventScan, Read, Scan, StateScan, StateSource};
 pub use source::streams::StreamFilter;
 pub use source::surrealql;
 pub use source::table::{Columns, Table};
@@ -61,17 +61,17 @@ use error::Result;
 use language::parse;
 use plan::explain::explain;
 use plan::logical;
-use plan::lower::{Lowering, lower};
+use plan::lower::{PlanLowering, lower};
 use plan::optimize::optimize;
 use plan::preview::{Previews, preview};
-use run::meter::Meter;
-use run::preview::Wanted;
+use run::meter::OperatorMeter;
+use run::preview::RunOutput;
 use run::program::Program;
-use run::rows::{Owner, Run};
+use run::rows::{RowOwner, RunContext};
 use value::extended;
 
 /// A checked pipeline that is ready to run.
-pub struct Prepared {
+pub struct PreparedPipeline {
     /// The optimized program. A preview has none, unless it is explained as well.
     program: Option<Program>,
     /// The program that shows rows after every stage, and the number of rows to show.
@@ -98,20 +98,20 @@ pub struct Output {
 ///
 /// Evaluates constants and compiles patterns, which can take long. Do not call this function on threads that serve
 /// requests. If several stages are invalid, the error names the first.
-pub fn prepare(pipeline: &Value, options: &Options, query: &Context) -> Result<Prepared> {
+pub fn prepare(pipeline: &Value, options: &Options, query: &Context) -> Result<PreparedPipeline> {
     let spec = extended::read(pipeline)?;
     let parsed = parse::pipeline(spec.as_ref(), query)?;
     let stages = parsed.stages.iter().map(|staged| staged.text.clone()).collect();
     let mut plan = logical::plan(parsed, query)?;
     let warnings = query.take_warnings();
     query.check_time()?;
-    let mut lowering = Lowering { scans: Vec::new(), columns: options.push_down && options.columns };
+    let mut lowering = PlanLowering { scans: Vec::new(), columns: options.push_down && options.columns };
     let mut previews = None;
     if let Some(shown) = options.preview {
         previews = Some((preview(plan, options, shown, &mut lowering), shown));
         if !options.explain {
             let (scans, rules) = (lowering.scans, Vec::new());
-            return Ok(Prepared { program: None, previews, scans, stages, rules, warnings, explain: false });
+            return Ok(PreparedPipeline { program: None, previews, scans, stages, rules, warnings, explain: false });
         }
         // The preview has consumed the plan, so the optimizer gets a second plan of the same pipeline.
         plan = logical::plan(parse::pipeline(spec.as_ref(), query)?, query)?;
@@ -120,10 +120,10 @@ pub fn prepare(pipeline: &Value, options: &Options, query: &Context) -> Result<P
     let rules = optimize(&mut plan, options);
     query.check_time()?;
     let program = Some(lower(plan, &mut lowering));
-    Ok(Prepared { program, previews, scans: lowering.scans, stages, rules, warnings, explain: options.explain })
+    Ok(PreparedPipeline { program, previews, scans: lowering.scans, stages, rules, warnings, explain: options.explain })
 }
 
-impl Prepared {
+impl PreparedPipeline {
     /// Returns the scans of the pipeline and of its sub-pipelines.
     pub fn scans(&self) -> &[Scan] {
         &self.scans
@@ -161,22 +161,22 @@ impl Prepared {
 
     /// Runs the pipeline. `tables[i]` holds the rows of `scans()[i]`.
     pub fn run(&self, tables: &[&dyn Table], query: &Context) -> Result<Output> {
-        let run = Run { query, tables, variables: None };
+        let run = RunContext { query, tables, variables: None };
         let mut warnings = self.warnings.clone();
         let (mut rows, mut explain) = (None, Value::Null);
         let mut is_exact = true;
         if let Some(program) = &self.program {
             let ran = self.run_program(program, run)?;
             explain = ran.1;
-            is_exact = program.owner() == Owner::Source || ran.0.iter().all(is_finite);
+            is_exact = program.owner() == RowOwner::Source || ran.0.iter().all(is_finite);
             rows = Some(ran.0);
         }
         let mut stages = Vec::new();
         if let Some((previews, shown)) = &self.previews {
             if let Some(before) = &previews.before {
-                stages = before.run(run, *shown, Wanted::Stages)?.1;
+                stages = before.run(run, *shown, RunOutput::Stages)?.1;
             }
-            let wanted = if rows.is_some() { Wanted::Stages } else { Wanted::Rows };
+            let wanted = if rows.is_some() { RunOutput::Stages } else { RunOutput::Rows };
             let (found, shown) = previews.rows.run(run, *shown, wanted)?;
             stages.extend(shown);
             for stage in &mut stages {
@@ -194,9 +194,9 @@ impl Prepared {
     }
 
     /// Runs the optimized program. Returns its rows and the explanation.
-    fn run_program<'a>(&'a self, program: &'a Program, run: Run<'a>) -> Result<(Vec<Value>, Value)> {
-        let read = Meter::default();
-        let meters: Vec<Meter> = program.steps.iter().map(|_| Meter::default()).collect();
+    fn run_program<'a>(&'a self, program: &'a Program, run: RunContext<'a>) -> Result<(Vec<Value>, Value)> {
+        let read = OperatorMeter::default();
+        let meters: Vec<OperatorMeter> = program.steps.iter().map(|_| OperatorMeter::default()).collect();
         let meters = if self.explain { meters.as_slice() } else { &[] };
         let owner = program.owner();
         let mut rows = Vec::new();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::model::json;
-use crate::pipeline::value::error::{Code, Error};
+use crate::pipeline::value::error::{Error, PipelineErrorCode};
 
 fn value(text: &str) -> Value {
     json::parse(text.as_bytes()).expect("a test's JSON")
@@ -18,7 +18,7 @@ fn options(source: SourceChoice, push_down: bool) -> Options {
     Options { source, push_down, columns: true, explain: true, preview: None }
 }
 
-fn prepared(pipeline: &str) -> Prepared {
+fn prepared(pipeline: &str) -> PreparedPipeline {
     query(|context| prepare(&value(pipeline), &Options::default(), context)).expect("a test's pipeline")
 }
 
@@ -26,7 +26,7 @@ fn refused(pipeline: &str) -> Error {
     query(|context| prepare(&value(pipeline), &Options::default(), context)).err().expect("a pipeline that is rejected")
 }
 
-fn states(prepared: &Prepared) -> &StateScan {
+fn states(prepared: &PreparedPipeline) -> &StateScan {
     match &prepared.scans()[0].read {
         Read::States(scan) => scan,
         Read::Events(_) | Read::Edges(_) => panic!("no states are read"),
@@ -99,16 +99,16 @@ fn every_source_returns_the_same_rows() {
 #[test]
 fn kept_states_serve_only_current_folds_of_whole_streams() {
     let source = |pipeline: &str| states(&prepared(pipeline)).source;
-    assert_eq!(source(r#"[{"$match": {"aggregate_type": "order"}}, {"$fold": {}}]"#), Source::Resident);
+    assert_eq!(source(r#"[{"$match": {"aggregate_type": "order"}}, {"$fold": {}}]"#), StateSource::Resident);
     assert_eq!(
         source(r#"[{"$match": {"$or": [{"project_id": "p"}, {"aggregate_id": "x"}]}}, {"$fold": {}}]"#),
-        Source::Resident
+        StateSource::Resident
     );
-    assert_eq!(source(r#"[{"$match": {"event_type": "order.paid"}}, {"$fold": {}}]"#), Source::Log);
-    assert_eq!(source(r#"[{"$match": {"$expr": {"$eq": ["$project_id", "p"]}}}, {"$fold": {}}]"#), Source::Log);
-    assert_eq!(source(r#"[{"$fold": {"version": 3}}]"#), Source::Log);
-    assert_eq!(source(r#"[{"$fold": {"events": true}}]"#), Source::Log);
-    assert_eq!(source(r#"[{"$fold": {"deleted": true}}]"#), Source::Resident);
+    assert_eq!(source(r#"[{"$match": {"event_type": "order.paid"}}, {"$fold": {}}]"#), StateSource::Log);
+    assert_eq!(source(r#"[{"$match": {"$expr": {"$eq": ["$project_id", "p"]}}}, {"$fold": {}}]"#), StateSource::Log);
+    assert_eq!(source(r#"[{"$fold": {"version": 3}}]"#), StateSource::Log);
+    assert_eq!(source(r#"[{"$fold": {"events": true}}]"#), StateSource::Log);
+    assert_eq!(source(r#"[{"$fold": {"deleted": true}}]"#), StateSource::Resident);
 }
 
 #[test]
@@ -143,19 +143,19 @@ fn a_scan_lists_the_fields_that_the_pipeline_reads() {
 #[test]
 fn the_first_invalid_stage_is_reported_with_its_path() {
     let error = refused(r#"[{"$match": {}}, {"$limt": 1}, {"$group": {}}]"#);
-    assert_eq!((error.code, error.stage), (Code::Number(40324), Some(1)));
+    assert_eq!((error.code, error.stage), (PipelineErrorCode::Number(40324), Some(1)));
     assert_eq!(error.hint.as_deref(), Some("did you mean '$limit'?"));
-    assert_eq!(refused(r#"[{"$unwind": "$payload.items"}, {"$fold": {}}]"#).code, Code::Number(40602));
+    assert_eq!(refused(r#"[{"$unwind": "$payload.items"}, {"$fold": {}}]"#).code, PipelineErrorCode::Number(40602));
     assert_eq!(refused(r#"[{"$fold": {}}, {"$fold": {}}]"#).stage, Some(1));
     let inside = refused(r#"[{"$fold": {}}, {"$lookup": {"from": "x", "pipeline": [{"$sort": {}}], "as": "y"}}]"#);
-    assert_eq!((inside.code, inside.stage), (Code::Number(15976), Some(1)));
+    assert_eq!((inside.code, inside.stage), (PipelineErrorCode::Number(15976), Some(1)));
 }
 
 #[test]
 fn an_event_filter_cannot_use_an_outer_row() {
     let pipeline = r#"[{"$fold": {}}, {"$lookup": {"from": "$events", "let": {"v": "$x"}, "as": "y", "pipeline":
         [{"$match": {"$expr": {"$eq": ["$version", "$$v"]}}}, {"$fold": {}}]}}]"#;
-    assert_eq!(refused(pipeline).code, Code::Number(17276));
+    assert_eq!(refused(pipeline).code, PipelineErrorCode::Number(17276));
 }
 
 #[test]
@@ -207,7 +207,10 @@ fn long_and_deep_pipelines_fit_a_small_stack() {
             deep = format!(r#"{{"$documents": [{{"x": 1}}]}}, {{"$lookup": {{"pipeline": [{deep}], "as": "y"}}}}"#);
         }
         assert_eq!(rows(&format!("[{deep}]"), &Options::default()).len(), 1);
-        assert_eq!(refused(&format!(r#"[{{"$unionWith": {{"pipeline": [{deep}]}}}}]"#)).code, Code::Number(51));
+        assert_eq!(
+            refused(&format!(r#"[{{"$unionWith": {{"pipeline": [{deep}]}}}}]"#)).code,
+            PipelineErrorCode::Number(51)
+        );
         for _ in 0..85 {
             filter = format!(r#"{{"$nor": [{filter}]}}"#);
         }
@@ -219,7 +222,7 @@ fn long_and_deep_pipelines_fit_a_small_stack() {
 #[test]
 fn a_prepared_pipeline_crosses_threads() {
     fn assert_crosses<T: Send + Sync>() {}
-    assert_crosses::<Prepared>();
+    assert_crosses::<PreparedPipeline>();
 }
 
 #[test]
@@ -312,7 +315,7 @@ fn work_on_values_with_shared_parts_is_bounded_and_ticks() {
         let refused =
             prepare(&pipeline, &Options::default(), &context).and_then(|prepared| prepared.run(&[], &context));
         if !stage.contains("mergeObjects") {
-            assert_eq!(refused.expect_err("no time is left").code, Code::QueryTimeout, "{stage}");
+            assert_eq!(refused.expect_err("no time is left").code, PipelineErrorCode::QueryTimeout, "{stage}");
         }
     }
 }
@@ -331,6 +334,6 @@ fn constants_are_evaluated_within_the_time_limit_of_the_query() {
     };
     let context = Context::new(0, 0, &elapsed, 20, 64 << 20);
     let refused = prepare(&pipeline, &Options::default(), &context).err().expect("no time is left");
-    assert_eq!((refused.code, refused.stage), (Code::QueryTimeout, Some(1)));
+    assert_eq!((refused.code, refused.stage), (PipelineErrorCode::QueryTimeout, Some(1)));
     assert!(readings.get() < 40, "the stopwatch was read {} times", readings.get());
 }

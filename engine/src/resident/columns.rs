@@ -24,21 +24,21 @@ const STALE_TEXTS: usize = 16_384;
 /// The columns of a workspace.
 #[derive(Default)]
 pub struct Columns {
-    base: Base,
+    base: BaseColumns,
     cached: FxHashMap<Arc<str>, CachedColumn>,
     clock: AtomicU64,
 }
 
 /// The columns that every scan reads.
 #[derive(Clone, Default)]
-pub struct Base {
+pub struct BaseColumns {
     pub types: Column,
     pub projects: Column,
     pub deleted: Column,
 }
 
 struct CachedColumn {
-    path: Path,
+    path: ColumnPath,
     column: Column,
     /// The value of [`Columns::clock`] when the column was last requested.
     last_used: AtomicU64,
@@ -47,11 +47,11 @@ struct CachedColumn {
 
 /// The segments of a path, each of which is a field name.
 #[derive(Clone)]
-struct Path(Box<[Arc<str>]>);
+struct ColumnPath(Box<[Arc<str>]>);
 
 /// A column that was built from a snapshot and is not yet in use.
 pub struct BuiltColumn {
-    path: Path,
+    path: ColumnPath,
     text: Arc<str>,
     column: Column,
 }
@@ -59,7 +59,7 @@ pub struct BuiltColumn {
 impl Columns {
     /// Returns the approximate size of the columns in bytes.
     pub fn size_bytes(&self) -> usize {
-        let Base { types, projects, deleted } = &self.base;
+        let BaseColumns { types, projects, deleted } = &self.base;
         let cached = self.cached.values().map(|cached| &cached.column);
         cached.chain([types, projects, deleted]).map(Column::size_bytes).sum()
     }
@@ -86,7 +86,7 @@ impl Columns {
         missing.collect()
     }
 
-    pub fn base(&self) -> &Base {
+    pub fn base(&self) -> &BaseColumns {
         &self.base
     }
 
@@ -108,7 +108,7 @@ impl Columns {
     }
 }
 
-impl Base {
+impl BaseColumns {
     fn put(&mut self, row: usize, aggregate: &Aggregate) {
         self.types.set(row, Cell::Value(&aggregate.aggregate_type.clone().into()));
         self.projects.set(row, Cell::Value(&aggregate.project_id.clone().into()));
@@ -127,7 +127,7 @@ impl Base {
 
 impl BuiltColumn {
     pub fn new(text: &Arc<str>) -> BuiltColumn {
-        let path = Path(text.split('.').map(Arc::from).collect());
+        let path = ColumnPath(text.split('.').map(Arc::from).collect());
         BuiltColumn { path, text: text.clone(), column: Column::default() }
     }
 
@@ -136,7 +136,7 @@ impl BuiltColumn {
     }
 }
 
-impl Path {
+impl ColumnPath {
     fn put(&self, column: &mut Column, row: usize, aggregate: &Aggregate) {
         let Some((first, rest)) = self.0.split_first() else { return };
         let field = aggregate.field(first);

@@ -36,13 +36,13 @@ pub struct DirtyAggregates {
 #[derive(Default)]
 struct Inner {
     /// Aggregates whose snapshots may be written now.
-    waiting: BTreeMap<Place, AggregateId>,
+    waiting: BTreeMap<QueuePlace, AggregateId>,
     /// The changed aggregates whose snapshots are paused, and the times at which the pauses end, in milliseconds since
     /// the epoch.
-    resting: BTreeMap<Place, Resting>,
-    ends: BTreeSet<(i64, Place)>,
+    resting: BTreeMap<QueuePlace, RestingAggregate>,
+    ends: BTreeSet<(i64, QueuePlace)>,
     /// The place of each aggregate in `waiting` or `resting`.
-    places: FxHashMap<AggregateId, Place>,
+    places: FxHashMap<AggregateId, QueuePlace>,
     /// The time until which the snapshots of each aggregate are paused, in milliseconds since the epoch. Changes of the
     /// aggregate do not extend the pause.
     rests: FxHashMap<AggregateId, i64>,
@@ -54,27 +54,27 @@ struct Inner {
     bytes: u64,
     entries: u64,
     /// Whether pauses are disabled.
-    hurried: bool,
+    skips_pauses: bool,
 }
 
 /// The place of an aggregate in the order in which the aggregates began to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct QueuePlace {
     /// The position of the aggregate's first event that is in no snapshot.
     first: u64,
     /// A running number that distinguishes aggregates with equal `first`.
     entry: u64,
 }
 
-struct Resting {
+struct RestingAggregate {
     id: AggregateId,
     until_ms: i64,
     /// The total size of the events that had been marked when the pause began, in bytes.
     bytes: u64,
 }
 
-/// The aggregates returned by one call of [`DirtyAggregates::take`].
-pub struct Taken {
+/// The aggregates returned by one call of [`DirtyAggregates::pop`].
+pub struct DirtyBatch {
     /// The aggregates, each with the position of its first event that is in no snapshot.
     pub aggregates: Vec<(AggregateId, u64)>,
     /// The position up to which snapshots contain all events as soon as the snapshots of `aggregates` are written.
@@ -111,7 +111,7 @@ impl DirtyAggregates {
 
     /// Removes and returns the aggregates that have waited longest, except those whose snapshots are paused. A later
     /// change marks the aggregates again.
-    pub fn take(&self, limit: usize, now_ms: i64) -> Taken {
+    pub fn pop(&self, limit: usize, now_ms: i64) -> DirtyBatch {
         let mut inner = self.lock();
         inner.end_rests(now_ms);
         let mut aggregates = Vec::new();
@@ -124,7 +124,7 @@ impl DirtyAggregates {
         let firsts = inner.waiting.keys().next().into_iter().chain(inner.resting.keys().next());
         let reached = firsts.map(|place| place.first - 1).min().unwrap_or(inner.marked);
         let rest_until = inner.ends.first().map(|(until_ms, _)| *until_ms).filter(|_| inner.waiting.is_empty());
-        Taken { aggregates, reached, rest_until }
+        DirtyBatch { aggregates, reached, rest_until }
     }
 
     /// Pauses the snapshots of an aggregate whose snapshot is being written. `bytes` is the size of the aggregate's
@@ -151,12 +151,12 @@ impl DirtyAggregates {
 
     /// Ends all pauses and starts no new ones. Called before the workspace closes, because later no snapshots can be
     /// written.
-    pub fn hurry(&self) {
-        self.lock().hurried = true;
+    pub fn skip_pauses(&self) {
+        self.lock().skips_pauses = true;
     }
 
     /// Marks taken aggregates again, because their snapshots could not be written.
-    pub fn put_back(&self, taken: Taken) {
+    pub fn put_back(&self, taken: DirtyBatch) {
         let mut inner = self.lock();
         for (id, first) in taken.aggregates {
             if let Some(place) = inner.places.remove(&id) {
@@ -175,9 +175,9 @@ impl DirtyAggregates {
 }
 
 impl Inner {
-    fn place(&mut self, first: u64) -> Place {
+    fn place(&mut self, first: u64) -> QueuePlace {
         self.entries += 1;
-        Place { first, entry: self.entries }
+        QueuePlace { first, entry: self.entries }
     }
 
     /// Adds an aggregate to `waiting`, or to `resting` if its snapshots are paused. Does nothing if the aggregate is
@@ -188,19 +188,19 @@ impl Inner {
         }
         let place = self.place(first);
         self.places.insert(id.clone(), place);
-        match self.rests.get(id).copied().filter(|_| !self.hurried) {
+        match self.rests.get(id).copied().filter(|_| !self.skips_pauses) {
             Some(until_ms) => self.begin_rest(id.clone(), place, until_ms),
             None => drop(self.waiting.insert(place, id.clone())),
         }
     }
 
-    fn begin_rest(&mut self, id: AggregateId, place: Place, until_ms: i64) {
+    fn begin_rest(&mut self, id: AggregateId, place: QueuePlace, until_ms: i64) {
         self.ends.insert((until_ms, place));
-        self.resting.insert(place, Resting { id, until_ms, bytes: self.bytes });
+        self.resting.insert(place, RestingAggregate { id, until_ms, bytes: self.bytes });
     }
 
-    fn leave_rest(&mut self, place: Place) -> Option<AggregateId> {
-        let Resting { id, until_ms, .. } = self.resting.remove(&place)?;
+    fn leave_rest(&mut self, place: QueuePlace) -> Option<AggregateId> {
+        let RestingAggregate { id, until_ms, .. } = self.resting.remove(&place)?;
         self.ends.remove(&(until_ms, place));
         Some(id)
     }
@@ -214,16 +214,16 @@ impl Inner {
     }
 
     /// Returns the paused aggregate with the oldest unsaved event if the events since then exceed the limits.
-    fn far_behind(&self) -> Option<Place> {
+    fn far_behind(&self) -> Option<QueuePlace> {
         let (place, resting) = self.resting.first_key_value()?;
         let is_far = self.marked.saturating_sub(place.first) >= MAX_EVENTS_BEHIND
             || self.bytes.saturating_sub(resting.bytes) >= MAX_BYTES_BEHIND;
-        (is_far || self.hurried).then_some(*place)
+        (is_far || self.skips_pauses).then_some(*place)
     }
 
     /// Returns an aggregate whose pause has ended. A pause that ends too far in the future also counts
     /// as ended, because the clock has been set back since it began.
-    fn rested(&self, now_ms: i64) -> Option<Place> {
+    fn rested(&self, now_ms: i64) -> Option<QueuePlace> {
         let first = self.ends.first().filter(|(until_ms, _)| *until_ms <= now_ms);
         let last = || self.ends.last().filter(|(until_ms, _)| *until_ms > now_ms.saturating_add(MAX_REST_MS));
         first.or_else(last).map(|(_, place)| *place)
@@ -247,7 +247,7 @@ mod tests {
         event_of(id, position, 0)
     }
 
-    fn ids(taken: &Taken) -> Vec<&str> {
+    fn ids(taken: &DirtyBatch) -> Vec<&str> {
         taken.aggregates.iter().map(|(id, _)| id.as_str()).collect()
     }
 
@@ -255,12 +255,12 @@ mod tests {
     fn the_reached_position_skips_no_unwritten_event() {
         let dirty = DirtyAggregates::default();
         dirty.mark(&[event("a", 1), event("b", 2), event("a", 3), event("c", 4)]);
-        let taken = dirty.take(1, 0);
+        let taken = dirty.pop(1, 0);
         assert_eq!((ids(&taken), taken.reached), (vec!["a"], 1));
         dirty.mark(&[event("a", 5)]);
         dirty.put_back(taken);
-        assert_eq!(dirty.take(1, 0).reached, 1);
-        assert_eq!(dirty.take(9, 0).reached, 5);
+        assert_eq!(dirty.pop(1, 0).reached, 1);
+        assert_eq!(dirty.pop(9, 0).reached, 5);
     }
 
     /// Takes the waiting aggregates and treats them as written. Returns the ids and the state sizes of these
@@ -270,7 +270,7 @@ mod tests {
         sizes: &[(&'static str, usize)],
         now_ms: i64,
     ) -> (Vec<(&'static str, usize)>, u64) {
-        let taken = dirty.take(usize::MAX, now_ms);
+        let taken = dirty.pop(usize::MAX, now_ms);
         let written = sizes.iter().filter(|(id, _)| ids(&taken).contains(id));
         let written: Vec<_> = written.copied().collect();
         for (id, bytes) in &written {
@@ -326,11 +326,11 @@ mod tests {
         assert_eq!(write(&dirty, &sizes, 1), (sizes.to_vec(), 4));
 
         let dirty = resting_large();
-        assert_eq!(dirty.take(9, 2).rest_until, Some(MAX_REST_MS));
+        assert_eq!(dirty.pop(9, 2).rest_until, Some(MAX_REST_MS));
         assert_eq!(write(&dirty, &sizes, MAX_REST_MS), (sizes.to_vec(), 2));
 
         let dirty = resting_large();
-        dirty.hurry();
+        dirty.skip_pauses();
         assert_eq!(write(&dirty, &sizes, 1), (sizes.to_vec(), 2));
 
         // The clock was set back by more than the longest pause.
@@ -343,13 +343,13 @@ mod tests {
         let large = AggregateId::parse("large").expect("a valid id");
         let dirty = DirtyAggregates::default();
         dirty.mark(&[event("large", 1)]);
-        let taken = dirty.take(9, 0);
+        let taken = dirty.pop(9, 0);
         dirty.mark(&[event("large", 2)]);
         dirty.rest(&large, 1 << 20, 0);
         assert_eq!(write(&dirty, &sizes, 1), (Vec::new(), 1));
         dirty.put_back(taken);
-        assert_eq!(dirty.take(0, 1).reached, 0);
+        assert_eq!(dirty.pop(0, 1).reached, 0);
         assert_eq!(write(&dirty, &sizes, 1), (sizes.to_vec(), 2));
-        assert_eq!(dirty.take(9, 1).rest_until, None);
+        assert_eq!(dirty.pop(9, 1).rest_until, None);
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::FxHashMap;
 
-use super::Resident;
+use super::ResidentStates;
 use crate::model::aggregate::Aggregate;
 use crate::model::id::AggregateId;
 
@@ -22,7 +22,7 @@ pub struct FollowerStates {
 
 impl FollowerStates {
     /// Publishes states that are later than the follower's position, and keeps the replaced states for the follower.
-    pub fn publish(&self, resident: &Resident, aggregates: Vec<Arc<Aggregate>>, position: u64) {
+    pub fn publish(&self, resident: &ResidentStates, aggregates: Vec<Arc<Aggregate>>, position: u64) {
         let mut states = self.lock();
         for aggregate in &aggregates {
             states.entry(aggregate.id.clone()).or_insert_with(|| resident.get(aggregate.id.as_str()));
@@ -36,7 +36,7 @@ impl FollowerStates {
     }
 
     /// Returns the state of an aggregate at the follower's position.
-    pub fn state(&self, resident: &Resident, id: &str) -> Option<Arc<Aggregate>> {
+    pub fn state(&self, resident: &ResidentStates, id: &str) -> Option<Arc<Aggregate>> {
         match self.lock().get(id) {
             Some(state) => state.clone(),
             None => resident.get(id),
@@ -44,7 +44,7 @@ impl FollowerStates {
     }
 
     /// Updates the entries after the follower has advanced. `aggregates` are the states at its new position.
-    pub fn pass(&self, resident: &Resident, aggregates: impl IntoIterator<Item = Arc<Aggregate>>) {
+    pub fn pass(&self, resident: &ResidentStates, aggregates: impl IntoIterator<Item = Arc<Aggregate>>) {
         let mut states = self.lock();
         for aggregate in aggregates {
             let caught_up = resident.get(aggregate.id.as_str()).is_none_or(|now| now.version <= aggregate.version);

@@ -23,24 +23,24 @@ use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use crate::model::aggregate::Aggregate;
 use crate::model::id::AggregateId;
 use crate::model::value::Object;
-pub use columns::Base;
+pub use columns::BaseColumns;
 use columns::BuiltColumn;
-pub use newest::Newest;
-use rows::{CHUNK_SIZE, Rows};
-use sharing::Sharing;
+pub use newest::NewestFirst;
+use rows::{CHUNK_SIZE, ResidentRows};
+use sharing::PartInterner;
+use snapshot::RequestedColumns;
 pub use snapshot::Snapshot;
-use snapshot::Wanted;
 
 /// The aggregates of one workspace.
 #[derive(Default)]
-pub struct Resident {
-    rows: RwLock<Rows>,
+pub struct ResidentStates {
+    rows: RwLock<ResidentRows>,
     /// Locked while a thread builds columns, so that no two threads build the same column.
     making: Mutex<()>,
-    sharing: Mutex<Sharing>,
+    sharing: Mutex<PartInterner>,
 }
 
-impl Resident {
+impl ResidentStates {
     pub fn get(&self, id: &str) -> Option<Arc<Aggregate>> {
         self.read().get(id).cloned()
     }
@@ -59,8 +59,8 @@ impl Resident {
 
     /// Returns an iterator over the aggregates whose first event is before a position, newest first. With
     /// `aggregate_type`, the iterator visits only aggregates of this type.
-    pub fn newest<'a>(&'a self, aggregate_type: Option<&'a str>, before: u64) -> Newest<'a> {
-        Newest::new(self, aggregate_type, before)
+    pub fn newest<'a>(&'a self, aggregate_type: Option<&'a str>, before: u64) -> NewestFirst<'a> {
+        NewestFirst::new(self, aggregate_type, before)
     }
 
     /// Returns whether all these paths have columns.
@@ -75,7 +75,8 @@ impl Resident {
         }
         let rows = self.read();
         let column = |path: &&Arc<str>| Some(((*path).clone(), rows.columns.column(path)?.clone()));
-        let columns = Wanted { base: rows.columns.base().clone(), by_path: paths.iter().filter_map(column).collect() };
+        let columns =
+            RequestedColumns { base: rows.columns.base().clone(), by_path: paths.iter().filter_map(column).collect() };
         Snapshot { chunks: rows.chunks.clone(), position: rows.position, columns: Some(Arc::new(columns)) }
     }
 
@@ -142,11 +143,11 @@ impl Resident {
     }
 
     // A panic during a write cannot leave a partial aggregate, because each write replaces one pointer.
-    fn read(&self) -> RwLockReadGuard<'_, Rows> {
+    fn read(&self) -> RwLockReadGuard<'_, ResidentRows> {
         self.rows.read()
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Rows> {
+    fn write(&self) -> RwLockWriteGuard<'_, ResidentRows> {
         self.rows.write()
     }
 }
@@ -196,7 +197,7 @@ mod tests {
 
     #[test]
     fn columns_of_a_snapshot_match_its_states() {
-        let resident = Resident::default();
+        let resident = ResidentStates::default();
         let paths: Vec<Arc<str>> = ["a.n", "slug", "_version", "tags", "a"].map(Arc::from).to_vec();
         resident.publish((0..5_000).map(|number| aggregate(number, number % 3)), 1);
         std::thread::scope(|scope| {
@@ -218,7 +219,7 @@ mod tests {
 
     #[test]
     fn an_older_state_does_not_replace_a_newer_one() {
-        let resident = Resident::default();
+        let resident = ResidentStates::default();
         resident.publish([aggregate(1, 6)], 6);
         resident.publish([aggregate(1, 5), aggregate(2, 1)], 5);
         assert_eq!(resident.get("i-1").map(|found| found.version), Some(6));
@@ -233,7 +234,7 @@ mod tests {
 
     #[test]
     fn the_slug_index_follows_changes_of_aggregates() {
-        let resident = Resident::default();
+        let resident = ResidentStates::default();
         for version in 0..60 {
             resident.publish((0..40).map(|number| aggregate(number, version)), version);
             for slug in 0..50u64 {

@@ -3,15 +3,15 @@
 
 use std::sync::Arc;
 
-use super::{Resident, Snapshot};
+use super::{ResidentStates, Snapshot};
 use crate::model::aggregate::Aggregate;
 
 /// The maximum number of aggregates in a block. Visiting a block takes about 0.1 ms.
 const BLOCK_LENGTH: usize = 1_024;
 
 /// The aggregates of a snapshot, newest first, including deleted ones.
-pub struct Newest<'a> {
-    resident: &'a Resident,
+pub struct NewestFirst<'a> {
+    resident: &'a ResidentStates,
     snapshot: Snapshot,
     aggregate_type: Option<&'a str>,
     /// The rows that have not been visited are before this row.
@@ -19,13 +19,13 @@ pub struct Newest<'a> {
     block: Vec<u32>,
 }
 
-impl<'a> Newest<'a> {
+impl<'a> NewestFirst<'a> {
     /// Creates an iterator over the aggregates whose first event is before a position. With `aggregate_type`, visits
     /// only aggregates of this type.
-    pub(super) fn new(resident: &'a Resident, aggregate_type: Option<&'a str>, position: u64) -> Newest<'a> {
+    pub(super) fn new(resident: &'a ResidentStates, aggregate_type: Option<&'a str>, position: u64) -> NewestFirst<'a> {
         let snapshot = resident.snapshot();
         let before = snapshot.first_row_at(position);
-        Newest { resident, snapshot, aggregate_type, before, block: Vec::new() }
+        NewestFirst { resident, snapshot, aggregate_type, before, block: Vec::new() }
     }
 
     /// Returns the aggregates of the next block, or `None` after the last block.
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn aggregates_of_a_type_are_visited_without_the_others() {
-        let resident = Resident::default();
+        let resident = ResidentStates::default();
         let aggregate = |number: u64| {
             let name = if number.is_multiple_of(100) { "rare" } else { "common" };
             let sample = Aggregate::sample(name, &format!("i-{number}"), Object::new());
@@ -55,7 +55,7 @@ mod tests {
         };
         resident.publish((1..=5_000).map(aggregate), 5_000);
         let visit = |name: Option<&str>, before: u64| {
-            let (mut newest, mut found, mut blocks) = (Newest::new(&resident, name, before), Vec::new(), 0);
+            let (mut newest, mut found, mut blocks) = (NewestFirst::new(&resident, name, before), Vec::new(), 0);
             // Aggregates after the snapshot are not visited.
             resident.publish([aggregate(resident.snapshot().len() as u64 + 1)], 1);
             while let Some(block) = newest.next_block() {

@@ -40,7 +40,7 @@ impl Inner {
 }
 
 impl ObservedSchema {
-    pub fn note(&self, event: &Event) {
+    pub fn record(&self, event: &Event) {
         let mut inner = self.inner.lock();
         if !inner.event_types.contains_key(&*event.event_type) {
             if inner.event_types.len() >= MAX_EVENT_TYPES {
@@ -149,11 +149,11 @@ mod tests {
         let observed = ObservedSchema::default();
         let wide = |from: usize| (from..from + 3_000).map(|n| (format!("f{n}"), Value::Null)).collect::<Object>();
         for round in 0..3 {
-            observed.note(&event("changed", wide(round * 3_000)));
+            observed.record(&event("changed", wide(round * 3_000)));
         }
-        observed.note(&event("changed", Object::from_iter([("x".repeat(MAX_NAME + 1), Value::Null)])));
+        observed.record(&event("changed", Object::from_iter([("x".repeat(MAX_NAME + 1), Value::Null)])));
         for verb in 0..MAX_EVENT_TYPES + 10 {
-            observed.note(&event(&format!("v{verb}"), Object::new()));
+            observed.record(&event(&format!("v{verb}"), Object::new()));
         }
         let listed = observed.of_type("note");
         assert_eq!(listed.len(), MAX_EVENT_TYPES);
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn unstored_changes_are_returned_again() {
         let observed = ObservedSchema::default();
-        observed.note(&event("created", Object::new()));
+        observed.record(&event("created", Object::new()));
         assert!(observed.take_changed().is_some() && observed.take_changed().is_none());
         observed.put_back();
         assert!(observed.take_changed().is_some());

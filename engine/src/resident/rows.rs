@@ -10,7 +10,7 @@ use crate::model::aggregate::Aggregate;
 use crate::model::id::AggregateId;
 use crate::model::slug::SLUG;
 use crate::model::value::Value;
-use crate::pipeline::column::Index;
+use crate::pipeline::column::NumberIndex;
 
 /// The number of aggregates per chunk. A chunk takes a microsecond to copy. With larger chunks, snapshots have fewer
 /// chunks.
@@ -22,13 +22,13 @@ pub type SlugKey<'a> = (&'a str, Option<&'a str>, &'a str);
 
 /// The aggregates in the order of their first events, with their indexes and columns.
 #[derive(Default)]
-pub struct Rows {
+pub struct ResidentRows {
     pub chunks: Vec<Arc<Chunk>>,
     /// The row number of each aggregate, by id.
-    by_id: Index,
+    by_id: NumberIndex,
     /// The row numbers of aggregates that are not deleted, by slug. In a log that an older program wrote, several rows
     /// can have the same slug.
-    slugs: Index,
+    slugs: NumberIndex,
     /// The row numbers of the aggregates of each type, in ascending order. The type of an aggregate never changes.
     types: FxHashMap<Arc<str>, Vec<u32>>,
     /// The number of aggregates.
@@ -37,7 +37,7 @@ pub struct Rows {
     pub columns: Columns,
 }
 
-impl Rows {
+impl ResidentRows {
     pub fn get(&self, id: &str) -> Option<&Arc<Aggregate>> {
         self.at(self.row_of(id)?)
     }

@@ -20,13 +20,13 @@ const MAX_LIST_ITEMS: usize = 16;
 
 /// The tables of parts that were seen recently.
 #[derive(Default)]
-pub struct Sharing {
+pub struct PartInterner {
     texts: Vec<Option<Arc<str>>>,
     lists: Vec<Option<Arc<Vec<Value>>>>,
     shapes: Vec<Option<Shape>>,
 }
 
-impl Sharing {
+impl PartInterner {
     /// Replaces the parts of an aggregate by equal parts that were seen before.
     pub fn share(&mut self, mut aggregate: Arc<Aggregate>) -> Arc<Aggregate> {
         if aggregate.state.shape().is_some() {
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn sharing_does_not_change_values() {
         let text = r#"{"a":"x","b":[1,1.0,"x"],"c":{"a":"x","d":[]},"t":["x","y"],"n":1.0}"#;
-        let mut sharing = Sharing::default();
+        let mut sharing = PartInterner::default();
         let mut objects = (0..2).map(|_| {
             let object: Object = serde_json::from_str(text).expect("a test's JSON");
             sharing.object(&object)

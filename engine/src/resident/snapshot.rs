@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::columns::Base;
+use super::columns::BaseColumns;
 use super::rows::{CHUNK_SIZE, Chunk};
 use crate::model::aggregate::Aggregate;
 use crate::pipeline::column::Column;
@@ -14,12 +14,12 @@ use crate::pipeline::column::Column;
 pub struct Snapshot {
     pub(super) chunks: Vec<Arc<Chunk>>,
     pub(super) position: u64,
-    pub(super) columns: Option<Arc<Wanted>>,
+    pub(super) columns: Option<Arc<RequestedColumns>>,
 }
 
 /// The columns that were requested together with a snapshot.
-pub struct Wanted {
-    pub base: Base,
+pub struct RequestedColumns {
+    pub base: BaseColumns,
     pub by_path: FxHashMap<Arc<str>, Column>,
 }
 
@@ -57,7 +57,7 @@ impl Snapshot {
     }
 
     /// Returns the columns that every scan reads, if the snapshot has columns.
-    pub fn base(&self) -> Option<&Base> {
+    pub fn base(&self) -> Option<&BaseColumns> {
         self.columns.as_ref().map(|columns| &columns.base)
     }
 

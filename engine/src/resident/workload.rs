@@ -6,7 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::Resident;
+use super::ResidentStates;
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::TASK;
 use crate::model::id::AggregateId;
@@ -33,7 +33,7 @@ pub struct Workloads {
 #[derive(Default)]
 struct Inner {
     tasks: FxHashMap<AggregateId, OpenTask>,
-    agents: FxHashMap<Arc<str>, Counted>,
+    agents: FxHashMap<Arc<str>, WorkloadEntry>,
     /// The agent that holds each claimed task, and the claimed tasks of each agent. A heartbeat reads only these two
     /// maps.
     holders: FxHashMap<AggregateId, Arc<str>>,
@@ -50,7 +50,7 @@ struct OpenTask {
 }
 
 #[derive(Default)]
-struct Counted {
+struct WorkloadEntry {
     workload: Workload,
     tasks: usize,
     pending: BTreeSet<(i64, AggregateId)>,
@@ -64,7 +64,7 @@ impl Workloads {
     }
 
     /// Updates the workloads from the current states of tasks.
-    pub fn observe(&self, resident: &Resident, observed: &[AggregateId]) {
+    pub fn observe(&self, resident: &ResidentStates, observed: &[AggregateId]) {
         if observed.is_empty() {
             return;
         }
@@ -138,7 +138,7 @@ impl Inner {
     }
 }
 
-impl Counted {
+impl WorkloadEntry {
     fn add(&mut self, id: &AggregateId, task: &OpenTask) {
         self.tasks += 1;
         self.workload.unread += u64::from(task.is_unread);
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn tasks_held_by_an_agent_are_found_without_a_full_scan() {
-        let (resident, workloads) = (Resident::default(), Workloads::default());
+        let (resident, workloads) = (ResidentStates::default(), Workloads::default());
         let claimed = |id: &str, version: u64, agent: &str| {
             let waiting = task(id, version, agent, "in_progress");
             let mut state = Object::clone(&waiting.state);
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn tasks_are_counted_per_agent() {
-        let (resident, workloads) = (Resident::default(), Workloads::default());
+        let (resident, workloads) = (ResidentStates::default(), Workloads::default());
         let observe = |tasks: &[Arc<Aggregate>]| {
             resident.publish(tasks.iter().cloned(), 1);
             workloads.observe(&resident, &Workloads::observed_among(tasks));

@@ -42,18 +42,18 @@ impl Default for QueryLimits {
 }
 
 /// The shared capacity of the queries of a workspace, or of one caller in it.
-struct Share {
+struct MemoryShare {
     places: Arc<Semaphore>,
     bytes_left: AtomicUsize,
     /// The number of queries that wait for a place.
     waiting: AtomicUsize,
 }
 
-impl Share {
-    fn new(queries: usize, bytes: usize) -> Share {
+impl MemoryShare {
+    fn new(queries: usize, bytes: usize) -> MemoryShare {
         let (queries, bytes) =
             (if queries == 0 { usize::MAX } else { queries }, if bytes == 0 { usize::MAX } else { bytes });
-        Share {
+        MemoryShare {
             places: Arc::new(Semaphore::new(queries.min(Semaphore::MAX_PERMITS))),
             bytes_left: AtomicUsize::new(bytes),
             waiting: AtomicUsize::new(0),
@@ -73,22 +73,22 @@ impl Share {
 /// The admission of the queries of one workspace.
 pub struct Admission {
     limits: QueryLimits,
-    workspace: Arc<Share>,
+    workspace: Arc<MemoryShare>,
     /// The share of each caller that has running or waiting queries, by the caller's id.
-    callers: Mutex<HashMap<Arc<str>, Weak<Share>>>,
+    callers: Mutex<HashMap<Arc<str>, Weak<MemoryShare>>>,
 }
 
 impl Admission {
     pub fn new(limits: QueryLimits) -> Admission {
-        let workspace = Arc::new(Share::new(limits.workspace_queries, limits.workspace_bytes));
+        let workspace = Arc::new(MemoryShare::new(limits.workspace_queries, limits.workspace_bytes));
         Admission { limits, workspace, callers: Mutex::default() }
     }
 
     /// Waits until a query of this caller may run. Rejects the query if the wait takes longer than
     /// [`QueryLimits::wait_ms`].
-    pub async fn admit(&self, caller: &Arc<str>) -> Result<Admitted> {
+    pub async fn admit(&self, caller: &Arc<str>) -> Result<QueryPermit> {
         let (workspace, key) = (self.workspace.clone(), self.share_of(caller));
-        let waiting = Waiting::begin(&workspace, &key)?;
+        let waiting = WaitGuard::begin(&workspace, &key)?;
         // Acquires the caller's permit before the workspace's permit. A query that waits for other queries of its
         // caller then holds no permit of the workspace, and each caller has at most as many queries in the workspace's
         // queue as it may run. The queue therefore serves callers in turn, however many queries one of them sends.
@@ -100,27 +100,27 @@ impl Admission {
         let waited = tokio::time::timeout(Duration::from_millis(self.limits.wait_ms), places).await;
         let places = waited.map_err(|_| Error::TooManyQueries("too many queries run at the same time"))??;
         drop(waiting);
-        Ok(Admitted { _places: places, workspace, key, granted: AtomicUsize::new(0) })
+        Ok(QueryPermit { _places: places, workspace, key, granted: AtomicUsize::new(0) })
     }
 
-    fn share_of(&self, caller: &Arc<str>) -> Arc<Share> {
+    fn share_of(&self, caller: &Arc<str>) -> Arc<MemoryShare> {
         let mut callers = self.callers.lock();
         if let Some(share) = callers.get(caller).and_then(Weak::upgrade) {
             return share;
         }
         callers.retain(|_, share| share.strong_count() > 0);
-        let share = Arc::new(Share::new(self.limits.key_queries, self.limits.key_bytes));
+        let share = Arc::new(MemoryShare::new(self.limits.key_queries, self.limits.key_bytes));
         callers.insert(caller.clone(), Arc::downgrade(&share));
         share
     }
 }
 
 /// A waiting query. The query counts as waiting in its workspace and for its caller until this value is dropped.
-struct Waiting<'a>([&'a AtomicUsize; 2]);
+struct WaitGuard<'a>([&'a AtomicUsize; 2]);
 
-impl Waiting<'_> {
-    fn begin<'a>(workspace: &'a Share, key: &'a Share) -> Result<Waiting<'a>> {
-        let guard = Waiting([&workspace.waiting, &key.waiting]);
+impl WaitGuard<'_> {
+    fn begin<'a>(workspace: &'a MemoryShare, key: &'a MemoryShare) -> Result<WaitGuard<'a>> {
+        let guard = WaitGuard([&workspace.waiting, &key.waiting]);
         let [of_workspace, of_key] = guard.0.map(|waiting| waiting.fetch_add(1, Ordering::AcqRel));
         if of_key >= MAX_CALLER_WAITING {
             return Err(Error::TooManyQueries("too many queries of the same key are waiting"));
@@ -132,7 +132,7 @@ impl Waiting<'_> {
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitGuard<'_> {
     fn drop(&mut self) {
         for waiting in self.0 {
             waiting.fetch_sub(1, Ordering::AcqRel);
@@ -141,14 +141,14 @@ impl Drop for Waiting<'_> {
 }
 
 /// The permission of a query to run, and the query's part of the shared memory. Dropping this value releases both.
-pub struct Admitted {
+pub struct QueryPermit {
     _places: [OwnedSemaphorePermit; 2],
-    workspace: Arc<Share>,
-    key: Arc<Share>,
+    workspace: Arc<MemoryShare>,
+    key: Arc<MemoryShare>,
     granted: AtomicUsize,
 }
 
-impl Admitted {
+impl QueryPermit {
     /// Reserves more of the shared memory for the query. Returns `false` if too little memory is left.
     pub fn grant(&self, bytes: usize) -> bool {
         if !self.key.take(bytes) {
@@ -168,7 +168,7 @@ impl Admitted {
     }
 }
 
-impl Drop for Admitted {
+impl Drop for QueryPermit {
     fn drop(&mut self) {
         let granted = self.granted.load(Ordering::Acquire);
         self.key.give_back(granted);
@@ -184,7 +184,7 @@ mod tests {
         QueryLimits { workspace_queries: 2, key_queries: 1, workspace_bytes: 100, key_bytes: 70, wait_ms: 0 }
     }
 
-    fn is_rejected(admitted: Result<Admitted>) -> bool {
+    fn is_rejected(admitted: Result<QueryPermit>) -> bool {
         matches!(admitted, Err(Error::TooManyQueries(_)))
     }
 

@@ -8,12 +8,12 @@ pub struct Stop(watch::Sender<bool>);
 
 /// The receiving end of a [`Stop`].
 #[derive(Clone)]
-pub struct Stopped(watch::Receiver<bool>);
+pub struct StopSignal(watch::Receiver<bool>);
 
 impl Stop {
-    pub fn new() -> (Stop, Stopped) {
+    pub fn new() -> (Stop, StopSignal) {
         let (sender, receiver) = watch::channel(false);
-        (Stop(sender), Stopped(receiver))
+        (Stop(sender), StopSignal(receiver))
     }
 
     /// Signals the tasks to stop.
@@ -22,7 +22,7 @@ impl Stop {
     }
 }
 
-impl Stopped {
+impl StopSignal {
     /// Returns whether the task must stop.
     pub fn has_begun(&self) -> bool {
         *self.0.borrow() || self.0.has_changed().is_err()

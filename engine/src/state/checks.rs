@@ -7,11 +7,11 @@ use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::definition::Definition;
 use crate::model::depth::{self, MAX_KEPT_DEPTH};
-use crate::model::event::{self, Expected, NewEvent};
+use crate::model::event::{self, NewEvent, StreamExpectation};
 use crate::model::fold::DELETED;
 use crate::model::id::{self, AggregateId};
-use crate::model::pattern::Matching;
-use crate::model::payload::{self, Checking};
+use crate::model::pattern::PatternMatcher;
+use crate::model::payload::{self, PayloadCheck};
 use crate::model::view;
 use crate::model::violation::Violations;
 use crate::offload::offload;
@@ -43,7 +43,7 @@ pub(super) fn is_first(new: &NewEvent, before: Option<&Aggregate>, definition: &
 /// Returns whether the event changes or deletes an aggregate that must exist.
 fn needs_aggregate(new: &NewEvent) -> bool {
     let is_change = matches!(event::verb(&new.event_type), payload::UPDATED | DELETED);
-    is_change && new.expected != Expected::Any && new.recorded.is_none()
+    is_change && new.expected != StreamExpectation::Any && new.recorded.is_none()
 }
 
 /// Fails if the event changes or deletes an aggregate that does not exist.
@@ -57,7 +57,7 @@ pub(crate) fn check_exists(new: &NewEvent, before: Option<&Aggregate>) -> Result
 /// Fails if the event creates an aggregate that exists, because the event would overwrite its state.
 pub(super) fn check_is_new(new: &NewEvent, before: Option<&Aggregate>) -> Result<()> {
     let is_creation = event::verb(&new.event_type) == payload::CREATED;
-    let is_accepted = !is_creation || new.expected == Expected::Any || new.recorded.is_some();
+    let is_accepted = !is_creation || new.expected == StreamExpectation::Any || new.recorded.is_some();
     match before.filter(|before| !is_accepted && !before.deleted) {
         Some(before) => Err(Error::aggregate_exists(&new.aggregate_id, before.version)),
         None => Ok(()),
@@ -109,7 +109,7 @@ impl View<'_> {
             let message = format!("expected {}.<verb> of lower-case letters, digits, _ and -", definition.type_name);
             wrong.add("/event_type", message);
         }
-        let matching = Matching::new(&self.state.patterns);
+        let matching = PatternMatcher::new(&self.state.patterns);
         let target = |id: &str| {
             let found = self.aggregate(id).filter(|found| !found.deleted);
             found.map(|found| found.aggregate_type.clone())
@@ -122,7 +122,7 @@ impl View<'_> {
             if new.recorded.is_some() && !definition.managed {
                 payload::check_shape(&new.payload, definition, at, &mut wrong);
             } else {
-                let mut checking = Checking::new(&mut wrong);
+                let mut checking = PayloadCheck::new(&mut wrong);
                 checking.matching = Some(&matching);
                 checking.targets = Some(&target);
                 checking.event_type = &new.event_type;

@@ -24,7 +24,7 @@ impl Default for Deadlines {
 impl Deadlines {
     /// Reports that all deadlines due have been processed up to a position of the log. `next` is the time of the next
     /// deadline, in milliseconds since the epoch.
-    pub fn tell(&self, position: u64, next: Option<i64>) {
+    pub fn report(&self, position: u64, next: Option<i64>) {
         self.outlook.send_replace(Some(Outlook { position, next }));
     }
 

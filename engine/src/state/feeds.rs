@@ -7,7 +7,7 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
-use super::followed::Followed;
+use super::follower_map::FollowerMap;
 use crate::model::event::Event;
 
 /// The maximum size of the events in the window, in bytes. Readers that are further behind read the store.
@@ -26,17 +26,17 @@ pub struct Feeds {
 #[derive(Default)]
 struct Inner {
     /// The events with the agents that they concern, in the order of the log.
-    concerns: VecDeque<Concern>,
+    concerns: VecDeque<AgentEvent>,
     bytes: usize,
     /// The position after which the window contains all events that concern agents.
     begin: u64,
     /// The position up to which the window contains all events that concern agents.
     end: u64,
     /// The agents whose feeds are followed.
-    followed: Followed<Arc<str>, ()>,
+    followed: FollowerMap<Arc<str>, ()>,
 }
 
-struct Concern {
+struct AgentEvent {
     agent: Arc<str>,
     event: Arc<Event>,
 }
@@ -64,7 +64,7 @@ impl Feeds {
         inner.end = last.position;
         for (agent, event) in feed.iter().filter_map(|(agent, index)| Some((agent, events.get(*index)?))) {
             inner.bytes += event.size_bytes();
-            inner.concerns.push_back(Concern { agent: agent.clone(), event: event.clone() });
+            inner.concerns.push_back(AgentEvent { agent: agent.clone(), event: event.clone() });
         }
         inner.forget_oldest();
         for (agent, _) in feed {
@@ -84,7 +84,7 @@ impl Feeds {
             return None;
         }
         let first = inner.concerns.partition_point(|concern| concern.event.position <= position);
-        let concerns_agent = |concern: &&Concern| agent.is_none_or(|agent| *concern.agent == *agent);
+        let concerns_agent = |concern: &&AgentEvent| agent.is_none_or(|agent| *concern.agent == *agent);
         let mut events: Vec<Arc<Event>> = Vec::new();
         for concern in inner.concerns.range(first..).filter(concerns_agent) {
             // An event that concerns two agents has two entries, and is returned once.

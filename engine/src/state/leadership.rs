@@ -26,11 +26,11 @@ pub struct Leadership {
     db: Database,
     /// The servers of the store. `None` if no other server writes to the store; this server then always leads.
     peers: Option<Arc<Peers>>,
-    known: Mutex<Option<Known>>,
+    known: Mutex<Option<LeaderReading>>,
 }
 
 /// The leader when the store was last read.
-struct Known {
+struct LeaderReading {
     leader: Leader,
     read_at: Instant,
     /// The number of gaps of this server's pulse at that time.
@@ -78,7 +78,7 @@ impl Leadership {
     }
 
     /// Takes over from any server, and returns the right to process the log.
-    pub async fn take(&self) -> Result<Lead> {
+    pub async fn take_over(&self) -> Result<Lead> {
         match &self.peers {
             Some(peers) => {
                 let lead = self.lead(peers, true).await?;
@@ -98,7 +98,7 @@ impl Leadership {
             let note = LeaderNote { server: leader.server.clone(), epoch: leader.epoch };
             peers.note_leader(&self.workspace_id, note);
         }
-        let was_own = self.known.lock().replace(Known { leader, read_at, gaps });
+        let was_own = self.known.lock().replace(LeaderReading { leader, read_at, gaps });
         let was_own = was_own.is_some_and(|known| known.leader.server.as_ref() == Some(&peers.server_id));
         if is_own && !was_own {
             metric::LEADER_CHANGES.add(&[], 1);
@@ -132,7 +132,7 @@ impl Leadership {
     pub async fn release(&self, is_needed: bool) {
         let Some(peers) = &self.peers else { return };
         let known = self.known.lock().take();
-        let Some(Known { leader: Leader { server: Some(server), epoch }, .. }) = known else { return };
+        let Some(LeaderReading { leader: Leader { server: Some(server), epoch }, .. }) = known else { return };
         if server != peers.server_id {
             return;
         }
@@ -210,7 +210,7 @@ mod tests {
     async fn an_operation_takes_over_from_a_living_leader() {
         let [(a, _), (b, _)] = twins().await;
         a.acquire(true).await.expect("asked");
-        assert_eq!(b.take().await.expect("taken"), Lead { epoch: Some(2) });
+        assert_eq!(b.take_over().await.expect("taken"), Lead { epoch: Some(2) });
         assert!(b.is_own());
     }
 

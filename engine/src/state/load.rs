@@ -11,16 +11,16 @@ use tokio::sync::watch;
 use super::admission::Admission;
 use super::batches::BATCH;
 use super::deadlines::Deadlines;
-use super::folded::Folded;
+use super::edge_progress::EdgeProgress;
+use super::folded_states::FoldedStates;
 use super::leadership::Leadership;
 use super::pages::PageCache;
 use super::plugins::PluginHost;
 use super::presence::Presence;
 use super::progress::Progress;
 use super::published::PublishedRevisions;
-use super::redefine::Refolding;
+use super::redefine::TypeRefold;
 use super::search::SearchIndex;
-use super::settled::Settled;
 use super::shared_check::SharedCheck;
 use super::storage::Storage;
 use super::stream_pages::StreamPages;
@@ -33,12 +33,12 @@ use crate::model::builtin::TASK;
 use crate::model::definition::Definition;
 use crate::model::event::Event;
 use crate::model::feed;
-use crate::model::fold::Folding;
+use crate::model::fold::StreamFold;
 use crate::model::id::AggregateId;
 use crate::resident::graph::Graph;
 use crate::store::definitions::StoredDefinition;
 use crate::store::key_range::read_ahead;
-use crate::store::nodes::{ReadSnapshot, Unreadable};
+use crate::store::nodes::{ReadSnapshot, UnreadableSnapshot};
 use crate::store::{Database, DatabaseReader};
 
 #[cfg(test)]
@@ -82,13 +82,13 @@ impl State {
             feed_begin: db.feed_begin().await?,
             presence: Presence::new(db.clone(), peers.is_none()),
             db: db.reader(),
-            folded: Folded::default(),
+            folded: FoldedStates::default(),
             graph: Graph::default(),
             graph_progress: Progress::default(),
             reported: watch::Sender::default(),
             leadership,
             nodes_progress: Progress::default(),
-            settled: Settled::default(),
+            settled: EdgeProgress::default(),
             search: SearchIndex::new(embed),
             deadlines: Deadlines::default(),
             plugins: PluginHost::new(releases, clock.clone()),
@@ -153,7 +153,7 @@ impl State {
                         }
                         _ => Some(snapshot.aggregate),
                     },
-                    Err(Unreadable { id, reason }) => {
+                    Err(UnreadableSnapshot { id, reason }) => {
                         tracing::warn!(
                             aggregate = %id, workspace = %self.record.id, %reason,
                             "cannot read a stored snapshot; folding the aggregate again from the log"
@@ -200,7 +200,7 @@ impl State {
     }
 
     fn fold_into(&self, states: &mut FxHashMap<AggregateId, Arc<Aggregate>>, event: &Event, definitions: &Definitions) {
-        self.folded.observed().note(event);
+        self.folded.observed().record(event);
         if let Some(definition) = definitions.get(&event.aggregate_type) {
             fold_event(states, event, definition);
         }
@@ -221,10 +221,10 @@ impl State {
 
     /// Does the same as [`State::catch_up`], for a caller that already holds the folding lock.
     pub async fn catch_up_while(&self, folding: &FoldGuard<'_>) -> Result<()> {
-        self.catch_up_with(Refolding::none(), folding).await
+        self.catch_up_with(TypeRefold::none(), folding).await
     }
 
-    async fn catch_up_with(&self, refolding: Refolding<'_>, folding: &FoldGuard<'_>) -> Result<()> {
+    async fn catch_up_with(&self, refolding: TypeRefold<'_>, folding: &FoldGuard<'_>) -> Result<()> {
         self.reload_definitions(refolding, folding).await?;
         let mut definitions = self.types.all();
         loop {
@@ -234,7 +234,7 @@ impl State {
             }
             if events.iter().any(|event| !definitions.contains_key(&event.aggregate_type)) {
                 // Another server has defined the type since the definitions were read.
-                self.reload_definitions(Refolding::none(), folding).await?;
+                self.reload_definitions(TypeRefold::none(), folding).await?;
                 definitions = self.types.all();
             }
             let mut states: FxHashMap<AggregateId, Arc<Aggregate>> = FxHashMap::default();
@@ -293,18 +293,18 @@ impl State {
         definition: &Definition,
     ) -> Result<Option<Aggregate>> {
         let mut pages = StreamPages::new(id.clone(), 1..=version);
-        let mut folded: Option<Folding> = None;
+        let mut folded: Option<StreamFold> = None;
         while let Some(events) = pages.next(&self.db).await? {
             if events.is_empty() {
                 break;
             }
             for event in events.iter().filter(|event| at.is_none_or(|at| event.occurred_at <= at)) {
-                folded.get_or_insert_with(|| Folding::new(event)).fold(event, definition);
+                folded.get_or_insert_with(|| StreamFold::new(event)).fold(event, definition);
             }
             // Folding takes processor time, so this call lets other tasks run on the thread.
             tokio::task::yield_now().await;
         }
-        Ok(folded.map(Folding::into_aggregate))
+        Ok(folded.map(StreamFold::into_aggregate))
     }
 }
 
@@ -315,8 +315,8 @@ pub(super) fn fold_event(states: &mut FxHashMap<AggregateId, Arc<Aggregate>>, ev
     }
     // An aggregate without other owners is folded in place.
     let mut folding = match states.remove(&event.aggregate_id) {
-        Some(before) => Folding::from(Arc::unwrap_or_clone(before)),
-        None => Folding::new(event),
+        Some(before) => StreamFold::from(Arc::unwrap_or_clone(before)),
+        None => StreamFold::new(event),
     };
     folding.fold(event, definition);
     states.insert(event.aggregate_id.clone(), Arc::new(folding.into_aggregate()));

@@ -12,7 +12,7 @@ const REMEMBERED: usize = 1_024;
 
 /// The measurements of a plugin's calls since the workspace was opened.
 #[derive(Default)]
-pub struct Meter {
+pub struct CallMeter {
     inner: Mutex<Inner>,
 }
 
@@ -38,8 +38,8 @@ pub struct Measures {
     pub last_error: Option<Failure>,
 }
 
-impl Meter {
-    pub fn note<T>(&self, plugin: &str, microseconds: u64, outcome: &Outcome<T>) {
+impl CallMeter {
+    pub fn record<T>(&self, plugin: &str, microseconds: u64, outcome: &Outcome<T>) {
         metric::PLUGIN_CALL_SECONDS.record(&[plugin], microseconds as f64 / 1e6);
         let mut inner = self.inner.lock();
         inner.runs += 1;

@@ -41,10 +41,11 @@ pub mod batches;
 pub(crate) mod checks;
 pub mod clearing;
 pub mod deadlines;
+mod earlier_writes;
+pub mod edge_progress;
 pub mod feeds;
-pub mod folded;
-mod followed;
-mod known;
+pub mod folded_states;
+mod follower_map;
 pub mod leadership;
 mod load;
 pub mod meter;
@@ -59,7 +60,6 @@ pub mod redefine;
 pub mod releases;
 pub mod request;
 pub mod search;
-pub mod settled;
 mod shared_check;
 pub mod slugs;
 pub mod staging;
@@ -76,7 +76,8 @@ use std::sync::Arc;
 
 use admission::{Admission, QueryLimits};
 use deadlines::Deadlines;
-use folded::Folded;
+use edge_progress::EdgeProgress;
+use folded_states::FoldedStates;
 use leadership::Leadership;
 use pages::PageCache;
 use peers::Peers;
@@ -86,13 +87,12 @@ use progress::Progress;
 use published::PublishedRevisions;
 use releases::Releases;
 use search::SearchIndex;
-use settled::Settled;
 use shared_check::SharedCheck;
 use storage::{SharedStorage, Storage};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use types::Types;
-use vectors::Labelled;
+use vectors::VectorInput;
 
 use crate::clock::Clock;
 use crate::error::Result;
@@ -120,7 +120,7 @@ const EMPTY_BYTES: usize = 128 << 10;
 
 /// The settings that the embedding program passes to an engine.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct EngineSettings {
     /// The maximum duration of one pipeline, in milliseconds.
     pub pipeline_ms: u64,
     /// The maximum number of bytes that one pipeline may allocate.
@@ -143,9 +143,9 @@ pub struct Settings {
     pub pulse_ms: u64,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
+impl Default for EngineSettings {
+    fn default() -> EngineSettings {
+        EngineSettings {
             pipeline_ms: 5_000,
             pipeline_bytes: 64 << 20,
             queries: QueryLimits::default(),
@@ -164,7 +164,7 @@ impl Default for Settings {
 #[derive(Clone)]
 pub struct Environment {
     pub clock: Arc<dyn Clock>,
-    pub settings: Arc<Settings>,
+    pub settings: Arc<EngineSettings>,
     /// The plugins, in the versions that all servers of the store use.
     pub releases: Arc<Releases>,
     /// The compiled patterns of types and queries.
@@ -183,7 +183,7 @@ pub struct State {
     /// The reading half of the workspace's database. The writing half is with the appender.
     pub db: DatabaseReader,
     pub types: Types,
-    pub folded: Folded,
+    pub folded: FoldedStates,
     /// The knowledge graph, including the events up to `graph_progress`.
     pub graph: Graph,
     pub graph_progress: Progress,
@@ -193,7 +193,7 @@ pub struct State {
     /// The position up to which stored snapshots include every event.
     pub nodes_progress: Progress,
     /// The progress of updating the graph's edges after changes of the definitions or of the enabled plugins.
-    pub settled: Settled,
+    pub settled: EdgeProgress,
     pub search: SearchIndex,
     /// The deadlines of the workspace's timers.
     pub deadlines: Deadlines,
@@ -211,7 +211,7 @@ pub struct State {
     /// The storage of file contents.
     pub storage: Storage,
     pub clock: Arc<dyn Clock>,
-    pub settings: Arc<Settings>,
+    pub settings: Arc<EngineSettings>,
     /// The compiled patterns of types and queries, shared with other workspaces.
     pub patterns: Arc<Patterns>,
     peers: Option<Arc<Peers>>,
@@ -302,8 +302,8 @@ impl State {
     }
 
     /// Returns the data that vectors are computed from.
-    pub fn labelled(&self) -> Labelled<'_> {
-        Labelled { db: &self.db, folded: &self.folded, types: &self.types }
+    pub fn labelled(&self) -> VectorInput<'_> {
+        VectorInput { db: &self.db, folded: &self.folded, types: &self.types }
     }
 
     /// Returns the approximate memory that the workspace takes, in bytes.

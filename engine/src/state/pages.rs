@@ -37,14 +37,14 @@ impl Continuation {
 
 /// The rows of all pages of a result.
 #[derive(Clone)]
-pub struct Rows {
+pub struct ResultRows {
     pub rows: Arc<Vec<Value>>,
     pub warnings: Arc<Vec<String>>,
 }
 
-struct Entry {
+struct ResultEntry {
     key: Continuation,
-    rows: Rows,
+    rows: ResultRows,
     bytes: usize,
     until: i64,
 }
@@ -52,11 +52,11 @@ struct Entry {
 /// The cached results, the most recently requested one last.
 #[derive(Default)]
 pub struct PageCache {
-    entries: Mutex<VecDeque<Entry>>,
+    entries: Mutex<VecDeque<ResultEntry>>,
 }
 
 impl PageCache {
-    pub fn take(&self, page: Continuation, now_ms: i64) -> Option<Rows> {
+    pub fn take(&self, page: Continuation, now_ms: i64) -> Option<ResultRows> {
         let mut entries = self.entries.lock();
         entries.retain(|entry| entry.until > now_ms);
         let index = entries.iter().position(|entry| entry.key == page.key())?;
@@ -67,13 +67,13 @@ impl PageCache {
         Some(rows)
     }
 
-    pub fn put(&self, page: Continuation, rows: Rows, now_ms: i64) {
+    pub fn put(&self, page: Continuation, rows: ResultRows, now_ms: i64) {
         let bytes = rows.rows.iter().map(Value::size_bytes).sum();
         let key = page.key();
         let mut entries = self.entries.lock();
         entries.retain(|entry| entry.until > now_ms && entry.key != key);
         if bytes <= KEPT_BYTES {
-            entries.push_back(Entry { key, rows, bytes, until: now_ms.saturating_add(KEPT_MS) });
+            entries.push_back(ResultEntry { key, rows, bytes, until: now_ms.saturating_add(KEPT_MS) });
         }
         while entries.iter().map(|entry| entry.bytes).sum::<usize>() > KEPT_BYTES {
             entries.pop_front();

@@ -15,7 +15,7 @@ use crate::store::servers::{ALIVE_MS, LeaderNote, WorkspaceProgress};
 pub struct Peers {
     /// The id of this server, which is new at each start.
     pub server_id: Arc<str>,
-    beaten: Mutex<Beaten>,
+    beaten: Mutex<PulseBeat>,
     unreported: Mutex<FxHashMap<Arc<str>, WorkspaceProgress>>,
     /// The leaders of workspaces that other servers have yet to learn.
     unnoted: Mutex<FxHashMap<Arc<str>, LeaderNote>>,
@@ -25,14 +25,14 @@ pub struct Peers {
 
 /// What this server has yet to report to the others.
 #[derive(Debug, PartialEq)]
-pub struct Unreported {
+pub struct PendingReport {
     pub progress: Vec<(Arc<str>, WorkspaceProgress)>,
     pub leaders: Vec<(Arc<str>, LeaderNote)>,
 }
 
 /// What the last beat of the pulse has read.
 #[derive(Default)]
-struct Beaten {
+struct PulseBeat {
     alive: Vec<Arc<str>>,
     /// `None` before the first beat.
     at: Option<Instant>,
@@ -118,10 +118,10 @@ impl Peers {
     }
 
     /// Returns the progress and the leaders that were added since the last call.
-    pub fn take_unreported(&self) -> Unreported {
+    pub fn take_unreported(&self) -> PendingReport {
         let progress = std::mem::take(&mut *self.unreported.lock()).into_iter().collect();
         let leaders = std::mem::take(&mut *self.unnoted.lock()).into_iter().collect();
-        Unreported { progress, leaders }
+        PendingReport { progress, leaders }
     }
 }
 

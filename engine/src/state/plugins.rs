@@ -9,11 +9,11 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use tokio::sync::oneshot;
 
-use super::meter::Meter;
+use super::meter::CallMeter;
 use super::progress::Progress;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
-use crate::hook::{About, Failure, FailureKind, Loader, Outcome, Plugin};
+use crate::hook::{Failure, FailureKind, Loader, Outcome, Plugin, PluginDescription};
 
 pub use host::PluginHost;
 
@@ -26,15 +26,15 @@ const PORTION: usize = 64;
 const PORTION_US: u64 = 5_000;
 
 /// A version of a plugin.
-pub struct Version {
+pub struct PluginVersion {
     plugin: Arc<dyn Plugin>,
     /// The digest of the version's source. `None` for a plugin that is compiled into the program.
     pub digest: Option<Arc<str>>,
 }
 
-impl Version {
-    pub fn new(plugin: Arc<dyn Plugin>) -> Version {
-        Version { digest: plugin.source().map(|source| source.digest()), plugin }
+impl PluginVersion {
+    pub fn new(plugin: Arc<dyn Plugin>) -> PluginVersion {
+        PluginVersion { digest: plugin.source().map(|source| source.digest()), plugin }
     }
 
     pub fn plugin(&self) -> &Arc<dyn Plugin> {
@@ -42,15 +42,15 @@ impl Version {
     }
 
     /// Returns whether `other` is the same version.
-    pub fn is(&self, other: &Version) -> bool {
+    pub fn is(&self, other: &PluginVersion) -> bool {
         self.digest == other.digest
     }
 }
 
-impl Deref for Version {
-    type Target = About;
+impl Deref for PluginVersion {
+    type Target = PluginDescription;
 
-    fn deref(&self) -> &About {
+    fn deref(&self) -> &PluginDescription {
         self.plugin.about()
     }
 }
@@ -58,7 +58,7 @@ impl Deref for Version {
 /// All plugins, in the order of execution. Their hooks run on dedicated threads, so that a slow plugin delays no
 /// request.
 pub struct Plugins {
-    slots: Vec<Slot>,
+    slots: Vec<PluginSlot>,
     threads: rayon::ThreadPool,
     loader: Option<Arc<dyn Loader>>,
     /// The number of versions that were replaced by newer ones.
@@ -66,9 +66,9 @@ pub struct Plugins {
 }
 
 /// The place of a plugin in the order of execution, with the plugin's newest version.
-struct Slot {
+struct PluginSlot {
     name: Arc<str>,
-    newest: ArcSwap<Version>,
+    newest: ArcSwap<PluginVersion>,
 }
 
 impl Plugins {
@@ -80,9 +80,9 @@ impl Plugins {
             .thread_name(|number| format!("plugin-{number}"))
             .build()
             .map_err(Error::internal)?;
-        let slot = |plugin: Arc<dyn Plugin>| Slot {
+        let slot = |plugin: Arc<dyn Plugin>| PluginSlot {
             name: plugin.about().name.clone(),
-            newest: ArcSwap::from_pointee(Version::new(plugin)),
+            newest: ArcSwap::from_pointee(PluginVersion::new(plugin)),
         };
         let slots = list.into_iter().map(slot).collect();
         Ok(Plugins { slots, threads, loader: None, replaced: Progress::default() })
@@ -121,12 +121,12 @@ impl Plugins {
     }
 
     /// Returns the newest version of a plugin. A workspace may not have adopted it yet.
-    pub fn newest(&self, plugin: PluginIndex) -> Arc<Version> {
+    pub fn newest(&self, plugin: PluginIndex) -> Arc<PluginVersion> {
         self.slots[plugin.0].newest.load_full()
     }
 
     /// Replaces the newest version of a plugin. Each workspace adopts it between two events.
-    pub(super) fn replace(&self, plugin: PluginIndex, version: Version) {
+    pub(super) fn replace(&self, plugin: PluginIndex, version: PluginVersion) {
         self.slots[plugin.0].newest.store(Arc::new(version));
         self.replaced.increment();
     }
@@ -147,7 +147,7 @@ impl Plugins {
         inputs: Vec<Arc<I>>,
         hook: HookCall<I, T>,
         streak: usize,
-        meter: Arc<Meter>,
+        meter: Arc<CallMeter>,
         clock: Arc<dyn Clock>,
     ) -> Vec<Outcome<T>>
     where
@@ -169,7 +169,7 @@ impl Plugins {
                     let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| hook(&*plugin, input)));
                     let outcome = outcome.unwrap_or_else(|panic| Err(panicked(&*panic)));
                     let now = clock.monotonic_us();
-                    meter.note(&plugin.about().name, now.saturating_sub(called), &outcome);
+                    meter.record(&plugin.about().name, now.saturating_sub(called), &outcome);
                     failed = if outcome.is_err() { failed + 1 } else { 0 };
                     portion.push(outcome);
                     if failed >= streak || now.saturating_sub(began) >= PORTION_US {

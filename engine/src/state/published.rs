@@ -20,11 +20,11 @@ const MAX_BYTES: usize = 4 << 20;
 /// A cache of recently read revisions.
 #[derive(Default)]
 pub struct PublishedRevisions {
-    kept: Mutex<Kept>,
+    kept: Mutex<RevisionCache>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct RevisionCache {
     /// The cached articles by id, each with the revision of the type's definition. The oldest entry is first.
     revisions: IndexMap<AggregateId, (u64, Arc<Aggregate>)>,
     bytes: usize,
@@ -73,7 +73,7 @@ impl State {
             }
             Err(error) => return Err(error.into()),
         };
-        let is_it = |stored: &store::nodes::Snapshot| {
+        let is_it = |stored: &store::nodes::NodeSnapshot| {
             stored.aggregate.version == version && stored.revision == definition.revision
         };
         let article = match stored.filter(is_it) {

@@ -31,7 +31,7 @@ const MAX_BLOCKING_EVENTS: u64 = 64;
 const ROUNDS: usize = 16;
 
 /// The aggregates of a type, folded under a definition that is not in use yet.
-pub struct Refolded {
+pub struct RefoldedType {
     definition: Arc<Definition>,
     states: FxHashMap<AggregateId, Arc<Aggregate>>,
     /// The position of the last event folded into the states. `None` if no aggregate is folded yet.
@@ -40,35 +40,35 @@ pub struct Refolded {
 
 /// A definition to write, together with the number of changes to definitions that the decision was based on.
 pub struct Redefinition {
-    pub refolded: Refolded,
+    pub refolded: RefoldedType,
     /// The number of changes to definitions at the time of the decision.
     pub types_changed: u64,
 }
 
-impl Refolded {
+impl RefoldedType {
     /// Creates an empty set of refolded aggregates for a definition.
-    pub fn under(definition: Arc<Definition>) -> Refolded {
-        Refolded { definition, states: FxHashMap::default(), position: None }
+    pub fn under(definition: Arc<Definition>) -> RefoldedType {
+        RefoldedType { definition, states: FxHashMap::default(), position: None }
     }
 }
 
 /// The types that other servers redefined, folded into separate states while the old states stay in use.
-pub struct Refolding<'a> {
-    refolded: Vec<Refolded>,
+pub struct TypeRefold<'a> {
+    refolded: Vec<RefoldedType>,
     _one: Option<MutexGuard<'a, ()>>,
 }
 
-impl Refolding<'_> {
-    pub fn none() -> Refolding<'static> {
-        Refolding { refolded: Vec::new(), _one: None }
+impl TypeRefold<'_> {
+    pub fn none() -> TypeRefold<'static> {
+        TypeRefold { refolded: Vec::new(), _one: None }
     }
 }
 
 impl State {
     /// Folds the aggregates of a type under a definition that is not in use yet. Then folds the events that were
     /// appended in the meantime, round by round, until at most [`MAX_BLOCKING_EVENTS`] are new.
-    pub async fn fold_separately(&self, definition: &Arc<Definition>) -> Result<Refolded> {
-        let mut refolded = Refolded::under(definition.clone());
+    pub async fn fold_separately(&self, definition: &Arc<Definition>) -> Result<RefoldedType> {
+        let mut refolded = RefoldedType::under(definition.clone());
         for _ in 0..ROUNDS {
             if self.fold_changed(&mut refolded).await? <= MAX_BLOCKING_EVENTS {
                 break;
@@ -79,7 +79,7 @@ impl State {
 
     /// Folds the type's visible events that are not folded yet. On the first call, folds all aggregates first. Returns
     /// the number of events of any type that were appended since the last call, or since the start of the first call.
-    async fn fold_changed(&self, refolded: &mut Refolded) -> Result<u64> {
+    async fn fold_changed(&self, refolded: &mut RefoldedType) -> Result<u64> {
         let first = match refolded.position {
             Some(position) => position,
             None => self.fold_all(refolded).await?,
@@ -99,10 +99,10 @@ impl State {
     }
 
     /// Folds all aggregates of the type. Returns a position up to which the states include all events.
-    async fn fold_all(&self, refolded: &mut Refolded) -> Result<u64> {
+    async fn fold_all(&self, refolded: &mut RefoldedType) -> Result<u64> {
         // Reads the position before the states, because some states may include later events.
         let position = self.folded.position();
-        let Refolded { definition, states, .. } = refolded;
+        let RefoldedType { definition, states, .. } = refolded;
         let snapshot = self.folded.snapshot();
         for current in snapshot.iter().filter(|aggregate| aggregate.aggregate_type == definition.type_name) {
             let folded = self.fold_stream(&current.id, current.version, None, definition).await?;
@@ -128,9 +128,9 @@ impl State {
 
     /// Refolds the aggregates of types that other servers redefined, separately from the published states. Only one
     /// call runs at a time.
-    pub(super) async fn fold_redefined(&self) -> Result<Refolding<'_>> {
+    pub(super) async fn fold_redefined(&self) -> Result<TypeRefold<'_>> {
         if self.is_exclusive() {
-            return Ok(Refolding::none());
+            return Ok(TypeRefold::none());
         }
         let one = self.types.refolding().await;
         let mut refolded = Vec::new();
@@ -141,11 +141,11 @@ impl State {
                 }
             }
         }
-        Ok(Refolding { refolded, _one: Some(one) })
+        Ok(TypeRefold { refolded, _one: Some(one) })
     }
 
     /// Puts the definitions in the store into use, if other servers have changed any.
-    pub(super) async fn reload_definitions(&self, refolding: Refolding<'_>, folding: &FoldGuard<'_>) -> Result<()> {
+    pub(super) async fn reload_definitions(&self, refolding: TypeRefold<'_>, folding: &FoldGuard<'_>) -> Result<()> {
         if self.is_exclusive() {
             return Ok(());
         }
@@ -160,7 +160,7 @@ impl State {
             let index = refolding.iter().position(|refolded| refolded.definition == definition);
             let mut refolded = match index {
                 Some(index) => refolding.swap_remove(index),
-                None => Refolded::under(definition.clone()),
+                None => RefoldedType::under(definition.clone()),
             };
             if self.needs_refold(&definition) {
                 self.fold_changed(&mut refolded).await?;
@@ -176,8 +176,8 @@ impl State {
         current.is_some_and(|current| current.revision != definition.revision)
     }
 
-    fn show_defined(&self, refolded: Refolded, _: &FoldGuard<'_>) {
-        let Refolded { definition, states, .. } = refolded;
+    fn show_defined(&self, refolded: RefoldedType, _: &FoldGuard<'_>) {
+        let RefoldedType { definition, states, .. } = refolded;
         let mut states: Vec<Arc<Aggregate>> = states.into_values().collect();
         states.sort_unstable_by_key(|aggregate| aggregate.first_position);
         // The states are published before the definition. A snapshot written in between may carry a revision older than

@@ -13,9 +13,9 @@ use std::sync::Arc;
 
 use tokio::sync::Mutex;
 
-use super::plugins::{PluginIndex, PluginMap, Plugins, Version};
+use super::plugins::{PluginIndex, PluginMap, PluginVersion, Plugins};
 use crate::error::{Error, Result};
-use crate::hook::{Loader, Refused};
+use crate::hook::{Loader, VersionRefusal};
 use crate::model::value::{Object, Value};
 use crate::store::{self, Database, Store};
 
@@ -63,7 +63,7 @@ impl Releases {
             let message = format!("the plugin '{name}' is a part of the program and has no files");
             return Err(Error::invalid_with_code("plugin_without_files", message));
         };
-        let version = Version::new(loaded);
+        let version = PluginVersion::new(loaded);
         if version.is(&self.plugins.newest(plugin)) {
             return Ok(false);
         }
@@ -91,7 +91,7 @@ impl Releases {
                 Error::Unavailable(store::Error::Opening(refused.to_string()))
             })?;
             let restored = restored.ok_or_else(|| Error::not_found("plugin", &name))?;
-            self.replace(plugin, Version::new(restored));
+            self.replace(plugin, PluginVersion::new(restored));
         }
         Ok(())
     }
@@ -99,27 +99,27 @@ impl Releases {
     /// Runs the loader on a thread for blocking work.
     pub async fn load<T: Send + 'static>(
         &self,
-        load: impl FnOnce(&dyn Loader) -> Result<Option<T>, Refused> + Send + 'static,
-    ) -> Result<Result<Option<T>, Refused>> {
+        load: impl FnOnce(&dyn Loader) -> Result<Option<T>, VersionRefusal> + Send + 'static,
+    ) -> Result<Result<Option<T>, VersionRefusal>> {
         let Some(loader) = self.plugins.loader().cloned() else { return Ok(Ok(None)) };
         tokio::task::spawn_blocking(move || load(&*loader)).await.map_err(Error::internal)
     }
 
-    async fn write(&self, version: &Version) -> Result<()> {
+    async fn write(&self, version: &PluginVersion) -> Result<()> {
         if let (Some(source), Some(digest)) = (version.plugin().source(), &version.digest) {
             self.control.write_release(source, digest).await?;
         }
         Ok(())
     }
 
-    fn replace(&self, plugin: PluginIndex, version: Version) {
+    fn replace(&self, plugin: PluginIndex, version: PluginVersion) {
         tracing::info!(plugin = %version.name, version = version.version, digest = ?version.digest, "plugin reloaded");
         self.plugins.replace(plugin, version);
     }
 }
 
 /// Returns the error for a version that the checks reject, with the place of the mistake.
-fn conflict(refused: &Refused) -> Error {
+fn conflict(refused: &VersionRefusal) -> Error {
     let number = |number: Option<usize>| Value::from(number.and_then(|number| i64::try_from(number).ok()));
     let details = Object::from_iter([
         ("file", Value::from(refused.file.as_str())),
@@ -131,7 +131,7 @@ fn conflict(refused: &Refused) -> Error {
 
 /// A plugin version that a workspace has adopted, as the workspace's checkpoint stores it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Adopted {
+pub struct AdoptedVersion {
     /// The digest of the version's source.
     pub digest: Arc<str>,
     /// The position of the first event that the version processes.
@@ -141,21 +141,24 @@ pub struct Adopted {
 const DIGEST: &str = "digest";
 const FROM: &str = "from";
 
-impl Adopted {
+impl AdoptedVersion {
     /// Returns the version of a plugin that a checkpoint names.
-    pub fn of(stored: &Object, plugin: &str) -> Option<Adopted> {
+    pub fn of(stored: &Object, plugin: &str) -> Option<AdoptedVersion> {
         let entry = stored.get(plugin).and_then(Value::as_object)?;
         let from = entry.get(FROM).and_then(Value::as_int).unwrap_or_default();
-        Some(Adopted { digest: entry.get(DIGEST)?.as_str()?.into(), from_position: u64::try_from(from).unwrap_or(0) })
+        Some(AdoptedVersion {
+            digest: entry.get(DIGEST)?.as_str()?.into(),
+            from_position: u64::try_from(from).unwrap_or(0),
+        })
     }
 
     /// Returns the stored form of the adopted versions, if they differ from the stored ones. New versions begin with
     /// the event after `position`. Versions of plugins that are not enabled stay unchanged.
-    pub fn changed(stored: &Object, versions: &PluginMap<Arc<Version>>, position: u64) -> Option<Object> {
+    pub fn changed(stored: &Object, versions: &PluginMap<Arc<PluginVersion>>, position: u64) -> Option<Object> {
         let mut changed = stored.clone();
         for (_, version) in versions.iter() {
             let Some(digest) = &version.digest else { continue };
-            if Adopted::of(stored, &version.name).is_some_and(|adopted| adopted.digest == *digest) {
+            if AdoptedVersion::of(stored, &version.name).is_some_and(|adopted| adopted.digest == *digest) {
                 continue;
             }
             let from = i64::try_from(position + 1).unwrap_or(i64::MAX);

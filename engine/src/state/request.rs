@@ -15,21 +15,21 @@ const MAX_KEY: usize = 255;
 /// The identity of a request that must be carried out only once: user, idempotency key and fingerprint. The fingerprint
 /// is the SHA-256 of the operation and the body.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RequestId {
+pub struct IdempotentRequest {
     pub(crate) key: Arc<str>,
     pub(crate) fingerprint: Arc<str>,
 }
 
-impl RequestId {
+impl IdempotentRequest {
     /// Creates the identity of a request from the user, the idempotency key, the name of the operation and the body.
     /// The stored key includes the user, so users who choose the same key do not affect each other.
-    pub fn new(user_id: &str, key: &str, operation: &str, body: &[u8]) -> Result<RequestId> {
+    pub fn new(user_id: &str, key: &str, operation: &str, body: &[u8]) -> Result<IdempotentRequest> {
         if key.is_empty() || key.len() > MAX_KEY || key.chars().any(char::is_control) {
             return Err(Error::invalid("the idempotency key must have 1 to 255 characters"));
         }
         let fingerprint = Sha256::new().chain_update(operation).chain_update([0]).chain_update(body).finalize();
         // User ids contain no slash, so two users cannot have the same stored key.
-        Ok(RequestId { key: format!("{user_id}/{key}").into(), fingerprint: hex::encode(fingerprint).into() })
+        Ok(IdempotentRequest { key: format!("{user_id}/{key}").into(), fingerprint: hex::encode(fingerprint).into() })
     }
 
     /// Checks that a stored response belongs to the same request, by its fingerprint.

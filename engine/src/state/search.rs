@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::folded::Folded;
+use super::folded_states::FoldedStates;
 use super::progress::Progress;
 use super::types::Types;
 use super::vectors::Vectors;
@@ -10,7 +10,7 @@ use crate::hook::Embed;
 use crate::model::aggregate::Aggregate;
 use crate::model::id::AggregateId;
 use crate::resident::labels::Labels;
-use crate::resident::labels::index::Text;
+use crate::resident::labels::index::SearchText;
 
 /// The search index of one workspace.
 #[derive(Default)]
@@ -41,9 +41,9 @@ impl SearchIndex {
 
     /// Builds the index of labels if needed, and updates it with some of the changed aggregates. Returns whether more
     /// aggregates are left to index.
-    pub fn keep_labels(&self, folded: &Folded, types: &Types) -> bool {
+    pub fn keep_labels(&self, folded: &FoldedStates, types: &Types) -> bool {
         let definitions = types.all();
-        let text = |aggregate: &Aggregate| -> Option<Text> {
+        let text = |aggregate: &Aggregate| -> Option<SearchText> {
             self.labels.text(aggregate, definitions.get(&aggregate.aggregate_type)?)
         };
         let all = folded.snapshot();

@@ -30,7 +30,7 @@ impl ChangedSlugs {
     }
 
     /// Adds an aggregate after an event. `has` returns whether an aggregate of the batch still has the slug.
-    pub fn note(&mut self, after: &Aggregate, has: impl Fn(&AggregateId, &str) -> bool) {
+    pub fn record(&mut self, after: &Aggregate, has: impl Fn(&AggregateId, &str) -> bool) {
         let Some(Value::String(slug)) = after.state.get(SLUG).filter(|_| is_looked_up(after)) else { return };
         let ids = self.ids.entry(slug.clone()).or_default();
         if !ids.contains(&after.id) {

@@ -20,10 +20,10 @@ use crate::model::slug::SLUG;
 use crate::model::sums;
 use crate::model::value::Object;
 use crate::state::State;
-use crate::state::append::{Append, Appended};
+use crate::state::append::{Append, AppendOutcome};
 use crate::state::checks;
-use crate::state::known::{self, Known, KnownResponse};
-use crate::state::request::RequestId;
+use crate::state::earlier_writes::{self, EarlierResponse, EarlierWrites};
+use crate::state::request::IdempotentRequest;
 use crate::state::slugs;
 use crate::state::types::Definitions;
 use crate::state::view::View;
@@ -31,14 +31,14 @@ use crate::store;
 use crate::store::responses::StoredResponse;
 
 /// A batch that is being assembled.
-pub struct Staging<'a> {
+pub struct BatchBuilder<'a> {
     view: View<'a>,
-    known: &'a Known,
+    known: &'a EarlierWrites,
     events: Vec<Arc<Event>>,
     /// The event ids chosen by clients, each with the index of the event.
     chosen_ids: FxHashMap<Arc<str>, usize>,
     /// The responses to requests of this batch, by idempotency key.
-    responses: HashMap<Arc<str>, KnownResponse>,
+    responses: HashMap<Arc<str>, EarlierResponse>,
     /// The ids of uploads to which an event of the batch adds the first reference, each with the index of that event.
     taken: Vec<(usize, Arc<str>)>,
     /// The ids and sizes in bytes of uploads from which an event removes the last reference, each with the index of
@@ -52,7 +52,7 @@ pub struct Staging<'a> {
 }
 
 /// A complete batch: the events and the states after them.
-pub struct Staged {
+pub struct StagedBatch {
     pub events: Vec<Arc<Event>>,
     /// The indexes of the events whose ids were chosen by a client.
     pub chosen_ids: Vec<usize>,
@@ -71,20 +71,20 @@ pub struct Staged {
     pub types_changed: u64,
 }
 
-impl<'a> Staging<'a> {
-    pub fn new(state: &'a State, definitions: &'a Definitions, known: &'a Known) -> Staging<'a> {
+impl<'a> BatchBuilder<'a> {
+    pub fn new(state: &'a State, definitions: &'a Definitions, known: &'a EarlierWrites) -> BatchBuilder<'a> {
         let position = state.folded.position();
         let view = View::new(state, definitions, position);
         let (chosen_ids, responses, taken, freed, feed, published) = Default::default();
         let now_ms = state.clock.now_ms();
-        Staging { view, known, events: Vec::new(), chosen_ids, responses, taken, freed, feed, published, now_ms }
+        BatchBuilder { view, known, events: Vec::new(), chosen_ids, responses, taken, freed, feed, published, now_ms }
     }
 
-    pub fn finish(self) -> Staged {
+    pub fn finish(self) -> StagedBatch {
         let mut changed = self.view.changed;
         let aggregates = self.view.order.iter().filter_map(|id| changed.remove(id)).collect();
         let responses = self.responses.into_iter().map(|(key, response)| {
-            let (events, fingerprint) = (response.appended.as_ref().map(known::runs), response.fingerprint);
+            let (events, fingerprint) = (response.appended.as_ref().map(earlier_writes::runs), response.fingerprint);
             (key, StoredResponse { fingerprint, events, body: None, location: None, created_at: self.now_ms })
         });
         let (responses, chosen_ids) = (responses.collect(), self.chosen_ids.into_values().collect());
@@ -92,28 +92,28 @@ impl<'a> Staging<'a> {
         let freed = self.freed.into_iter().map(|(_, upload)| upload).collect();
         let published = self.published.into_iter().map(|(_, article)| article).collect();
         let (events, feed, types_changed) = (self.events, self.feed, 0);
-        Staged { events, chosen_ids, responses, taken, freed, feed, published, aggregates, types_changed }
+        StagedBatch { events, chosen_ids, responses, taken, freed, feed, published, aggregates, types_changed }
     }
 
     /// Stages one append: either all of its events or none.
-    pub fn stage(&mut self, append: &Append) -> Result<Appended> {
+    pub fn stage(&mut self, append: &Append) -> Result<AppendOutcome> {
         let Some(request) = &append.request else { return self.stage_new(append) };
         if let Some(first) = self.answer_to(request)? {
-            return Ok(Appended { replayed: true, ..first });
+            return Ok(AppendOutcome { replayed: true, ..first });
         }
         let appended = self.stage_new(append)?;
         let (fingerprint, kept) = (request.fingerprint.clone(), Some(appended.clone()));
-        self.responses.insert(request.key.clone(), KnownResponse { fingerprint, appended: kept });
+        self.responses.insert(request.key.clone(), EarlierResponse { fingerprint, appended: kept });
         Ok(appended)
     }
 
     /// Returns the response to an earlier request with the same key, or `None` if there was no such request.
-    fn answer_to(&self, request: &RequestId) -> Result<Option<Appended>> {
+    fn answer_to(&self, request: &IdempotentRequest) -> Result<Option<AppendOutcome>> {
         let first = self.known.responses.get(&request.key).or_else(|| self.responses.get(&request.key));
         first.map(|first| first.appended_for(request)).transpose()
     }
 
-    fn stage_new(&mut self, append: &Append) -> Result<Appended> {
+    fn stage_new(&mut self, append: &Append) -> Result<AppendOutcome> {
         if append.upload.as_ref().is_some_and(|upload| self.known.lost_uploads.contains(upload)) {
             // Another server treats the upload as abandoned and is removing the upload's bytes.
             return Err(Error::Unavailable(store::Error::Conflict));
@@ -146,7 +146,7 @@ impl<'a> Staging<'a> {
         &mut self,
         append: &Append,
         undo: &mut Vec<(AggregateId, Option<Arc<Aggregate>>)>,
-    ) -> Result<Appended> {
+    ) -> Result<AppendOutcome> {
         let mut new_events = (append.decide)(&self.view)?;
         if self.were_imported(&new_events, append) {
             // An import contains all events that a plugin derived from an event. This workspace may have another
@@ -155,7 +155,7 @@ impl<'a> Staging<'a> {
             new_events.retain(|new| self.first_of(new).is_some());
         }
         let many = new_events.len() > 1;
-        let mut appended = Appended {
+        let mut appended = AppendOutcome {
             events: Vec::with_capacity(new_events.len()),
             repeated: Vec::with_capacity(new_events.len()),
             states: Vec::with_capacity(new_events.len()),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
-use super::followed::Followed;
+use super::follower_map::FollowerMap;
 use crate::model::event::Event;
 use crate::model::id::AggregateId;
 
@@ -18,19 +18,19 @@ const MAX_BYTES: usize = 64 << 10;
 
 /// The followed aggregates and their last events.
 #[derive(Default)]
-pub struct Streams {
-    followed: Mutex<Followed<AggregateId, Last>>,
+pub struct FollowedStreams {
+    followed: Mutex<FollowerMap<AggregateId, LastEvents>>,
 }
 
 /// The last events of one aggregate, with consecutive versions.
 #[derive(Default)]
-struct Last {
+struct LastEvents {
     events: VecDeque<Arc<Event>>,
     bytes: usize,
 }
 
-impl Streams {
-    fn followed(&self) -> MutexGuard<'_, Followed<AggregateId, Last>> {
+impl FollowedStreams {
+    fn followed(&self) -> MutexGuard<'_, FollowerMap<AggregateId, LastEvents>> {
         self.followed.lock()
     }
 
@@ -63,7 +63,7 @@ impl Streams {
     }
 }
 
-impl Last {
+impl LastEvents {
     fn push(&mut self, event: &Arc<Event>) {
         if self.events.back().is_some_and(|last| last.version + 1 != event.version) {
             (self.events, self.bytes) = Default::default();
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn only_events_of_its_aggregate_wake_a_reader() {
-        let streams = Streams::default();
+        let streams = FollowedStreams::default();
         streams.extend(&[event("a", 1, 1)]);
         assert!(streams.after(&id("a"), 0).is_none(), "the aggregate has no followers");
         let (mut of_a, of_b) = (streams.follow(&id("a")), streams.follow(&id("b")));
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_stream_keeps_few_events_in_memory() {
-        let streams = Streams::default();
+        let streams = FollowedStreams::default();
         let _followers = [streams.follow(&id("a")), streams.follow(&id("b"))];
         for version in 1..=MAX_EVENTS as u64 + 3 {
             streams.extend(&[event("a", version, 1), event("b", version, MAX_BYTES / 4)]);

@@ -9,13 +9,13 @@ use rustc_hash::FxHashSet;
 use sha2::{Digest, Sha256};
 use tokio::sync::OnceCell;
 
-use super::folded::Folded;
+use super::folded_states::FoldedStates;
 use super::types::Types;
 use crate::error::{Error, Result};
 use crate::hook::{Embed, EmbedFailure};
 use crate::model::id::AggregateId;
 use crate::resident::labels::index::{LABEL_BYTES, beginning};
-use crate::store::embeddings::Embedding;
+use crate::store::embeddings::EmbeddingRecord;
 use crate::store::{Database, DatabaseReader};
 
 /// The number of labels that the model embeds in one call.
@@ -27,9 +27,9 @@ const MIN_COSINE: f64 = 0.2;
 
 /// The data that vectors are computed from: aggregates with their types, and the database in which vectors are found.
 #[derive(Clone, Copy)]
-pub struct Labelled<'a> {
+pub struct VectorInput<'a> {
     pub db: &'a DatabaseReader,
-    pub folded: &'a Folded,
+    pub folded: &'a FoldedStates,
     pub types: &'a Types,
 }
 
@@ -75,7 +75,11 @@ impl Vectors {
         Ok(vectors)
     }
 
-    async fn embedded(&self, labelled: Labelled<'_>, db: &Database) -> Result<&Mutex<BTreeMap<AggregateId, String>>> {
+    async fn embedded(
+        &self,
+        labelled: VectorInput<'_>,
+        db: &Database,
+    ) -> Result<&Mutex<BTreeMap<AggregateId, String>>> {
         let read = async || -> Result<_> {
             db.begin_embeddings(self.embed.model()).await?;
             let embedded = db.read_embedded().await?;
@@ -88,7 +92,7 @@ impl Vectors {
     }
 
     /// Embeds some of the changed labels. Labels that cannot be embedded now stay marked as changed.
-    pub async fn step(&self, labelled: Labelled<'_>, db: &Database) -> Result<()> {
+    pub async fn step(&self, labelled: VectorInput<'_>, db: &Database) -> Result<()> {
         let embedded = self.embedded(labelled, db).await?;
         let (mut pending, mut gone, mut taken) = (Vec::new(), Vec::new(), Vec::new());
         while pending.len() + gone.len() < AT_ONCE {
@@ -130,8 +134,8 @@ impl Vectors {
         let vectors = vectors.map_err(Error::internal)?;
         let embeddings = pending.iter().zip(vectors);
         let embeddings =
-            embeddings.map(|((id, _, hash), vector)| Embedding { id: id.clone(), hash: hash.clone(), vector });
-        let embeddings: Vec<Embedding> = embeddings.collect();
+            embeddings.map(|((id, _, hash), vector)| EmbeddingRecord { id: id.clone(), hash: hash.clone(), vector });
+        let embeddings: Vec<EmbeddingRecord> = embeddings.collect();
         db.write_embeddings(&embeddings, gone).await?;
         let mut embedded = held(embedded);
         embedded.extend(embeddings.into_iter().map(|embedding| (embedding.id, embedding.hash)));
@@ -143,7 +147,7 @@ impl Vectors {
     /// The error is a message for the client.
     pub async fn nearest(
         &self,
-        labelled: Labelled<'_>,
+        labelled: VectorInput<'_>,
         query: &str,
         most: usize,
     ) -> Result<Vec<(AggregateId, f64)>, String> {
@@ -165,7 +169,7 @@ impl Vectors {
     }
 }
 
-fn label(labelled: Labelled<'_>, id: &AggregateId) -> Option<String> {
+fn label(labelled: VectorInput<'_>, id: &AggregateId) -> Option<String> {
     let aggregate = labelled.folded.get(id.as_str()).filter(|aggregate| !aggregate.deleted)?;
     let label = labelled.types.get(&aggregate.aggregate_type)?.label_of(&aggregate.state)?;
     Some(beginning(&label, LABEL_BYTES).to_owned())

@@ -38,7 +38,7 @@ impl<'a> View<'a> {
     /// Sets the state of an aggregate after an event. Returns the state that an earlier event of the batch has set.
     pub(super) fn change(&mut self, id: &AggregateId, after: Arc<Aggregate>) -> Option<Arc<Aggregate>> {
         let View { changed, slugs, .. } = self;
-        slugs.note(&after, |id, slug| changed.get(id).is_some_and(|found| slug_of(found) == Some(slug)));
+        slugs.record(&after, |id, slug| changed.get(id).is_some_and(|found| slug_of(found) == Some(slug)));
         changed.insert(id.clone(), after)
     }
 

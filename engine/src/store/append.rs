@@ -46,7 +46,7 @@ IF array::len($freed) > 0 { INSERT INTO upload $freed RETURN NONE };
 
 /// Events to commit together, and the records that belong to the events.
 #[derive(Default)]
-pub struct Batch<'a> {
+pub struct AppendBatch<'a> {
     pub events: &'a [Arc<Event>],
     /// Indexes in `events` of the events whose ids a client chose.
     pub chosen_ids: &'a [usize],
@@ -70,7 +70,7 @@ impl Database {
     ///
     /// The future must not be dropped before it completes, except when the process ends. Otherwise the transaction may
     /// continue after the append right was released.
-    pub async fn append(&self, batch: Batch<'_>) -> Result<()> {
+    pub async fn append(&self, batch: AppendBatch<'_>) -> Result<()> {
         let _appending = match &self.append_right {
             Some(right) => Some(right.begin().await?),
             None => None,

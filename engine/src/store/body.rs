@@ -11,13 +11,13 @@ use serde_json::value::RawValue;
 use super::Error;
 use crate::model::aggregate::UNSET;
 use crate::model::event::Event;
-use crate::model::json::{Stored, StoredObject};
+use crate::model::json::{RecordDeserializer, StoredObject};
 use crate::model::value::{Object, Value};
 use crate::model::written;
 
 /// The content of an event's record, without the event's position.
 #[derive(Serialize)]
-pub struct Body {
+pub struct EventContent {
     pub event_id: Arc<str>,
     pub aggregate_type: Arc<str>,
     pub event_type: Arc<str>,
@@ -41,7 +41,7 @@ pub type Fields<'f> = Option<&'f BTreeSet<Arc<str>>>;
 /// Serializes an event's body. The body is stored as text, because text keeps the order of the fields and is the
 /// cheapest form to store.
 pub fn write(event: &Event) -> super::Result<String> {
-    let body = Body {
+    let body = EventContent {
         event_id: event.event_id.clone(),
         aggregate_type: event.aggregate_type.clone(),
         event_type: event.event_type.clone(),
@@ -57,10 +57,10 @@ pub fn write(event: &Event) -> super::Result<String> {
 
 /// Parses a body, with only the given fields of its payload. Keeps the written forms of numbers only if all fields are
 /// read.
-pub fn read(text: &str, fields: Fields) -> serde_json::Result<Body> {
+pub fn read(text: &str, fields: Fields) -> serde_json::Result<EventContent> {
     let mut body = read_values(text, fields)?;
     if fields.is_none() && written::is_likely_in(text.as_bytes()) {
-        let objects: Objects = serde_json::from_str(text)?;
+        let objects: BodyObjects = serde_json::from_str(text)?;
         body.payload = with_numbers(body.payload, objects.payload);
         body.metadata = with_numbers(body.metadata, objects.metadata);
     }
@@ -69,7 +69,7 @@ pub fn read(text: &str, fields: Fields) -> serde_json::Result<Body> {
 
 /// The JSON texts of the objects in a body.
 #[derive(Deserialize)]
-struct Objects<'t> {
+struct BodyObjects<'t> {
     #[serde(borrow)]
     payload: Option<&'t RawValue>,
     #[serde(borrow)]
@@ -83,7 +83,7 @@ fn with_numbers(object: Arc<Object>, text: Option<&RawValue>) -> Arc<Object> {
     }
 }
 
-fn read_values(text: &str, fields: Fields) -> serde_json::Result<Body> {
+fn read_values(text: &str, fields: Fields) -> serde_json::Result<EventContent> {
     let mut reader = serde_json::Deserializer::from_str(text);
     // The deserializers of the values count the nesting levels.
     reader.disable_recursion_limit();
@@ -95,21 +95,21 @@ fn read_values(text: &str, fields: Fields) -> serde_json::Result<Body> {
 struct BodyOf<'f>(Fields<'f>);
 
 impl<'de> DeserializeSeed<'de> for BodyOf<'_> {
-    type Value = Body;
+    type Value = EventContent;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Body, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<EventContent, D::Error> {
         deserializer.deserialize_map(self)
     }
 }
 
 impl<'de> Visitor<'de> for BodyOf<'_> {
-    type Value = Body;
+    type Value = EventContent;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an event's body")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Body, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<EventContent, A::Error> {
         let (mut event_id, mut aggregate_type, mut event_type, mut actor) = (None, None, None, None);
         let (mut project_id, mut payload, mut metadata) = (None, None, None);
         let (mut occurred_at, mut recorded_at) = (None, None);
@@ -128,7 +128,7 @@ impl<'de> Visitor<'de> for BodyOf<'_> {
             }
         }
         let missing = A::Error::missing_field;
-        Ok(Body {
+        Ok(EventContent {
             event_id: event_id.ok_or_else(|| missing("event_id"))?,
             aggregate_type: aggregate_type.ok_or_else(|| missing("aggregate_type"))?,
             event_type: event_type.ok_or_else(|| missing("event_type"))?,
@@ -165,7 +165,7 @@ impl<'de> Visitor<'de> for PayloadOf<'_> {
             // The value of a field that was not requested is skipped and not copied, because it may be most of the
             // event.
             if self.0.is_none_or(|requested| requested.contains(&name) || &*name == UNSET) {
-                fields.push((name, map.next_value_seed(Stored)?));
+                fields.push((name, map.next_value_seed(RecordDeserializer)?));
             } else {
                 map.next_value::<IgnoredAny>()?;
             }

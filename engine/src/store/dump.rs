@@ -28,7 +28,7 @@ const PAGE: usize = 500;
 
 /// A record of the control database.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Dumped {
+pub struct DumpRecord {
     pub table: &'static str,
     /// The record as a SurrealQL object, with its id.
     pub content: String,
@@ -38,7 +38,7 @@ pub struct Dumped {
 
 impl DatabaseReader {
     /// Returns all records of the control database that a restore needs.
-    pub async fn dump(&self) -> Result<Vec<Dumped>> {
+    pub async fn dump(&self) -> Result<Vec<DumpRecord>> {
         let mut dumped = Vec::new();
         for table in TABLES {
             let mut start = 0;
@@ -96,7 +96,7 @@ impl Database {
     }
 }
 
-fn dumped_record(table: &'static str, record: &Record) -> Dumped {
+fn dumped_record(table: &'static str, record: &Record) -> DumpRecord {
     let content = record.to_sql();
     let lasting = match record {
         Record::Object(object) if object.contains_key(LAST_USED) => {
@@ -106,7 +106,7 @@ fn dumped_record(table: &'static str, record: &Record) -> Dumped {
         }
         _ => content.clone(),
     };
-    Dumped { table, content, lasting }
+    DumpRecord { table, content, lasting }
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ const PAGE_SIZE: usize = 5_000;
 const EFFORT: usize = 2;
 
 /// The vector of an aggregate's label.
-pub struct Embedding {
+pub struct EmbeddingRecord {
     pub id: AggregateId,
     /// The hash of the embedded text.
     pub hash: String,
@@ -88,7 +88,7 @@ impl Database {
 
     /// Writes embeddings, whose vectors must all have the same length. Deletes the embeddings of the aggregates `gone`,
     /// which no longer have a label.
-    pub async fn write_embeddings(&self, embeddings: &[Embedding], gone: &[AggregateId]) -> Result<()> {
+    pub async fn write_embeddings(&self, embeddings: &[EmbeddingRecord], gone: &[AggregateId]) -> Result<()> {
         if let Some(first) = embeddings.first() {
             // The length cannot inject statements, because it is a number. All vectors of a model have the same length.
             let index = format!(
@@ -105,7 +105,7 @@ impl Database {
     }
 }
 
-fn record(embedding: &Embedding) -> Record {
+fn record(embedding: &EmbeddingRecord) -> Record {
     Record::Object(convert::fields([
         ("id", convert::record_id("embedding", embedding.id.to_string())),
         ("aggregate_id", convert::text(embedding.id.as_str())),

@@ -21,7 +21,7 @@ const SPAN_GROWTH: u64 = 8;
 
 /// The next events in an agent's feed.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Concerning {
+pub struct FeedSlice {
     /// The events in log order, without the times at which they occurred.
     pub events: Vec<EventRef>,
     /// The position up to which `events` is complete.
@@ -36,7 +36,7 @@ impl DatabaseReader {
 
     /// Returns the next events that concern an agent, with positions after `after` and up to `until`. The result may be
     /// incomplete, but it is empty only if there are no such events.
-    pub async fn read_feed(&self, agent: &str, after: u64, until: u64) -> Result<Concerning> {
+    pub async fn read_feed(&self, agent: &str, after: u64, until: u64) -> Result<FeedSlice> {
         let (mut from, mut span) = (after.saturating_add(1), FIRST_SPAN);
         while from <= until {
             let last = from.saturating_add(span - 1).min(until);
@@ -46,11 +46,11 @@ impl DatabaseReader {
             let found = self.query("SELECT * FROM $range", [("range", convert::record_id("feed", range))]).await?;
             let events: Vec<EventRef> = convert::list(found.first())?.map(event_ref).collect::<Result<_>>()?;
             if !events.is_empty() {
-                return Ok(Concerning { events, position: last });
+                return Ok(FeedSlice { events, position: last });
             }
             (from, span) = (last + 1, span.saturating_mul(SPAN_GROWTH));
         }
-        Ok(Concerning { events: Vec::new(), position: until.max(after) })
+        Ok(FeedSlice { events: Vec::new(), position: until.max(after) })
     }
 
     /// Returns the latest position such that at least `count` of the agent's events are after this position and not
@@ -115,7 +115,7 @@ fn event_ref(record: &Record) -> Result<EventRef> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::append::Batch;
+    use crate::store::append::AppendBatch;
     use crate::store::{Store, WORKSPACE_MIGRATIONS};
 
     fn event(version: u64, position: u64) -> Arc<Event> {
@@ -138,19 +138,21 @@ mod tests {
             let (near, far) = ([event(first, first), event(first + 1, first + 1)], [event(first + 2, first + 90_000)]);
             let feed = [("a".into(), 0), ("b".into(), 0), ("a".into(), 1)];
             set_head(&log, near[0].position - 1).await;
-            log.append(Batch { events: &near, feed: &feed, ..Batch::default() }).await.expect("appended");
+            log.append(AppendBatch { events: &near, feed: &feed, ..AppendBatch::default() }).await.expect("appended");
             set_head(&log, far[0].position - 1).await;
-            log.append(Batch { events: &far, feed: &[("a".into(), 0)], ..Batch::default() }).await.expect("appended");
+            log.append(AppendBatch { events: &far, feed: &[("a".into(), 0)], ..AppendBatch::default() })
+                .await
+                .expect("appended");
 
             let read = async |agent, after, until| log.read_feed(agent, after, until).await.expect("events");
-            let positions = |found: &Concerning| found.events.iter().map(|event| event.position).collect::<Vec<_>>();
+            let positions = |found: &FeedSlice| found.events.iter().map(|event| event.position).collect::<Vec<_>>();
             let found = read("a", first - 1, first + 90_000).await;
             assert_eq!(positions(&found), [first, first + 1]);
             assert_eq!((found.events[1].version, &*found.events[1].aggregate_id), (first + 1, "task-1"));
             assert!(found.position < first + 90_000);
             assert_eq!(positions(&read("a", found.position, first + 90_000).await), [first + 90_000]);
             assert_eq!(positions(&read("b", first - 1, first + 90_000).await), [first]);
-            let none = Concerning { events: Vec::new(), position: first + 80_000 };
+            let none = FeedSlice { events: Vec::new(), position: first + 80_000 };
             assert_eq!(read("b", first, first + 80_000).await, none);
             assert_eq!(read("b", first + 5, first + 5).await.position, first + 5);
         }
@@ -160,7 +162,9 @@ mod tests {
     async fn the_feed_begins_after_events_of_older_programs() {
         let store = Store::connect("mem://").await.expect("memory");
         let old = store.database("ws_01", &WORKSPACE_MIGRATIONS[..8]).await.expect("a database");
-        old.append(Batch { events: &[event(1, 1), event(2, 2)], ..Batch::default() }).await.expect("appended");
+        old.append(AppendBatch { events: &[event(1, 1), event(2, 2)], ..AppendBatch::default() })
+            .await
+            .expect("appended");
         assert_eq!(store.workspace("0-1").await.expect("a database").feed_begin().await.expect("a position"), 2);
     }
 }

@@ -73,17 +73,17 @@ pub struct Claim {
 
 /// The writes of one step of the follower.
 #[derive(Debug, Default)]
-pub struct Effects {
+pub struct FollowerWrites {
     pub facts: Vec<(AggregateId, Option<Arc<EnrichmentFacts>>)>,
     pub edges: Vec<Arc<Edge>>,
-    pub parked: Vec<super::parked::Parked>,
+    pub parked: Vec<super::parked::ParkedStep>,
     /// The ids of parked steps to remove, because they have succeeded or were dropped.
     pub released: Vec<super::parked::StepId>,
 }
 
-impl Effects {
+impl FollowerWrites {
     pub fn is_empty(&self) -> bool {
-        let Effects { facts, edges, parked, released } = self;
+        let FollowerWrites { facts, edges, parked, released } = self;
         facts.is_empty() && edges.is_empty() && parked.is_empty() && released.is_empty()
     }
 
@@ -173,7 +173,7 @@ impl Database {
     /// leader of another epoch.
     pub async fn write_effects(
         &self,
-        effects: &Effects,
+        effects: &FollowerWrites,
         before: &GraphCheckpoint,
         after: &GraphCheckpoint,
         epoch: Option<u64>,
@@ -207,7 +207,7 @@ impl Database {
     }
 
     /// Writes rows of a generation that is not in use yet.
-    pub async fn prepare_effects(&self, effects: &Effects, generation: u64) -> Result<()> {
+    pub async fn prepare_effects(&self, effects: &FollowerWrites, generation: u64) -> Result<()> {
         self.query_again(PREPARE, [("rows", Record::Array(effects.rows(generation)?.into()))]).await.map(drop)
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use surrealdb::types::{RecordIdKey, RecordIdKeyRange, Value as Record};
 
-use super::graph::{Effects, key, read_edge, read_facts_record};
+use super::graph::{FollowerWrites, key, read_edge, read_facts_record};
 use super::{DatabaseReader, Error, Result, convert};
 use crate::model::graph::{Edge, EnrichmentFacts};
 
@@ -30,7 +30,7 @@ pub struct EdgeKey {
 }
 
 impl ChangedKeys {
-    pub(super) fn of(effects: &Effects) -> ChangedKeys {
+    pub(super) fn of(effects: &FollowerWrites) -> ChangedKeys {
         let facts = effects.facts.iter().map(|(id, _)| id.text()).collect();
         ChangedKeys { facts, edges: effects.edges.iter().map(|edge| EdgeKey::of(edge)).collect() }
     }

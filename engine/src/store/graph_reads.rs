@@ -100,7 +100,7 @@ mod tests {
     use crate::model::graph::{EnrichmentFacts, PluginFacts};
     use crate::model::value::Object;
     use crate::store::Store;
-    use crate::store::graph::Effects;
+    use crate::store::graph::FollowerWrites;
 
     fn id(text: &str) -> AggregateId {
         AggregateId::from(Arc::from(text))
@@ -134,10 +134,11 @@ mod tests {
             let derived = Object::from_iter([("text", "x".repeat(KeyRange::BYTES / 2))]);
             let found = PluginFacts { derived: Arc::new(derived), ..PluginFacts::default() };
             let facts: EnrichmentFacts = [(Arc::from("linker"), found)].into_iter().collect();
-            let effects = Effects { facts: vec![(id(name), Some(Arc::new(facts)))], ..Effects::default() };
+            let effects =
+                FollowerWrites { facts: vec![(id(name), Some(Arc::new(facts)))], ..FollowerWrites::default() };
             log.prepare_effects(&effects, 1).await.expect("written");
             let edges = (0..30).map(|to| edge(name, to, to < 20)).collect();
-            log.prepare_effects(&Effects { edges, ..Effects::default() }, 1).await.expect("written");
+            log.prepare_effects(&FollowerWrites { edges, ..FollowerWrites::default() }, 1).await.expect("written");
         }
         assert_eq!(ends(&log.fact_ranges(1).await.expect("ranges")), [Some("c"), None]);
         let ranges = log.edge_ranges_by(1, KeyRange::BYTES / 59).await.expect("ranges");
@@ -151,7 +152,7 @@ mod tests {
         let store = Store::connect("mem://").await.expect("memory").share();
         let log = store.workspace("0-1").await.expect("a database");
         let edges = (0..60).map(|to| edge("a", to, to < 40)).chain([edge("b", 0, true)]).collect();
-        log.prepare_effects(&Effects { edges, ..Effects::default() }, 1).await.expect("written");
+        log.prepare_effects(&FollowerWrites { edges, ..FollowerWrites::default() }, 1).await.expect("written");
         let closed = async |kinds: &[Arc<str>], limit| {
             let found = log.read_closed_edges(1, &id("a"), kinds, limit).await.expect("edges");
             assert!(found.iter().all(|edge| edge.valid_to.is_some() && edge.from == id("a")));

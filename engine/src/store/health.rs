@@ -26,29 +26,29 @@ const HASHES: u32 = 256;
 
 /// A health check that writes one record. Each check overwrites the same record.
 #[derive(Default)]
-pub struct Probe {
+pub struct StoreProbe {
     control: OnceCell<Database>,
-    last: tokio::sync::Mutex<Option<Written>>,
-    refused: Mutex<Option<Refusal>>,
+    last: tokio::sync::Mutex<Option<WriteOutcome>>,
+    refused: Mutex<Option<CommitRefusal>>,
 }
 
 /// The result of a write.
-struct Written {
+struct WriteOutcome {
     at: Instant,
     failure: Option<String>,
 }
 
 /// A commit that the disk refused.
 #[derive(Clone)]
-struct Refusal {
+struct CommitRefusal {
     at: Instant,
     reason: String,
 }
 
-impl Probe {
+impl StoreProbe {
     /// Records that the disk refused a commit.
     pub fn refused(&self, reason: &Error) {
-        *self.refused.lock() = Some(Refusal { at: Instant::now(), reason: reason.to_string() });
+        *self.refused.lock() = Some(CommitRefusal { at: Instant::now(), reason: reason.to_string() });
     }
 
     /// Fails if the disk has refused a commit recently. Otherwise writes the health-check record, or returns the result
@@ -57,13 +57,13 @@ impl Probe {
         let mut last = self.last.lock().await;
         let refusal = self.refused.lock().clone();
         let failure = match due(refusal.as_ref(), last.as_ref(), Instant::now()) {
-            Due::Nothing(failure) => failure,
-            Due::Write => {
+            CheckAction::Nothing(failure) => failure,
+            CheckAction::Write => {
                 let failure = match timeout(WRITE_TIMEOUT, self.write(store)).await {
                     Ok(written) => written.err().map(|error| error.to_string()),
                     Err(_) => Some(format!("a write took longer than {} s", WRITE_TIMEOUT.as_secs())),
                 };
-                *last = Some(Written { at: Instant::now(), failure: failure.clone() });
+                *last = Some(WriteOutcome { at: Instant::now(), failure: failure.clone() });
                 failure
             }
         };
@@ -85,7 +85,7 @@ impl Probe {
 
 /// The next action of a check.
 #[derive(Debug, PartialEq, Eq)]
-enum Due {
+enum CheckAction {
     /// No write is needed, because the result is known: the reason why the store is not writable, or `None` if it is
     /// writable.
     Nothing(Option<String>),
@@ -93,17 +93,17 @@ enum Due {
 }
 
 /// Returns the action of a check at the time `now`, given the last refused commit and the last write.
-fn due(refusal: Option<&Refusal>, last: Option<&Written>, now: Instant) -> Due {
-    if let Some(Refusal { at, reason }) = refusal
+fn due(refusal: Option<&CommitRefusal>, last: Option<&WriteOutcome>, now: Instant) -> CheckAction {
+    if let Some(CommitRefusal { at, reason }) = refusal
         && now.duration_since(*at) < REFUSAL_DURATION
     {
-        return Due::Nothing(Some(reason.clone()));
+        return CheckAction::Nothing(Some(reason.clone()));
     }
-    let is_current = |written: &&Written| {
+    let is_current = |written: &&WriteOutcome| {
         let duration = if written.failure.is_none() { SUCCESS_DURATION } else { FAILURE_DURATION };
         now.duration_since(written.at) < duration && refusal.is_none_or(|refusal| refusal.at < written.at)
     };
-    last.filter(is_current).map_or(Due::Write, |written| Due::Nothing(written.failure.clone()))
+    last.filter(is_current).map_or(CheckAction::Write, |written| CheckAction::Nothing(written.failure.clone()))
 }
 
 /// Returns a text that a file system cannot compress well.
@@ -118,26 +118,26 @@ mod tests {
     #[test]
     fn a_refused_commit_makes_the_store_unready_for_a_while() {
         let (began, second) = (Instant::now(), Duration::from_secs(1));
-        let written = Written { at: began, failure: None };
-        let refusal = Refusal { at: began + second, reason: "full".into() };
-        assert_eq!(due(None, None, began), Due::Write);
-        assert_eq!(due(None, Some(&written), began + second), Due::Nothing(None));
-        assert_eq!(due(None, Some(&written), began + SUCCESS_DURATION), Due::Write);
-        let full = || Due::Nothing(Some("full".to_owned()));
+        let written = WriteOutcome { at: began, failure: None };
+        let refusal = CommitRefusal { at: began + second, reason: "full".into() };
+        assert_eq!(due(None, None, began), CheckAction::Write);
+        assert_eq!(due(None, Some(&written), began + second), CheckAction::Nothing(None));
+        assert_eq!(due(None, Some(&written), began + SUCCESS_DURATION), CheckAction::Write);
+        let full = || CheckAction::Nothing(Some("full".to_owned()));
         assert_eq!(due(Some(&refusal), Some(&written), began + second), full());
         assert_eq!(due(Some(&refusal), Some(&written), began + REFUSAL_DURATION), full());
         // A successful write before the refusal does not show that the disk works again.
-        assert_eq!(due(Some(&refusal), Some(&written), began + second + REFUSAL_DURATION), Due::Write);
-        let failed = Written { at: began + 6 * second, failure: Some("still full".into()) };
-        assert_eq!(due(Some(&refusal), Some(&failed), failed.at), Due::Nothing(Some("still full".into())));
-        assert_eq!(due(Some(&refusal), Some(&failed), failed.at + FAILURE_DURATION), Due::Write);
+        assert_eq!(due(Some(&refusal), Some(&written), began + second + REFUSAL_DURATION), CheckAction::Write);
+        let failed = WriteOutcome { at: began + 6 * second, failure: Some("still full".into()) };
+        assert_eq!(due(Some(&refusal), Some(&failed), failed.at), CheckAction::Nothing(Some("still full".into())));
+        assert_eq!(due(Some(&refusal), Some(&failed), failed.at + FAILURE_DURATION), CheckAction::Write);
     }
 
     #[tokio::test]
     async fn the_probe_writes_some_kilobytes_and_reports_a_refused_commit() {
         assert_eq!(text().len(), 16 << 10);
         let store = Store::connect("mem://").await.expect("memory");
-        let probe = Probe::default();
+        let probe = StoreProbe::default();
         probe.check(&store).await.expect("ready");
         probe.refused(&Error::Unwritable("the disk is full".into()));
         let refused = probe.check(&store).await.expect_err("not ready").to_string();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use surrealdb::types::Value as Record;
 
-use super::keys::{MAKER, ORIGIN, Origin, origin_id, refused_by_origin};
+use super::keys::{MAKER, ORIGIN, OriginFault, origin_id, refused_by_origin};
 use super::members::{member_content, member_id, read_member, read_role};
 use super::{Database, Error, Result, convert, retry};
 use crate::model::access::{Invitation, Membership, Role};
@@ -56,7 +56,7 @@ impl Database {
         &self,
         invitation: &Invitation,
         user_id: &str,
-    ) -> Result<std::result::Result<(), Origin>> {
+    ) -> Result<std::result::Result<(), OriginFault>> {
         let content = convert::fields([
             ("workspace_id", convert::text(&invitation.workspace_id)),
             ("email", convert::text(&invitation.email)),
@@ -88,7 +88,7 @@ impl Database {
         id: &str,
         role: Role,
         user_id: &str,
-    ) -> Result<std::result::Result<Option<Invitation>, Origin>> {
+    ) -> Result<std::result::Result<Option<Invitation>, OriginFault>> {
         let values = [
             ("id", invitation_id(id)),
             ("workspace", convert::text(workspace_id)),

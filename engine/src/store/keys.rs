@@ -20,7 +20,7 @@ pub struct FoundKey {
 
 /// The reason why no key, sign-in code or invitation can be created from an origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
+pub enum OriginFault {
     /// The key or one of its ancestors was revoked, or its user has left the workspace.
     Gone,
     /// The chain of keys from which the key was derived has the maximum length.
@@ -74,7 +74,7 @@ FOR $one IN $moved {
 impl Database {
     /// Writes a key, unless a key with the same id exists. Returns the stored key, or the reason why the key cannot be
     /// derived from its origin.
-    pub async fn create_key(&self, key: &KeyRecord) -> Result<std::result::Result<KeyRecord, Origin>> {
+    pub async fn create_key(&self, key: &KeyRecord) -> Result<std::result::Result<KeyRecord, OriginFault>> {
         let values = [
             ("id", convert::record_id("key", key.id.to_string())),
             ("content", Record::Object(key_content(key))),
@@ -211,7 +211,7 @@ impl Database {
         old: &KeyRecord,
         new: &KeyRecord,
         moved: &[KeyRecord],
-    ) -> Result<std::result::Result<(), Origin>> {
+    ) -> Result<std::result::Result<(), OriginFault>> {
         let values = [
             ("old", convert::record_id("key", old.id.to_string())),
             ("old_name", convert::text(&old.id)),
@@ -260,15 +260,15 @@ impl Database {
     }
 }
 
-/// Converts the errors that the checks of an origin raise to an [`Origin`]. Returns all other errors unchanged.
-pub(super) fn refused_by_origin<T>(result: Result<T>) -> Result<std::result::Result<T, Origin>> {
+/// Converts the errors that the checks of an origin raise to an [`OriginFault`]. Returns all other errors unchanged.
+pub(super) fn refused_by_origin<T>(result: Result<T>) -> Result<std::result::Result<T, OriginFault>> {
     match result {
         Ok(value) => Ok(Ok(value)),
-        Err(Error::Database(error)) if error.to_string().contains("origin gone") => Ok(Err(Origin::Gone)),
-        Err(Error::Database(error)) if error.to_string().contains("origin too deep") => Ok(Err(Origin::TooDeep)),
-        Err(Error::Database(error)) if error.to_string().contains("too many keys") => Ok(Err(Origin::TooManyKeys)),
+        Err(Error::Database(error)) if error.to_string().contains("origin gone") => Ok(Err(OriginFault::Gone)),
+        Err(Error::Database(error)) if error.to_string().contains("origin too deep") => Ok(Err(OriginFault::TooDeep)),
+        Err(Error::Database(error)) if error.to_string().contains("too many keys") => Ok(Err(OriginFault::TooManyKeys)),
         Err(Error::Database(error)) if error.to_string().contains("too many invitations") => {
-            Ok(Err(Origin::TooManyInvitations))
+            Ok(Err(OriginFault::TooManyInvitations))
         }
         Err(error) => Err(error),
     }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use surrealdb::types::{Array, RecordIdKey, Value as Record};
 
 use super::body::{self, Fields};
-use super::responses::Run;
+use super::responses::EventRun;
 use super::{DatabaseReader, Error, Result, convert};
 use crate::model::event::Event;
 use crate::model::id::{AggregateId, position_hint};
@@ -117,7 +117,7 @@ impl DatabaseReader {
     }
 
     /// Returns the events at the positions of a run.
-    pub async fn read_run(&self, run: Run) -> Result<Vec<Event>> {
+    pub async fn read_run(&self, run: EventRun) -> Result<Vec<Event>> {
         let mut refs = self.event_refs_after(run.first.saturating_sub(1), run.count as usize).await?;
         refs.truncate(run.count as usize);
         self.read_event_refs(&refs, None).await

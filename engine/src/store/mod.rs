@@ -66,8 +66,8 @@ use crate::model::event::Event;
 use append_right::{AppendRight, AppendRights};
 use blobs::Blobs;
 pub use error::{Error, Result};
-use session::Session;
 pub use session::Sizes;
+use session::StoreSession;
 use surrealdb::types::{Value as Record, Variables};
 
 const NAMESPACE: &str = "foldwork";
@@ -107,10 +107,10 @@ const WORKSPACE_MIGRATIONS: [&str; 13] = [
 
 /// A connected store.
 pub struct Store {
-    root: Session,
+    root: StoreSession,
     exclusive: bool,
     /// The check that the disk accepts writes. `None` unless the store is in a folder.
-    probe: Option<Arc<health::Probe>>,
+    probe: Option<Arc<health::StoreProbe>>,
     /// The storage for the bytes of files.
     blobs: Arc<Blobs>,
     /// The append rights of all databases. Only used if no other process writes.
@@ -127,8 +127,8 @@ impl Store {
     pub async fn connect_with(url: &str, sizes: &Sizes) -> Result<Store> {
         let here = url.starts_with("surrealkv://");
         let root = match here {
-            true => Session::open(url, sizes).await?,
-            false => Session::connect(url).await?,
+            true => StoreSession::open(url, sizes).await?,
+            false => StoreSession::connect(url).await?,
         };
         let blobs = Arc::new(Blobs::memory());
         let (exclusive, probe) = (!url.starts_with("ws"), here.then(Arc::default));
@@ -243,11 +243,11 @@ pub struct Database {
 /// A handle on a [`Database`] that can only read. Clones share the session.
 #[derive(Clone)]
 pub struct DatabaseReader {
-    session: Arc<Session>,
+    session: Arc<StoreSession>,
     /// The number of events read through this handle and its clones.
     events_read: Arc<AtomicU64>,
     /// The health check to which refused commits are reported. `None` unless the store is in a folder.
-    probe: Option<Arc<health::Probe>>,
+    probe: Option<Arc<health::StoreProbe>>,
 }
 
 impl Deref for Database {

@@ -45,7 +45,7 @@ const FIELDS: &str = "id, aggregate_type, project_id, version, position, first_p
                       deleted, revision, folded, text";
 
 /// A stored snapshot.
-pub struct Snapshot {
+pub struct NodeSnapshot {
     pub aggregate: Aggregate,
     /// The revision of the definition under which the state was folded.
     pub revision: u64,
@@ -54,13 +54,13 @@ pub struct Snapshot {
 /// A stored snapshot that cannot be read or whose state is incomplete. The state can be folded again from the events in
 /// the log.
 #[derive(Debug)]
-pub struct Unreadable {
+pub struct UnreadableSnapshot {
     pub id: AggregateId,
     pub reason: Error,
 }
 
 /// The result of reading one snapshot.
-pub type ReadSnapshot = std::result::Result<Snapshot, Unreadable>;
+pub type ReadSnapshot = std::result::Result<NodeSnapshot, UnreadableSnapshot>;
 
 impl DatabaseReader {
     /// Returns the checkpoint of a follower, or 0 if the follower has not written one yet.
@@ -181,14 +181,14 @@ fn id_of(record: Option<&Record>) -> Result<&str> {
 pub(super) fn read_node(record: &Record, definition: impl Fn(&str) -> Option<Arc<Definition>>) -> Result<ReadSnapshot> {
     let Record::Object(object) = record else { return Err(Error::Corrupt("a node is not an object".into())) };
     let id = AggregateId::from(Arc::from(id_of(object.get("id"))?));
-    Ok(read_snapshot(id.clone(), record, definition).map_err(|reason| Unreadable { id, reason }))
+    Ok(read_snapshot(id.clone(), record, definition).map_err(|reason| UnreadableSnapshot { id, reason }))
 }
 
 fn read_snapshot(
     id: AggregateId,
     record: &Record,
     definition: impl Fn(&str) -> Option<Arc<Definition>>,
-) -> Result<Snapshot> {
+) -> Result<NodeSnapshot> {
     let aggregate_type: Arc<str> = convert::text_field(record, "aggregate_type")?.into();
     let state = match convert::text_field(record, "folded") {
         Ok(folded) => exact::read(folded.as_bytes()).map_err(|error| Error::Corrupt(error.to_string()))?,
@@ -207,7 +207,7 @@ fn read_snapshot(
         state: Arc::new(state),
         facts: no_facts(),
     };
-    Ok(Snapshot { aggregate, revision: convert::unsigned_field(record, "revision")? })
+    Ok(NodeSnapshot { aggregate, revision: convert::unsigned_field(record, "revision")? })
 }
 
 /// Reads a state that an older program wrote as JSON. The JSON contains dates as strings. The strings are converted to

@@ -5,24 +5,24 @@ use std::sync::Arc;
 
 use surrealdb::types::Value as Record;
 
-use super::append::Batch;
+use super::append::AppendBatch;
 use super::key_range::KeyRange;
 use super::nodes::ReadSnapshot;
 use super::{Database, Store, convert};
 use crate::clock::SystemClock;
-use crate::model::event::{Event, Expected, NewEvent};
+use crate::model::event::{Event, NewEvent, StreamExpectation};
 use crate::model::json;
 use crate::model::value::{Object, Value};
 use crate::state::NODES;
-use crate::workspace::aggregates::Moment;
+use crate::workspace::aggregates::StateMoment;
 use crate::workspace::articles::ArticleChange;
-use crate::{Engine, Error, Plugins, Reader, Right, Settings, Writer};
+use crate::{Engine, EngineSettings, Error, Plugins, Reader, Right, Writer};
 
 const KEY: &str = "sk_7777777777777777777777777777777777777777777777777777777777777777";
 
 async fn engine(store: &Store) -> Arc<Engine> {
     let plugins = Plugins::none().expect("no plugins");
-    Engine::open(store.share(), Arc::new(SystemClock), Settings::default(), plugins).await.expect("an engine")
+    Engine::open(store.share(), Arc::new(SystemClock), EngineSettings::default(), plugins).await.expect("an engine")
 }
 
 async fn enter<R: Right>(engine: &Arc<Engine>) -> R {
@@ -80,15 +80,19 @@ async fn snapshots(log: &Database) -> Vec<ReadSnapshot> {
 async fn logs_and_snapshots_deeper_than_the_request_limit_are_opened() {
     let (store, log) = store().await;
     let payload = Object::from_iter([("deep", nested(180))]);
-    log.append(Batch { events: &[event("a", 1, 1, payload.clone())], ..Batch::default() }).await.expect("written");
+    log.append(AppendBatch { events: &[event("a", 1, 1, payload.clone())], ..AppendBatch::default() })
+        .await
+        .expect("written");
     upsert(&log, older_node("a", 1, &json::text(&Value::from(payload.clone())))).await;
-    log.append(Batch { events: &[event("b", 1, 2, payload.clone())], ..Batch::default() }).await.expect("written");
+    log.append(AppendBatch { events: &[event("b", 1, 2, payload.clone())], ..AppendBatch::default() })
+        .await
+        .expect("written");
     log.write_nodes(&[], None, Some((NODES, 1))).await.expect("written");
 
     let engine = engine(&store).await;
     let reader: Reader = enter(&engine).await;
     for id in ["a", "b"] {
-        let (found, _) = reader.aggregate(id, Moment::Now).await.expect("the aggregate");
+        let (found, _) = reader.aggregate(id, StateMoment::Now).await.expect("the aggregate");
         assert_eq!(*found.state, payload);
     }
     // Further appends within the depth limit of events are accepted.
@@ -109,7 +113,7 @@ async fn an_unreadable_snapshot_is_folded_again_from_the_log() {
     let (store, log) = store().await;
     let payload = |number: i64| Object::from_iter([("n", number)]);
     let events = [event("a", 1, 1, payload(1)), event("b", 1, 2, payload(2)), event("a", 2, 3, payload(3))];
-    log.append(Batch { events: &events, ..Batch::default() }).await.expect("written");
+    log.append(AppendBatch { events: &events, ..AppendBatch::default() }).await.expect("written");
     upsert(&log, older_node("a", 2, "{\"n\":")).await;
     upsert(&log, Record::Object(convert::fields([("id", convert::record_id("node", "b"))]))).await;
     log.write_nodes(&[], None, Some((NODES, 3))).await.expect("written");
@@ -118,7 +122,7 @@ async fn an_unreadable_snapshot_is_folded_again_from_the_log() {
     let engine = engine(&store).await;
     let reader: Reader = enter(&engine).await;
     for (id, version, n) in [("a", 2, 3), ("b", 1, 2)] {
-        let (found, _) = reader.aggregate(id, Moment::Now).await.expect("the aggregate");
+        let (found, _) = reader.aggregate(id, StateMoment::Now).await.expect("the aggregate");
         assert_eq!((found.version, &*found.state), (version, &payload(n)));
     }
     // The snapshots are written again, and each contains the state only once.
@@ -171,7 +175,7 @@ async fn articles_of_older_logs_may_share_a_slug() {
     let (store, log) = store().await;
     for (position, (id, slug)) in [("a", "x"), ("b", "x"), ("c", "Not Valid")].into_iter().enumerate() {
         let events = [event(id, 1, position as u64 + 1, Object::from_iter([("slug", slug)]))];
-        log.append(Batch { events: &events, ..Batch::default() }).await.expect("written");
+        log.append(AppendBatch { events: &events, ..AppendBatch::default() }).await.expect("written");
     }
     let engine = engine(&store).await;
     let writer: Writer = enter(&engine).await;
@@ -196,7 +200,7 @@ async fn articles_of_older_logs_may_share_a_slug() {
         update(id, "slug", slug).await.expect("an article keeps its slug");
         let change = ArticleChange { slug: Some(slug.into()), title: Some("newer".into()), ..ArticleChange::default() };
         if id != "c" {
-            writer.change_article(id, change, Expected::Any).await.expect("changed");
+            writer.change_article(id, change, StreamExpectation::Any).await.expect("changed");
         }
     }
     assert_eq!(holder(update("c", "slug", "x").await), Some(Value::from("a")));

@@ -21,7 +21,7 @@ pub struct StepId {
 
 /// A step that failed and waits to be replayed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Parked {
+pub struct ParkedStep {
     pub id: StepId,
     pub reason: Reason,
 }
@@ -71,7 +71,7 @@ impl StepId {
     }
 }
 
-impl Parked {
+impl ParkedStep {
     pub(super) fn record(&self) -> Result<Record> {
         Ok(Record::Object(convert::fields([
             ("id", self.id.record()),
@@ -84,7 +84,12 @@ impl Parked {
 
 impl DatabaseReader {
     /// Returns up to `limit` parked steps of these plugins after the step `after`, in log order.
-    pub async fn read_parked(&self, plugins: &[Arc<str>], after: Option<&StepId>, limit: usize) -> Result<Vec<Parked>> {
+    pub async fn read_parked(
+        &self,
+        plugins: &[Arc<str>],
+        after: Option<&StepId>,
+        limit: usize,
+    ) -> Result<Vec<ParkedStep>> {
         let start = after.map_or(Bound::Unbounded, |after| Bound::Excluded(after.key()));
         let range = convert::record_id("parked", RecordIdKeyRange { start, end: Bound::Unbounded });
         let statement = "SELECT * FROM $range WHERE plugin IN $plugins LIMIT $limit";
@@ -95,7 +100,7 @@ impl DatabaseReader {
     }
 
     /// Returns up to `limit` parked steps of these plugins that wait for a retry, in log order.
-    pub async fn read_retried(&self, plugins: &[Arc<str>], limit: usize) -> Result<Vec<Parked>> {
+    pub async fn read_retried(&self, plugins: &[Arc<str>], limit: usize) -> Result<Vec<ParkedStep>> {
         let statement = "SELECT * FROM parked WHERE is_retried = true AND plugin IN $plugins LIMIT $limit";
         let plugins: Vec<Record> = plugins.iter().map(|plugin| convert::text(plugin)).collect();
         let values = [("plugins", Record::Array(plugins.into())), ("limit", convert::integer(limit))];
@@ -108,7 +113,7 @@ impl DatabaseReader {
         &self,
         plugins: &[Arc<str>],
         positions: RangeInclusive<u64>,
-    ) -> Result<Vec<Parked>> {
+    ) -> Result<Vec<ParkedStep>> {
         let start = Bound::Included(position_key(*positions.start()));
         let end = match positions.end().checked_add(1) {
             Some(end) => Bound::Excluded(position_key(end)),
@@ -122,7 +127,7 @@ impl DatabaseReader {
     }
 
     /// Returns the parked steps with the given ids. Ignores ids of steps that are not parked.
-    pub async fn find_parked_steps(&self, steps: &[StepId]) -> Result<Vec<Parked>> {
+    pub async fn find_parked_steps(&self, steps: &[StepId]) -> Result<Vec<ParkedStep>> {
         let ids: Vec<Record> = steps.iter().map(StepId::record).collect();
         let found = self.query("SELECT * FROM $ids", [("ids", Record::Array(ids.into()))]).await?;
         convert::list(found.first())?.map(read_parked).collect()
@@ -135,7 +140,7 @@ impl DatabaseReader {
         convert::list(found.first())?.map(read_id).collect()
     }
 
-    pub async fn find_parked(&self, id: &StepId) -> Result<Option<Parked>> {
+    pub async fn find_parked(&self, id: &StepId) -> Result<Option<ParkedStep>> {
         let found = self.query("SELECT * FROM ONLY $id", [("id", id.record())]).await?;
         match found.first() {
             Some(record @ Record::Object(_)) => read_parked(record).map(Some),
@@ -167,8 +172,8 @@ fn position_key(position: u64) -> RecordIdKey {
     RecordIdKey::Array(Array::from(parts))
 }
 
-fn read_parked(record: &Record) -> Result<Parked> {
-    Ok(Parked { id: read_id(record)?, reason: convert::parse_json(convert::text_field(record, "text")?)? })
+fn read_parked(record: &Record) -> Result<ParkedStep> {
+    Ok(ParkedStep { id: read_id(record)?, reason: convert::parse_json(convert::text_field(record, "text")?)? })
 }
 
 fn read_id(record: &Record) -> Result<StepId> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use surrealdb::types::Value as Record;
 
-use super::nodes::{Snapshot, node_record, read_node};
+use super::nodes::{NodeSnapshot, node_record, read_node};
 use super::{DatabaseReader, Result, convert};
 use crate::model::aggregate::Aggregate;
 use crate::model::definition::Definition;
@@ -16,7 +16,7 @@ pub(super) const PUBLISHED: &str = "FOR $revision IN $published { UPSERT $revisi
 
 impl DatabaseReader {
     /// Returns the stored published revision of an article. Returns `None` if an older program published the article.
-    pub async fn read_published(&self, id: &AggregateId, definition: &Arc<Definition>) -> Result<Option<Snapshot>> {
+    pub async fn read_published(&self, id: &AggregateId, definition: &Arc<Definition>) -> Result<Option<NodeSnapshot>> {
         let found = self.query("SELECT * FROM $id", [("id", record_id(id))]).await?;
         let record = convert::list(found.first())?.next();
         let read =

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use surrealdb::types::Value as Record;
 
 use super::{Database, DatabaseReader, Result, convert};
-use crate::model::plugin::Source;
+use crate::model::plugin::ScriptSource;
 
 const WRITE: &str = "UPSERT $id SET number = (number ?? 0) + 1, digest = $digest, manifest = $manifest,
     script = $script, settings = $settings RETURN NONE";
@@ -21,10 +21,10 @@ impl DatabaseReader {
     }
 
     /// Returns the released version of a plugin, if there is one.
-    pub async fn find_release(&self, name: &str) -> Result<Option<Source>> {
+    pub async fn find_release(&self, name: &str) -> Result<Option<ScriptSource>> {
         let found = self.query("SELECT * FROM $id", [("id", convert::record_id("plugin_release", name))]).await?;
         let read = |record: &Record| {
-            Ok(Source {
+            Ok(ScriptSource {
                 name: name.into(),
                 manifest: convert::text_field(record, "manifest")?.into(),
                 script: convert::text_field(record, "script")?.into(),
@@ -37,7 +37,7 @@ impl DatabaseReader {
 
 impl Database {
     /// Writes the version of a plugin that all servers use from now on.
-    pub async fn write_release(&self, source: &Source, digest: &str) -> Result<()> {
+    pub async fn write_release(&self, source: &ScriptSource, digest: &str) -> Result<()> {
         let values = [
             ("id", convert::record_id("plugin_release", &*source.name)),
             ("digest", convert::text(digest)),

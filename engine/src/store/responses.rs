@@ -16,7 +16,7 @@ const DELETION_CHECKPOINT: &str = "forgotten_answers";
 
 /// A run of events at consecutive positions, as part of the result of an append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Run {
+pub struct EventRun {
     pub first: u64,
     pub count: u64,
     /// Whether the events had been in the log before the append.
@@ -30,7 +30,7 @@ pub struct StoredResponse {
     pub fingerprint: Arc<str>,
     /// The runs of events that an append returned, in the order of the response. The runs are stored in the transaction
     /// that appends the events.
-    pub events: Option<Vec<Run>>,
+    pub events: Option<Vec<EventRun>>,
     /// The body of the response, if the request was not an append. `None` while the request is in progress.
     pub body: Option<String>,
     pub location: Option<String>,
@@ -168,10 +168,10 @@ fn response_record(key: &str, response: &StoredResponse) -> Result<Record> {
 }
 
 fn read_response(record: &Record) -> Result<StoredResponse> {
-    let runs = |text: &str| -> Result<Vec<Run>> {
+    let runs = |text: &str| -> Result<Vec<EventRun>> {
         let runs: Vec<(u64, u64, bool)> = serde_json::from_str(text)
             .map_err(|error| Error::Corrupt(format!("the events of a stored response cannot be read: {error}")))?;
-        Ok(runs.into_iter().map(|(first, count, repeated)| Run { first, count, repeated }).collect())
+        Ok(runs.into_iter().map(|(first, count, repeated)| EventRun { first, count, repeated }).collect())
     };
     Ok(StoredResponse {
         fingerprint: convert::text_field(record, "fingerprint")?.into(),
@@ -185,7 +185,7 @@ fn read_response(record: &Record) -> Result<StoredResponse> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{Store, append::Batch};
+    use crate::store::{Store, append::AppendBatch};
 
     async fn database() -> Database {
         let store = Store::connect("mem://").await.expect("a store");
@@ -212,7 +212,7 @@ mod tests {
         // response.
         for some in kept[..1_000].chunks(5).chain(kept[1_000..].chunks(1)) {
             database
-                .append(Batch { events: &[], chosen_ids: &[], responses: some, ..Batch::default() })
+                .append(AppendBatch { events: &[], chosen_ids: &[], responses: some, ..AppendBatch::default() })
                 .await
                 .expect("written");
         }
@@ -220,7 +220,7 @@ mod tests {
         database.forget_response("7", 480, false).await.expect("forgotten");
         let again = [("7".into(), response("g", Some("b"), 490))];
         database
-            .append(Batch { events: &[], chosen_ids: &[], responses: &again, ..Batch::default() })
+            .append(AppendBatch { events: &[], chosen_ids: &[], responses: &again, ..AppendBatch::default() })
             .await
             .expect("written");
         assert_eq!(database.responses_forgotten_until().await.expect("read"), Some(0));
@@ -250,20 +250,21 @@ mod tests {
         for database in [alone.expect("a database"), one_of_many.expect("a database")] {
             let appended = StoredResponse {
                 events: Some(vec![
-                    Run { first: 3, count: 2, repeated: false },
-                    Run { first: 1, count: 1, repeated: true },
+                    EventRun { first: 3, count: 2, repeated: false },
+                    EventRun { first: 1, count: 1, repeated: true },
                 ]),
                 ..response("f", None, 1)
             };
             let key = |number: u8| Arc::<str>::from(format!("{number}-{}", database.exclusive));
             let first = [(key(1), appended.clone())];
             database
-                .append(Batch { events: &[], chosen_ids: &[], responses: &first, ..Batch::default() })
+                .append(AppendBatch { events: &[], chosen_ids: &[], responses: &first, ..AppendBatch::default() })
                 .await
                 .expect("written");
             let second = [(key(2), response("g", None, 2)), (key(1), response("g", None, 2))];
-            let refused =
-                database.append(Batch { events: &[], chosen_ids: &[], responses: &second, ..Batch::default() }).await;
+            let refused = database
+                .append(AppendBatch { events: &[], chosen_ids: &[], responses: &second, ..AppendBatch::default() })
+                .await;
             assert!(matches!(refused, Err(Error::Conflict)), "{refused:?}");
             let left = database.read_responses(&[key(1), key(2)]).await.expect("read");
             assert_eq!(left, HashMap::from([(key(1), appended.clone())]));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use surrealdb::types::Value as Record;
 
-use super::keys::{Origin, key_content};
+use super::keys::{OriginFault, key_content};
 use super::members::member_id;
 use super::{Database, Store, convert};
 use crate::model::access::{Invitation, KeyRecord, Role};
@@ -55,7 +55,7 @@ async fn a_user_with_1000_keys_gets_another_one_after_one_has_expired() {
     fill(&control, "key", Record::Object(key_content(&key("filler", 1, None))), "hash").await;
     control.create_key(&key("last", 2, Some(10))).await.expect("answered").expect("the key number 1000");
     let refused = control.create_key(&key("more", 9, None)).await.expect("answered");
-    assert_eq!(refused.map(|key| key.id), Err(Origin::TooManyKeys));
+    assert_eq!(refused.map(|key| key.id), Err(OriginFault::TooManyKeys));
     let again = control.create_key(&key("last", 9, None)).await.expect("answered").expect("the key that exists");
     assert_eq!(again.expires_at, Some(10));
     control.create_key(&key("more", 10, None)).await.expect("answered").expect("room");
@@ -85,9 +85,9 @@ async fn a_workspace_with_1000_invitations_changes_them_and_takes_no_other() {
     ]);
     fill(&control, "invitation", Record::Object(content), "email").await;
     assert_eq!(write("last", 2, Some(10)).await, Ok(()));
-    assert_eq!(write("more", 9, None).await, Err(Origin::TooManyInvitations));
+    assert_eq!(write("more", 9, None).await, Err(OriginFault::TooManyInvitations));
     assert_eq!(write("last", 9, Some(20)).await, Ok(()));
-    assert_eq!(write("more", 19, None).await, Err(Origin::TooManyInvitations));
+    assert_eq!(write("more", 19, None).await, Err(OriginFault::TooManyInvitations));
     assert_eq!(write("more", 20, None).await, Ok(()));
     assert_eq!(control.read_invitations("w").await.expect("read").len() as i64, LIMIT);
 }

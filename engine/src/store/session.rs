@@ -36,17 +36,17 @@ impl Default for Sizes {
 
 /// A session on a store.
 #[derive(Clone)]
-pub enum Session {
+pub enum StoreSession {
     Here(Surreal<Db>),
     /// A store in memory, or on another machine. Only a store on another machine has an availability.
     Elsewhere(Surreal<Any>, Option<Availability>),
 }
 
-impl Session {
+impl StoreSession {
     /// Opens a store in a folder. The client of the database cannot set the sizes, and would use as much memory as the
     /// machine has. This function therefore builds the datastore in the same way as the client, but with the given
     /// sizes.
-    pub async fn open(url: &str, sizes: &Sizes) -> Result<Session> {
+    pub async fn open(url: &str, sizes: &Sizes) -> Result<StoreSession> {
         private_folder(url).map_err(opening)?;
         let config = ConfigMap::empty()
             .with_key_value("surrealkv_max_memtable_size", sizes.memtable_bytes.to_string())
@@ -63,39 +63,43 @@ impl Session {
         datastore.check_version().await.map_err(opening)?;
         datastore.bootstrap().await.map_err(opening)?;
         datastore.start_maintenance_tasks();
-        Ok(Session::Here(Surreal::<Db>::unstable_from_datastore(datastore, None).await?))
+        Ok(StoreSession::Here(Surreal::<Db>::unstable_from_datastore(datastore, None).await?))
     }
 
     /// Connects to a store in memory or on another machine.
-    pub async fn connect(url: &str) -> Result<Session> {
+    pub async fn connect(url: &str) -> Result<StoreSession> {
         if !url.starts_with("ws") {
-            return Ok(Session::Elsewhere(connect(url).await?, None));
+            return Ok(StoreSession::Elsewhere(connect(url).await?, None));
         }
         let session = tokio::time::timeout(TIMEOUT, connect(url)).await.map_err(|_| Error::Unresponsive)??;
-        Ok(Session::Elsewhere(session, Some(Availability::new(TIMEOUT))))
+        Ok(StoreSession::Elsewhere(session, Some(Availability::new(TIMEOUT))))
     }
 
     /// Returns the session with another time limit for queries. Only a store on another machine has a time limit.
-    pub fn with_timeout(self, timeout: Duration) -> Session {
+    pub fn with_timeout(self, timeout: Duration) -> StoreSession {
         match self {
-            Session::Elsewhere(session, Some(_)) => Session::Elsewhere(session, Some(Availability::new(timeout))),
+            StoreSession::Elsewhere(session, Some(_)) => {
+                StoreSession::Elsewhere(session, Some(Availability::new(timeout)))
+            }
             here => here,
         }
     }
 
     pub async fn sign_in(&self, root: surrealdb::opt::auth::Root) -> Result<()> {
         match self {
-            Session::Here(session) => drop(session.signin(root).await?),
-            Session::Elsewhere(session, _) => self.within(async { Ok(session.signin(root).await.map(drop)?) }).await?,
+            StoreSession::Here(session) => drop(session.signin(root).await?),
+            StoreSession::Elsewhere(session, _) => {
+                self.within(async { Ok(session.signin(root).await.map(drop)?) }).await?
+            }
         }
         Ok(())
     }
 
     pub async fn health(&self) -> Result<()> {
         match self {
-            Session::Here(session) => Ok(session.health().await?),
-            Session::Elsewhere(session, None) => Ok(session.health().await?),
-            Session::Elsewhere(session, Some(availability)) => {
+            StoreSession::Here(session) => Ok(session.health().await?),
+            StoreSession::Elsewhere(session, None) => Ok(session.health().await?),
+            StoreSession::Elsewhere(session, Some(availability)) => {
                 availability.check(async { Ok(session.health().await?) }).await
             }
         }
@@ -103,8 +107,8 @@ impl Session {
 
     pub async fn use_namespace(&self, namespace: &str) -> Result<()> {
         match self {
-            Session::Here(session) => drop(session.use_ns(namespace).await?),
-            Session::Elsewhere(session, _) => {
+            StoreSession::Here(session) => drop(session.use_ns(namespace).await?),
+            StoreSession::Elsewhere(session, _) => {
                 self.within(async { Ok(session.use_ns(namespace).await.map(drop)?) }).await?
             }
         }
@@ -113,8 +117,8 @@ impl Session {
 
     pub async fn use_database(&self, namespace: &str, database: &str) -> Result<()> {
         match self {
-            Session::Here(session) => drop(session.use_ns(namespace).use_db(database).await?),
-            Session::Elsewhere(session, _) => {
+            StoreSession::Here(session) => drop(session.use_ns(namespace).use_db(database).await?),
+            StoreSession::Elsewhere(session, _) => {
                 self.within(async { Ok(session.use_ns(namespace).use_db(database).await.map(drop)?) }).await?;
             }
         }
@@ -123,10 +127,10 @@ impl Session {
 
     pub async fn query(&self, statements: &str, values: Variables) -> Result<surrealdb::IndexedResults> {
         match self {
-            Session::Here(session) => {
+            StoreSession::Here(session) => {
                 on_stack(session.query(statements).bind(values).into_future()).await.map_err(retry::classify)
             }
-            Session::Elsewhere(session, _) => {
+            StoreSession::Elsewhere(session, _) => {
                 let query = on_stack(session.query(statements).bind(values).into_future());
                 self.within(async { query.await.map_err(retry::classify) }).await
             }
@@ -135,7 +139,7 @@ impl Session {
 
     /// Runs a query on a store on another machine within its time limit.
     async fn within<T>(&self, query: impl Future<Output = Result<T>>) -> Result<T> {
-        let Session::Elsewhere(session, Some(availability)) = self else { return query.await };
+        let StoreSession::Elsewhere(session, Some(availability)) = self else { return query.await };
         let checking = || {
             let session = Arc::new(session.clone());
             move || {
@@ -212,7 +216,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("db");
         let sizes = Sizes { memtable_bytes: MEBIBYTE as usize, ..Sizes::default() };
-        let session = Session::open(&format!("surrealkv://{}", path.display()), &sizes).await.expect("a store");
+        let session = StoreSession::open(&format!("surrealkv://{}", path.display()), &sizes).await.expect("a store");
         session.use_namespace("test").await.expect("a namespace");
         session.use_database("test", "test").await.expect("a database");
         let mut most = 0;

@@ -3,7 +3,8 @@
 use surrealdb::types::Value as Record;
 
 use super::keys::{
-    DEPTH, MAKER, ORIGIN, Origin, ROOM, key_content, only_key, origin_id, read_scopes, refused_by_origin, scope_names,
+    DEPTH, MAKER, ORIGIN, OriginFault, ROOM, key_content, only_key, origin_id, read_scopes, refused_by_origin,
+    scope_names,
 };
 use super::members::member_id;
 use super::{Database, Error, Result, convert, retry};
@@ -11,7 +12,11 @@ use crate::model::access::{KeyRecord, SignInCode};
 
 impl Database {
     /// Writes a code and deletes expired codes. Fails with the reason if no key can be derived from the code's origin.
-    pub async fn write_sign_in_code(&self, code: &SignInCode, now: i64) -> Result<std::result::Result<(), Origin>> {
+    pub async fn write_sign_in_code(
+        &self,
+        code: &SignInCode,
+        now: i64,
+    ) -> Result<std::result::Result<(), OriginFault>> {
         let content = convert::fields([
             ("workspace_id", convert::text(&code.workspace_id)),
             ("user_id", convert::text(&code.user_id)),
@@ -49,7 +54,7 @@ impl Database {
         &self,
         hash: &str,
         key: &KeyRecord,
-    ) -> Result<std::result::Result<KeyRecord, Origin>> {
+    ) -> Result<std::result::Result<KeyRecord, OriginFault>> {
         let values = [
             ("code", convert::record_id("sign_in_code", hash.to_owned())),
             ("id", convert::record_id("key", key.id.to_string())),
@@ -72,7 +77,7 @@ impl Database {
             let written = self.query(&statements, values.clone()).await;
             // Another request may have exchanged the code in the meantime.
             if matches!(written, Err(Error::Conflict)) && self.find_sign_in_code(hash).await?.is_none() {
-                return Ok(Err(Origin::Gone));
+                return Ok(Err(OriginFault::Gone));
             }
             refused_by_origin(written.and_then(|found| only_key(&found)))
         };

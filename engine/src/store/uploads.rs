@@ -2,9 +2,9 @@
 //! removed.
 //!
 //! The record of an upload is created before the first byte is written, and exists until a file refers to the upload.
-//! The record is deleted in the transaction that appends the file's events ([`super::append::Batch`]). The transaction
-//! that replaces or deletes a file also records the file's previous bytes for removal. All bytes without a file can
-//! therefore be found, even after a crash.
+//! The record is deleted in the transaction that appends the file's events ([`super::append::AppendBatch`]). The
+//! transaction that replaces or deletes a file also records the file's previous bytes for removal. All bytes without a
+//! file can therefore be found, even after a crash.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -6,7 +6,7 @@ use surrealdb::types::Value as Record;
 
 use super::{Database, Error, Result, convert};
 use crate::model::access::UserRecord;
-use crate::model::plan::{Limits, Plan, PlanStatus};
+use crate::model::plan::{PlanLimits, PlanStatus, UserPlan};
 
 impl Database {
     /// Updates the name and email address of a user. The issuer of the user's tokens reports both.
@@ -22,7 +22,7 @@ impl Database {
     }
 
     /// Changes the plan of a user. Returns whether the user exists.
-    pub async fn write_plan(&self, user_id: &str, plan: &Plan) -> Result<bool> {
+    pub async fn write_plan(&self, user_id: &str, plan: &UserPlan) -> Result<bool> {
         let values = [("id", convert::record_id("user", user_id.to_owned())), ("plan", plan_content(plan))];
         let found = self.query_again("UPDATE $id SET plan = $plan RETURN AFTER", values).await?;
         Ok(convert::list(found.first())?.next().is_some())
@@ -38,7 +38,7 @@ pub(super) fn user_content(user: &UserRecord) -> Record {
     ]))
 }
 
-fn plan_content(plan: &Plan) -> Record {
+fn plan_content(plan: &UserPlan) -> Record {
     let limit = |limit: Option<u64>| limit.map_or(Record::None, convert::integer);
     Record::Object(convert::fields([
         ("id", convert::text(&plan.id)),
@@ -66,15 +66,15 @@ pub(super) fn read_user(record: &Record) -> Result<UserRecord> {
     })
 }
 
-fn read_plan(record: &Record) -> Result<Plan> {
+fn read_plan(record: &Record) -> Result<UserPlan> {
     let limit = |name: &str| convert::optional_int_field(record, name).and_then(|limit| u64::try_from(limit).ok());
     let status = PlanStatus::parse(convert::text_field(record, "status")?);
-    Ok(Plan {
+    Ok(UserPlan {
         id: convert::text_field(record, "id")?.to_owned(),
         name: convert::text_field(record, "name")?.to_owned(),
         status: status.ok_or_else(|| Error::Corrupt("a plan has an unknown status".into()))?,
         trial_ends_at: convert::optional_int_field(record, "trial_ends_at"),
-        limits: Limits {
+        limits: PlanLimits {
             storage_bytes: limit("storage_bytes"),
             projects: limit("projects"),
             agents: limit("agents"),

@@ -18,7 +18,7 @@ use crate::model::access::{Role, WorkspaceRecord};
 
 /// The deletion of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Deletion {
+pub struct WorkspaceDeletion {
     pub workspace_id: Arc<str>,
     /// The time from which the workspace is deleted, in milliseconds since the epoch. `None` after the deletion was
     /// canceled.
@@ -35,7 +35,7 @@ pub struct Deletion {
 
 /// The keys and members that had access to a removed workspace.
 #[derive(Debug, Default)]
-pub struct Removed {
+pub struct RemovedAccess {
     pub keys: Vec<Arc<str>>,
     pub members: Vec<Arc<str>>,
 }
@@ -81,13 +81,14 @@ impl Database {
         &self,
         after: Option<&str>,
         limit: usize,
-    ) -> Result<Vec<(WorkspaceRecord, Option<Deletion>)>> {
+    ) -> Result<Vec<(WorkspaceRecord, Option<WorkspaceDeletion>)>> {
         let statements = "LET $found = (SELECT *, record::id(id) AS key FROM $range LIMIT $limit);
             RETURN $found;
             SELECT *, record::id(id) AS key FROM $found.map(|$one| type::record('deletion', $one.key));";
         let found = self.query(statements, page("workspace", after, limit)).await?;
         let [_, workspaces, deletions] = found.as_slice() else { return Ok(Vec::new()) };
-        let deletions: Vec<Deletion> = convert::list(Some(deletions))?.map(read_deletion).collect::<Result<_>>()?;
+        let deletions: Vec<WorkspaceDeletion> =
+            convert::list(Some(deletions))?.map(read_deletion).collect::<Result<_>>()?;
         let with_deletion = |record: &Record| {
             let workspace = read_workspace(record)?;
             let deletion = deletions.iter().find(|deletion| deletion.workspace_id == workspace.id).cloned();
@@ -149,14 +150,14 @@ impl Database {
     }
 
     /// Returns the deletion of a workspace.
-    pub async fn read_deletion(&self, id: &str) -> Result<Option<Deletion>> {
+    pub async fn read_deletion(&self, id: &str) -> Result<Option<WorkspaceDeletion>> {
         let [_, deletion] = ids(id);
         let found = self.query("SELECT *, record::id(id) AS key FROM $deletion", [deletion]).await?;
         convert::list(found.first())?.next().map(read_deletion).transpose()
     }
 
     /// Returns all deletions.
-    pub async fn read_deletions(&self) -> Result<Vec<Deletion>> {
+    pub async fn read_deletions(&self) -> Result<Vec<WorkspaceDeletion>> {
         let found = self.query("SELECT *, record::id(id) AS key FROM deletion", []).await?;
         convert::list(found.first())?.map(read_deletion).collect()
     }
@@ -171,7 +172,7 @@ impl Database {
 
     /// Records that the owners of a workspace were notified about the time of deletion, unless the time has changed in
     /// the meantime. Deletes the record if the deletion was canceled.
-    pub async fn settle_deletion(&self, deletion: &Deletion) -> Result<()> {
+    pub async fn settle_deletion(&self, deletion: &WorkspaceDeletion) -> Result<()> {
         let statements = "BEGIN;
             IF record::exists($deletion) AND $deletion.delete_at = $at AND $deletion.removed_at = NONE {
                 IF $at = NONE { DELETE $deletion RETURN NONE } ELSE { UPDATE $deletion SET told = $at RETURN NONE }
@@ -184,7 +185,7 @@ impl Database {
 
     /// Removes a workspace, its members, keys and invitations, if its deletion is due and it has not been removed yet.
     /// Returns the keys and members that had access.
-    pub async fn remove_due_workspace(&self, id: &str, now: i64) -> Result<Option<Removed>> {
+    pub async fn remove_due_workspace(&self, id: &str, now: i64) -> Result<Option<RemovedAccess>> {
         let [workspace, deletion] = ids(id);
         let values = [workspace, deletion, ("name", convert::text(id)), ("now", convert::integer(now))];
         let found = self.query_again(REMOVE, values).await?;
@@ -196,7 +197,7 @@ impl Database {
         if response.get("due") != Some(&Record::Bool(true)) {
             return Ok(None);
         }
-        Ok(Some(Removed { keys: texts(response.get("keys"))?, members: texts(response.get("members"))? }))
+        Ok(Some(RemovedAccess { keys: texts(response.get("keys"))?, members: texts(response.get("members"))? }))
     }
 
     /// Records that the data of a removed workspace was deleted.
@@ -228,8 +229,8 @@ pub(super) fn deletion_id(id: &str) -> Record {
     convert::record_id("deletion", id.to_owned())
 }
 
-fn read_deletion(record: &Record) -> Result<Deletion> {
-    Ok(Deletion {
+fn read_deletion(record: &Record) -> Result<WorkspaceDeletion> {
+    Ok(WorkspaceDeletion {
         workspace_id: convert::text_field(record, "key")?.into(),
         delete_at: convert::optional_int_field(record, "delete_at"),
         told: convert::optional_int_field(record, "told"),

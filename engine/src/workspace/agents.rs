@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use super::call_context::{CallContext, Operation, first_event};
-use super::responses::RequestId;
+use super::responses::IdempotentRequest;
 use super::rights::{Reader, Writer};
 use super::{Page, PageLimit};
 use crate::error::{Error, Result};
-use crate::mailbox::offboarding::Left;
+use crate::mailbox::offboarding::Departure;
 use crate::model::agent::{self, AgentStatus, NAME_KEY, name_key};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::AGENT;
-use crate::model::event::{Expected, NewEvent};
+use crate::model::event::{NewEvent, StreamExpectation};
 use crate::model::facts::Assignee;
 use crate::model::id::is_valid_name;
 use crate::model::value::{Object, Value};
@@ -32,7 +32,7 @@ const MAX_DESCRIPTION: usize = 10_000;
 pub struct NewAgent {
     pub name: String,
     pub change: AgentChange,
-    pub request: Option<RequestId>,
+    pub request: Option<IdempotentRequest>,
 }
 
 /// A change to an agent. Fields that are `None` stay unchanged.
@@ -148,7 +148,7 @@ impl Writer {
     }
 
     /// Changes an agent. If a plugin does the agent's work, only the agent's status can be changed.
-    pub async fn change_agent(&self, id: &str, change: AgentChange, expected: Expected) -> Result<AgentView> {
+    pub async fn change_agent(&self, id: &str, change: AgentChange, expected: StreamExpectation) -> Result<AgentView> {
         change.check()?;
         self.context.check_successor(&Assignee::Agent(id.into()), change.successor.as_ref()).await?;
         let payload = change.payload();
@@ -178,14 +178,14 @@ impl Writer {
 
     /// Hands over the open tasks of an agent that no longer gets work.
     async fn hand_over_tasks(&self, agent: &Aggregate) -> Result<()> {
-        match Left::agent(Some(agent), agent.id.as_str()) {
+        match Departure::agent(Some(agent), agent.id.as_str()) {
             Some(left) => Operation::perform(self, |operation| async move { operation.hand_over(&left).await }).await,
             None => Ok(()),
         }
     }
 
     /// Deletes an agent. Its history stays. Its open tasks go to the successor, or become unassigned.
-    pub async fn delete_agent(&self, id: &str, expected: Expected, successor: Option<Assignee>) -> Result<()> {
+    pub async fn delete_agent(&self, id: &str, expected: StreamExpectation, successor: Option<Assignee>) -> Result<()> {
         self.context.check_successor(&Assignee::Agent(id.into()), successor.as_ref()).await?;
         let payload = object_of([(agent::SUCCESSOR, successor.map(|successor| successor.text().into()))]);
         let deleted = self.append_to_agent(id, expected, "deleted", move |_, agent| match agent::is_scripted(agent) {
@@ -206,7 +206,7 @@ impl Writer {
     async fn append_to_agent(
         &self,
         id: &str,
-        expected: Expected,
+        expected: StreamExpectation,
         verb: &'static str,
         payload: impl Fn(&View<'_>, &Aggregate) -> Result<Option<Object>> + Send + Sync + 'static,
     ) -> Result<AgentView> {

@@ -10,7 +10,7 @@ use super::{Page, PageLimit};
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::definition::Definition;
-use crate::model::event::{Expected, NewEvent};
+use crate::model::event::{NewEvent, StreamExpectation};
 use crate::model::excerpt::excerpt_of;
 use crate::model::fold::DELETED;
 use crate::pipeline::hint::did_you_mean;
@@ -19,7 +19,7 @@ use crate::state::view::View;
 
 /// The moment for which a state is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Moment {
+pub enum StateMoment {
     #[default]
     Now,
     /// The state after the event with this version.
@@ -32,7 +32,7 @@ pub enum Moment {
 
 /// A filter for lists of aggregates.
 #[derive(Debug, Clone, Default)]
-pub struct Listing {
+pub struct AggregateFilter {
     pub aggregate_type: Option<String>,
     /// The id or the slug of a project.
     pub project: Option<String>,
@@ -41,25 +41,27 @@ pub struct Listing {
 impl Reader {
     /// Returns the folded state of an aggregate. A deleted aggregate has no current state, but still has earlier
     /// states.
-    pub async fn aggregate(&self, id: &str, moment: Moment) -> Result<(Arc<Aggregate>, Arc<Definition>)> {
+    pub async fn aggregate(&self, id: &str, moment: StateMoment) -> Result<(Arc<Aggregate>, Arc<Definition>)> {
         let state = self.context.state();
         self.context.refresh().await?;
         let not_found = || Error::not_found("aggregate", id);
         let now = state.folded.get(id).ok_or_else(not_found)?;
         let definition = state.types.get(&now.aggregate_type).ok_or_else(not_found)?;
         let aggregate = match moment {
-            Moment::Now => Some(now),
-            Moment::Version(version) if version > now.version => return Err(no_version(version, &now)),
-            Moment::Version(version) => state.fold_stream(&now.id, version, None, &definition).await?.map(Arc::new),
-            Moment::Position(position) if now.position <= position => {
+            StateMoment::Now => Some(now),
+            StateMoment::Version(version) if version > now.version => return Err(no_version(version, &now)),
+            StateMoment::Version(version) => {
+                state.fold_stream(&now.id, version, None, &definition).await?.map(Arc::new)
+            }
+            StateMoment::Position(position) if now.position <= position => {
                 self.context.check_position(position).await?;
                 Some(now)
             }
-            Moment::Position(position) => {
+            StateMoment::Position(position) => {
                 let version = state.version_at(&now, position).await?;
                 state.fold_stream(&now.id, version, None, &definition).await?.map(Arc::new)
             }
-            Moment::At(at) => state.fold_stream(&now.id, now.version, Some(at), &definition).await?.map(Arc::new),
+            StateMoment::At(at) => state.fold_stream(&now.id, now.version, Some(at), &definition).await?.map(Arc::new),
         };
         let aggregate = aggregate.filter(|aggregate| !aggregate.deleted).ok_or_else(not_found)?;
         Ok((aggregate, definition))
@@ -69,7 +71,7 @@ impl Reader {
     /// is the position of an aggregate's first event.
     pub async fn list_aggregates(
         &self,
-        listing: &Listing,
+        listing: &AggregateFilter,
         before: Option<u64>,
         limit: PageLimit,
     ) -> Result<Page<(Arc<Aggregate>, Arc<Definition>)>> {
@@ -107,7 +109,7 @@ fn no_version(version: u64, now: &Aggregate) -> Error {
 
 impl Writer {
     /// Deletes an aggregate by appending `<type>.deleted`. Its history stays in the log.
-    pub async fn delete_aggregate(&self, id: &str, expected: Expected) -> Result<()> {
+    pub async fn delete_aggregate(&self, id: &str, expected: StreamExpectation) -> Result<()> {
         self.context.refresh().await?;
         let id = id.to_owned();
         let decide: Decide = Box::new(move |view: &View<'_>| {

@@ -8,7 +8,7 @@ use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use super::call_context::{CallContext, Operation, first_event};
 use super::projects::check_slug;
-use super::responses::RequestId;
+use super::responses::IdempotentRequest;
 use super::rights::{ContentReader, Writer};
 use super::{Page, PageLimit};
 use crate::error::{Error, Result};
@@ -16,7 +16,7 @@ use crate::model::aggregate::Aggregate;
 use crate::model::article::{PUBLISHED, PUBLISHED_VERSION, STATUS, published_at, published_version};
 use crate::model::builtin::ARTICLE;
 use crate::model::date::format_date;
-use crate::model::event::{Expected, NewEvent};
+use crate::model::event::{NewEvent, StreamExpectation};
 use crate::model::slug;
 use crate::model::value::{Object, Value};
 use crate::state::append::Decide;
@@ -32,7 +32,7 @@ pub struct NewArticle {
     /// The slug. `None` derives a unique slug from the title.
     pub slug: Option<String>,
     pub tags: Option<Vec<String>>,
-    pub request: Option<RequestId>,
+    pub request: Option<IdempotentRequest>,
 }
 
 /// A change to an article. Fields that are `None` stay unchanged.
@@ -244,7 +244,12 @@ impl Writer {
     }
 
     /// Changes the draft of an article. The published revision stays until the article is published again.
-    pub async fn change_article(&self, id: &str, change: ArticleChange, expected: Expected) -> Result<Arc<Aggregate>> {
+    pub async fn change_article(
+        &self,
+        id: &str,
+        change: ArticleChange,
+        expected: StreamExpectation,
+    ) -> Result<Arc<Aggregate>> {
         let slug = change.slug.clone().map(check_slug).transpose()?;
         let given_bytes = change.size_bytes();
         self.append_to_article(id, expected, "article.updated", given_bytes, move |article| {
@@ -263,7 +268,7 @@ impl Writer {
     }
 
     /// Publishes the current draft of an article.
-    pub async fn publish_article(&self, id: &str, expected: Expected) -> Result<Arc<Aggregate>> {
+    pub async fn publish_article(&self, id: &str, expected: StreamExpectation) -> Result<Arc<Aggregate>> {
         let now = self.context.state().clock.now_ms();
         self.append_to_article(id, expected, "article.published", 0, move |article| {
             if published_version(article) == Some(article.version) {
@@ -279,7 +284,7 @@ impl Writer {
     }
 
     /// Unpublishes an article. Its draft stays.
-    pub async fn unpublish_article(&self, id: &str, expected: Expected) -> Result<Arc<Aggregate>> {
+    pub async fn unpublish_article(&self, id: &str, expected: StreamExpectation) -> Result<Arc<Aggregate>> {
         self.append_to_article(id, expected, "article.unpublished", 0, |article| {
             let nothing = [
                 (STATUS, Some(Value::from("draft"))),
@@ -292,7 +297,7 @@ impl Writer {
     }
 
     /// Deletes an article. Its history stays.
-    pub async fn delete_article(&self, id: &str, expected: Expected) -> Result<()> {
+    pub async fn delete_article(&self, id: &str, expected: StreamExpectation) -> Result<()> {
         self.append_to_article(id, expected, "article.deleted", 0, |_| Ok(Some(Object::new()))).await.map(drop)
     }
 
@@ -300,7 +305,7 @@ impl Writer {
     async fn append_to_article(
         &self,
         id: &str,
-        expected: Expected,
+        expected: StreamExpectation,
         event_type: &'static str,
         given_bytes: usize,
         payload: impl Fn(&Aggregate) -> Result<Option<Object>> + Send + Sync + 'static,

@@ -17,14 +17,14 @@ use crate::error::{Error, Result};
 use crate::mailbox::leases::Renewals;
 use crate::model::access::{Caller, KeyRecord, UserRecord, WorkspaceRecord};
 use crate::model::aggregate::Aggregate;
-use crate::model::event::{Expected, NewEvent};
+use crate::model::event::{NewEvent, StreamExpectation};
 use crate::model::license::Activation;
-use crate::model::plan::Limits;
+use crate::model::plan::PlanLimits;
 use crate::model::value::Object;
 use crate::named_locks::NamedLock;
 use crate::state::State;
-use crate::state::append::{Append, Appended, Appender, Decide};
-use crate::state::request::RequestId;
+use crate::state::append::{Append, AppendOutcome, Appender, Decide};
+use crate::state::request::IdempotentRequest;
 use crate::store::{self, Database};
 
 /// The approximate size of an event in bytes, without the data passed to its operation.
@@ -154,7 +154,7 @@ impl CallContext {
     }
 
     /// Returns the limits of the workspace's plan.
-    pub async fn limits(&self) -> Result<Limits> {
+    pub async fn limits(&self) -> Result<PlanLimits> {
         self.access.limits_of(&self.record().id).await
     }
 
@@ -215,7 +215,7 @@ impl Operation {
 
     /// Waits until the graph worker is free, and reserves the worker until the returned turn is dropped.
     pub async fn worker(&self) -> Result<WorkerTurn<'_>> {
-        self.worker_slot().turn(self.state(), self.appender()).await
+        self.worker_slot().lock(self.state(), self.appender()).await
     }
 
     pub fn context(&self) -> &CallContext {
@@ -241,7 +241,12 @@ impl Operation {
     }
 
     /// Appends events, which may be of managed types. `given_bytes` is the size of the data passed to the operation.
-    pub async fn append(&self, decide: Decide, request: Option<RequestId>, given_bytes: usize) -> Result<Appended> {
+    pub async fn append(
+        &self,
+        decide: Decide,
+        request: Option<IdempotentRequest>,
+        given_bytes: usize,
+    ) -> Result<AppendOutcome> {
         let (event_ids, actor, size_bytes) = (Vec::new(), self.context.actor(), EVENT_BASE_BYTES + given_bytes);
         let append = Append { decide, event_ids, request, actor, managed: true, size_bytes, upload: None };
         self.appender().append(append).await
@@ -249,7 +254,7 @@ impl Operation {
 
     /// Returns an aggregate in the state after the last of its appended events, whatever other operations have appended
     /// since. If none of its events was appended, or an earlier request is repeated, returns the current state.
-    pub(super) fn state_after(&self, appended: &Appended, id: &str) -> Option<Arc<Aggregate>> {
+    pub(super) fn state_after(&self, appended: &AppendOutcome, id: &str) -> Option<Arc<Aggregate>> {
         let own = appended.states.iter().rev().find(|after| after.id.as_str() == id);
         own.cloned().or_else(|| self.state().folded.get(id))
     }
@@ -258,10 +263,10 @@ impl Operation {
     pub(super) async fn append_upload(
         &self,
         decide: Decide,
-        request: Option<RequestId>,
+        request: Option<IdempotentRequest>,
         given_bytes: usize,
         upload: Arc<str>,
-    ) -> Result<Appended> {
+    ) -> Result<AppendOutcome> {
         let (event_ids, actor, size_bytes) = (Vec::new(), self.context.actor(), EVENT_BASE_BYTES + given_bytes);
         let append = Append { decide, event_ids, request, actor, managed: true, size_bytes, upload: Some(upload) };
         self.appender().append(append).await
@@ -269,8 +274,8 @@ impl Operation {
 
     /// Waits for other requests with this idempotency key to end. Blocks later requests with the key until the returned
     /// lock is dropped.
-    pub async fn turn(&self, key: &str) -> NamedLock {
-        self.context.runtime.turns.take(key).await
+    pub async fn lock(&self, key: &str) -> NamedLock {
+        self.context.runtime.turns.lock(key).await
     }
 }
 
@@ -282,7 +287,7 @@ pub(super) fn first_event(id: &str, aggregate_type: &str, project: Option<String
         event_type: format!("{aggregate_type}.created"),
         project,
         payload,
-        expected: Expected::None,
+        expected: StreamExpectation::None,
         ..NewEvent::default()
     }
 }
@@ -299,7 +304,7 @@ mod tests {
     use crate::clock::SystemClock;
     use crate::engine::Engine;
     use crate::model::access::{Role, Scope};
-    use crate::state::Settings;
+    use crate::state::EngineSettings;
     use crate::state::plugins::Plugins;
     use crate::store::Store;
     use crate::workspace::rights::{ContentReader, McpReader, McpWriter, Owner, Reader, Writer};
@@ -307,7 +312,7 @@ mod tests {
     async fn engine() -> Arc<Engine> {
         let store = Store::connect("mem://").await.expect("a store");
         let plugins = Plugins::none().expect("no plugins");
-        Engine::open(store, Arc::new(SystemClock), Settings::default(), plugins).await.expect("an engine")
+        Engine::open(store, Arc::new(SystemClock), EngineSettings::default(), plugins).await.expect("an engine")
     }
 
     async fn owner(engine: &Engine) -> Caller {

@@ -25,7 +25,7 @@ const MAX_CAUSED: usize = 200;
 const MAX_EFFECTS: usize = 64;
 
 /// An event, with its known cause and its known consequences.
-pub struct Caused {
+pub struct EventCausality {
     pub event: Arc<Event>,
     /// The event from which a plugin derived the event.
     pub by: Option<Arc<Event>>,
@@ -42,7 +42,7 @@ pub struct Caused {
 
 impl Reader {
     /// Returns the event with this id, its cause and its consequences.
-    pub async fn event(&self, event_id: &str) -> Result<Caused> {
+    pub async fn event(&self, event_id: &str) -> Result<EventCausality> {
         let state = self.context.state();
         self.context.refresh().await?;
         let event = self.find_event(event_id).await?.ok_or_else(|| Error::not_found("event", event_id))?;
@@ -72,7 +72,7 @@ impl Reader {
         let more = more || edges.len() > MAX_CAUSED;
         edges.truncate(MAX_CAUSED);
         edges.sort_by_key(|edge| edge.opened);
-        Ok(Caused { event, by, plugin, events, edges, more })
+        Ok(EventCausality { event, by, plugin, events, edges, more })
     }
 
     async fn find_event(&self, event_id: &str) -> Result<Option<Arc<Event>>> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::call_context::Operation;
-use super::rights::{Operator, ProfileReader};
+use super::rights::{Administrator, ProfileReader};
 pub use crate::access::workspaces::{ListedUser, ListedWorkspace};
 use crate::error::Result;
 
@@ -33,7 +33,7 @@ impl ProfileReader {
     }
 }
 
-impl Operator {
+impl Administrator {
     /// Returns workspaces of the store in the order of their ids, after the given id.
     pub async fn list_workspaces(&self, after: Option<&str>, limit: usize) -> Result<PageById<ListedWorkspace>> {
         let found = self.context.access().workspace_page(after, limit + 1).await?;

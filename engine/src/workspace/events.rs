@@ -6,14 +6,14 @@ use std::time::Duration;
 use super::Page;
 use super::articles::unknown_project;
 use super::call_context::{Operation, beyond};
-use super::responses::RequestId;
+use super::responses::IdempotentRequest;
 use super::rights::{Reader, Writer};
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::event::{Event, MAX_EVENTS_PER_APPEND, NewEvent};
 use crate::model::id::AggregateId;
 use crate::state::State;
-use crate::state::append::{Append, Appended};
+use crate::state::append::{Append, AppendOutcome};
 use crate::state::stride::Stride;
 use crate::store::log::EventRef;
 
@@ -49,15 +49,15 @@ impl LogFilter {
 
 /// The limits of a list of events. The list ends at the limit that is reached first, but contains at least one event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limit {
+pub struct EventLimit {
     pub events: usize,
     pub bytes: usize,
 }
 
-impl Limit {
+impl EventLimit {
     /// Returns a limit on the number of events only.
-    pub fn events(events: usize) -> Limit {
-        Limit { events, bytes: usize::MAX }
+    pub fn events(events: usize) -> EventLimit {
+        EventLimit { events, bytes: usize::MAX }
     }
 }
 
@@ -74,7 +74,7 @@ pub struct LogPage {
 
 /// The direction in which a stream is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Direction {
+pub enum ReadDirection {
     #[default]
     Forward,
     Backward,
@@ -91,12 +91,16 @@ pub const PACE: Duration = Duration::from_millis(20);
 
 impl Writer {
     /// Appends events to one or more streams, atomically and in the given order.
-    pub async fn append_events(&self, events: Vec<NewEvent>) -> Result<Appended> {
+    pub async fn append_events(&self, events: Vec<NewEvent>) -> Result<AppendOutcome> {
         self.append_requested(events, None).await
     }
 
     /// Appends events for a request that may be repeated. A repeat returns the same events.
-    pub async fn append_requested(&self, events: Vec<NewEvent>, request: Option<&RequestId>) -> Result<Appended> {
+    pub async fn append_requested(
+        &self,
+        events: Vec<NewEvent>,
+        request: Option<&IdempotentRequest>,
+    ) -> Result<AppendOutcome> {
         if events.is_empty() {
             return Err(Error::invalid_at("/events", "expected at least one event"));
         }
@@ -124,22 +128,22 @@ impl Reader {
         &self,
         id: &str,
         after: Option<u64>,
-        limit: Limit,
-        direction: Direction,
+        limit: EventLimit,
+        direction: ReadDirection,
     ) -> Result<Page<Event>> {
         let state = self.context.state();
         self.context.refresh().await?;
         let head = state.folded.get(id).ok_or_else(|| Error::not_found("aggregate", id))?;
         let span = limit.events as u64;
-        if let (Some(after), Direction::Forward) = (after, direction) {
+        if let (Some(after), ReadDirection::Forward) = (after, direction) {
             check_version(&head, after)?;
         }
         let (first, last) = match direction {
-            Direction::Forward => {
+            ReadDirection::Forward => {
                 let first = after.unwrap_or(0).saturating_add(1);
                 (first, first.saturating_add(span - 1).min(head.version))
             }
-            Direction::Backward => {
+            ReadDirection::Backward => {
                 let last = after.map_or(head.version, |before| before.saturating_sub(1).min(head.version));
                 (last.saturating_sub(span - 1).max(1), last)
             }
@@ -147,8 +151,8 @@ impl Reader {
         let items = self.versions(&head.id, (first, last), limit, direction).await?;
         let end = items.last().map(|event| event.version);
         let next = match direction {
-            Direction::Forward => end.filter(|version| *version < head.version),
-            Direction::Backward => end.filter(|version| *version > 1),
+            ReadDirection::Forward => end.filter(|version| *version < head.version),
+            ReadDirection::Backward => end.filter(|version| *version > 1),
         };
         Ok(Page { items, next })
     }
@@ -158,15 +162,15 @@ impl Reader {
         &self,
         id: &AggregateId,
         (mut first, mut last): (u64, u64),
-        limit: Limit,
-        direction: Direction,
+        limit: EventLimit,
+        direction: ReadDirection,
     ) -> Result<Vec<Event>> {
         let (mut items, mut bytes, mut stride) = (Vec::new(), 0, Stride::new(limit.events));
         while first <= last {
             let span = stride.events() as u64 - 1;
             let (from, to) = match direction {
-                Direction::Forward => (first, first.saturating_add(span).min(last)),
-                Direction::Backward => (last.saturating_sub(span).max(first), last),
+                ReadDirection::Forward => (first, first.saturating_add(span).min(last)),
+                ReadDirection::Backward => (last.saturating_sub(span).max(first), last),
             };
             let mut events = self.context.state().db.read_stream(id, from, to).await?;
             if events.is_empty() {
@@ -174,8 +178,8 @@ impl Reader {
             }
             stride.learn(&events);
             match direction {
-                Direction::Forward => first = to + 1,
-                Direction::Backward => {
+                ReadDirection::Forward => first = to + 1,
+                ReadDirection::Backward => {
                     events.reverse();
                     last = from - 1;
                 }
@@ -216,7 +220,7 @@ impl Reader {
 
     /// Returns events of the log after a position, which must not be after the log's end. If there are none, waits up to
     /// `wait` for a new event.
-    pub async fn log(&self, after: u64, limit: Limit, filter: &LogFilter, wait: Duration) -> Result<LogPage> {
+    pub async fn log(&self, after: u64, limit: EventLimit, filter: &LogFilter, wait: Duration) -> Result<LogPage> {
         let state = self.context.state();
         self.check_position(after).await?;
         let mut head = state.folded.head().follow();
@@ -243,7 +247,7 @@ impl Reader {
         }
     }
 
-    async fn log_page(&self, after: u64, limit: Limit, filter: &LogFilter) -> Result<LogPage> {
+    async fn log_page(&self, after: u64, limit: EventLimit, filter: &LogFilter) -> Result<LogPage> {
         let state = self.context.state();
         let head = state.folded.position();
         let mut page = LogPage { items: Vec::new(), next: None, position: after };

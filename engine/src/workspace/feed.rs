@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 use tokio::sync::watch;
 
 use super::call_context::CallContext;
-use super::events::Limit;
+use super::events::EventLimit;
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::{AGENT, TASK};
@@ -49,7 +49,7 @@ impl Item {
 }
 
 /// A page of a feed.
-pub struct Page {
+pub struct FeedBatch {
     /// The items in the order of the log.
     pub items: Vec<Item>,
     /// The position up to which the log was read.
@@ -81,7 +81,7 @@ impl Feed {
     }
 
     /// Returns the next page, which may be empty.
-    pub async fn next(&mut self, limit: Limit) -> Result<Page> {
+    pub async fn next(&mut self, limit: EventLimit) -> Result<FeedBatch> {
         self.concerned.mark_unchanged();
         let state = self.context.state().clone();
         self.context.refresh().await?;
@@ -89,7 +89,7 @@ impl Feed {
         let (mut items, mut bytes) = (Vec::new(), 0);
         for event in &found.events {
             if items.len() >= limit.events || bytes >= limit.bytes {
-                return Ok(Page { items, position: self.position, more: true });
+                return Ok(FeedBatch { items, position: self.position, more: true });
             }
             match self.items(&state, event).await {
                 Ok(new_items) => {
@@ -97,13 +97,13 @@ impl Feed {
                     items.extend(new_items);
                 }
                 // Returns the items that were read before the error. The next call tries again.
-                Err(_) if !items.is_empty() => return Ok(Page { items, position: self.position, more: true }),
+                Err(_) if !items.is_empty() => return Ok(FeedBatch { items, position: self.position, more: true }),
                 Err(error) => return Err(error),
             }
             self.position = event.position;
         }
         self.position = found.position;
-        Ok(Page { items, position: self.position, more: self.position < state.folded.position() })
+        Ok(FeedBatch { items, position: self.position, more: self.position < state.folded.position() })
     }
 
     /// Returns the items for one event.
@@ -119,7 +119,7 @@ impl Feed {
     }
 
     /// Returns the next page with at least one item. If no item arrives within `wait`, returns an empty page.
-    pub async fn wait(&mut self, limit: Limit, wait: Duration) -> Result<Page> {
+    pub async fn wait(&mut self, limit: EventLimit, wait: Duration) -> Result<FeedBatch> {
         let deadline = tokio::time::Instant::now() + wait;
         loop {
             let page = self.next(limit).await?;
@@ -166,19 +166,19 @@ impl Feed {
 }
 
 /// The events that may give items, and the position up to which these events are complete.
-struct Found {
+struct FeedCandidates {
     events: Vec<Arc<Event>>,
     position: u64,
 }
 
 /// Reads the events after a position, for one agent or for all.
-async fn read(state: &State, agent: Option<&str>, after: u64) -> Result<Found> {
+async fn read(state: &State, agent: Option<&str>, after: u64) -> Result<FeedCandidates> {
     let head = state.folded.position();
     if after >= head {
-        return Ok(Found { events: Vec::new(), position: after });
+        return Ok(FeedCandidates { events: Vec::new(), position: after });
     }
     if let Some((events, position)) = state.folded.feeds().after(after, agent, POSITIONS_PER_PAGE) {
-        return Ok(Found { events, position });
+        return Ok(FeedCandidates { events, position });
     }
     // Events after `head` are not folded yet, so they are not delivered yet.
     let (mut refs, mut position) = match agent {
@@ -193,7 +193,7 @@ async fn read(state: &State, agent: Option<&str>, after: u64) -> Result<Found> {
         refs.truncate(EVENTS_PER_PAGE);
     }
     let events = state.db.read_event_refs(&refs, None).await?;
-    Ok(Found { events: events.into_iter().map(Arc::new).collect(), position })
+    Ok(FeedCandidates { events: events.into_iter().map(Arc::new).collect(), position })
 }
 
 /// Scans the next part of the log. Returns the references to the events of tasks and agents, and the position up to
@@ -215,21 +215,21 @@ mod tests {
     use crate::clock::SystemClock;
     use crate::engine::Engine;
     use crate::mailbox::person::TaskCommand;
-    use crate::model::event::Expected;
+    use crate::model::event::StreamExpectation;
     use crate::model::facts::Assignee;
     use crate::model::task::view::TaskView;
-    use crate::state::Settings;
+    use crate::state::EngineSettings;
     use crate::state::plugins::Plugins;
     use crate::store::Store;
     use crate::workspace::agents::NewAgent;
     use crate::workspace::mailbox::tasks::NewTask;
     use crate::workspace::rights::{Listener, Writer};
 
-    const ALL: Limit = Limit { events: usize::MAX, bytes: usize::MAX };
+    const ALL: EventLimit = EventLimit { events: usize::MAX, bytes: usize::MAX };
 
     async fn engine(store: Store) -> Arc<Engine> {
         let plugins = Plugins::none().expect("no plugins");
-        Engine::open(store, Arc::new(SystemClock), Settings::default(), plugins).await.expect("an engine")
+        Engine::open(store, Arc::new(SystemClock), EngineSettings::default(), plugins).await.expect("an engine")
     }
 
     async fn enter(engine: &Engine, key: &str) -> (Writer, Listener) {
@@ -251,14 +251,14 @@ mod tests {
 
     async fn assign(writer: &Writer, task: &Aggregate, agent: &Aggregate) {
         let command = TaskCommand::Assign { assignee: Some(Assignee::Agent(agent.id.text())), due_at: None };
-        writer.act_on_task(task.id.as_str(), command, Expected::Any).await.expect("assigned");
+        writer.act_on_task(task.id.as_str(), command, StreamExpectation::Any).await.expect("assigned");
     }
 
     /// Reads a whole feed, `events` items at a time.
     async fn read(mut feed: Feed, events: usize) -> Vec<String> {
         let mut lines = Vec::new();
         loop {
-            let page = feed.next(Limit { events, ..ALL }).await.expect("a page");
+            let page = feed.next(EventLimit { events, ..ALL }).await.expect("a page");
             lines.extend(page.items.into_iter().map(|item| match item {
                 Item::Delivery(delivery) => {
                     let (event, task) = (&delivery.event, TaskView::from(&*delivery.task));
@@ -287,14 +287,14 @@ mod tests {
             }
             if number % 3 == 0 {
                 let reject = TaskCommand::Reject { reason: None };
-                writer.act_on_task(task.id.as_str(), reject, Expected::Any).await.expect("rejected");
+                writer.act_on_task(task.id.as_str(), reject, StreamExpectation::Any).await.expect("rejected");
             }
             if number % 4 == 0 {
                 // Adds events of another agent between the events of tasks.
                 agent(&writer, &format!("other {number}")).await;
             }
         }
-        writer.delete_agent(two.id.as_str(), Expected::Any, None).await.expect("deleted");
+        writer.delete_agent(two.id.as_str(), StreamExpectation::Any, None).await.expect("deleted");
         let of_all = read(Feed::new(listener.context.clone(), None, 0), 7).await;
         assert_eq!(of_all.iter().filter(|line| line.contains("task.created")).count(), 20);
         assert_eq!(of_all.iter().filter(|line| line.contains("task.unassigned")).count(), 16);

@@ -6,7 +6,7 @@ use super::rights::Reader;
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::graph::{Direction, Edge, EnrichmentFacts};
-use crate::resident::graph::{Kinds, Walk};
+use crate::resident::graph::{Kinds, Traversal};
 
 /// The maximum number of edges between a returned node and the requested one.
 pub const MAX_DEPTH: u32 = 3;
@@ -14,7 +14,7 @@ pub const MAX_DEPTH: u32 = 3;
 const MAX_NODES: usize = 1_000;
 
 /// A node of the graph.
-pub struct Node {
+pub struct GraphNode {
     pub aggregate: Arc<Aggregate>,
     pub label: Option<Arc<str>>,
     /// The facts that plugins derived for the aggregate.
@@ -25,7 +25,7 @@ pub struct Node {
 
 /// A moment for which the graph is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Then {
+pub enum GraphMoment {
     /// After the event at this position of the log.
     Position(u64),
     /// After the events that occurred up to this time, in milliseconds since the epoch.
@@ -33,9 +33,9 @@ pub enum Then {
 }
 
 /// The neighbourhood of an aggregate.
-pub struct Around {
+pub struct GraphNeighbourhood {
     /// The nodes, nearest first. The aggregate itself is the first node.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<GraphNode>,
     pub edges: Vec<Arc<Edge>>,
     /// Whether there are more nodes or closed edges than returned.
     pub truncated: bool,
@@ -52,14 +52,14 @@ impl Reader {
         kinds: Vec<Arc<str>>,
         direction: Direction,
         closed: bool,
-        then: Option<Then>,
-    ) -> Result<Around> {
+        then: Option<GraphMoment>,
+    ) -> Result<GraphNeighbourhood> {
         if !(1..=MAX_DEPTH).contains(&depth) {
             return Err(Error::invalid(format!("depth is {depth}; allowed is 1 to {MAX_DEPTH}")));
         }
         self.context.refresh_graph().await?;
-        let walk = Walk { kinds: Kinds::from_iter(kinds.iter().cloned()), direction, depth, most: MAX_NODES };
-        if let Some(Then::Position(position)) = then {
+        let walk = Traversal { kinds: Kinds::from_iter(kinds.iter().cloned()), direction, depth, most: MAX_NODES };
+        if let Some(GraphMoment::Position(position)) = then {
             self.context.check_position(position).await?;
         }
         match then {

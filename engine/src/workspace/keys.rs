@@ -5,7 +5,7 @@ use std::sync::Arc;
 use strum::VariantArray;
 
 use super::call_context::{CallContext, Changing, Operation};
-use super::responses::RequestId;
+use super::responses::IdempotentRequest;
 use super::rights::{AgentWriter, Owner, Reader, Writer};
 pub use crate::access::codes::CreatedCode;
 pub use crate::access::keys::{CreatedKey, DerivedKeys, NewKey};
@@ -34,7 +34,7 @@ impl Reader {
 impl Writer {
     /// Creates a key. Fails if the key has a scope that the caller lacks, or expires after the caller's key. If
     /// `request` is repeated, only one key is created.
-    pub async fn create_key(&self, new: NewKey, request: Option<&RequestId>) -> Result<CreatedKey> {
+    pub async fn create_key(&self, new: NewKey, request: Option<&IdempotentRequest>) -> Result<CreatedKey> {
         let new = checked(self.caller(), new, self.context.state().clock.now_ms())?;
         self.check_agents(new.agents.as_deref()).await?;
         let id = request.map(|request| self.context.derived_id(request, "key").into());
@@ -69,7 +69,7 @@ impl Writer {
         &self,
         key_id: &str,
         ends_after_ms: i64,
-        request: Option<&RequestId>,
+        request: Option<&IdempotentRequest>,
     ) -> Result<CreatedKey> {
         let caller = self.caller();
         let key = revocable(&self.context, key_id).await?;
@@ -139,7 +139,7 @@ impl Writer {
 
 impl Owner {
     /// Creates a key. See [`Writer::create_key`].
-    pub async fn create_key(&self, new: NewKey, request: Option<&RequestId>) -> Result<CreatedKey> {
+    pub async fn create_key(&self, new: NewKey, request: Option<&IdempotentRequest>) -> Result<CreatedKey> {
         self.as_writer().create_key(new, request).await
     }
 

@@ -18,7 +18,7 @@ const MAX_CHARACTERS: usize = 200;
 
 /// The workspace's usage of the resources that its plan limits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Usage {
+pub struct PlanUsage {
     pub storage_bytes: u64,
     pub projects: u64,
     pub agents: u64,
@@ -26,7 +26,7 @@ pub struct Usage {
 
 impl Unlocker {
     /// Activates a device, or confirms that it is active. Also returns the workspace's usage.
-    pub async fn validate_device(&self, device: Device) -> Result<(Validation, Usage)> {
+    pub async fn validate_device(&self, device: Device) -> Result<(Validation, PlanUsage)> {
         check(&device)?;
         self.context.state().refresh().await?;
         let usage = self.context.usage().await;
@@ -72,7 +72,7 @@ impl Writer {
 
 impl CallContext {
     /// Returns the workspace's usage of the resources that its plan limits.
-    async fn usage(&self) -> Usage {
+    async fn usage(&self) -> PlanUsage {
         let count = async |aggregate_type| {
             let mut count = 0;
             let visit = |found: &Arc<Aggregate>| {
@@ -90,7 +90,7 @@ impl CallContext {
             ControlFlow::Continue(())
         };
         self.visit_newest(Some(FILE), None, visit).await;
-        Usage { projects, agents, storage_bytes }
+        PlanUsage { projects, agents, storage_bytes }
     }
 }
 

@@ -6,7 +6,7 @@ use super::PageLimit;
 use super::feed::Feed;
 use super::mailbox::work::check_instance;
 use super::rights::Listener;
-use crate::access::credential::Listening;
+use crate::access::credential::ListenerCredential;
 use crate::access::grant::Grant;
 use crate::error::{Error, Result};
 use crate::mailbox::leases::HeldClaims;
@@ -21,7 +21,7 @@ const MAX_NAMED: usize = 1_000;
 const MAX_IN_CREDENTIAL: usize = 100;
 
 /// The data that an agent's program needs to listen.
-pub struct Connected {
+pub struct AgentConnection {
     pub agents: Vec<Arc<Aggregate>>,
     pub credential: String,
     /// The expiry time of the credential, in milliseconds since the epoch.
@@ -41,7 +41,7 @@ pub struct Heartbeat {
 }
 
 /// The result of a heartbeat.
-pub struct Heard {
+pub struct HeartbeatOutcome {
     /// The known agents, each with the number of its pending tasks.
     pub updated: Vec<(Arc<str>, u64)>,
     pub unknown: Vec<String>,
@@ -61,7 +61,7 @@ impl Listener {
     }
 
     /// Restricts the right to the agents and the actions that a credential covers.
-    pub(crate) fn for_agents(self, listening: &Listening) -> Listener {
+    pub(crate) fn for_agents(self, listening: &ListenerCredential) -> Listener {
         Listener { agents: listening.agents.clone(), acts: listening.acts, ..self }
     }
 
@@ -87,7 +87,7 @@ impl Listener {
     /// Marks agents as present and issues a credential for listening. `named` selects the agents, and the credential
     /// covers only these. Without `named`, the agents are all enabled agents whose work no plugin does, and the
     /// credential covers all agents that this right may access.
-    pub async fn connect(&self, named: Option<Vec<String>>) -> Result<Connected> {
+    pub async fn connect(&self, named: Option<Vec<String>>) -> Result<AgentConnection> {
         let state = self.context.state();
         state.refresh().await?;
         let (agents, reach) = match named {
@@ -112,12 +112,12 @@ impl Listener {
         };
         let (credential, expires_at) = self.context.access().hand_out(self.caller(), reach, self.acts).await?;
         self.seen(&agents).await?;
-        Ok(Connected { agents, credential, expires_at })
+        Ok(AgentConnection { agents, credential, expires_at })
     }
 
     /// Marks agents as present and renews the leases that the worker holds. A caller who may not act for the agents
     /// renews no lease. Fails if none of the agents is known.
-    pub async fn heartbeat(&self, heartbeat: Heartbeat) -> Result<Heard> {
+    pub async fn heartbeat(&self, heartbeat: Heartbeat) -> Result<HeartbeatOutcome> {
         let claims = self.held_claims(&heartbeat)?;
         let ids = heartbeat.agent_ids;
         if ids.is_empty() || ids.len() > MAX_NAMED {
@@ -145,7 +145,7 @@ impl Listener {
         };
         let pending = |agent: &Arc<Aggregate>| state.folded.workload(agent.id.as_str()).pending;
         let updated = agents.iter().map(|agent| (agent.id.text(), pending(agent))).collect();
-        Ok(Heard { updated, unknown, renewed })
+        Ok(HeartbeatOutcome { updated, unknown, renewed })
     }
 
     /// Returns the claims that a heartbeat renews, or `None` if the caller may not act for agents. Such a caller must not

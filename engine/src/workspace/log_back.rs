@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::events::{Limit, LogFilter, LogPage, MAX_EXAMINED_EVENTS, MAX_REJECTED_BYTES};
+use super::events::{EventLimit, LogFilter, LogPage, MAX_EXAMINED_EVENTS, MAX_REJECTED_BYTES};
 use super::rights::Reader;
 use crate::error::Result;
 use crate::model::event::Event;
@@ -21,11 +21,11 @@ const MAX_EXAMINED_REFS: usize = 50_000;
 
 impl Reader {
     /// Returns events of the log before a position, newest first. `None` begins with the last event.
-    pub async fn log_before(&self, before: Option<u64>, limit: Limit, filter: &LogFilter) -> Result<LogPage> {
+    pub async fn log_before(&self, before: Option<u64>, limit: EventLimit, filter: &LogFilter) -> Result<LogPage> {
         let state = self.context.state();
         self.context.refresh().await?;
         let end = state.folded.position().saturating_add(1);
-        let mut back = Backward::new(before.unwrap_or(end).min(end));
+        let mut back = BackwardCursor::new(before.unwrap_or(end).min(end));
         let mut page = LogPage { items: Vec::new(), next: None, position: back.before };
         let (mut examined, mut rejected_bytes, mut bytes, mut stride) = (0, 0, 0, Stride::new(limit.events));
         'reading: while page.items.len() < limit.events
@@ -65,7 +65,7 @@ impl Reader {
 }
 
 /// A place in the log, from which events are read towards the beginning.
-struct Backward {
+struct BackwardCursor {
     /// The position before which nothing has been listed.
     before: u64,
     /// The listed references of events that may match, oldest first.
@@ -74,9 +74,9 @@ struct Backward {
     examined: usize,
 }
 
-impl Backward {
-    fn new(before: u64) -> Backward {
-        Backward { before: before.max(1), refs: VecDeque::new(), span: FIRST_LISTED, examined: 0 }
+impl BackwardCursor {
+    fn new(before: u64) -> BackwardCursor {
+        BackwardCursor { before: before.max(1), refs: VecDeque::new(), span: FIRST_LISTED, examined: 0 }
     }
 
     /// Returns the next events, newest first. The list may be empty although more events follow. Returns `None` at the

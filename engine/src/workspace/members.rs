@@ -1,15 +1,15 @@
 //! Members of the workspace and the caller's profile: roles, invitations, plans.
 
 use super::call_context::Operation;
-use super::rights::{Operator, Owner, ProfileReader, Reader};
+use super::rights::{Administrator, Owner, ProfileReader, Reader};
 use crate::access::members::Member;
 pub use crate::access::plans::NewPlan;
 use crate::error::{Error, Result};
-use crate::mailbox::offboarding::Left;
+use crate::mailbox::offboarding::Departure;
 use crate::model::access::{Invitation, Role, Scope, UserRecord};
 use crate::model::address;
 use crate::model::facts::Assignee;
-use crate::model::plan::Plan;
+use crate::model::plan::UserPlan;
 
 /// The maximum length of an address, in bytes.
 const MAX_EMAIL_BYTES: usize = 320;
@@ -74,7 +74,7 @@ impl Owner {
     /// Removes a member from the workspace, or withdraws an invitation. The open tasks of the member go to the
     /// successor, or become unassigned.
     pub async fn remove_member(&self, id: &str, successor: Option<Assignee>) -> Result<()> {
-        let (id, left) = (id.to_owned(), Left::member(id, successor));
+        let (id, left) = (id.to_owned(), Departure::member(id, successor));
         self.context.check_successor(&left.who, left.successor.as_ref()).await?;
         Operation::perform(self, |operation| async move {
             let removed = operation.access().remove_member(operation.context().record(), &id).await;
@@ -88,9 +88,9 @@ impl Owner {
     }
 }
 
-impl Operator {
+impl Administrator {
     /// Sets the plan of a user.
-    pub async fn set_plan(&self, user_id: &str, new: NewPlan) -> Result<Plan> {
+    pub async fn set_plan(&self, user_id: &str, new: NewPlan) -> Result<UserPlan> {
         let user_id = user_id.to_owned();
         Operation::perform(self, |operation| async move { operation.access().set_plan(&user_id, new).await }).await
     }

@@ -27,6 +27,7 @@
 //! else.
 
 pub mod agents;
+pub mod aggregate_follower;
 pub mod aggregates;
 pub mod articles;
 mod call_context;
@@ -35,7 +36,6 @@ pub mod deletion;
 pub mod events;
 pub mod feed;
 pub mod files;
-pub mod following;
 pub mod graph;
 pub mod keys;
 pub mod licenses;

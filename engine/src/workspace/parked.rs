@@ -10,9 +10,9 @@ use super::rights::{Reader, Writer};
 use crate::consumer::late_steps;
 use crate::error::{Error, Result};
 
-pub use crate::store::parked::{Parked, Reason, StepId};
-pub use groups::{Cause, Group, Groups};
-pub use selection::{MAX_EXAMINED, Selection, Which};
+pub use crate::store::parked::{ParkedStep, Reason, StepId};
+pub use groups::{FailureCause, StepGroup, StepGroups};
+pub use selection::{MAX_EXAMINED, StepChoice, StepSelection};
 
 /// The maximum number of steps that one request replays or names.
 pub const MAX_REPLAYED: usize = 1_000;
@@ -21,10 +21,10 @@ const DELETED_AT_ONCE: usize = 500;
 
 /// The result of replaying steps.
 #[derive(Debug, Clone, Default)]
-pub struct Replayed {
+pub struct ReplayOutcome {
     pub done: u64,
     /// The steps that failed again.
-    pub failed: Vec<Parked>,
+    pub failed: Vec<ParkedStep>,
     /// The number of steps that the request selects. If `more` is set, there may be more.
     pub selected: u64,
     /// Whether more parked steps matched the request than one request replays.
@@ -36,7 +36,12 @@ pub struct Replayed {
 impl Reader {
     /// Returns parked steps in the order of their events, starting after the step `after`. `plugin` selects the steps
     /// of one plugin, which need not be enabled. `None` selects the steps of all enabled plugins.
-    pub async fn list_parked(&self, plugin: Option<&str>, after: Option<&StepId>, limit: usize) -> Result<Vec<Parked>> {
+    pub async fn list_parked(
+        &self,
+        plugin: Option<&str>,
+        after: Option<&StepId>,
+        limit: usize,
+    ) -> Result<Vec<ParkedStep>> {
         Ok(self.context.state().db.read_parked(&self.context.parking(plugin), after, limit).await?)
     }
 }
@@ -51,7 +56,7 @@ impl CallContext {
         }
     }
 
-    async fn parked(&self, id: &str) -> Result<Parked> {
+    async fn parked(&self, id: &str) -> Result<ParkedStep> {
         let not_found = || Error::not_found("parked step", id);
         let step = StepId::parse(id).ok_or_else(not_found)?;
         self.state().db.find_parked(&step).await?.ok_or_else(not_found)
@@ -60,25 +65,25 @@ impl CallContext {
 
 impl Writer {
     /// Replays one parked step.
-    pub async fn replay_parked(&self, id: &str) -> Result<Replayed> {
+    pub async fn replay_parked(&self, id: &str) -> Result<ReplayOutcome> {
         let parked = self.context.parked(id).await?;
         Operation::perform(self, |operation| async move { replay_steps(&operation, vec![parked]).await }).await
     }
 
     /// Replays the selected steps, oldest first, but at most [`MAX_REPLAYED`].
-    pub async fn replay_selected(&self, selection: Selection) -> Result<Replayed> {
+    pub async fn replay_selected(&self, selection: StepSelection) -> Result<ReplayOutcome> {
         let mut selected = self.context.select_parked(&selection, MAX_REPLAYED).await?;
         let (more, count) = (selected.count > selected.steps.len(), selected.count as u64);
         let steps = std::mem::take(&mut selected.steps);
         let replayed =
             Operation::perform(self, |operation| async move { replay_steps(&operation, steps).await }).await?;
-        Ok(Replayed { more, selected: count, ..replayed })
+        Ok(ReplayOutcome { more, selected: count, ..replayed })
     }
 
     /// Counts the selected steps. Replays nothing.
-    pub async fn count_selected(&self, selection: Selection) -> Result<Replayed> {
+    pub async fn count_selected(&self, selection: StepSelection) -> Result<ReplayOutcome> {
         let count = self.context.select_parked(&selection, MAX_EXAMINED).await?.count;
-        Ok(Replayed { selected: count as u64, more: count > MAX_REPLAYED, ..Replayed::default() })
+        Ok(ReplayOutcome { selected: count as u64, more: count > MAX_REPLAYED, ..ReplayOutcome::default() })
     }
 
     /// Deletes a parked step without replaying it.
@@ -88,7 +93,7 @@ impl Writer {
     }
 
     /// Deletes the selected steps without replaying them. Returns their number.
-    pub async fn delete_selected(&self, selection: Selection) -> Result<u64> {
+    pub async fn delete_selected(&self, selection: StepSelection) -> Result<u64> {
         let selected = self.context.select_parked(&selection, MAX_EXAMINED).await?;
         let steps: Vec<StepId> = selected.steps.into_iter().map(|parked| parked.id).collect();
         let count = steps.len() as u64;
@@ -107,12 +112,12 @@ async fn delete_steps(operation: &Operation, steps: &[StepId]) -> Result<()> {
     Ok(())
 }
 
-async fn replay_steps(operation: &Operation, parked: Vec<Parked>) -> Result<Replayed> {
+async fn replay_steps(operation: &Operation, parked: Vec<ParkedStep>) -> Result<ReplayOutcome> {
     let (last, selected) = (parked.last().map(|last| last.id.clone()), parked.len() as u64);
-    let mut replayed = Replayed { last, selected, ..Replayed::default() };
+    let mut replayed = ReplayOutcome { last, selected, ..ReplayOutcome::default() };
     let mut remaining = parked.into_iter();
     loop {
-        let steps: Vec<Parked> = remaining.by_ref().take(late_steps::STEPS_PER_TURN).collect();
+        let steps: Vec<ParkedStep> = remaining.by_ref().take(late_steps::STEPS_PER_TURN).collect();
         if steps.is_empty() {
             return Ok(replayed);
         }

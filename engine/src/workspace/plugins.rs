@@ -5,23 +5,23 @@ mod dry_run;
 use std::sync::Arc;
 
 use super::call_context::{CallContext, Operation};
-use super::rights::{Operator, Reader, Writer};
+use super::rights::{Administrator, Reader, Writer};
 use crate::consumer::circuit::Circuit;
 use crate::consumer::replay;
 use crate::error::{Error, Result};
-use crate::hook::{About, Hook, Source};
+use crate::hook::{Hook, PluginDescription, ScriptSource};
 use crate::state::meter::Measures;
 use crate::state::plugins::PluginIndex;
 
-pub use crate::consumer::replay::Tally;
-pub use crate::state::releases::Adopted;
+pub use crate::consumer::replay::ReplayTally;
+pub use crate::state::releases::AdoptedVersion;
 pub use dry_run::{DryRun, DryRunInput, DryRunVersion, HookResult, MAX_SCRIPT_BYTES, MAX_TRIALS, Trial};
 
 /// A plugin and its status in this workspace.
 pub struct PluginStatus {
-    pub about: About,
+    pub about: PluginDescription,
     /// The adopted version. `None` for a plugin that is compiled into the program.
-    pub adopted: Option<Adopted>,
+    pub adopted: Option<AdoptedVersion>,
     pub measures: Measures,
     pub parked: u64,
     /// The id of the event whose failure opened the plugin's circuit.
@@ -38,11 +38,11 @@ pub struct PluginSource {
 
 /// The result of reloading a plugin.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Reloaded {
+pub struct ReloadOutcome {
     pub version: String,
     /// Whether the files differ from the version that was loaded before.
     pub has_changed: bool,
-    pub adopted: Adopted,
+    pub adopted: AdoptedVersion,
 }
 
 impl Reader {
@@ -57,8 +57,8 @@ impl Reader {
                 measures: state.plugins.measures(plugin),
                 parked: parked.iter().find(|(name, _)| *name == about.name).map_or(0, |(_, steps)| *steps),
                 stopped_by: Circuit::restore(checkpoint.circuits.get(&about.name)).opened_by().cloned(),
-                adopted: about.digest.as_ref().and_then(|_| Adopted::of(&checkpoint.versions, &about.name)),
-                about: About::clone(&about),
+                adopted: about.digest.as_ref().and_then(|_| AdoptedVersion::of(&checkpoint.versions, &about.name)),
+                about: PluginDescription::clone(&about),
             }
         };
         Ok(state.plugins.indexes().map(status).collect())
@@ -73,8 +73,8 @@ impl Reader {
     /// Returns the source of the version of a plugin that the workspace has adopted.
     pub async fn plugin_source(&self, name: &str) -> Result<PluginSource> {
         let version = self.context.state().plugins.about(self.context.plugin_index(name)?);
-        let files = |source: &Source| {
-            [(Source::MANIFEST, source.manifest.clone()), (Source::SCRIPT, source.script.clone())].into()
+        let files = |source: &ScriptSource| {
+            [(ScriptSource::MANIFEST, source.manifest.clone()), (ScriptSource::SCRIPT, source.script.clone())].into()
         };
         Ok(PluginSource {
             version: version.version.clone(),
@@ -84,11 +84,11 @@ impl Reader {
     }
 }
 
-impl Operator {
+impl Administrator {
     /// Loads a plugin from its current files. All workspaces of the store then adopt the version. This workspace
     /// processes events with the new version from the returned position on. If the files are rejected, the plugin stays
     /// unchanged.
-    pub async fn reload_plugin(&self, name: &str) -> Result<Reloaded> {
+    pub async fn reload_plugin(&self, name: &str) -> Result<ReloadOutcome> {
         let plugin = self.context.plugin_index(name)?;
         Operation::perform(self, move |operation| async move {
             let state = operation.state();
@@ -98,9 +98,9 @@ impl Operator {
             let stored = state.db.read_graph_checkpoint().await?.versions;
             let about = state.plugins.about(plugin);
             turn.keep();
-            let adopted = Adopted::of(&stored, &about.name);
+            let adopted = AdoptedVersion::of(&stored, &about.name);
             let adopted = adopted.ok_or_else(|| Error::not_found("version of the plugin", &about.name))?;
-            Ok(Reloaded { version: about.version.clone(), has_changed, adopted })
+            Ok(ReloadOutcome { version: about.version.clone(), has_changed, adopted })
         })
         .await
     }
@@ -112,12 +112,12 @@ const REPLAYED: [Hook; 2] = [Hook::Enrich, Hook::Route];
 impl Writer {
     /// Runs hooks of a plugin again for all events after a position. `hook` selects one hook. Without `hook`, runs
     /// `enrich` and `route`.
-    pub async fn replay_plugin(&self, name: &str, hook: Option<Hook>, from_position: u64) -> Result<Tally> {
+    pub async fn replay_plugin(&self, name: &str, hook: Option<Hook>, from_position: u64) -> Result<ReplayTally> {
         let plugin = self.context.plugin_index(name)?;
         Operation::perform(self, move |operation| async move {
             let hooks = replayed_hooks(&operation.state().plugins.about(plugin), hook)?;
             let mut turn = operation.worker().await?;
-            let mut total = Tally::default();
+            let mut total = ReplayTally::default();
             for hook in hooks {
                 let tally = replay::replay_plugin(&mut turn, plugin, hook, from_position).await?;
                 total = total.with(&tally);
@@ -129,9 +129,9 @@ impl Writer {
     }
 
     /// Counts the events for which [`Writer::replay_plugin`] would call a plugin. Calls and changes nothing.
-    pub async fn count_replay(&self, name: &str, hook: Option<Hook>, from_position: u64) -> Result<Tally> {
+    pub async fn count_replay(&self, name: &str, hook: Option<Hook>, from_position: u64) -> Result<ReplayTally> {
         let (plugin, state) = (self.context.plugin_index(name)?, self.context.state());
-        let mut total = Tally::default();
+        let mut total = ReplayTally::default();
         for hook in replayed_hooks(&state.plugins.about(plugin), hook)? {
             total = total.with(&replay::count(state, plugin, hook, from_position).await?);
         }
@@ -152,7 +152,7 @@ impl Writer {
 }
 
 /// Returns the hooks of a plugin that a replay runs again.
-fn replayed_hooks(about: &About, hook: Option<Hook>) -> Result<Vec<Hook>> {
+fn replayed_hooks(about: &PluginDescription, hook: Option<Hook>) -> Result<Vec<Hook>> {
     let wanted = hook.map_or(REPLAYED.to_vec(), |hook| vec![hook]);
     let hooks: Vec<Hook> = wanted.into_iter().filter(|hook| about.hooks.contains(hook)).collect();
     if hooks.is_empty() {

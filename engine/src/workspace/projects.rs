@@ -11,7 +11,7 @@ use crate::model::aggregate::Aggregate;
 use crate::model::builtin::PROJECT;
 use crate::model::slug::{self, slugify};
 use crate::model::value::Value;
-use crate::state::append::{Appended, Decide};
+use crate::state::append::{AppendOutcome, Decide};
 use crate::state::slugs::SLUG_TAKEN;
 use crate::state::staging::object_of;
 
@@ -26,7 +26,7 @@ pub struct NewProject {
     pub slug: Option<String>,
     pub description: Option<String>,
     /// The identity of the request. A repeat of the request returns the project created first.
-    pub request: Option<super::responses::RequestId>,
+    pub request: Option<super::responses::IdempotentRequest>,
 }
 
 impl Writer {
@@ -110,7 +110,7 @@ impl CallContext {
 
     /// Returns the aggregate that an operation created, in the state right after its creation, and whether an earlier
     /// request created it.
-    pub(super) fn made(&self, appended: &Appended) -> Result<(Arc<Aggregate>, bool)> {
+    pub(super) fn made(&self, appended: &AppendOutcome) -> Result<(Arc<Aggregate>, bool)> {
         let none = || Error::not_found("aggregate", "");
         let event = appended.events.first().ok_or_else(none)?;
         let definition = self.state().types.get(&event.aggregate_type).ok_or_else(none)?;

@@ -23,8 +23,8 @@ use std::time::Instant;
 
 use tokio::runtime::Handle;
 
-use page::{Continuation, Paging, Rows};
-use reader::{QueryReader, Streams, project_of_slug};
+use page::{Continuation, PageRequest, ResultRows};
+use reader::{QueryReader, StreamScan, project_of_slug};
 
 use super::call_context::CallContext;
 use super::rights;
@@ -33,12 +33,14 @@ use crate::metric;
 use crate::model::excerpt::excerpt_of;
 use crate::model::value::{Object, Value};
 use crate::pipeline::context::Context;
-use crate::pipeline::error::{Code, EXCEEDED_MEMORY};
+use crate::pipeline::error::{EXCEEDED_MEMORY, PipelineErrorCode};
 use crate::pipeline::hint::did_you_mean;
-use crate::pipeline::known_types::{KnownTypes, Observed};
-use crate::pipeline::{self, Filter, Options, Prepared, Read, Scan, Source, SourceChoice, StagePreview, Table};
+use crate::pipeline::known_types::{KnownTypes, ObservedFields};
+use crate::pipeline::{
+    self, Filter, Options, PreparedPipeline, Read, Scan, SourceChoice, StagePreview, StateSource, Table,
+};
 use crate::resident::Snapshot;
-use crate::state::admission::Admitted;
+use crate::state::admission::QueryPermit;
 
 /// The maximum number of aggregate types in the warnings about types that do not exist.
 const MAX_UNKNOWN_TYPES: usize = 20;
@@ -55,7 +57,7 @@ pub struct Query {
     /// Whether optimizer rules apply. Does not change the result.
     pub push_down: bool,
     /// The requested part of the result. `None` requests the whole result.
-    pub page: Option<Paging>,
+    pub page: Option<PageRequest>,
     /// Whether columns of the states are used. Does not change the result.
     pub columns: bool,
     /// The number of rows to show after every stage. `None` shows no rows.
@@ -64,14 +66,14 @@ pub struct Query {
 
 /// The part of a query's time and memory that is already spent.
 #[derive(Clone, Copy, Default)]
-struct Spent {
+struct QueryCost {
     us: u64,
     bytes: i64,
 }
 
 /// The response to a query.
 #[derive(Debug, Clone)]
-pub struct Response {
+pub struct QueryOutput {
     pub rows: Vec<Value>,
     pub warnings: Vec<String>,
     /// The explanation, if `explain` was set.
@@ -103,14 +105,14 @@ impl Query {
 
 impl rights::Reader {
     /// Runs a pipeline and records its duration. The whole pipeline is checked before any row is read.
-    pub async fn query(&self, query: Query) -> Result<Response> {
+    pub async fn query(&self, query: Query) -> Result<QueryOutput> {
         let began = Instant::now();
         let response = self.respond(query).await;
         metric::PIPELINE_SECONDS.record(&[outcome(&response)], began.elapsed().as_secs_f64());
         response
     }
 
-    async fn respond(&self, query: Query) -> Result<Response> {
+    async fn respond(&self, query: Query) -> Result<QueryOutput> {
         let Query { source, push_down, columns, explain, preview, .. } = query;
         preview::check(&query)?;
         let options = Options { source, push_down, columns, explain, preview };
@@ -122,7 +124,7 @@ impl rights::Reader {
         if query.dry_run {
             warnings.extend_from_slice(prepared.warnings());
             let plan = Some(prepared.describe());
-            return Ok(Response { rows: Vec::new(), warnings, explain: None, plan, next: None, stages: None });
+            return Ok(QueryOutput { rows: Vec::new(), warnings, explain: None, plan, next: None, stages: None });
         }
         let paths: Vec<_> = prepared.columns().into_iter().cloned().collect();
         let snapshot = self.context.snapshot_with(&paths).await?;
@@ -144,12 +146,12 @@ impl rights::Reader {
                 let output = self.run_offloaded(prepared, spent, snapshot, page, admitted).await?;
                 explain = query.explain.then_some(output.explain);
                 stages = preview.map(|_| output.stages);
-                Rows { rows: output.rows.into(), warnings: output.warnings.into() }
+                ResultRows { rows: output.rows.into(), warnings: output.warnings.into() }
             }
         };
         warnings.extend(all.warnings.iter().cloned());
         if query.page.is_none() {
-            return Ok(Response {
+            return Ok(QueryOutput {
                 rows: Arc::unwrap_or_clone(all.rows),
                 warnings,
                 explain,
@@ -162,7 +164,7 @@ impl rights::Reader {
         if next.is_some() {
             pages.put(page, all, now_ms);
         }
-        Ok(Response { rows, warnings, explain, plan: None, next, stages })
+        Ok(QueryOutput { rows, warnings, explain, plan: None, next, stages })
     }
 
     /// Returns the requested page and the moment of its rows. Without paging, the page is the whole result as of now.
@@ -171,7 +173,7 @@ impl rights::Reader {
             let clock = &self.context.state().clock;
             Continuation { position, now_ms: clock.now_ms(), seed: clock.random_u64(), offset: 0, limit, binding }
         };
-        let Some(Paging { limit, after }) = query.page else { return Ok(first(u32::MAX, 0)) };
+        let Some(PageRequest { limit, after }) = query.page else { return Ok(first(u32::MAX, 0)) };
         let binding = self.binding(&query.pipeline);
         match after {
             Some(after) if after.binding != binding || after.position > position => Err(page::refused()),
@@ -186,8 +188,8 @@ impl rights::Reader {
         &self,
         pipeline: Value,
         options: Options,
-        admitted: Admitted,
-    ) -> Result<(Prepared, Spent, Admitted)> {
+        admitted: QueryPermit,
+    ) -> Result<(PreparedPipeline, QueryCost, QueryPermit)> {
         let asked_by = self.clone();
         let prepare = move || {
             let state = asked_by.context.state();
@@ -196,12 +198,12 @@ impl rights::Reader {
             let is_refused = Cell::new(false);
             let (prepared, bytes) = {
                 let share = sharing(&admitted, &is_refused);
-                let mut context = asked_by.context(0, 0, &elapsed_us, Spent::default(), &share);
+                let mut context = asked_by.context(0, 0, &elapsed_us, QueryCost::default(), &share);
                 let definitions = state.types.all();
                 let observed = state.folded.observed();
                 let has_field = |type_name: &str, field: &str| observed.has_field(type_name, field);
                 let fields = |type_name: &str| observed.fields(type_name);
-                let observed = Observed { has_field: &has_field, fields: &fields };
+                let observed = ObservedFields { has_field: &has_field, fields: &fields };
                 context.types = Some(KnownTypes::new(&definitions, observed));
                 let project_id = |text: &str| project_of_slug(state, text);
                 context.projects = Some(&project_id);
@@ -209,9 +211,9 @@ impl rights::Reader {
                 let prepared = pipeline::prepare(&pipeline, &options, &context);
                 (prepared, bytes_before.saturating_sub(context.bytes_left.get()))
             };
-            let spent = Spent { us: elapsed_us(), bytes };
+            let spent = QueryCost { us: elapsed_us(), bytes };
             if is_refused.get() {
-                return Err(Admitted::out_of_memory());
+                return Err(QueryPermit::out_of_memory());
             }
             Ok((prepared?, spent, admitted))
         };
@@ -224,7 +226,7 @@ impl rights::Reader {
         now_ms: i64,
         seed: u64,
         elapsed_us: &'a dyn Fn() -> u64,
-        spent: Spent,
+        spent: QueryCost,
         share: &'a dyn Fn(usize) -> bool,
     ) -> Context<'a> {
         let state = self.context.state();
@@ -242,11 +244,11 @@ impl rights::Reader {
     /// run on the threads that serve requests.
     async fn run_offloaded(
         &self,
-        prepared: Prepared,
-        spent: Spent,
+        prepared: PreparedPipeline,
+        spent: QueryCost,
         snapshot: Snapshot,
         moment: Continuation,
-        admitted: Admitted,
+        admitted: QueryPermit,
     ) -> Result<pipeline::Output> {
         let asked_by = self.clone();
         let handle = Handle::current();
@@ -255,7 +257,7 @@ impl rights::Reader {
         run.await.map_err(Error::internal)?
     }
 
-    fn unknown_types(&self, prepared: &Prepared) -> Vec<String> {
+    fn unknown_types(&self, prepared: &PreparedPipeline) -> Vec<String> {
         let definitions = self.context.state().types.all();
         let unknown = prepared.aggregate_types().into_iter().filter(|name| !definitions.contains_key(&***name));
         let warning = |name: &Arc<str>| {
@@ -268,12 +270,12 @@ impl rights::Reader {
 
     fn run(
         &self,
-        prepared: &Prepared,
-        spent: Spent,
+        prepared: &PreparedPipeline,
+        spent: QueryCost,
         handle: &Handle,
         snapshot: Snapshot,
         moment: Continuation,
-        admitted: &Admitted,
+        admitted: &QueryPermit,
     ) -> Result<pipeline::Output> {
         let state = self.context.state();
         let clock = &self.context.state().clock;
@@ -293,7 +295,7 @@ impl rights::Reader {
         };
         let output = run_over(&reader, prepared);
         if is_refused.get() {
-            return Err(Admitted::out_of_memory());
+            return Err(QueryPermit::out_of_memory());
         }
         // A table that ends early cannot return an error, so the reader stores the error.
         match reader.failed.take() {
@@ -305,7 +307,7 @@ impl rights::Reader {
 
 impl CallContext {
     /// Waits until the caller may run another query.
-    pub(super) async fn admit_query(&self) -> Result<Admitted> {
+    pub(super) async fn admit_query(&self) -> Result<QueryPermit> {
         self.state().admission.admit(&self.actor()).await
     }
 
@@ -322,13 +324,13 @@ impl CallContext {
 }
 
 /// Returns the label of the metric for the result of a pipeline.
-fn outcome(response: &Result<Response>) -> &'static str {
+fn outcome(response: &Result<QueryOutput>) -> &'static str {
     match response {
         Ok(_) => "ok",
         Err(Error::Pipeline(error)) => match error.code {
-            Code::QueryTimeout => "timeout",
-            Code::Number(EXCEEDED_MEMORY) => "memory",
-            Code::Number(_) => "invalid",
+            PipelineErrorCode::QueryTimeout => "timeout",
+            PipelineErrorCode::Number(EXCEEDED_MEMORY) => "memory",
+            PipelineErrorCode::Number(_) => "invalid",
         },
         Err(Error::TooManyQueries(_)) => "rejected",
         Err(Error::Unavailable(_) | Error::Internal(_)) => "failed",
@@ -338,7 +340,7 @@ fn outcome(response: &Result<Response>) -> &'static str {
 
 /// Returns a function that reserves parts of the memory shared by queries, and records in `is_refused` whether a
 /// reservation was denied.
-fn sharing<'a>(admitted: &'a Admitted, is_refused: &'a Cell<bool>) -> impl Fn(usize) -> bool + 'a {
+fn sharing<'a>(admitted: &'a QueryPermit, is_refused: &'a Cell<bool>) -> impl Fn(usize) -> bool + 'a {
     move |bytes| {
         let granted = admitted.grant(bytes);
         is_refused.set(is_refused.get() || !granted);
@@ -351,7 +353,7 @@ fn described(name: &str, value: &str) -> Value {
 }
 
 /// Runs a pipeline over the tables of its scans.
-fn run_over(reader: &QueryReader<'_>, prepared: &Prepared) -> Result<pipeline::Output> {
+fn run_over(reader: &QueryReader<'_>, prepared: &PreparedPipeline) -> Result<pipeline::Output> {
     let tables: Vec<Box<dyn Table + '_>> =
         prepared.scans().iter().map(|scan| table(reader, scan)).collect::<Result<_>>()?;
     let tables: Vec<&dyn Table> = tables.iter().map(|table| &**table).collect();
@@ -365,30 +367,30 @@ fn table<'a>(reader: &'a QueryReader<'a>, scan: &'a Scan) -> Result<Box<dyn Tabl
     Ok(match &scan.read {
         Read::Edges(scan) => Box::new(edges::EdgeTable::new(reader, scan)?),
         Read::Events(scan) => {
-            let streams = Streams::new(&scan.streams);
+            let streams = StreamScan::new(&scan.streams);
             Box::new(events::EventTable { reader, scan, fields, streams })
         }
         Read::States(scan) => {
-            let mut streams = Streams::new(&scan.streams);
+            let mut streams = StreamScan::new(&scan.streams);
             streams.filter_fields = scan.filter.as_deref().and_then(Filter::fields);
             match scan.source {
                 // Memory and stored snapshots hold only current states. States of an earlier moment are folded again,
                 // with the same plan.
-                Source::Resident if reader.position != reader.snapshot.position() => {
-                    Box::new(states::then(reader, scan, fields, &streams)?)
+                StateSource::Resident if reader.position != reader.snapshot.position() => {
+                    Box::new(states::states_at(reader, scan, fields, &streams)?)
                 }
-                Source::Nodes if reader.position != reader.snapshot.position() => {
+                StateSource::Nodes if reader.position != reader.snapshot.position() => {
                     Box::new(states::folded(reader, scan, fields, &streams)?)
                 }
-                Source::Resident => Box::new(states::ResidentTable {
+                StateSource::Resident => Box::new(states::ResidentTable {
                     reader,
                     scan,
                     fields,
-                    offered: offered.then(|| states::Offered::new(reader, scan, &streams)).flatten(),
+                    offered: offered.then(|| states::StateSelection::new(reader, scan, &streams)).flatten(),
                     streams,
                 }),
-                Source::Nodes => Box::new(states::stored(reader, scan, &streams)?),
-                Source::Log => Box::new(states::folded(reader, scan, fields, &streams)?),
+                StateSource::Nodes => Box::new(states::stored(reader, scan, &streams)?),
+                StateSource::Log => Box::new(states::folded(reader, scan, fields, &streams)?),
             }
         }
     })

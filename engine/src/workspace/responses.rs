@@ -10,8 +10,8 @@ use uuid::Uuid;
 use super::call_context::{CallContext, Changing, Operation};
 use crate::error::Result;
 use crate::state::State;
+pub use crate::state::request::IdempotentRequest;
 use crate::state::request::KEPT_MS;
-pub use crate::state::request::RequestId;
 use crate::store::responses::StoredResponse;
 use crate::store::{self, Database};
 
@@ -34,7 +34,7 @@ pub struct KeptResponse {
 
 /// The result of a request that may be a repeat.
 #[derive(Debug)]
-pub enum Idempotent<T> {
+pub enum IdempotentResult<T> {
     /// The request was carried out now.
     First(T),
     /// The request was carried out before, with this response.
@@ -47,23 +47,23 @@ pub enum Idempotent<T> {
 /// which a disconnecting client cannot interrupt.
 pub async fn idempotent<T, F>(
     handle: &impl Changing,
-    request: RequestId,
+    request: IdempotentRequest,
     make: impl FnOnce() -> F + Send + 'static,
-) -> Result<Idempotent<T>>
+) -> Result<IdempotentResult<T>>
 where
     T: Send + 'static,
     F: Future<Output = Result<(T, KeptResponse)>> + Send + 'static,
 {
     Operation::perform(handle, move |operation| async move {
-        let _turn = operation.turn(&request.key).await;
+        let _lock = operation.lock(&request.key).await;
         let responses = Responses { state: operation.state(), db: operation.database(), request: &request };
         if let Some(first) = responses.first().await? {
-            return Ok(Idempotent::Repeated(first));
+            return Ok(IdempotentResult::Repeated(first));
         }
         match make().await {
             Ok((made, kept)) => Ok(match responses.keep(kept).await {
-                Some(first) => Idempotent::Repeated(first),
-                None => Idempotent::First(made),
+                Some(first) => IdempotentResult::Repeated(first),
+                None => IdempotentResult::First(made),
             }),
             Err(error) => {
                 responses.give_up().await;
@@ -78,7 +78,7 @@ where
 struct Responses<'a> {
     state: &'a State,
     db: &'a Database,
-    request: &'a RequestId,
+    request: &'a IdempotentRequest,
 }
 
 impl Responses<'_> {
@@ -165,7 +165,7 @@ fn next_span(span: i64, found: usize) -> i64 {
 
 impl CallContext {
     /// Returns an id that is the same for every repeat of a request.
-    pub(super) fn derived_id(&self, request: &RequestId, part: &str) -> String {
+    pub(super) fn derived_id(&self, request: &IdempotentRequest, part: &str) -> String {
         let name = format!("{}/{part}/{}/{}", self.record().id, request.key, request.fingerprint);
         Uuid::new_v5(&Uuid::NAMESPACE_OID, name.as_bytes()).to_string()
     }

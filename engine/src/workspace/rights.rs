@@ -67,7 +67,7 @@ pub struct Owner {
 /// start. A lapsed plan does not block this right, since an operator who decides on plans must be able to repair their
 /// own.
 #[derive(Clone)]
-pub struct Operator {
+pub struct Administrator {
     pub(super) context: CallContext,
 }
 
@@ -184,14 +184,14 @@ impl Right for Owner {
     }
 }
 
-impl Right for Operator {
+impl Right for Administrator {
     const ONE_OF: &[Scope] = Scope::VARIANTS;
     const NEEDS_ALL: bool = true;
     const LEAST: Role = Role::Owner;
     const IS_OPERATOR: bool = true;
 
-    fn of(context: CallContext) -> Result<Operator> {
-        Ok(Operator { context })
+    fn of(context: CallContext) -> Result<Administrator> {
+        Ok(Administrator { context })
     }
 }
 
@@ -345,7 +345,7 @@ handle!(
     ProfileReader,
     Listener,
     Owner,
-    Operator,
+    Administrator,
     Unlocker,
     McpReader,
     McpWriter,
@@ -355,7 +355,7 @@ handle!(
 impl Changing for Writer {}
 impl Changing for AgentWriter {}
 impl Changing for Owner {}
-impl Changing for Operator {}
+impl Changing for Administrator {}
 impl Changing for Unlocker {}
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use super::rights::Reader;
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::id::AggregateId;
-use crate::resident::labels::Filter;
+use crate::resident::labels::SearchFilter;
 use crate::resident::labels::scores::Scores;
 
 /// The default and the maximum number of results.
@@ -46,7 +46,7 @@ type Near = (AggregateId, f64);
 
 /// A search request.
 #[derive(Debug, Clone, Default)]
-pub struct Search {
+pub struct SearchRequest {
     pub query: String,
     pub aggregate_type: Option<String>,
     /// The id or slug of a project.
@@ -56,7 +56,7 @@ pub struct Search {
 
 /// The response to a search.
 #[derive(Debug, Clone)]
-pub struct Response {
+pub struct SearchOutput {
     pub results: Vec<Hit>,
     pub took_us: u64,
     pub warnings: Vec<String>,
@@ -78,7 +78,7 @@ pub struct Hit {
 impl Reader {
     /// Returns the aggregates that match a query, best first. Equal scores are ordered by the last change, newest
     /// first, then by id.
-    pub async fn search(&self, search: Search) -> Result<Response> {
+    pub async fn search(&self, search: SearchRequest) -> Result<SearchOutput> {
         let began = self.context.state().clock.monotonic_us();
         let limit = checked_limit(search.limit)?;
         let characters = search.query.chars().take(MAX_QUERY + 1).count();
@@ -92,7 +92,7 @@ impl Reader {
                 Some(self.context.find_project(project).ok_or_else(|| unknown_project(project))?.id.text())
             }
         };
-        let filter = Filter {
+        let filter = SearchFilter {
             aggregate_type: search.aggregate_type.as_deref().map(Arc::from),
             without_types: WITHOUT_TYPES,
             project_id,
@@ -117,12 +117,12 @@ impl Reader {
         });
         let results = results.await.map_err(Error::internal)?;
         let took_us = self.context.state().clock.monotonic_us().saturating_sub(began);
-        Ok(Response { results, took_us, warnings })
+        Ok(SearchOutput { results, took_us, warnings })
     }
 }
 
 impl CallContext {
-    fn found(&self, query: &str, filter: Filter, near: Option<Vec<Near>>, limit: usize) -> Vec<Hit> {
+    fn found(&self, query: &str, filter: SearchFilter, near: Option<Vec<Near>>, limit: usize) -> Vec<Hit> {
         let state = self.state();
         state.keep_labels();
         let Some(near) = near else {

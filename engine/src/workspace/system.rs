@@ -6,12 +6,12 @@ use crate::consumer::rebuild;
 use crate::error::Result;
 use crate::state::{GRAPH, NODES};
 
-pub use crate::consumer::rebuild::Rebuilt;
+pub use crate::consumer::rebuild::RebuildOutcome;
 pub use crate::state::leadership::LeaderStatus;
 
 /// A follower of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Follower {
+pub struct FollowerStatus {
     pub name: &'static str,
     /// A description of the data that the follower maintains.
     pub keeps: &'static str,
@@ -27,7 +27,7 @@ pub struct Follower {
 
 impl Reader {
     /// Returns the followers of the log.
-    pub async fn followers(&self) -> Result<Vec<Follower>> {
+    pub async fn followers(&self) -> Result<Vec<FollowerStatus>> {
         let state = self.context.state();
         self.context.refresh().await?;
         let head = state.folded.position();
@@ -37,7 +37,7 @@ impl Reader {
         let worked = state.db.read_graph_checkpoint().await?.position.max(state.graph_progress.position());
         let checkpoint = state.db.checkpoint(NODES).await?;
         let unsettled = state.settled.remaining.position();
-        let follower = |name, keeps, position: u64, parked, unsettled| Follower {
+        let follower = |name, keeps, position: u64, parked, unsettled| FollowerStatus {
             name,
             keeps,
             position: position.min(head),
@@ -61,7 +61,7 @@ impl Reader {
 
 impl Writer {
     /// Rebuilds the graph from the first event of the log. The old graph stays in use until the new one is complete.
-    pub async fn rebuild_graph(&self) -> Result<Rebuilt> {
+    pub async fn rebuild_graph(&self) -> Result<RebuildOutcome> {
         Operation::perform(self, |operation| async move {
             rebuild::rebuild(operation.state(), operation.appender(), operation.worker_slot()).await
         })

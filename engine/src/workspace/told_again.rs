@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::events::Limit;
+use super::events::EventLimit;
 use super::feed::Item;
 use super::rights::Listener;
 use crate::error::Result;
@@ -12,11 +12,11 @@ use crate::state::State;
 
 /// The number of events of a feed that are read at a time.
 const PART: usize = 64;
-const PAGE: Limit = Limit { events: PART, bytes: 1 << 20 };
+const PAGE: EventLimit = EventLimit { events: PART, bytes: 1 << 20 };
 
 /// A selection of deliveries to read again.
 #[derive(Debug, Clone, Copy)]
-pub struct Again {
+pub struct DeliverySelection {
     /// The position after which deliveries are selected.
     pub after: u64,
     /// The position of the last selected delivery.
@@ -30,7 +30,7 @@ pub struct Again {
 impl Listener {
     /// Returns the newest deliveries to an agent, oldest first. Reads the feed backwards and stops at the first event
     /// recorded before `again.since`, since the log is in the order of time.
-    pub async fn told_again(&self, agent: &Aggregate, again: Again) -> Result<Vec<Delivery>> {
+    pub async fn told_again(&self, agent: &Aggregate, again: DeliverySelection) -> Result<Vec<Delivery>> {
         let state = self.context.state();
         let mut newest: VecDeque<Delivery> = VecDeque::new();
         let mut end = again.until.min(state.folded.position());

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use super::query::Query;
-use super::query::page::Paging;
+use super::query::page::PageRequest;
 use super::rights::Reader;
 use crate::error::{Error, Result};
-use crate::hook::{About, FailureKind, Hook, Plugin, Tool, ToolProfile};
+use crate::hook::{FailureKind, Hook, Plugin, PluginDescription, ToolInput, ToolProfile};
 use crate::model::value::{Object, Value};
-use crate::state::plugins::Version;
+use crate::state::plugins::PluginVersion;
 
 /// The maximum number of rows passed to a tool.
 const MAX_ROWS: u32 = 1_000;
 
 /// The complete input of a tool call.
-struct Call {
+struct ToolCallInput {
     arguments: Object,
     rows: Vec<Value>,
     now_ms: i64,
@@ -22,7 +22,7 @@ struct Call {
 
 impl Reader {
     /// Returns the plugins that are tools, in the order of execution.
-    pub fn tools(&self) -> impl Iterator<Item = Arc<Version>> {
+    pub fn tools(&self) -> impl Iterator<Item = Arc<PluginVersion>> {
         let plugins = &self.context.state().plugins;
         plugins.indexes().map(|plugin| plugins.newest(plugin)).filter(|about| about.hooks.contains(&Hook::Tool))
     }
@@ -31,7 +31,7 @@ impl Reader {
     /// data to data.
     pub async fn call_tool(&self, name: &str, arguments: Object) -> Result<Object> {
         let state = self.context.state();
-        let is_tool = |about: &About| about.hooks.contains(&Hook::Tool);
+        let is_tool = |about: &PluginDescription| about.hooks.contains(&Hook::Tool);
         let plugin = state.plugins.find(name).ok_or_else(|| Error::not_found("tool", name))?;
         // A tool reads and changes nothing, so its calls use the newest version at once.
         let version = state.plugins.newest(plugin);
@@ -50,7 +50,7 @@ impl Reader {
             Some(pipeline) => self.rows_of(filled(pipeline, &arguments)).await?,
             None => Vec::new(),
         };
-        let call = Arc::new(Call { arguments, rows, now_ms: state.clock.now_ms() });
+        let call = Arc::new(ToolCallInput { arguments, rows, now_ms: state.clock.now_ms() });
         let called = state.plugins.call_version(plugin, &version, call, run_tool).await;
         called.map(|done| done.value).map_err(|failure| match failure.kind {
             FailureKind::Panic => Error::internal(failure),
@@ -62,13 +62,13 @@ impl Reader {
     }
 
     async fn rows_of(&self, pipeline: Value) -> Result<Vec<Value>> {
-        let page = Some(Paging { limit: Some(MAX_ROWS), after: None });
+        let page = Some(PageRequest { limit: Some(MAX_ROWS), after: None });
         Ok(self.query(Query { page, ..Query::new(pipeline) }).await?.rows)
     }
 }
 
-fn run_tool(plugin: &dyn Plugin, call: &Call) -> crate::hook::Outcome<Object> {
-    plugin.tool(&Tool { arguments: &call.arguments, rows: &call.rows, now_ms: call.now_ms })
+fn run_tool(plugin: &dyn Plugin, call: &ToolCallInput) -> crate::hook::Outcome<Object> {
+    plugin.tool(&ToolInput { arguments: &call.arguments, rows: &call.rows, now_ms: call.now_ms })
 }
 
 /// Replaces the placeholders in a pipeline with arguments. A missing argument becomes null.

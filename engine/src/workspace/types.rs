@@ -14,7 +14,7 @@ use crate::model::value::{Object, Value};
 use crate::model::violation::Violations;
 use crate::state::State;
 use crate::state::append::Appender;
-use crate::state::redefine::{Redefinition, Refolded};
+use crate::state::redefine::{Redefinition, RefoldedType};
 use crate::state::types::Definitions;
 use crate::store::retry::MayConflict;
 use crate::store::{self, retry};
@@ -23,7 +23,7 @@ use crate::store::{self, retry};
 const MAX_PATTERNS: usize = 1_000;
 
 /// A type and the observed shapes of its events.
-pub struct Schema {
+pub struct TypeSchema {
     pub definition: Arc<Definition>,
     /// The event types observed in the log, each with the fields of its payloads and the types of their values.
     pub observed: Vec<(String, Object)>,
@@ -31,7 +31,7 @@ pub struct Schema {
 
 /// A current or earlier definition of a type.
 #[derive(Debug, Clone)]
-pub struct Past {
+pub struct DefinitionVersion {
     /// The position of the log's last event before the definition.
     pub position: u64,
     pub type_name: String,
@@ -43,7 +43,7 @@ pub struct Past {
 const DEFINITIONS: usize = 8;
 
 /// The result of defining a type.
-pub enum Defined {
+pub enum DefinitionOutcome {
     Created(Arc<Definition>),
     Changed(Arc<Definition>),
     /// The type already had this definition.
@@ -52,7 +52,7 @@ pub enum Defined {
 
 impl Writer {
     /// Defines or redefines a type. Rejects a breaking redefinition unless `force` is set.
-    pub async fn define_type(&self, body: &Value, force: bool) -> Result<Defined> {
+    pub async fn define_type(&self, body: &Value, force: bool) -> Result<DefinitionOutcome> {
         let (body, patterns) = (body.clone(), self.context.state().patterns.clone());
         let parsed = tokio::task::spawn_blocking(move || declaration::parse(&body, &patterns)).await;
         let definition = parsed.map_err(Error::internal)??;
@@ -61,7 +61,7 @@ impl Writer {
 }
 
 impl Operation {
-    async fn define(&self, definition: Definition, force: bool) -> Result<Defined> {
+    async fn define(&self, definition: Definition, force: bool) -> Result<DefinitionOutcome> {
         // Another server may have defined a type to which the definition refers.
         self.state().refresh().await?;
         check_builtin(self.state(), &definition)?;
@@ -71,7 +71,12 @@ impl Operation {
 }
 
 /// Defines or redefines a type. Rejects a breaking redefinition unless `force` is set.
-pub(super) async fn define(state: &State, appender: &Appender, definition: Definition, force: bool) -> Result<Defined> {
+pub(super) async fn define(
+    state: &State,
+    appender: &Appender,
+    definition: Definition,
+    force: bool,
+) -> Result<DefinitionOutcome> {
     let _one = state.types.one_at_a_time().await;
     let attempt = || async {
         state.refresh().await?;
@@ -81,7 +86,12 @@ pub(super) async fn define(state: &State, appender: &Appender, definition: Defin
     if state.is_exclusive() { attempt().await } else { retry::after_conflicts(attempt).await }
 }
 
-async fn try_define(state: &State, appender: &Appender, mut definition: Definition, force: bool) -> Result<Defined> {
+async fn try_define(
+    state: &State,
+    appender: &Appender,
+    mut definition: Definition,
+    force: bool,
+) -> Result<DefinitionOutcome> {
     if state.is_exclusive() {
         // A failure with unknown outcome may have stored a definition.
         state.types.set_changed(state.db.types_changed().await?);
@@ -90,9 +100,9 @@ async fn try_define(state: &State, appender: &Appender, mut definition: Definiti
     check_patterns(&state.types.all(), &definition)?;
     let Some(before) = state.types.get(&definition.type_name) else {
         let definition = Arc::new(definition);
-        let refolded = Refolded::under(definition.clone());
+        let refolded = RefoldedType::under(definition.clone());
         put(appender, Redefinition { refolded, types_changed }).await?;
-        return Ok(Defined::Created(definition));
+        return Ok(DefinitionOutcome::Created(definition));
     };
     if before.managed {
         return Err(managed(&before));
@@ -100,7 +110,7 @@ async fn try_define(state: &State, appender: &Appender, mut definition: Definiti
     definition.builtin = before.builtin;
     definition.revision = before.revision;
     if *before == definition {
-        return Ok(Defined::Unchanged(before));
+        return Ok(DefinitionOutcome::Unchanged(before));
     }
     let breaks = before.breaking_changes(&definition);
     if !breaks.is_empty() && !force {
@@ -113,9 +123,10 @@ async fn try_define(state: &State, appender: &Appender, mut definition: Definiti
     let definition = Arc::new(definition);
     // Folds new states while the old states stay in use. The appender then adds only the changes made in the
     // meantime.
-    let refolded = if refold { state.fold_separately(&definition).await? } else { Refolded::under(definition.clone()) };
+    let refolded =
+        if refold { state.fold_separately(&definition).await? } else { RefoldedType::under(definition.clone()) };
     put(appender, Redefinition { refolded, types_changed }).await?;
-    Ok(Defined::Changed(definition))
+    Ok(DefinitionOutcome::Changed(definition))
 }
 
 /// Writes a definition. Counts the failure if another server has changed a type since the decision.
@@ -138,9 +149,9 @@ impl Reader {
 
     /// Returns a page of the current and earlier definitions of types, oldest first. The cursor of a page is the number
     /// of definitions before it.
-    pub async fn past_definitions(&self, start: u64, limit: PageLimit) -> Result<Page<Past>> {
+    pub async fn past_definitions(&self, start: u64, limit: PageLimit) -> Result<Page<DefinitionVersion>> {
         let state = self.context.state();
-        let (mut items, mut bytes): (Vec<Past>, usize) = (Vec::new(), 0);
+        let (mut items, mut bytes): (Vec<DefinitionVersion>, usize) = (Vec::new(), 0);
         loop {
             let place = usize::try_from(start).unwrap_or(usize::MAX).saturating_add(items.len());
             let read = past_definitions(state, place, DEFINITIONS).await?;
@@ -159,22 +170,22 @@ impl Reader {
     }
 
     /// Returns a type with its fields and traits, and the event types declared and observed.
-    pub async fn schema(&self, type_name: &str) -> Result<Schema> {
+    pub async fn schema(&self, type_name: &str) -> Result<TypeSchema> {
         let state = self.context.state();
         self.context.refresh().await?;
         let definition = state.types.get(type_name).ok_or_else(|| Error::not_found("aggregate type", type_name))?;
-        Ok(Schema { observed: state.folded.observed().of_type(&definition.type_name), definition })
+        Ok(TypeSchema { observed: state.folded.observed().of_type(&definition.type_name), definition })
     }
 }
 
 /// Returns up to `limit` definitions from the history of a workspace's types, oldest first. Skips the first `start`
 /// definitions.
-pub(super) async fn past_definitions(state: &State, start: usize, limit: usize) -> Result<Vec<Past>> {
+pub(super) async fn past_definitions(state: &State, start: usize, limit: usize) -> Result<Vec<DefinitionVersion>> {
     let past = state.db.read_defined(start, limit).await?;
     let read = past.into_iter().map(|past| {
         let declaration = json::parse_stored(past.text.as_bytes());
         let declaration = declaration.map_err(|error| store::Error::Corrupt(error.to_string()))?;
-        Ok(Past { position: past.position, type_name: past.type_name, declaration })
+        Ok(DefinitionVersion { position: past.position, type_name: past.type_name, declaration })
     });
     read.collect()
 }

@@ -11,7 +11,7 @@ use foldwork_engine::model::value::Value;
 use uuid::Uuid;
 
 use super::html;
-use crate::mount::Request;
+use crate::mount::EndpointRequest;
 
 const ATOM: &str = "application/atom+xml";
 /// The maximum size of a body in the feed, in bytes. For an article with a longer body, the feed contains only a link.
@@ -22,7 +22,7 @@ pub fn write(
     workspace: &WorkspaceRecord,
     project: Option<&Aggregate>,
     articles: &[Arc<Aggregate>],
-    request: &Request,
+    request: &EndpointRequest,
 ) -> Result<Vec<u8>, Error> {
     let (title, created_at, own) = match project {
         Some(project) => (label(project), project.created_at, project.id.as_str()),

@@ -8,7 +8,7 @@ use http::Method;
 use http::header::{CONTENT_TYPE, ETAG};
 use sha2::{Digest, Sha256};
 
-use crate::mount::{self, Endpoint, Handler, Request, Response};
+use crate::mount::{self, Endpoint, EndpointRequest, Handler, Response};
 use crate::native::{Native, mounted};
 
 /// The maximum number of articles in a feed.
@@ -19,7 +19,7 @@ pub fn plugin() -> Native {
     let endpoint = Endpoint {
         method: Method::GET,
         path: "atom.xml",
-        about: mount::About {
+        about: mount::EndpointDescription {
             operation_id: "get_feed",
             summary: "Returns the most recently published articles as an Atom feed.",
             description: "At most 50 published revisions, the most recent first. Unpublished and deleted articles are not \
@@ -33,7 +33,7 @@ pub fn plugin() -> Native {
     Native { plugin: mounted("feed", description), endpoints: vec![endpoint], protocol: None }
 }
 
-async fn respond(reader: ContentReader, request: Request) -> Result<Response> {
+async fn respond(reader: ContentReader, request: EndpointRequest) -> Result<Response> {
     let project = match request.parameter("project_id") {
         Some(id_or_slug) => Some(reader.project_named(id_or_slug).await?),
         None => None,

@@ -9,14 +9,14 @@ use foldwork_engine::model::violation::Violation;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::File;
+use super::ManifestFile;
 use crate::error::LoadError;
 use crate::mcp;
 
 /// The `[tool]` table as it is written in the manifest.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Tool {
+pub(super) struct ManifestTool {
     title: Option<String>,
     input: Option<Spanned<Object>>,
     output: Option<Spanned<Object>>,
@@ -31,11 +31,11 @@ pub(crate) struct ToolSchemas {
     pub output: Option<Schema>,
 }
 
-impl File<'_> {
+impl ManifestFile<'_> {
     /// Reads the `[tool]` table. The table is required for plugins with the hook `tool`, and not allowed for others.
     pub(super) fn tool(
         &self,
-        raw: Option<Spanned<Tool>>,
+        raw: Option<Spanned<ManifestTool>>,
         hooks: &[Hook],
         name: &Spanned<String>,
         hooks_at: usize,
@@ -52,9 +52,9 @@ impl File<'_> {
         }
     }
 
-    fn profile(&self, raw: Spanned<Tool>) -> Result<(ToolProfile, ToolSchemas), LoadError> {
+    fn profile(&self, raw: Spanned<ManifestTool>) -> Result<(ToolProfile, ToolSchemas), LoadError> {
         let at = raw.span().start;
-        let Tool { title, input, output, pipeline } = raw.into_inner();
+        let ManifestTool { title, input, output, pipeline } = raw.into_inner();
         let Some(input) = input else {
             let error = self.at(at, "the schema of the arguments is missing");
             return Err(LoadError { hint: Some("add [tool.input] with a JSON Schema".into()), ..error });

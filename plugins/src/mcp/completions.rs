@@ -1,8 +1,8 @@
 //! Completes arguments of resources and prompts.
 
 use foldwork_engine::model::task::Status;
-use foldwork_engine::workspace::mailbox::tasks::{Limit, TaskFilter};
-use foldwork_engine::workspace::search::Search;
+use foldwork_engine::workspace::mailbox::tasks::{TaskFilter, TaskLimit};
+use foldwork_engine::workspace::search::SearchRequest;
 use foldwork_engine::{Reader, Result};
 use rmcp::model::{CompleteRequestParams, CompletionInfo, Reference};
 
@@ -38,7 +38,7 @@ async fn found(reader: &Reader, prefix: &str) -> Result<Vec<String>> {
     if prefix.trim().is_empty() {
         return Ok(Vec::new());
     }
-    let search = Search { query: prefix.to_owned(), limit: Some(MAX_VALUES as u64), ..Search::default() };
+    let search = SearchRequest { query: prefix.to_owned(), limit: Some(MAX_VALUES as u64), ..SearchRequest::default() };
     let found = reader.search(search).await?.results;
     Ok(found.into_iter().map(|hit| hit.aggregate.id.to_string()).collect())
 }
@@ -46,6 +46,6 @@ async fn found(reader: &Reader, prefix: &str) -> Result<Vec<String>> {
 /// Returns the ids of tasks that wait for a person. Only ids that begin with `prefix` are returned.
 async fn waiting(reader: &Reader, prefix: &str) -> Result<Vec<String>> {
     let filter = TaskFilter { statuses: Some(vec![Status::Review, Status::InputRequired]), ..TaskFilter::default() };
-    let tasks = reader.list_tasks(&filter, None, Limit::tasks(MAX_TASKS)).await?.items;
+    let tasks = reader.list_tasks(&filter, None, TaskLimit::tasks(MAX_TASKS)).await?.items;
     Ok(tasks.iter().map(|task| task.id.to_string()).filter(|id| id.starts_with(prefix)).collect())
 }

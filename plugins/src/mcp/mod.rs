@@ -1,6 +1,6 @@
 //! The plugin `mcp`: serves a workspace to models over the Model Context Protocol.
 //!
-//! There are no sessions. Each request carries the rights of its caller as [`Access`]. The type of the handle that a
+//! There are no sessions. Each request carries the rights of its caller as [`CallerHandles`]. The type of the handle that a
 //! tool receives, [`Reader`] or [`Writer`], determines what the tool can do.
 //!
 //! A tool names its handle in the type of its function, so a reading tool cannot write, and the scopes `mcp:read` and
@@ -38,7 +38,7 @@ pub const PATH: &str = "/mcp";
 /// The handles of a caller. Each request carries its caller's handles. A tool can access the data of a workspace only
 /// through these handles.
 #[derive(Clone)]
-pub struct Access {
+pub struct CallerHandles {
     pub reader: Reader,
     /// The handle for writing, or the error that explains why the caller may not write.
     pub writer: Result<Writer, Object>,
@@ -52,7 +52,7 @@ pub struct Access {
 
 /// The settings of the MCP server.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct McpSettings {
     /// The host names to which requests may be sent.
     pub allowed_hosts: Vec<String>,
     /// The origins of web pages that may send requests. As in the API, an empty list allows all origins.
@@ -68,11 +68,11 @@ pub struct Settings {
     pub describe: fn(Error) -> Object,
 }
 
-/// The HTTP service of the protocol. Requests must carry an [`Access`] in their extensions.
+/// The HTTP service of the protocol. Requests must carry [`CallerHandles`] in their extensions.
 pub type Service = StreamableHttpService<Server, NeverSessionManager>;
 
 /// Returns the service for requests at [`PATH`].
-pub fn service(settings: Settings) -> Service {
+pub fn service(settings: McpSettings) -> Service {
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
         .with_json_response(true)

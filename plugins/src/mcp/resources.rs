@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::sync::LazyLock;
 
 use foldwork_engine::pipeline::catalogue::catalogue;
-use foldwork_engine::workspace::aggregates::Moment;
+use foldwork_engine::workspace::aggregates::StateMoment;
 use foldwork_engine::{Error, Reader, Result};
 use percent_encoding::percent_decode_str;
 use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
@@ -71,7 +71,7 @@ pub(super) async fn read(reader: &Reader, uri: &str) -> Result<(usize, ReadResou
     let (text, mime_type) = if uri == OPERATORS {
         (LANGUAGE.clone(), MARKDOWN)
     } else if let Some(id) = name(AGGREGATE) {
-        let (aggregate, definition) = reader.aggregate(&id, Moment::Now).await?;
+        let (aggregate, definition) = reader.aggregate(&id, StateMoment::Now).await?;
         (to_json(&get_aggregate::shown(&aggregate, &definition))?, JSON)
     } else if let Some(type_name) = name(SCHEMA) {
         (to_json(&get_schema::shown(&reader.schema(&type_name).await?))?, JSON)

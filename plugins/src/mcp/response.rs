@@ -4,18 +4,18 @@ use foldwork_engine::model::value::Object;
 use foldwork_engine::{Error, Result};
 use rmcp::model::{CallToolResult, ContentBlock};
 
-use super::tool::Answer;
-use super::{ExactResult, Settings};
+use super::tool::ToolOutput;
+use super::{ExactResult, McpSettings};
 
-impl Settings {
+impl McpSettings {
     /// Returns the result of a call in the protocol's form. The text of the data goes to `exact` as well.
-    pub(super) fn result(&self, response: Result<Answer, Object>, exact: &ExactResult) -> CallToolResult {
-        let admitted = |answer: Answer| match self.admit(answer.text.get().len()) {
+    pub(super) fn result(&self, response: Result<ToolOutput, Object>, exact: &ExactResult) -> CallToolResult {
+        let admitted = |answer: ToolOutput| match self.admit(answer.text.get().len()) {
             Ok(()) => Ok(answer),
             Err(error) => Err(self.described(error)),
         };
         match response.and_then(admitted) {
-            Ok(Answer { value, text }) => {
+            Ok(ToolOutput { value, text }) => {
                 let mut result = CallToolResult::success(vec![ContentBlock::text(text.get())]);
                 result.structured_content = Some(value);
                 exact.keep(text);
@@ -27,7 +27,7 @@ impl Settings {
         }
     }
 
-    /// Rejects a result of more than [`Settings::response_bytes`] bytes, which is too large for a model to use.
+    /// Rejects a result of more than [`McpSettings::response_bytes`] bytes, which is too large for a model to use.
     pub(super) fn admit(&self, bytes: usize) -> Result<()> {
         if bytes <= self.response_bytes {
             return Ok(());

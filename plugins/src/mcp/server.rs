@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use foldwork_engine::hook::About;
+use foldwork_engine::hook::PluginDescription;
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::offload::offload;
 use foldwork_engine::{Error, Result};
@@ -17,8 +17,8 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 
 use super::pages::page;
-use super::tool::{Answer, Call, Run, Tool, not_among};
-use super::{Access, Settings, completions, prompts, resources, tools};
+use super::tool::{BuiltinTool, ToolCall, ToolFunction, ToolOutput, not_among};
+use super::{CallerHandles, McpSettings, completions, prompts, resources, tools};
 
 /// The instructions that models receive before they call tools.
 const INSTRUCTIONS: &str = "Foldwork stores everything as events that fold to states (aggregates). To answer a \
@@ -31,29 +31,36 @@ const INSTRUCTIONS: &str = "Foldwork stores everything as events that fold to st
 /// The handler of requests. The server keeps no data of a workspace, because each request carries its handles.
 #[derive(Clone)]
 pub struct Server {
-    tools: Arc<[Tool]>,
-    settings: Arc<Settings>,
+    tools: Arc<[BuiltinTool]>,
+    settings: Arc<McpSettings>,
 }
 
 impl Server {
-    pub(super) fn new(settings: Settings) -> Server {
+    pub(super) fn new(settings: McpSettings) -> Server {
         Server { tools: tools::all().into(), settings: Arc::new(settings) }
     }
 
     /// Returns the tools that a caller may use: the built-in tools, then the scripted tools.
-    fn tools_of(&self, access: &Access) -> Vec<Description> {
-        let may_use = |tool: &&Tool| !tool.writes() || access.writer.is_ok();
+    fn tools_of(&self, access: &CallerHandles) -> Vec<Description> {
+        let may_use = |tool: &&BuiltinTool| !tool.writes() || access.writer.is_ok();
         let own = self.tools.iter().filter(may_use).map(|tool| tool.description.clone());
         own.chain(access.reader.tools().filter_map(|tool| scripted(&tool))).collect()
     }
 
-    async fn called(&self, access: Access, tool: &Tool, arguments: JsonObject) -> Result<Answer, Object> {
-        let Settings { response_bytes, upload_bytes, .. } = *self.settings;
-        let call = Call { response_bytes, upload_bytes, upload_url: access.upload_url, sent: access.sent };
+    async fn called(
+        &self,
+        access: CallerHandles,
+        tool: &BuiltinTool,
+        arguments: JsonObject,
+    ) -> Result<ToolOutput, Object> {
+        let McpSettings { response_bytes, upload_bytes, .. } = *self.settings;
+        let call = ToolCall { response_bytes, upload_bytes, upload_url: access.upload_url, sent: access.sent };
         let checked = tool.check(arguments).await;
         let result = match &tool.run {
-            Run::Read(run) => run(access.reader, checked.map_err(|error| self.settings.described(error))?, call).await,
-            Run::Write(run) => {
+            ToolFunction::Read(run) => {
+                run(access.reader, checked.map_err(|error| self.settings.described(error))?, call).await
+            }
+            ToolFunction::Write(run) => {
                 let writer = access.writer?;
                 run(writer, checked.map_err(|error| self.settings.described(error))?, call).await
             }
@@ -61,14 +68,14 @@ impl Server {
         result.map_err(|error| self.settings.described(error))
     }
 
-    async fn called_script(&self, access: &Access, name: &str, arguments: JsonObject) -> Result<Answer> {
+    async fn called_script(&self, access: &CallerHandles, name: &str, arguments: JsonObject) -> Result<ToolOutput> {
         let arguments = offload(|| serde_json::from_value::<Object>(serde_json::Value::Object(arguments)));
         let arguments = arguments.map_err(|error| Error::invalid(error.to_string()))?;
-        Answer::of(&access.reader.call_tool(name, arguments).await?)
+        ToolOutput::of(&access.reader.call_tool(name, arguments).await?)
     }
 
     /// Returns the error for a call of a tool that does not exist. It lists the tools that the caller may use.
-    fn without_tool(&self, access: &Access, name: &str) -> ErrorData {
+    fn without_tool(&self, access: &CallerHandles, name: &str) -> ErrorData {
         let tools = self.tools_of(access);
         let known: Vec<&str> = tools.iter().map(|tool| &*tool.name).collect();
         ErrorData::invalid_params(format!("there is no tool '{name:.64}': {}", not_among("tool", name, &known)), None)
@@ -92,14 +99,14 @@ impl Server {
 }
 
 /// Returns the handles of the request's caller. Nothing is kept between requests.
-fn access(context: &RequestContext<RoleServer>) -> Result<Access, ErrorData> {
+fn access(context: &RequestContext<RoleServer>) -> Result<CallerHandles, ErrorData> {
     let parts = context.extensions.get::<Parts>();
-    let access = parts.and_then(|parts| parts.extensions.get::<Access>()).cloned();
+    let access = parts.and_then(|parts| parts.extensions.get::<CallerHandles>()).cloned();
     access.ok_or_else(|| ErrorData::internal_error("the request has no caller", None))
 }
 
 /// Returns the description of a scripted tool, or `None` if the plugin is not a tool.
-fn scripted(about: &About) -> Option<Description> {
+fn scripted(about: &PluginDescription) -> Option<Description> {
     let profile = about.tool.as_ref()?;
     let schema = |schema: &Object| match serde_json::to_value(schema) {
         Ok(serde_json::Value::Object(schema)) => Some(Arc::new(schema)),

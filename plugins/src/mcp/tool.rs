@@ -26,22 +26,22 @@ use serde_json::value::{RawValue, to_raw_value};
 const MAX_UNKNOWN: usize = 20;
 
 /// A built-in tool.
-pub struct Tool {
+pub struct BuiltinTool {
     pub description: Description,
     /// The compiled schema of the arguments.
     pub input: Arc<Schema>,
-    pub run: Run,
+    pub run: ToolFunction,
 }
 
 /// The function of a tool. The variant names the right that the function needs.
-pub enum Run {
+pub enum ToolFunction {
     Read(Running<Reader>),
     Write(Running<Writer>),
 }
 
 /// The data of a call that a tool receives in addition to the arguments.
 #[derive(Clone)]
-pub struct Call {
+pub struct ToolCall {
     /// The maximum size of the result, in bytes.
     pub response_bytes: usize,
     /// The maximum size of an uploaded file, in bytes. `None` means no limit.
@@ -52,7 +52,7 @@ pub struct Call {
     pub sent: Option<Arc<str>>,
 }
 
-impl Call {
+impl ToolCall {
     /// Returns an argument with the written forms of its numbers, which the protocol's library has parsed as doubles.
     pub fn exact(&self, name: &str, argument: Object) -> Object {
         let Some(sent) = &self.sent else { return argument };
@@ -67,30 +67,30 @@ impl Call {
 }
 
 /// A function that handles a call with a handle of type `R`.
-pub type Running<R> = Box<dyn Fn(R, JsonObject, Call) -> Calling + Send + Sync>;
+pub type Running<R> = Box<dyn Fn(R, JsonObject, ToolCall) -> Calling + Send + Sync>;
 
 /// The future that resolves to the result of a call.
-pub type Calling = Pin<Box<dyn Future<Output = Result<Answer>> + Send>>;
+pub type Calling = Pin<Box<dyn Future<Output = Result<ToolOutput>> + Send>>;
 
 /// The data that a tool returns.
-pub struct Answer {
+pub struct ToolOutput {
     /// The data as a value, which has the nearest doubles.
     pub value: Value,
     /// The data as text, which has the numbers as they were written.
     pub text: Box<RawValue>,
 }
 
-impl Answer {
-    pub fn of(output: &impl Serialize) -> Result<Answer> {
+impl ToolOutput {
+    pub fn of(output: &impl Serialize) -> Result<ToolOutput> {
         offload(|| {
             let value = serde_json::to_value(output).map_err(Error::internal)?;
-            Ok(Answer { value, text: to_raw_value(output).map_err(Error::internal)? })
+            Ok(ToolOutput { value, text: to_raw_value(output).map_err(Error::internal)? })
         })
     }
 }
 
 /// The texts that describe a tool to models.
-pub struct Words {
+pub struct ToolWords {
     pub name: &'static str,
     pub title: &'static str,
     pub description: &'static str,
@@ -98,41 +98,48 @@ pub struct Words {
 
 /// The effects of a writing tool on existing data.
 #[derive(Clone, Copy)]
-pub struct Effect {
+pub struct ToolEffect {
     /// Whether the tool may remove or revert something.
     pub destructive: bool,
     /// Whether repeating the same call changes nothing.
     pub idempotent: bool,
 }
 
-impl Tool {
+impl BuiltinTool {
     /// Creates a tool that only reads.
-    pub fn reading<A, O, F>(words: &Words, run: impl Fn(Reader, A, Call) -> F + Copy + Send + Sync + 'static) -> Tool
+    pub fn reading<A, O, F>(
+        words: &ToolWords,
+        run: impl Fn(Reader, A, ToolCall) -> F + Copy + Send + Sync + 'static,
+    ) -> BuiltinTool
     where
         A: DeserializeOwned + JsonSchema + Send + 'static,
         O: Serialize + JsonSchema,
         F: Future<Output = Result<O>> + Send,
     {
         let annotations = ToolAnnotations::with_title(words.title).read_only(true);
-        Tool::new::<A, O>(words, annotations.idempotent(true), Run::Read(running(run)))
+        BuiltinTool::new::<A, O>(words, annotations.idempotent(true), ToolFunction::Read(running(run)))
     }
 
     /// Creates a tool that writes.
     pub fn writing<A, O, F>(
-        words: &Words,
-        effect: Effect,
-        run: impl Fn(Writer, A, Call) -> F + Copy + Send + Sync + 'static,
-    ) -> Tool
+        words: &ToolWords,
+        effect: ToolEffect,
+        run: impl Fn(Writer, A, ToolCall) -> F + Copy + Send + Sync + 'static,
+    ) -> BuiltinTool
     where
         A: DeserializeOwned + JsonSchema + Send + 'static,
         O: Serialize + JsonSchema,
         F: Future<Output = Result<O>> + Send,
     {
         let annotations = ToolAnnotations::with_title(words.title).read_only(false).destructive(effect.destructive);
-        Tool::new::<A, O>(words, annotations.idempotent(effect.idempotent), Run::Write(running(run)))
+        BuiltinTool::new::<A, O>(words, annotations.idempotent(effect.idempotent), ToolFunction::Write(running(run)))
     }
 
-    fn new<A: JsonSchema, O: JsonSchema>(words: &Words, annotations: ToolAnnotations, run: Run) -> Tool {
+    fn new<A: JsonSchema, O: JsonSchema>(
+        words: &ToolWords,
+        annotations: ToolAnnotations,
+        run: ToolFunction,
+    ) -> BuiltinTool {
         let (input, output) = (schema_of::<A>(Contract::Deserialize), schema_of::<O>(Contract::Serialize));
         let compiled = Schema::compile(&Value::Object(input.clone())).expect("a schema generated from a type is valid");
         let description = Description::new(words.name, words.description, Arc::new(input))
@@ -140,12 +147,12 @@ impl Tool {
             .with_raw_output_schema(Arc::new(output))
             // A tool accesses only the data of the workspace.
             .with_annotations(annotations.open_world(false));
-        Tool { description, input: Arc::new(compiled), run }
+        BuiltinTool { description, input: Arc::new(compiled), run }
     }
 
     /// Returns whether the tool writes.
     pub fn writes(&self) -> bool {
-        matches!(self.run, Run::Write(_))
+        matches!(self.run, ToolFunction::Write(_))
     }
 
     /// Validates the arguments. Each violation names the position of the wrong value. An argument that is null counts
@@ -166,7 +173,7 @@ impl Tool {
     }
 }
 
-impl Tool {
+impl BuiltinTool {
     /// Removes the arguments that the tool does not have. Returns a violation for each of the first of them.
     fn take_unknown(&self, arguments: &mut JsonObject) -> Vec<Violation> {
         let known = self.description.input_schema.get("properties").and_then(Value::as_object);
@@ -189,7 +196,7 @@ pub(super) fn not_among(what: &str, name: &str, known: &[&str]) -> String {
     format!("unknown {what}; {hint}allowed: {}", known.join(", "))
 }
 
-fn running<R, A, O, F>(run: impl Fn(R, A, Call) -> F + Copy + Send + Sync + 'static) -> Running<R>
+fn running<R, A, O, F>(run: impl Fn(R, A, ToolCall) -> F + Copy + Send + Sync + 'static) -> Running<R>
 where
     R: Send + 'static,
     A: DeserializeOwned + Send + 'static,
@@ -201,7 +208,7 @@ where
             let arguments = offload(|| serde_json::from_value(Value::Object(arguments)));
             // Reports errors that no schema expresses, such as values nested too deep.
             let arguments: A = arguments.map_err(|error| Error::invalid(error.to_string()))?;
-            Answer::of(&run(right, arguments, call).await?)
+            ToolOutput::of(&run(right, arguments, call).await?)
         })
     })
 }

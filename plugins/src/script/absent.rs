@@ -10,13 +10,13 @@ const UNIT: &str = "()";
 
 /// The sources of the names in a message: the program of a hook, the name of the program's settings parameter, and the
 /// settings that the manifest declares.
-pub(super) struct Names<'a> {
+pub(super) struct ScriptNames<'a> {
     pub(super) ast: &'a AST,
     pub(super) settings_name: &'a str,
     pub(super) settings: &'a Object,
 }
 
-impl Names<'_> {
+impl ScriptNames<'_> {
     /// Returns the message for an error that an absent value caused, or `None` for other errors.
     pub(super) fn message(&self, error: &EvalAltResult) -> Option<String> {
         match error {
@@ -129,7 +129,7 @@ impl Names<'_> {
 
 /// Returns the settings that the statements of a hook read although the manifest does not declare them. Returns none if
 /// the statements assign to the settings or to a variable of the same name.
-pub(super) fn undeclared(names: &Names<'_>) -> Vec<(String, Position)> {
+pub(super) fn undeclared(names: &ScriptNames<'_>) -> Vec<(String, Position)> {
     let (mut found, mut is_assigned) = (Vec::new(), false);
     let is_settings =
         |expression: &Expr| matches!(expression, Expr::Variable(name, ..) if name.1.as_str() == names.settings_name);

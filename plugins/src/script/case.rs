@@ -1,7 +1,7 @@
 //! Runs a plugin's cases from `cases.toml`. A case consists of an input for a hook and the expected result. Cases need
 //! no server.
 
-mod given;
+mod case_input;
 
 use foldwork_engine::hook::{Hook, Plugin};
 use foldwork_engine::model::facts_value::list;
@@ -9,15 +9,15 @@ use foldwork_engine::model::value::{Object, Value};
 use serde::Deserialize;
 use toml::Spanned;
 
-use self::given::Given;
+use self::case_input::CaseInput;
 use super::{Script, functions, located, result};
 use crate::error::LoadError;
-use crate::folder::{CASES, Folder};
+use crate::folder::{CASES, PluginFolder};
 use crate::manifest::{line_and_column, refusal};
 
 /// The outcome of one case.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct CaseOutcome {
     pub name: String,
     pub failure: Option<LoadError>,
     /// The lines that the script logged or printed.
@@ -26,7 +26,7 @@ pub struct Outcome {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct CaseFile {
     #[serde(default)]
     case: Vec<Spanned<Case>>,
 }
@@ -67,10 +67,10 @@ struct Case {
 const DEADLINE_FACTOR: u64 = 100;
 
 /// Runs the cases of a folder with the manifest's settings, overridden by those of each case.
-pub fn run(script: &Script, folder: &Folder) -> Result<Vec<Outcome>, LoadError> {
+pub fn run(script: &Script, folder: &PluginFolder) -> Result<Vec<CaseOutcome>, LoadError> {
     let path = folder.file(CASES);
     let script = &script.with_deadline_factor(DEADLINE_FACTOR);
-    let file: File = toml::from_str(&folder.cases).map_err(|error| refusal(&path, &folder.cases, &error))?;
+    let file: CaseFile = toml::from_str(&folder.cases).map_err(|error| refusal(&path, &folder.cases, &error))?;
     let outcomes = file.case.into_iter().map(|case| {
         let (line, _) = line_and_column(&folder.cases, case.span().start);
         let case = case.into_inner();
@@ -80,13 +80,13 @@ pub fn run(script: &Script, folder: &Folder) -> Result<Vec<Outcome>, LoadError> 
             line: Some(line),
             ..LoadError::new(&path, format!("the case '{name}' fails: {message}"))
         });
-        Outcome { name, failure, logged }
+        CaseOutcome { name, failure, logged }
     });
     Ok(outcomes.collect())
 }
 
 impl Case {
-    fn failure(self, script: &Script, folder: &Folder) -> Option<String> {
+    fn failure(self, script: &Script, folder: &PluginFolder) -> Option<String> {
         let expectation = match (&self.expect, &self.error) {
             (Some(expect), None) => Ok(expect.clone()),
             (None, Some(error)) => Err(error.clone()),
@@ -114,11 +114,11 @@ impl Case {
 
     /// Returns the hook that was called, with the hook's result or the message of its failure. Returns an error if the
     /// case itself is invalid.
-    fn returned(self, script: &Script, folder: &Folder) -> Result<(Hook, Result<Value, String>), String> {
+    fn returned(self, script: &Script, folder: &PluginFolder) -> Result<(Hook, Result<Value, String>), String> {
         let hook = self.hook(script)?;
         let script = script.with_settings(&self.settings).map_err(|error| error.to_string())?;
         let failed = |failure| located(folder, &failure).to_string();
-        let given = Given::of(self, script.about())?;
+        let given = CaseInput::of(self, script.about())?;
         let script = &script;
         let returned = match hook {
             Hook::Enrich => script.enrich(&given.enrich(script.about())?).map(|outcome| Value::from(&outcome.value)),

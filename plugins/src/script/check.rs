@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use foldwork_engine::hook::{About, Hook};
+use foldwork_engine::hook::{Hook, PluginDescription};
 use rhai::{AST, ASTNode, Dynamic, Engine, Expr, FnCallExpr, ImmutableString, Position, Scope, Stmt};
 
 use crate::error::LoadError;
-use crate::folder::{Folder, SCRIPT};
+use crate::folder::{PluginFolder, SCRIPT};
 use crate::manifest::{SCRIPTED, line_and_column};
-use crate::script::absent::{self, Names};
-use crate::script::{Body, declaration};
+use crate::script::absent::{self, ScriptNames};
+use crate::script::{HookBody, declaration};
 use crate::suggestion::nearest;
 
 /// The functions of the interpreter that a script must not call.
@@ -51,9 +51,13 @@ fn parameters(hook: Hook) -> &'static [&'static str] {
 }
 
 /// Compiles the script of a plugin's folder into one program for each hook. Rejects scripts that cannot run.
-pub(super) fn compile(engine: &Engine, folder: &Folder, about: &About) -> Result<Vec<(Hook, Body)>, LoadError> {
+pub(super) fn compile(
+    engine: &Engine,
+    folder: &PluginFolder,
+    about: &PluginDescription,
+) -> Result<Vec<(Hook, HookBody)>, LoadError> {
     let hooks = &about.hooks;
-    let script = Source { path: folder.file(SCRIPT), text: &folder.script };
+    let script = ScriptText { path: folder.file(SCRIPT), text: &folder.script };
     let ast = engine.compile(&folder.script).map_err(|error| {
         let message = error.err_type().to_string();
         script.at(error.position(), format!("{}{}", message[..1].to_lowercase(), &message[1..]))
@@ -67,12 +71,12 @@ pub(super) fn compile(engine: &Engine, folder: &Folder, about: &About) -> Result
 }
 
 /// The path and text of a script. Error messages use them to name a line and column.
-struct Source<'a> {
+struct ScriptText<'a> {
     path: String,
     text: &'a str,
 }
 
-impl Source<'_> {
+impl ScriptText<'_> {
     fn at(&self, position: Position, message: impl Into<String>) -> LoadError {
         LoadError { line: position.line(), column: position.position(), ..LoadError::new(&self.path, message) }
     }
@@ -111,7 +115,7 @@ impl Source<'_> {
     }
 
     /// Rejects a hook that reads a setting which the manifest does not declare. Such a setting is always absent.
-    fn settings(&self, names: &Names<'_>) -> Result<(), LoadError> {
+    fn settings(&self, names: &ScriptNames<'_>) -> Result<(), LoadError> {
         let Some((setting, position)) = absent::undeclared(names).into_iter().next() else { return Ok(()) };
         let hint = match nearest(&setting, names.settings.keys().map(|name| &**name)) {
             Some(hint) => format!("did you mean '{hint}'?"),
@@ -123,7 +127,7 @@ impl Source<'_> {
 
     /// Compiles the body of a hook's function as a separate program. The function's parameters become variables of the
     /// program.
-    fn body(&self, engine: &Engine, ast: &AST, hook: Hook, about: &About) -> Result<Body, LoadError> {
+    fn body(&self, engine: &Engine, ast: &AST, hook: Hook, about: &PluginDescription) -> Result<HookBody, LoadError> {
         let param_count = parameters(hook).len();
         let function = ast.iter_fn_def().find(|f| f.name == hook.name() && f.params.len() == param_count);
         let function = function.ok_or_else(|| LoadError::new(&self.path, format!("there is no {}", hook.name())))?;
@@ -141,8 +145,8 @@ impl Source<'_> {
             .map_err(|error| self.at(error.position(), error.err_type().to_string()))?;
         let parameters: Vec<ImmutableString> = function.params.iter().cloned().collect();
         let settings_name = parameters.last().map_or("", |name| name.as_str());
-        self.settings(&Names { ast: &statements, settings_name, settings: &about.settings })?;
-        Ok(Body { parameters, ast: ast.clone_functions_only().merge(&statements) })
+        self.settings(&ScriptNames { ast: &statements, settings_name, settings: &about.settings })?;
+        Ok(HookBody { parameters, ast: ast.clone_functions_only().merge(&statements) })
     }
 
     /// Returns the byte offset of a position in the text.
@@ -161,7 +165,7 @@ impl Source<'_> {
 
     /// Checks every call in the script: the function must exist, accept the number of arguments, and be allowed.
     fn calls(&self, engine: &Engine, ast: &AST) -> Result<(), LoadError> {
-        let known = Known::of(engine, ast);
+        let known = CallableFunctions::of(engine, ast);
         let mut refused = None;
         ast.walk(&mut |path| {
             refused = self.node(&known, path).err();
@@ -170,7 +174,7 @@ impl Source<'_> {
         refused.map_or(Ok(()), Err)
     }
 
-    fn node(&self, known: &Known, path: &[ASTNode<'_>]) -> Result<(), LoadError> {
+    fn node(&self, known: &CallableFunctions, path: &[ASTNode<'_>]) -> Result<(), LoadError> {
         match path.last() {
             Some(ASTNode::Expr(Expr::FnCall(call, position)) | ASTNode::Stmt(Stmt::FnCall(call, position))) => {
                 if is_capture(path) {
@@ -188,7 +192,13 @@ impl Source<'_> {
         }
     }
 
-    fn call(&self, known: &Known, call: &FnCallExpr, arguments: usize, position: Position) -> Result<(), LoadError> {
+    fn call(
+        &self,
+        known: &CallableFunctions,
+        call: &FnCallExpr,
+        arguments: usize,
+        position: Position,
+    ) -> Result<(), LoadError> {
         let name = call.name.as_str();
         if call.op_token.is_some() || !name.starts_with(|c: char| c.is_alphabetic() || c == '_') {
             return Ok(());
@@ -216,7 +226,7 @@ impl Source<'_> {
     /// Checks a closure that captures variables. Such a closure must be passed directly to a function that does not
     /// keep it. If scripts could keep closures in variables that other closures capture, closures could nest without
     /// limit.
-    fn closure(&self, known: &Known, path: &[ASTNode<'_>]) -> Result<(), LoadError> {
+    fn closure(&self, known: &CallableFunctions, path: &[ASTNode<'_>]) -> Result<(), LoadError> {
         // The closure's statement is in a block, and this block is an argument of the call.
         let call = path.iter().rev().skip(2).find(|node| !matches!(node, ASTNode::Stmt(Stmt::Expr(_))));
         let name = match call {
@@ -253,14 +263,14 @@ fn is_capture(path: &[ASTNode<'_>]) -> bool {
 }
 
 /// The functions that a script can call.
-struct Known {
+struct CallableFunctions {
     host: BTreeMap<String, BTreeMap<usize, Vec<String>>>,
     scripted: BTreeMap<String, BTreeSet<usize>>,
     scripted_signatures: BTreeMap<String, Vec<String>>,
 }
 
-impl Known {
-    fn of(engine: &Engine, ast: &AST) -> Known {
+impl CallableFunctions {
+    fn of(engine: &Engine, ast: &AST) -> CallableFunctions {
         let mut scripted: BTreeMap<String, BTreeSet<usize>> = BTreeMap::new();
         let mut scripted_signatures: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for function in ast.iter_functions() {
@@ -268,7 +278,7 @@ impl Known {
             let signature = format!("{}({})", function.name, function.params.join(", "));
             scripted_signatures.entry(function.name.to_owned()).or_default().push(signature);
         }
-        Known { host: declaration::functions(engine), scripted, scripted_signatures }
+        CallableFunctions { host: declaration::functions(engine), scripted, scripted_signatures }
     }
 
     fn takes(&self, name: &str, arguments: usize) -> bool {

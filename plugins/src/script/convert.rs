@@ -30,15 +30,15 @@ pub(super) fn text_to_dynamic(text: &str) -> Dynamic {
 }
 
 /// A reader that converts values of the interpreter into values of the engine. It rejects values that are too large.
-pub(super) struct Reader {
+pub(super) struct ValueReader {
     bytes_left: usize,
     path: String,
 }
 
-impl Reader {
+impl ValueReader {
     /// Creates a reader for one value of at most `bytes` bytes. `name` is the name of the value in messages.
-    pub(super) fn new(name: &str, bytes: usize) -> Reader {
-        Reader { bytes_left: bytes, path: name.to_owned() }
+    pub(super) fn new(name: &str, bytes: usize) -> ValueReader {
+        ValueReader { bytes_left: bytes, path: name.to_owned() }
     }
 
     pub(super) fn read(&mut self, value: &Dynamic) -> Result<Value, String> {
@@ -139,13 +139,13 @@ mod tests {
     fn values_survive_conversion() {
         let json = r#"{"a":9007199254740993,"b":0.5,"c":null,"d":[true,"ä",[]],"e":{"f":{}}}"#;
         let value = foldwork_engine::model::json::parse(json.as_bytes()).expect("JSON");
-        let back = Reader::new("value", 10_000).read(&to_dynamic(&value)).expect("data");
+        let back = ValueReader::new("value", 10_000).read(&to_dynamic(&value)).expect("data");
         assert_eq!(foldwork_engine::model::json::text(&back), json);
     }
 
     #[test]
     fn invalid_and_oversized_values_are_rejected_with_their_path() {
-        let read = |value: Dynamic, bytes| Reader::new("facts", bytes).read(&value).expect_err("refused");
+        let read = |value: Dynamic, bytes| ValueReader::new("facts", bytes).read(&value).expect_err("refused");
         let map = |value: Dynamic| Dynamic::from_map(Map::from_iter([("x".into(), Dynamic::from_array(vec![value]))]));
         assert_eq!(read(map(Dynamic::from_float(f64::NAN)), 1_000), "facts.x[0] is not a finite number");
         assert_eq!(read(map("long".repeat(100).into()), 300), "too large at facts.x[0]");

@@ -6,20 +6,20 @@ use rhai::Engine;
 use serde::Deserialize;
 
 use super::sandbox;
-use crate::limits::Limits;
+use crate::limits::CallLimits;
 
 /// The functions by name and number of arguments, each with its signatures.
 pub(super) type Functions = BTreeMap<String, BTreeMap<usize, Vec<String>>>;
 
 #[derive(Deserialize)]
-struct Metadata {
+struct ScriptMetadata {
     #[serde(default)]
-    functions: Vec<Function>,
+    functions: Vec<DeclaredFunction>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Function {
+struct DeclaredFunction {
     name: String,
     num_params: usize,
     signature: String,
@@ -66,18 +66,18 @@ pub fn examples() -> Vec<String> {
 
 /// Evaluates an expression in the sandbox of scripts. Returns whether the result is true.
 pub fn holds(expression: &str) -> Result<bool, String> {
-    let engine = sandbox::engine("example", &Limits::default());
+    let engine = sandbox::engine("example", &CallLimits::default());
     engine.eval_expression::<bool>(expression).map_err(|error| error.to_string())
 }
 
-fn documented() -> Vec<Function> {
-    let engine = sandbox::engine("example", &Limits::default());
+fn documented() -> Vec<DeclaredFunction> {
+    let engine = sandbox::engine("example", &CallLimits::default());
     registered(&engine, false).into_iter().filter(|function| !function.doc_comments.is_empty()).collect()
 }
 
-fn registered(engine: &Engine, with_language: bool) -> Vec<Function> {
+fn registered(engine: &Engine, with_language: bool) -> Vec<DeclaredFunction> {
     let metadata = engine.gen_fn_metadata_to_json(with_language).unwrap_or_default();
-    serde_json::from_str::<Metadata>(&metadata).map(|metadata| metadata.functions).unwrap_or_default()
+    serde_json::from_str::<ScriptMetadata>(&metadata).map(|metadata| metadata.functions).unwrap_or_default()
 }
 
 /// Returns a signature with only the names of the parameters, without their types.

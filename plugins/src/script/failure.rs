@@ -5,23 +5,23 @@ use std::any::Any;
 use foldwork_engine::hook::{Failure, FailureKind};
 use rhai::{Dynamic, EvalAltResult, Position};
 
-use super::absent::Names;
-use super::guard::Stop;
-use crate::limits::Limits;
+use super::absent::ScriptNames;
+use super::guard::StopReason;
+use crate::limits::CallLimits;
 
 /// The maximum length of a message, in bytes.
 const MAX_BYTES: usize = 2_000;
 
 /// Returns the failure of a call that ended with an error. `names` provides the names of absent values for the message.
-pub(super) fn of_error(error: EvalAltResult, limits: &Limits, names: &Names<'_>) -> Failure {
+pub(super) fn of_error(error: EvalAltResult, limits: &CallLimits, names: &ScriptNames<'_>) -> Failure {
     let error = innermost(error);
     let position = error.position();
     let (kind, message) = match error {
         EvalAltResult::ErrorTooManyOperations(_) => {
             (FailureKind::Operations, format!("stopped after {} operations", limits.operations))
         }
-        EvalAltResult::ErrorTerminated(token, _) => match token.try_cast::<Stop>() {
-            Some(Stop::Memory) => {
+        EvalAltResult::ErrorTerminated(token, _) => match token.try_cast::<StopReason>() {
+            Some(StopReason::Memory) => {
                 (FailureKind::Memory, format!("stopped with more than {} bytes of memory", limits.memory_bytes))
             }
             _ => (FailureKind::Deadline, format!("stopped after {} ms", limits.deadline_ms)),

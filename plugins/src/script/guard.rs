@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rhai::{Dynamic, EvalAltResult, Position};
 
-use crate::limits::Limits;
+use crate::limits::CallLimits;
 use crate::memory::allocated;
 
 /// The number of lines that one call may log.
@@ -15,7 +15,7 @@ const FAR_FUTURE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The limits of the call that is running on this thread.
 #[derive(Clone, Copy)]
-struct Watch {
+struct ScriptWatch {
     deadline: Instant,
     /// The value of [`allocated`] at which the call is stopped, in bytes.
     memory_end: i64,
@@ -24,7 +24,7 @@ struct Watch {
 }
 
 thread_local! {
-    static WATCH: Cell<Option<Watch>> = const { Cell::new(None) };
+    static WATCH: Cell<Option<ScriptWatch>> = const { Cell::new(None) };
     static OPERATIONS: Cell<u64> = const { Cell::new(0) };
     static LOGGED: Cell<u32> = const { Cell::new(0) };
     static HOST_STEPS: Cell<u64> = const { Cell::new(0) };
@@ -35,11 +35,11 @@ const BYTES_PER_STEP: usize = 10;
 
 /// A running call on this thread. Dropping the guard ends the call.
 pub(super) struct Guard {
-    previous: Option<Watch>,
+    previous: Option<ScriptWatch>,
 }
 
 impl Guard {
-    pub(super) fn begin(limits: &Limits, now_ms: i64) -> Guard {
+    pub(super) fn begin(limits: &CallLimits, now_ms: i64) -> Guard {
         let memory_end = allocated().saturating_add(i64::try_from(limits.memory_bytes).unwrap_or(i64::MAX));
         // A deadline beyond the range of the clock is replaced by one that no call reaches.
         let now = Instant::now();
@@ -47,7 +47,7 @@ impl Guard {
         OPERATIONS.set(0);
         LOGGED.set(0);
         HOST_STEPS.set(0);
-        Guard { previous: WATCH.replace(Some(Watch { deadline, memory_end, now_ms })) }
+        Guard { previous: WATCH.replace(Some(ScriptWatch { deadline, memory_end, now_ms })) }
     }
 
     /// Returns the number of operations that the call has executed.
@@ -64,7 +64,7 @@ impl Drop for Guard {
 
 /// The limit that stops a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stop {
+pub(super) enum StopReason {
     Deadline,
     Memory,
 }
@@ -109,10 +109,10 @@ pub(super) fn may_log() -> bool {
     logged < LOG_LINES
 }
 
-fn stop() -> Option<Stop> {
+fn stop() -> Option<StopReason> {
     let watch = WATCH.get()?;
     if allocated() > watch.memory_end {
-        return Some(Stop::Memory);
+        return Some(StopReason::Memory);
     }
-    (Instant::now() > watch.deadline).then_some(Stop::Deadline)
+    (Instant::now() > watch.deadline).then_some(StopReason::Deadline)
 }

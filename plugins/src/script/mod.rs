@@ -27,17 +27,20 @@ mod variables;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use foldwork_engine::hook::{About, Done, Enrich, Failure, Hook, Outcome, Plugin, Route, Source, Tool, Work};
+use foldwork_engine::hook::{
+    EnrichInput, Failure, Hook, HookOutput, Outcome, Plugin, PluginDescription, RouteInput, ScriptSource, ToolInput,
+    WorkInput,
+};
 use foldwork_engine::model::facts::{Assignment, Facts, Product};
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::model::violation::Violation;
 use rhai::{AST, Dynamic, Engine, ImmutableString, Scope};
 
-use self::absent::Names;
+use self::absent::ScriptNames;
 use self::guard::Guard;
 use crate::error::LoadError;
-use crate::folder::{Folder, MANIFEST};
-use crate::limits::Limits;
+use crate::folder::{MANIFEST, PluginFolder};
+use crate::limits::CallLimits;
 use crate::manifest::{Manifest, ToolSchemas, merged};
 
 /// The minimum stack of a call, in bytes. Nested values of a script are traversed and dropped recursively.
@@ -46,37 +49,41 @@ const STACK_BYTES: usize = 64 << 20;
 /// A scripted plugin that is ready to be called.
 #[derive(Clone)]
 pub struct Script {
-    about: About,
-    source: Source,
+    about: PluginDescription,
+    source: ScriptSource,
     /// The settings in the form in which the script receives them.
     settings: Dynamic,
-    limits: Limits,
+    limits: CallLimits,
     /// The schemas of a plugin with the hook `tool`. `None` for other plugins.
     schemas: Option<Arc<ToolSchemas>>,
-    program: Arc<Program>,
+    program: Arc<ScriptProgram>,
 }
 
 /// The parts of a scripted plugin that do not depend on the settings.
-struct Program {
+struct ScriptProgram {
     engine: Engine,
-    hooks: Vec<(Hook, Body)>,
+    hooks: Vec<(Hook, HookBody)>,
 }
 
 /// A hook's function, as the names of its parameters and its body as a separate program. If the interpreter called the
 /// body as a function, it could not report the position at which the script was stopped.
-struct Body {
+struct HookBody {
     parameters: Vec<ImmutableString>,
     ast: AST,
 }
 
 impl Script {
     /// Reads, compiles and checks the plugin of a folder. Does not run the plugin's cases; [`case::run`] runs them.
-    pub fn load(folder: &Folder, limits: Limits) -> Result<Script, LoadError> {
+    pub fn load(folder: &PluginFolder, limits: CallLimits) -> Result<Script, LoadError> {
         Script::load_with(folder, limits, |_| {})
     }
 
     /// Loads a plugin like [`Script::load`]. Lowers the limits of the plugin to `most`, if `most` is given.
-    pub(crate) fn load_within(folder: &Folder, limits: Limits, most: Option<Limits>) -> Result<Script, LoadError> {
+    pub(crate) fn load_within(
+        folder: &PluginFolder,
+        limits: CallLimits,
+        most: Option<CallLimits>,
+    ) -> Result<Script, LoadError> {
         let mut manifest = Manifest::read(folder, limits)?;
         if let Some(most) = most {
             manifest.limits = manifest.limits.at_most(most);
@@ -85,24 +92,32 @@ impl Script {
     }
 
     /// Loads a plugin like [`Script::load`]. `extend` registers additional host functions.
-    pub fn load_with(folder: &Folder, limits: Limits, extend: impl FnOnce(&mut Engine)) -> Result<Script, LoadError> {
+    pub fn load_with(
+        folder: &PluginFolder,
+        limits: CallLimits,
+        extend: impl FnOnce(&mut Engine),
+    ) -> Result<Script, LoadError> {
         Script::compile(folder, Manifest::read(folder, limits)?, extend)
     }
 
-    fn compile(folder: &Folder, manifest: Manifest, extend: impl FnOnce(&mut Engine)) -> Result<Script, LoadError> {
+    fn compile(
+        folder: &PluginFolder,
+        manifest: Manifest,
+        extend: impl FnOnce(&mut Engine),
+    ) -> Result<Script, LoadError> {
         let Manifest { about, limits, schemas } = manifest;
         let mut engine = sandbox::engine(&about.name, &limits);
         extend(&mut engine);
         let hooks = on_large_stack(|| check::compile(&engine, folder, &about))?;
         let settings = Dynamic::from_map(convert::to_map(&about.settings));
         let schemas = schemas.map(Arc::new);
-        let source = Source {
+        let source = ScriptSource {
             name: about.name.clone(),
             manifest: folder.manifest.as_str().into(),
             script: folder.script.as_str().into(),
             settings: Object::new(),
         };
-        Ok(Script { about, source, settings, limits, schemas, program: Arc::new(Program { engine, hooks }) })
+        Ok(Script { about, source, settings, limits, schemas, program: Arc::new(ScriptProgram { engine, hooks }) })
     }
 
     /// Returns the plugin with some of its settings overridden.
@@ -120,21 +135,21 @@ impl Script {
     }
 
     /// Returns the limits of each call.
-    pub fn limits(&self) -> Limits {
+    pub fn limits(&self) -> CallLimits {
         self.limits
     }
 
     /// Returns the plugin with its deadline multiplied by `times`.
     fn with_deadline_factor(&self, times: u64) -> Script {
         let deadline_ms = self.limits.deadline_ms.saturating_mul(times);
-        Script { limits: Limits { deadline_ms, ..self.limits }, ..self.clone() }
+        Script { limits: CallLimits { deadline_ms, ..self.limits }, ..self.clone() }
     }
 
     /// Returns the names that messages about a hook's failure may contain.
-    fn names<'a>(&'a self, body: &'a Body) -> Names<'a> {
+    fn names<'a>(&'a self, body: &'a HookBody) -> ScriptNames<'a> {
         // The last parameter of every hook is the settings.
         let settings_name = body.parameters.last().map_or("", |name| name.as_str());
-        Names { ast: &body.ast, settings_name, settings: &self.about.settings }
+        ScriptNames { ast: &body.ast, settings_name, settings: &self.about.settings }
     }
 
     /// Calls a hook's function and reads its result.
@@ -145,7 +160,7 @@ impl Script {
         arguments: impl FnOnce() -> [Dynamic; N],
         read: impl FnOnce(&Value) -> Result<T, String>,
     ) -> Outcome<T> {
-        let (Program { engine, hooks }, limits) = (&*self.program, &self.limits);
+        let (ScriptProgram { engine, hooks }, limits) = (&*self.program, &self.limits);
         let Some((_, body)) = hooks.iter().find(|(of, _)| *of == hook) else {
             return Err(failure::of_result(format!("the plugin has no hook '{}'", hook.name())));
         };
@@ -165,7 +180,7 @@ impl Script {
                     returned.and_then(|value| read(&value)).map_err(failure::of_result)
                 });
             drop(guard);
-            value.map(|value| Done { value, operations })
+            value.map(|value| HookOutput { value, operations })
         };
         // A panic leaves no broken state. The engine and the program are never written, and all other values are
         // dropped with the call.
@@ -179,22 +194,22 @@ fn on_large_stack<T>(run: impl FnOnce() -> T) -> T {
 }
 
 impl Plugin for Script {
-    fn about(&self) -> &About {
+    fn about(&self) -> &PluginDescription {
         &self.about
     }
 
-    fn source(&self) -> Option<&Source> {
+    fn source(&self) -> Option<&ScriptSource> {
         Some(&self.source)
     }
 
-    fn enrich(&self, call: &Enrich<'_>) -> Outcome<Facts> {
+    fn enrich(&self, call: &EnrichInput<'_>) -> Outcome<Facts> {
         let arguments =
             || [input::event(call.event), input::state(call.aggregate, call.definition), self.settings.clone()];
         let event_type = &call.event.aggregate_type;
         self.call(Hook::Enrich, call.event.occurred_at, arguments, |value| result::facts::read(value, event_type))
     }
 
-    fn route(&self, call: &Route<'_>) -> Outcome<Vec<Assignment>> {
+    fn route(&self, call: &RouteInput<'_>) -> Outcome<Vec<Assignment>> {
         let arguments = || {
             [
                 input::event(call.event),
@@ -208,7 +223,7 @@ impl Plugin for Script {
         self.call(Hook::Route, call.event.occurred_at, arguments, result::assignments::read)
     }
 
-    fn work(&self, call: &Work<'_>) -> Outcome<Product> {
+    fn work(&self, call: &WorkInput<'_>) -> Outcome<Product> {
         let arguments = || {
             [
                 convert::to_dynamic(call.task),
@@ -229,7 +244,7 @@ impl Plugin for Script {
         schemas.input.violations(&arguments)
     }
 
-    fn tool(&self, call: &Tool<'_>) -> Outcome<Object> {
+    fn tool(&self, call: &ToolInput<'_>) -> Outcome<Object> {
         let arguments =
             || [Dynamic::from_map(convert::to_map(call.arguments)), input::list(call.rows), self.settings.clone()];
         let schema = self.schemas.as_ref().and_then(|schemas| schemas.output.as_ref());
@@ -238,7 +253,7 @@ impl Plugin for Script {
 }
 
 /// Converts a failure of a script to an error with the script's path and the failure's position.
-pub(crate) fn located(folder: &Folder, failure: &Failure) -> LoadError {
+pub(crate) fn located(folder: &PluginFolder, failure: &Failure) -> LoadError {
     LoadError {
         line: failure.line.map(|line| line as usize),
         column: failure.column.map(|column| column as usize),

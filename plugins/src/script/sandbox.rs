@@ -6,10 +6,10 @@ use rhai::packages::{Package, StandardPackage};
 use rhai::{Engine, OptimizationLevel};
 
 use super::{functions, guard, replaced, variables};
-use crate::limits::Limits;
+use crate::limits::CallLimits;
 
 /// Returns an interpreter with the host functions and these limits.
-pub(super) fn engine(plugin: &str, limits: &Limits) -> Engine {
+pub(super) fn engine(plugin: &str, limits: &CallLimits) -> Engine {
     let mut engine = Engine::new_raw();
     StandardPackage::new().register_into_engine(&mut engine);
     engine

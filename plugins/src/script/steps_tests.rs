@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::{Script, case, guard};
-use crate::Folder;
-use crate::limits::Limits;
+use crate::PluginFolder;
+use crate::limits::CallLimits;
 
 /// The maximum number of steps of one call. A step of a release build takes about 100 ns, so a call takes about half of
 /// the default deadline of 250 ms.
@@ -50,8 +50,8 @@ fn steps(plugin: &str, hook: &str, path: &str, body: &str) -> (u64, String) {
         "related": if hook == "work" { related } else { Vec::new() }, "error": "none",
     }]});
     let cases = toml::to_string(&case).expect("TOML");
-    let folder = Folder { cases, ..Folder::shipped(plugin).expect("shipped") };
-    let script = Script::load(&folder, Limits::default()).expect("a script");
+    let folder = PluginFolder { cases, ..PluginFolder::shipped(plugin).expect("shipped") };
+    let script = Script::load(&folder, CallLimits::default()).expect("a script");
     let outcome = case::run(&script, &folder).expect("a case").remove(0);
     (guard::steps(), outcome.failure.expect("a case that expects a failure").to_string())
 }

@@ -9,7 +9,7 @@ use std::hash::{Hash, Hasher};
 use rhai::{Dynamic, Engine, EvalAltResult, EvalContext, Position};
 use rustc_hash::FxHasher;
 
-use crate::limits::Limits;
+use crate::limits::CallLimits;
 
 /// The number of slots for variables. Variables that share a slot are measured more often than necessary.
 const SLOTS: usize = 32;
@@ -45,13 +45,17 @@ pub(super) fn begin(arguments: &[Dynamic]) {
     CALL.set(CallSizes { argument_size, pauses: [(0, 0); SLOTS] });
 }
 
-pub(super) fn watch(engine: &mut Engine, limits: &Limits) {
+pub(super) fn watch(engine: &mut Engine, limits: &CallLimits) {
     let limits = *limits;
     #[expect(deprecated, reason = "it is not; rhai marks what may change in a later version")]
     engine.on_var(move |name, _, context| check(name, &context, &limits).map(|()| None));
 }
 
-fn check(name: &str, context: &EvalContext<'_, '_, '_, '_, '_, '_>, limits: &Limits) -> Result<(), Box<EvalAltResult>> {
+fn check(
+    name: &str,
+    context: &EvalContext<'_, '_, '_, '_, '_, '_>,
+    limits: &CallLimits,
+) -> Result<(), Box<EvalAltResult>> {
     let Some(value) = context.scope().get(name).filter(|value| value.is_map() || value.is_array()) else {
         return Ok(());
     };

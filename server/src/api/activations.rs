@@ -10,7 +10,7 @@ use crate::auth::{ApiRead, ApiWrite};
 use crate::http::error::ApiResult;
 use crate::wire::activation::ActivationBody;
 use crate::wire::body::JsonResponse;
-use crate::wire::list::{Order, Part, time_key};
+use crate::wire::list::{ListOrder, ListPart, time_key};
 use crate::wire::page::{Listed, PageBody, PageBytes};
 
 pub struct Api;
@@ -21,7 +21,7 @@ impl Listed for ActivationBody {
 }
 
 #[derive(ApiResponse)]
-enum Revoked {
+enum ActivationRevocationResponse {
     /// The device was revoked.
     #[oai(status = 204)]
     Done,
@@ -44,10 +44,10 @@ impl Api {
         cursor: Query<Option<String>>,
         bytes: Data<&PageBytes>,
     ) -> ApiResult<JsonResponse<PageBody<ActivationBody>>> {
-        let part = Part { list: "activations", rows, cursor: cursor.as_deref(), bytes: **bytes };
+        let part = ListPart { list: "activations", rows, cursor: cursor.as_deref(), bytes: **bytes };
         let devices = access.0.list_activations().await?;
         let order = |device: &Activation| time_key(device.activated_at, &device.id);
-        Ok(part.of(&devices, Order::Ascending, order, |device| ActivationBody::from(device))?)
+        Ok(part.of(&devices, ListOrder::Ascending, order, |device| ActivationBody::from(device))?)
     }
 
     /// Revokes one of the caller's devices. A revoked device no longer counts towards the plan's limit, and its next
@@ -55,8 +55,12 @@ impl Api {
     ///
     /// The revocation applies to the device's id with any key. The device can be activated again only under another id.
     #[oai(path = "/license/activations/:activation_id", method = "delete", operation_id = "revoke_activation")]
-    async fn revoke_activation(&self, access: ApiWrite, activation_id: Path<String>) -> ApiResult<Revoked> {
+    async fn revoke_activation(
+        &self,
+        access: ApiWrite,
+        activation_id: Path<String>,
+    ) -> ApiResult<ActivationRevocationResponse> {
         access.0.revoke_activation(&activation_id).await?;
-        Ok(Revoked::Done)
+        Ok(ActivationRevocationResponse::Done)
     }
 }

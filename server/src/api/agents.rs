@@ -22,7 +22,7 @@ use crate::http::offloading::offload;
 use crate::http::routes::API;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::closed_sets::{AgentStatuses, AgentSwitch, OneOf};
-use crate::wire::idempotency::{Created, Outcome, idempotent};
+use crate::wire::idempotency::{CreationOutcome, CreationResponse, idempotent};
 use crate::wire::json::{AnyObject, Text};
 use crate::wire::page::{Listed, PageBody, PageBytes, Whole, limit, page_limit, read_cursor};
 use crate::wire::patch;
@@ -207,14 +207,14 @@ struct ChangeAgent {
 }
 
 #[derive(ApiResponse)]
-enum Changed {
+enum AgentUpdateResponse {
     /// The agent after the change.
     #[oai(status = 200)]
     Done(JsonResponse<AgentBody>, #[oai(header = "ETag")] String),
 }
 
 #[derive(ApiResponse)]
-enum Deleted {
+enum AgentDeletionResponse {
     /// The agent was deleted. Its history stays in the log.
     #[oai(status = 204)]
     Done,
@@ -265,14 +265,14 @@ impl Api {
         access: ApiWrite,
         body: Body<CreateAgent>,
         #[oai(name = "Idempotency-Key")] key: Header<Option<String>>,
-    ) -> ApiResult<Created<AgentBody>> {
+    ) -> ApiResult<CreationResponse<AgentBody>> {
         let Body { value: CreateAgent { name, description, subscribed_traits, capabilities }, text } = body;
         let capabilities = capabilities.map(AnyObject::into_object);
         let change = AgentChange { description, subscribed_traits, capabilities, ..AgentChange::default() };
         let make = async move |writer: Writer, request| {
             let (view, repeated) = writer.create_agent(NewAgent { name, change, request }).await?;
             let location = format!("{}/agents/{}", API, view.agent.id);
-            Ok(Outcome { body: AgentBody::from(&view), location, repeated })
+            Ok(CreationOutcome { body: AgentBody::from(&view), location, repeated })
         };
         idempotent(&access.0, key.0, "create_agent", &text, make).await
     }
@@ -305,7 +305,7 @@ impl Api {
     ///
     /// The response includes the agent's current status and the time at which the agent was last heard from.
     #[oai(path = "/agents/:agent_id", method = "get", operation_id = "get_agent")]
-    async fn get_agent(&self, access: ApiRead, agent_id: Path<String>) -> ApiResult<Changed> {
+    async fn get_agent(&self, access: ApiRead, agent_id: Path<String>) -> ApiResult<AgentUpdateResponse> {
         Ok(changed_response(&access.0.agent(&agent_id).await?))
     }
 
@@ -328,7 +328,7 @@ impl Api {
         agent_id: Path<String>,
         body: Body<ChangeAgent>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
-    ) -> ApiResult<Changed> {
+    ) -> ApiResult<AgentUpdateResponse> {
         let ChangeAgent { name, description, subscribed_traits, capabilities, status, reassign_to, expected_version } =
             body.value;
         let status = patch::required(status, "status", "active or disabled")?;
@@ -357,16 +357,16 @@ impl Api {
         reassign_to: Query<Option<String>>,
         expected_version: Query<Option<Whole>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
-    ) -> ApiResult<Deleted> {
+    ) -> ApiResult<AgentDeletionResponse> {
         let expected = expected_at(expected_version.0, if_match.as_deref())?;
         let successor = read_successor(reassign_to.as_deref(), successor_parameter)?;
         access.0.delete_agent(&agent_id, expected, successor).await?;
-        Ok(Deleted::Done)
+        Ok(AgentDeletionResponse::Done)
     }
 }
 
-fn changed_response(view: &AgentView) -> Changed {
-    Changed::Done(JsonResponse::new(&AgentBody::from(view)), etag(view.agent.version))
+fn changed_response(view: &AgentView) -> AgentUpdateResponse {
+    AgentUpdateResponse::Done(JsonResponse::new(&AgentBody::from(view)), etag(view.agent.version))
 }
 
 fn read_status(status: &str) -> Result<AgentStatus, Error> {

@@ -5,13 +5,13 @@ use foldwork_engine::Error;
 use foldwork_engine::model::value::Value;
 use foldwork_engine::pipeline::StagePreview;
 use foldwork_engine::workspace::PageLimit;
-use foldwork_engine::workspace::aggregates::{Listing, Moment};
+use foldwork_engine::workspace::aggregates::{AggregateFilter, StateMoment};
 use foldwork_engine::workspace::query::Query as PipelineQuery;
 use poem_openapi::param::{Header, Path, Query};
 use poem_openapi::{ApiResponse, Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
-use super::live::Live;
+use super::live::LiveContext;
 use super::section::Section;
 use crate::auth::{ApiRead, ApiWrite};
 use crate::http::error::ApiResult;
@@ -108,7 +108,7 @@ impl From<StagePreview> for StageRows {
 }
 
 #[derive(ApiResponse)]
-enum State {
+enum StateResponse {
     /// The folded state of the aggregate.
     #[oai(status = 200)]
     Found(JsonResponse<AnyObject>, #[oai(header = "ETag")] String),
@@ -118,7 +118,7 @@ enum State {
 }
 
 #[derive(ApiResponse)]
-enum Deleted {
+enum AggregateDeletionResponse {
     /// The aggregate was deleted. Its history stays in the log.
     #[oai(status = 204)]
     Done,
@@ -147,9 +147,9 @@ impl Api {
         #[oai(name = "limit")] Query(rows): Query<Option<u64>>,
         /// The `next_cursor` of the previous page.
         cursor: Query<Option<String>>,
-        live: Live,
+        live: LiveContext,
     ) -> ApiResult<JsonResponse<PageBody<AnyObject>>> {
-        let listing = Listing { aggregate_type: aggregate_type.0, project: project_id.0 };
+        let listing = AggregateFilter { aggregate_type: aggregate_type.0, project: project_id.0 };
         let list = format!("aggregates/{listing:?}");
         let before = page::read_cursor(&list, cursor.as_deref())?;
         let limit = PageLimit { rows: page::limit(rows)?, bytes: live.page_bytes };
@@ -175,10 +175,10 @@ impl Api {
         aggregate_id: Path<String>,
         expected_version: Query<Option<Whole>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
-    ) -> ApiResult<Deleted> {
+    ) -> ApiResult<AggregateDeletionResponse> {
         let expected = expected_at(expected_version.0, if_match.as_deref())?;
         access.0.delete_aggregate(&aggregate_id, expected).await?;
-        Ok(Deleted::Done)
+        Ok(AggregateDeletionResponse::Done)
     }
 
     /// Runs a fold pipeline over the workspace's events and states.
@@ -229,24 +229,24 @@ impl Api {
         /// The time of the state, RFC 3339. Later events are left out.
         at: Query<Option<String>>,
         #[oai(name = "If-None-Match")] if_none_match: Header<Option<String>>,
-    ) -> ApiResult<State> {
+    ) -> ApiResult<StateResponse> {
         let moment = moment(version.0, position.0, at.0.as_deref())?;
         let (aggregate, definition) = access.0.aggregate(&aggregate_id, moment).await?;
         let tag = etag(aggregate.version);
         if is_known(if_none_match.as_deref(), &tag) {
-            return Ok(State::Known(tag));
+            return Ok(StateResponse::Known(tag));
         }
         let row = AnyObject::of(&aggregate.row(&definition)).unwrap_or_default();
-        Ok(State::Found(JsonResponse::new(&row), tag))
+        Ok(StateResponse::Found(JsonResponse::new(&row), tag))
     }
 }
 
-fn moment(version: Option<page::Whole>, position: Option<page::Whole>, at: Option<&str>) -> Result<Moment, Error> {
+fn moment(version: Option<page::Whole>, position: Option<page::Whole>, at: Option<&str>) -> Result<StateMoment, Error> {
     match (version.map(u64::from), position.map(u64::from), at) {
-        (None, None, None) => Ok(Moment::Now),
-        (Some(version), None, None) => Ok(Moment::Version(version)),
-        (None, Some(position), None) => Ok(Moment::Position(position)),
-        (None, None, Some(at)) => page::time("at", at).map(Moment::At),
+        (None, None, None) => Ok(StateMoment::Now),
+        (Some(version), None, None) => Ok(StateMoment::Version(version)),
+        (None, Some(position), None) => Ok(StateMoment::Position(position)),
+        (None, None, Some(at)) => page::time("at", at).map(StateMoment::At),
         _ => Err(Error::invalid("expected at most one of version, position and at")),
     }
 }

@@ -18,7 +18,7 @@ use crate::http::routes::API;
 use crate::wire::article::ArticleBody;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::closed_sets::{OneOf, Publication};
-use crate::wire::idempotency::{Created, Outcome, idempotent};
+use crate::wire::idempotency::{CreationOutcome, CreationResponse, idempotent};
 use crate::wire::page::{
     Listed, PageBody, PageBytes, Whole, named_cursor, not_of_this_list, page_limit, read_named_cursor,
 };
@@ -67,7 +67,7 @@ impl Listed for ArticleBody {
 }
 
 #[derive(ApiResponse)]
-enum Shown {
+enum ArticleResponse {
     /// The article.
     #[oai(status = 200)]
     Found(JsonResponse<ArticleBody>, #[oai(header = "ETag")] String),
@@ -77,14 +77,14 @@ enum Shown {
 }
 
 #[derive(ApiResponse)]
-enum Changed {
+enum ArticleUpdateResponse {
     /// The article after the change.
     #[oai(status = 200)]
     Done(JsonResponse<ArticleBody>, #[oai(header = "ETag")] String),
 }
 
 #[derive(ApiResponse)]
-enum Deleted {
+enum ArticleDeletionResponse {
     /// The article was deleted. Its history stays in the log.
     #[oai(status = 204)]
     Done,
@@ -147,13 +147,13 @@ impl Api {
         access: ApiWrite,
         body: Body<CreateArticle>,
         #[oai(name = "Idempotency-Key")] key: Header<Option<String>>,
-    ) -> ApiResult<Created<ArticleBody>> {
+    ) -> ApiResult<CreationResponse<ArticleBody>> {
         let Body { value: CreateArticle { project_id, title, body, slug, tags }, text } = body;
         let make = async move |writer: Writer, request| {
             let new = NewArticle { project: project_id, title, body, slug, tags, request };
             let (article, repeated) = writer.create_article(new).await?;
             let location = format!("{}/articles/{}", API, article.id);
-            Ok(Outcome { body: ArticleBody::from(&*article), location, repeated })
+            Ok(CreationOutcome { body: ArticleBody::from(&*article), location, repeated })
         };
         idempotent(&access.0, key.0, "create_article", &text, make).await
     }
@@ -169,13 +169,13 @@ impl Api {
         /// The revision to return; the default is `draft`.
         perspective: Query<Option<OneOf<Publication>>>,
         #[oai(name = "If-None-Match")] if_none_match: Header<Option<String>>,
-    ) -> ApiResult<Shown> {
+    ) -> ApiResult<ArticleResponse> {
         let perspective = read_perspective(perspective.as_deref())?;
         let article = access.0.article(&aggregate_id, perspective).await?;
         let tag = etag(article.version);
         Ok(match is_known(if_none_match.as_deref(), &tag) {
-            true => Shown::Known(tag),
-            false => Shown::Found(response(&article), tag),
+            true => ArticleResponse::Known(tag),
+            false => ArticleResponse::Found(response(&article), tag),
         })
     }
 
@@ -190,7 +190,7 @@ impl Api {
         aggregate_id: Path<String>,
         body: Body<ChangeArticle>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
-    ) -> ApiResult<Changed> {
+    ) -> ApiResult<ArticleUpdateResponse> {
         let ChangeArticle { title, body, slug, tags, expected_version } = body.value;
         let change = ArticleChange {
             title: patch::required(title, "title", "a string")?,
@@ -213,7 +213,7 @@ impl Api {
         aggregate_id: Path<String>,
         expected_version: Query<Option<Whole>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
-    ) -> ApiResult<Changed> {
+    ) -> ApiResult<ArticleUpdateResponse> {
         let expected = expected_at(expected_version.0, if_match.as_deref())?;
         Ok(changed(&*access.0.publish_article(&aggregate_id, expected).await?))
     }
@@ -228,7 +228,7 @@ impl Api {
         aggregate_id: Path<String>,
         expected_version: Query<Option<Whole>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
-    ) -> ApiResult<Changed> {
+    ) -> ApiResult<ArticleUpdateResponse> {
         let expected = expected_at(expected_version.0, if_match.as_deref())?;
         Ok(changed(&*access.0.unpublish_article(&aggregate_id, expected).await?))
     }
@@ -243,15 +243,15 @@ impl Api {
         aggregate_id: Path<String>,
         expected_version: Query<Option<Whole>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
-    ) -> ApiResult<Deleted> {
+    ) -> ApiResult<ArticleDeletionResponse> {
         let expected = expected_at(expected_version.0, if_match.as_deref())?;
         access.0.delete_article(&aggregate_id, expected).await?;
-        Ok(Deleted::Done)
+        Ok(ArticleDeletionResponse::Done)
     }
 }
 
-fn changed(article: &Aggregate) -> Changed {
-    Changed::Done(response(article), etag(article.version))
+fn changed(article: &Aggregate) -> ArticleUpdateResponse {
+    ArticleUpdateResponse::Done(response(article), etag(article.version))
 }
 
 fn response(article: &Aggregate) -> JsonResponse<ArticleBody> {

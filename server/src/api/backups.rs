@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use foldwork_engine::archive::{Backups, RestoreFrom, Until, reason};
+use foldwork_engine::archive::{Backups, RestoreEnd, RestoreFrom, reason};
 use foldwork_engine::model::date::{format_date, parse_date};
 use foldwork_engine::{Error, StoreError};
 use futures_util::future::join_all;
@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use super::section::Section;
 use crate::auth::OperatorWrite;
-use crate::http::archiving::Archiving;
+use crate::http::archiving::ServerArchive;
 use crate::http::error::ApiResult;
 use crate::http::routes::API;
 use crate::wire::backup::{BackupBody, BackupPage, RestoreBody};
@@ -53,7 +53,7 @@ struct CreateRestore {
 
 /// The response to a request that begins a restore.
 #[derive(ApiResponse)]
-enum Begun {
+enum RestoreResponse {
     /// The restore has begun.
     #[oai(status = 202)]
     Accepted(JsonResponse<RestoreBody>, #[oai(header = "Location")] String),
@@ -71,7 +71,7 @@ impl Api {
     async fn list_backups(
         &self,
         _access: OperatorWrite,
-        archiving: Data<&Archiving>,
+        archiving: Data<&ServerArchive>,
         /// Only the backup of this workspace, given by its id.
         workspace_id: Query<Option<String>>,
         /// Rows per page, 1 to 200; the default is 50.
@@ -108,9 +108,9 @@ impl Api {
     async fn create_restore(
         &self,
         access: OperatorWrite,
-        archiving: Data<&Archiving>,
+        archiving: Data<&ServerArchive>,
         body: Body<CreateRestore>,
-    ) -> ApiResult<Begun> {
+    ) -> ApiResult<RestoreResponse> {
         let CreateRestore { workspace_id, position, at, epoch, name } = body.value;
         let until = until(position, at.as_deref())?;
         let name = name.unwrap_or_else(|| format!("{workspace_id} restored"));
@@ -118,7 +118,7 @@ impl Api {
         let backups = &archiving.enabled()?.backups;
         let (restore, key) = backups.begin_restore(from, &name, access.0.caller()).await?;
         let location = format!("{}/system/restores/{}", API, restore.id);
-        Ok(Begun::Accepted(JsonResponse::new(&RestoreBody::with_key(&restore, key)), location))
+        Ok(RestoreResponse::Accepted(JsonResponse::new(&RestoreBody::with_key(&restore, key)), location))
     }
 
     /// Lists the newest restores of the installation, newest first.
@@ -129,7 +129,7 @@ impl Api {
     async fn list_restores(
         &self,
         _access: OperatorWrite,
-        archiving: Data<&Archiving>,
+        archiving: Data<&ServerArchive>,
     ) -> ApiResult<JsonResponse<PageBody<RestoreBody>>> {
         let restores = archiving.enabled()?.backups.restores().await?;
         let data = restores.iter().map(RestoreBody::from).collect();
@@ -145,7 +145,7 @@ impl Api {
     async fn get_restore(
         &self,
         _access: OperatorWrite,
-        archiving: Data<&Archiving>,
+        archiving: Data<&ServerArchive>,
         restore_id: Path<String>,
     ) -> ApiResult<JsonResponse<RestoreBody>> {
         let restore = archiving.enabled()?.backups.restore(&restore_id).await?;
@@ -173,13 +173,13 @@ async fn described(backups: &Backups, ids: &[Arc<str>]) -> Vec<BackupBody> {
 }
 
 /// Returns the point up to which events are restored.
-fn until(position: Option<Whole>, at: Option<&str>) -> Result<Until, Error> {
+fn until(position: Option<Whole>, at: Option<&str>) -> Result<RestoreEnd, Error> {
     match (position, at) {
-        (None, None) => Ok(Until::End),
-        (Some(position), None) => Ok(Until::Position(position.into())),
+        (None, None) => Ok(RestoreEnd::End),
+        (Some(position), None) => Ok(RestoreEnd::Position(position.into())),
         (None, Some(at)) => {
             let time = parse_date(at).ok_or_else(|| Error::invalid_at("/at", "expected an RFC 3339 time"))?;
-            Ok(Until::Time(time))
+            Ok(RestoreEnd::Time(time))
         }
         (Some(_), Some(_)) => Err(Error::invalid_at("/at", "not allowed together with position")),
     }

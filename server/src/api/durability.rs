@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use foldwork_engine::archive::Backups;
 use foldwork_engine::model::excerpt::excerpt_of;
-use foldwork_engine::{Appended, Error, Writer};
+use foldwork_engine::{AppendOutcome, Error, Writer};
 use poem::http::{HeaderValue, StatusCode, header};
 
-use crate::http::archiving::Archiving;
+use crate::http::archiving::ServerArchive;
 use crate::http::error::{ApiError, ApiResult};
 
 /// The durability that an append waits for.
@@ -20,7 +20,7 @@ pub enum Durability {
 
 impl Durability {
     /// Returns the durability that the header asks for. Fails for an unknown value, and if the server has no backup.
-    pub fn of(header: Option<&str>, archiving: &Archiving) -> ApiResult<Durability> {
+    pub fn of(header: Option<&str>, archiving: &ServerArchive) -> ApiResult<Durability> {
         match header.map(str::trim) {
             None => Ok(Durability::Stored),
             Some("archived") => Ok(Durability::Archived(archiving.enabled()?.backups.clone())),
@@ -33,7 +33,7 @@ impl Durability {
     }
 
     /// Waits until the appended events have this durability. The events stay appended if the wait fails.
-    pub async fn wait(&self, writer: &Writer, appended: &Appended) -> ApiResult<()> {
+    pub async fn wait(&self, writer: &Writer, appended: &AppendOutcome) -> ApiResult<()> {
         let Durability::Archived(backups) = self else { return Ok(()) };
         // Events that an earlier request appended may have any position.
         let last = appended.events.iter().map(|event| event.position).max().unwrap_or(0);

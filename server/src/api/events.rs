@@ -5,19 +5,19 @@ use std::time::Duration;
 use foldwork_engine::model::event::{Event, NewEvent};
 use foldwork_engine::model::slug::SLUG;
 use foldwork_engine::model::value::Value;
-use foldwork_engine::workspace::events::{Direction, Limit, LogFilter, LogPage};
-use foldwork_engine::{Appended, Error, Reader, Writer};
+use foldwork_engine::workspace::events::{EventLimit, LogFilter, LogPage, ReadDirection};
+use foldwork_engine::{AppendOutcome, Error, Reader, Writer};
 use poem::web::Data;
 use poem_openapi::param::{Header, Path, Query};
 use poem_openapi::{Object, OpenApi};
 use serde::Serialize;
 
 use super::durability::Durability;
-use super::follow::{Log, Start, is_stream, stream_of};
-use super::live::{Live, wait_time};
+use super::follow::{LogResponse, Start, is_stream, stream_of};
+use super::live::{LiveContext, wait_time};
 use super::section::Section;
 use crate::auth::{ApiRead, ApiWrite};
-use crate::http::archiving::Archiving;
+use crate::http::archiving::ServerArchive;
 use crate::http::error::ApiResult;
 use crate::http::offloading::offload;
 use crate::http::routes::API;
@@ -25,7 +25,7 @@ use crate::wire::appended::{AppendResponse, AppendedBody, renamed};
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::closed_sets::{Durabilities, EventOrder, OneOf};
 use crate::wire::event::EventBody;
-use crate::wire::idempotency::{Created, Outcome, request_id};
+use crate::wire::idempotency::{CreationOutcome, CreationResponse, request_id};
 use crate::wire::new_event::{AppendBody, BatchBody, new_events};
 use crate::wire::page::{Listed, PageBody, Whole, cursor as cursor_at, limit, read_cursor};
 use crate::wire::written;
@@ -51,7 +51,7 @@ struct LogPageBody {
 }
 
 /// An append as requested.
-struct Appending {
+struct AppendRequest {
     new: Vec<NewEvent>,
     /// Whether the events are a list of one event.
     list_of_one: bool,
@@ -62,11 +62,11 @@ struct Appending {
     durability: Durability,
 }
 
-impl Appending {
+impl AppendRequest {
     /// Appends the events once per idempotency key, and waits for their durability. A repeated request returns the
     /// events of the first request.
-    async fn append(self, writer: &Writer) -> ApiResult<Appended> {
-        let Appending { new, list_of_one, key, operation, text, durability } = self;
+    async fn append(self, writer: &Writer) -> ApiResult<AppendOutcome> {
+        let AppendRequest { new, list_of_one, key, operation, text, durability } = self;
         let user_id = writer.caller().user_id();
         let request = key.map(|key| request_id(user_id, &key, &operation, &text)).transpose()?;
         drop(text);
@@ -100,13 +100,13 @@ impl Api {
         #[oai(name = "Idempotency-Key")] key: Header<Option<String>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
         #[oai(name = "Foldwork-Durability")] durability: Header<Option<OneOf<Durabilities>>>,
-        archiving: Data<&Archiving>,
-    ) -> ApiResult<Created<AppendResponse>> {
+        archiving: Data<&ServerArchive>,
+    ) -> ApiResult<CreationResponse<AppendResponse>> {
         let durability = Durability::of(durability.as_deref(), &archiving)?;
         let Body { value, text } = body;
         let (mut new, is_batch) = value.into_events(&aggregate_id, if_match.as_deref())?;
         written::keep_numbers(&text, &mut new);
-        let appending = Appending {
+        let appending = AppendRequest {
             list_of_one: is_batch && new.len() == 1,
             new,
             key: key.0,
@@ -119,7 +119,11 @@ impl Api {
         let last = EventBody::from(&**last);
         let batch = is_batch.then(|| AppendedBody::new(&appended, true, None));
         let location = format!("{}/aggregates/{}/events", API, *aggregate_id);
-        Ok(Created::of(Outcome { body: AppendResponse { last, batch }, location, repeated: appended.is_repeat() }))
+        Ok(CreationResponse::of(CreationOutcome {
+            body: AppendResponse { last, batch },
+            location,
+            repeated: appended.is_repeat(),
+        }))
     }
 
     /// Appends events to any streams, in order and atomically.
@@ -138,8 +142,8 @@ impl Api {
         #[oai(name = "Prefer")]
         prefer: Header<Option<String>>,
         #[oai(name = "Foldwork-Durability")] durability: Header<Option<OneOf<Durabilities>>>,
-        archiving: Data<&Archiving>,
-    ) -> ApiResult<Created<AppendedBody>> {
+        archiving: Data<&ServerArchive>,
+    ) -> ApiResult<CreationResponse<AppendedBody>> {
         let durability = Durability::of(durability.as_deref(), &archiving)?;
         let Body { value: BatchBody { events, rename_slugs }, text } = body;
         let mut new = new_events(events)?;
@@ -147,12 +151,16 @@ impl Api {
         new.iter_mut().for_each(|event| event.renames_slug = rename_slugs.unwrap_or(false));
         let slugs: Vec<Option<Value>> = new.iter().map(|event| event.payload.get(SLUG).cloned()).collect();
         let (list_of_one, operation) = (new.len() == 1, "append_events".to_owned());
-        let appending = Appending { new, list_of_one, key: key.0, operation, text, durability };
+        let appending = AppendRequest { new, list_of_one, key: key.0, operation, text, durability };
         let appended = appending.append(&access.0).await?;
         let renamed = rename_slugs.filter(|renames| *renames).map(|_| renamed(&slugs, &appended));
         let with_events = !prefer.as_deref().is_some_and(|prefer| prefer.contains("return=minimal"));
         let body = AppendedBody::new(&appended, with_events, renamed);
-        Ok(Created::of(Outcome { body, location: format!("{}/events", API), repeated: appended.is_repeat() }))
+        Ok(CreationResponse::of(CreationOutcome {
+            body,
+            location: format!("{}/events", API),
+            repeated: appended.is_repeat(),
+        }))
     }
 
     /// Lists the raw events of one stream.
@@ -175,8 +183,8 @@ impl Api {
         cursor: Query<Option<String>>,
         #[oai(name = "Accept")] accept: Header<Option<String>>,
         #[oai(name = "Last-Event-ID")] last_event_id: Header<Option<String>>,
-        live: Live,
-    ) -> ApiResult<Log<PageBody<EventBody>>> {
+        live: LiveContext,
+    ) -> ApiResult<LogResponse<PageBody<EventBody>>> {
         let reader = access.0;
         let direction = read_direction(direction.as_deref())?;
         if is_stream(accept.as_deref()) {
@@ -189,11 +197,11 @@ impl Api {
         }
         let list = format!("events/{}/{direction:?}", *aggregate_id);
         let after = read_cursor(&list, cursor.as_deref())?.or(after_version.0.map(u64::from));
-        let limit = Limit { events: limit(rows)?, bytes: live.page_bytes };
+        let limit = EventLimit { events: limit(rows)?, bytes: live.page_bytes };
         let page = reader.stream(&aggregate_id, after, limit, direction).await?;
         let bytes = page.items.iter().map(Event::size_bytes).sum();
         let page = offload(bytes, || PageBody::new(page, &list, |event| EventBody::from(&event)));
-        Ok(Log::Page(JsonResponse::large(&page, bytes)))
+        Ok(LogResponse::Page(JsonResponse::large(&page, bytes)))
     }
 
     /// Lists the events of the workspace's log, in order.
@@ -226,15 +234,16 @@ impl Api {
         cursor: Query<Option<String>>,
         #[oai(name = "Accept")] accept: Header<Option<String>>,
         #[oai(name = "Last-Event-ID")] last_event_id: Header<Option<String>>,
-        live: Live,
-    ) -> ApiResult<Log<LogPageBody>> {
+        live: LiveContext,
+    ) -> ApiResult<LogResponse<LogPageBody>> {
         const LIST: &str = "events";
-        let named = Named { types: types.0, aggregate_type: aggregate_type.0, project: project_id.0, actor: actor.0 };
+        let named =
+            EventParameters { types: types.0, aggregate_type: aggregate_type.0, project: project_id.0, actor: actor.0 };
         let filter = named.filter(&access.0).await?;
-        if read_direction(direction.as_deref())? == Direction::Backward {
+        if read_direction(direction.as_deref())? == ReadDirection::Backward {
             let waits = wait_ms.0.is_some() || is_stream(accept.as_deref());
-            let before = Backwards { before: before.0, after: after.0, cursor: cursor.0, waits, rows };
-            return Ok(Log::Page(before.page(&access.0, &filter, live.page_bytes).await?));
+            let before = BackwardParameters { before: before.0, after: after.0, cursor: cursor.0, waits, rows };
+            return Ok(LogResponse::Page(before.page(&access.0, &filter, live.page_bytes).await?));
         }
         if before.is_some() {
             return Err(Error::invalid("before needs direction=desc; to read forward, give after").into());
@@ -246,24 +255,24 @@ impl Api {
             return Ok(stream_of(access.0, start, permit, live));
         }
         let after = read_cursor(LIST, cursor.as_deref())?.or(after.0.map(u64::from)).unwrap_or(0);
-        let limit = Limit { events: limit(rows)?, bytes: live.page_bytes };
+        let limit = EventLimit { events: limit(rows)?, bytes: live.page_bytes };
         let (reader, wait) = (access.0, wait_time(wait_ms.0));
         let (page, page_now) =
             (reader.log(after, limit, &filter, wait), reader.log(after, limit, &filter, Duration::ZERO));
         let page = live.wait(reader.grant(), wait, page, page_now).await?;
-        Ok(Log::Page(log_page(&page, LIST)))
+        Ok(LogResponse::Page(log_page(&page, LIST)))
     }
 }
 
 /// The query parameters that select events.
-pub struct Named {
+pub struct EventParameters {
     pub types: Option<String>,
     pub aggregate_type: Option<String>,
     pub project: Option<String>,
     pub actor: Option<String>,
 }
 
-impl Named {
+impl EventParameters {
     pub async fn filter(self, reader: &Reader) -> Result<LogFilter, Error> {
         let names = self.types.as_deref().unwrap_or_default().split(',').map(str::trim);
         let event_types = names.filter(|name| !name.is_empty()).map(str::to_owned).collect();
@@ -276,7 +285,7 @@ impl Named {
 }
 
 /// The query parameters of a page of the log with the newest event first.
-struct Backwards {
+struct BackwardParameters {
     before: Option<Whole>,
     after: Option<Whole>,
     cursor: Option<String>,
@@ -284,7 +293,7 @@ struct Backwards {
     rows: Option<u64>,
 }
 
-impl Backwards {
+impl BackwardParameters {
     async fn page(
         self,
         reader: &Reader,
@@ -296,7 +305,7 @@ impl Backwards {
             return Err(Error::invalid("with direction=desc, give before, without after, wait_ms and streaming"));
         }
         let before = read_cursor(LIST, self.cursor.as_deref())?.or(self.before.map(u64::from));
-        let limit = Limit { events: limit(self.rows)?, bytes: page_bytes };
+        let limit = EventLimit { events: limit(self.rows)?, bytes: page_bytes };
         let page = reader.log_before(before, limit, filter).await?;
         Ok(log_page(&page, LIST))
     }
@@ -312,10 +321,10 @@ fn log_page(page: &LogPage, list: &str) -> JsonResponse<LogPageBody> {
     JsonResponse::large(&page, bytes)
 }
 
-fn read_direction(direction: Option<&str>) -> Result<Direction, Error> {
+fn read_direction(direction: Option<&str>) -> Result<ReadDirection, Error> {
     match direction {
-        None | Some("asc" | "forward") => Ok(Direction::Forward),
-        Some("desc" | "backward") => Ok(Direction::Backward),
+        None | Some("asc" | "forward") => Ok(ReadDirection::Forward),
+        Some("desc" | "backward") => Ok(ReadDirection::Backward),
         Some(_) => Err(Error::invalid("direction must be asc or desc")),
     }
 }

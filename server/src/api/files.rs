@@ -7,9 +7,9 @@ use bytes::Bytes;
 use foldwork_engine::model::aggregate::Aggregate;
 use foldwork_engine::model::date::format_date;
 use foldwork_engine::model::file;
-use foldwork_engine::model::file_path::{FilePath, Place};
+use foldwork_engine::model::file_path::{FileOwner, FilePath};
 use foldwork_engine::model::value::Value;
-use foldwork_engine::workspace::files::{FileLink, Incoming, NewFile, Uploaded, attachment, mime_type};
+use foldwork_engine::workspace::files::{FileLink, Incoming, NewFile, UploadOutcome, attachment, mime_type};
 use foldwork_engine::{Error, Writer};
 use futures_util::StreamExt;
 use poem::Request;
@@ -131,7 +131,7 @@ struct UsageBody {
 }
 
 #[derive(ApiResponse)]
-pub(super) enum Stored {
+pub(super) enum FileUploadResponse {
     /// A new file was stored.
     #[oai(status = 201)]
     New(JsonResponse<FileBody>, #[oai(header = "Location")] String),
@@ -145,7 +145,7 @@ pub(super) enum Stored {
 }
 
 #[derive(ApiResponse)]
-enum Deleted {
+enum FileDeletionResponse {
     /// The file's bytes were deleted. Its history stays in the log.
     #[oai(status = 204)]
     Done,
@@ -195,7 +195,7 @@ impl Api {
         access: ApiWrite,
         body: Body<UploadFile>,
         #[oai(name = "Idempotency-Key")] key: Header<Option<String>>,
-    ) -> ApiResult<Stored> {
+    ) -> ApiResult<FileUploadResponse> {
         let Body { value: UploadFile { filename, data, mime_type, aggregate_id, aggregate_type, project_id }, text } =
             body;
         let request = key.0.map(|key| request_id(access.0.caller().user_id(), &key, "create_file", &text)).transpose();
@@ -208,7 +208,7 @@ impl Api {
             content_disposition: attachment(&filename),
             filename,
             mime_type,
-            place: Place { project: project_id, aggregate_type, aggregate_id },
+            place: FileOwner { project: project_id, aggregate_type, aggregate_id },
             size: Some(bytes.len() as u64),
             request,
             ..NewFile::default()
@@ -248,7 +248,7 @@ impl Api {
         /// The path `workspace/project/type/aggregate/filename`. Slashes may be sent as `/` or as `%2F`.
         path: Path<String>,
         body: RawBody,
-    ) -> ApiResult<Stored> {
+    ) -> ApiResult<FileUploadResponse> {
         let RawBody { upload, content_type } = body;
         let announced = upload.announced;
         let bytes = upload.blocks()?;
@@ -260,9 +260,9 @@ impl Api {
     ///
     /// The file's bytes no longer count towards the quota, and its history stays in the log.
     #[oai(path = "/files/delete", method = "post", operation_id = "delete_file")]
-    async fn delete_file(&self, access: ApiWrite, body: Body<DeleteFile>) -> ApiResult<Deleted> {
+    async fn delete_file(&self, access: ApiWrite, body: Body<DeleteFile>) -> ApiResult<FileDeletionResponse> {
         access.0.delete_file(&body.path).await?;
-        Ok(Deleted::Done)
+        Ok(FileDeletionResponse::Done)
     }
 
     /// Returns the workspace's storage usage and its quota.
@@ -299,14 +299,14 @@ fn new_at(writer: &Writer, path: String, mime_type: Option<&str>, size: Option<u
     })
 }
 
-pub(super) fn stored(uploaded: &Uploaded) -> Stored {
+pub(super) fn stored(uploaded: &UploadOutcome) -> FileUploadResponse {
     let body = FileBody::from(&*uploaded.file);
     let location = format!("{}/files/{}", API, download::encoded(&body.path));
     let body = JsonResponse::new(&body);
     match uploaded {
-        Uploaded { repeated: true, .. } => Stored::Known(body, location, Some("true".into())),
-        Uploaded { replaced: true, .. } => Stored::Known(body, location, None),
-        _ => Stored::New(body, location),
+        UploadOutcome { repeated: true, .. } => FileUploadResponse::Known(body, location, Some("true".into())),
+        UploadOutcome { replaced: true, .. } => FileUploadResponse::Known(body, location, None),
+        _ => FileUploadResponse::New(body, location),
     }
 }
 

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use foldwork_engine::model::event::Event;
-use foldwork_engine::workspace::events::{Limit, LogFilter, PACE};
+use foldwork_engine::workspace::aggregate_follower::AggregateFollower;
+use foldwork_engine::workspace::events::{EventLimit, LogFilter, PACE};
 use foldwork_engine::workspace::feed::{Feed, Item};
-use foldwork_engine::workspace::following::Following;
 use foldwork_engine::{Error, Grant, Listener, Reader};
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
@@ -21,7 +21,7 @@ use poem_openapi::registry::{MetaResponses, Registry};
 use poem_openapi::types::Type;
 use tokio::time::Instant;
 
-use super::live::Live;
+use super::live::LiveContext;
 use crate::http::offloading::offload;
 use crate::http::shutdown::Shutdown;
 use crate::http::streams::StreamPermit;
@@ -39,21 +39,21 @@ const COMMENT: &[u8] = b":\n\n";
 const CHUNK: usize = 64 << 10;
 
 /// A response with events: a page, or a stream.
-pub enum Log<T: Type> {
+pub enum LogResponse<T: Type> {
     Page(JsonResponse<T>),
     Stream(Box<Response>),
 }
 
-impl<T: Type> IntoResponse for Log<T> {
+impl<T: Type> IntoResponse for LogResponse<T> {
     fn into_response(self) -> Response {
         match self {
-            Log::Page(page) => page.into_response(),
-            Log::Stream(response) => *response,
+            LogResponse::Page(page) => page.into_response(),
+            LogResponse::Stream(response) => *response,
         }
     }
 }
 
-impl<T: Type> ApiResponse for Log<T> {
+impl<T: Type> ApiResponse for LogResponse<T> {
     fn meta() -> MetaResponses {
         JsonResponse::<T>::meta()
     }
@@ -70,7 +70,7 @@ pub enum Start {
         filter: LogFilter,
     },
     /// The events of one aggregate.
-    Aggregate(Following),
+    Aggregate(AggregateFollower),
 }
 
 impl Start {
@@ -123,16 +123,21 @@ pub fn is_stream(accept: Option<&str>) -> bool {
 
 /// Returns the events as a streaming response. The stream holds its permit and at most one page of `page_bytes` in
 /// memory. The stream ends when the client disconnects, when the client's access ends, or when the server shuts down.
-pub fn stream_of<T: Type>(reader: Reader, start: Start, permit: StreamPermit, live: Live) -> Log<T> {
-    let limit = Limit { events: PAGE, bytes: live.page_bytes };
+pub fn stream_of<T: Type>(reader: Reader, start: Start, permit: StreamPermit, live: LiveContext) -> LogResponse<T> {
+    let limit = EventLimit { events: PAGE, bytes: live.page_bytes };
     let grant = reader.grant();
-    let follower = Follower { reader, limit, start, next_look: Instant::now(), _permit: permit };
+    let follower = StreamFollower { reader, limit, start, next_look: Instant::now(), _permit: permit };
     sent_until(events(follower), grant, live.shutdown)
 }
 
 /// Returns the notifications to an agent as a streaming response, like [`stream_of`].
-pub fn stream_of_feed<T: Type>(listener: &Listener, feed: Feed, permit: StreamPermit, live: Live) -> Log<T> {
-    let limit = Limit { events: PAGE, bytes: live.page_bytes };
+pub fn stream_of_feed<T: Type>(
+    listener: &Listener,
+    feed: Feed,
+    permit: StreamPermit,
+    live: LiveContext,
+) -> LogResponse<T> {
+    let limit = EventLimit { events: PAGE, bytes: live.page_bytes };
     let pages = stream::unfold((feed, permit), move |(mut feed, permit)| async move {
         match feed.wait(limit, KEEP_ALIVE).await {
             Ok(page) => Some((page.items, (feed, permit))),
@@ -176,7 +181,7 @@ fn chunks<T>(page: Vec<T>, put: fn(&T, &mut Vec<u8>)) -> impl Iterator<Item = By
 }
 
 /// Returns a streaming response that ends when the reader's access ends, or when the server shuts down.
-fn sent_until<T: Type>(chunks: BoxStream<'static, Bytes>, mut grant: Grant, shutdown: Shutdown) -> Log<T> {
+fn sent_until<T: Type>(chunks: BoxStream<'static, Bytes>, mut grant: Grant, shutdown: Shutdown) -> LogResponse<T> {
     let end = async move {
         tokio::select! {
             () = shutdown.begun() => {}
@@ -190,13 +195,13 @@ fn sent_until<T: Type>(chunks: BoxStream<'static, Bytes>, mut grant: Grant, shut
         // Proxies such as nginx buffer a response unless this header is set.
         .header("X-Accel-Buffering", "no")
         .body(Body::from_bytes_stream(chunks));
-    Log::Stream(Box::new(response))
+    LogResponse::Stream(Box::new(response))
 }
 
 /// The state of a stream: a reader, and the position in the log or in an aggregate up to which events were sent.
-struct Follower {
+struct StreamFollower {
     reader: Reader,
-    limit: Limit,
+    limit: EventLimit,
     start: Start,
     /// The earliest time of the next read. After the stream has reached the end of the log, a short wait collects new
     /// events, which are then sent together.
@@ -204,7 +209,7 @@ struct Follower {
     _permit: StreamPermit,
 }
 
-impl Follower {
+impl StreamFollower {
     /// Returns the next events. If there are none yet, waits for new events, at most until [`KEEP_ALIVE`] has passed,
     /// and then returns an empty list.
     async fn next(&mut self) -> Result<Vec<Arc<Event>>, Error> {
@@ -229,7 +234,7 @@ impl Follower {
 }
 
 /// Returns the follower's events as chunks of a streaming response.
-fn events(follower: Follower) -> BoxStream<'static, Bytes> {
+fn events(follower: StreamFollower) -> BoxStream<'static, Bytes> {
     let pages = stream::unfold(follower, |mut follower| async move {
         match follower.next().await {
             Ok(events) => Some((events, follower)),

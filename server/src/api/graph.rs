@@ -5,7 +5,7 @@ use std::sync::Arc;
 use foldwork_engine::Error;
 use foldwork_engine::model::date::format_date;
 use foldwork_engine::model::graph::{Direction, Edge, facts_of};
-use foldwork_engine::workspace::graph::{Around, Node, Then};
+use foldwork_engine::workspace::graph::{GraphMoment, GraphNeighbourhood, GraphNode};
 use poem_openapi::param::{Path, Query};
 use poem_openapi::{Object, OpenApi};
 use serde::Serialize;
@@ -116,8 +116,8 @@ impl Api {
         let closed = closed.0.unwrap_or(false);
         let then = match (position.0.map(u64::from), at.0.as_deref()) {
             (None, None) => None,
-            (Some(position), None) => Some(Then::Position(position)),
-            (None, Some(at)) => Some(Then::Time(time("at", at)?)),
+            (Some(position), None) => Some(GraphMoment::Position(position)),
+            (None, Some(at)) => Some(GraphMoment::Time(time("at", at)?)),
             (Some(_), Some(_)) => return Err(Error::invalid("expected either at or position, not both").into()),
         };
         let graph = access.0.graph(&aggregate_id, depth.0.unwrap_or(1), kinds, direction, closed, then).await;
@@ -128,15 +128,15 @@ impl Api {
 }
 
 /// Returns the approximate size of a graph as JSON, in bytes.
-fn size_bytes(graph: &Around) -> usize {
+fn size_bytes(graph: &GraphNeighbourhood) -> usize {
     /// The estimated size of an edge, and of a node without its facts, in bytes.
     const ENTRY_BYTES: usize = 300;
     let facts: usize = graph.nodes.iter().map(|node| node.facts.size_bytes()).sum();
     facts + (graph.nodes.len() + graph.edges.len()) * ENTRY_BYTES
 }
 
-impl From<&Around> for GraphBody {
-    fn from(graph: &Around) -> GraphBody {
+impl From<&GraphNeighbourhood> for GraphBody {
+    fn from(graph: &GraphNeighbourhood) -> GraphBody {
         GraphBody {
             nodes: graph.nodes.iter().map(NodeBody::from).collect(),
             edges: graph.edges.iter().map(|edge| EdgeBody::from(&**edge)).collect(),
@@ -150,8 +150,8 @@ fn read_direction(direction: Option<&str>) -> Result<Direction, Error> {
     Direction::parse(name).ok_or_else(|| Error::invalid("direction must be out, in or both"))
 }
 
-impl From<&Node> for NodeBody {
-    fn from(node: &Node) -> NodeBody {
+impl From<&GraphNode> for NodeBody {
+    fn from(node: &GraphNode) -> NodeBody {
         let aggregate = &node.aggregate;
         NodeBody {
             aggregate_id: aggregate.id.to_string(),

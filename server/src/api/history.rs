@@ -7,13 +7,13 @@ use foldwork_engine::Error;
 use foldwork_engine::model::closed_set::names;
 use foldwork_engine::model::date::format_date;
 use foldwork_engine::model::event::Event;
-use foldwork_engine::workspace::causes::Caused;
-use foldwork_engine::workspace::query::histogram::{CountedBy, Counting, DEFAULT_BUCKETS, Histogram};
+use foldwork_engine::workspace::causes::EventCausality;
+use foldwork_engine::workspace::query::histogram::{CountedBy, DEFAULT_BUCKETS, Histogram, HistogramQuery};
 use poem_openapi::param::{Path, Query};
 use poem_openapi::{Object, OpenApi};
 use serde::Serialize;
 
-use super::events::Named;
+use super::events::EventParameters;
 use super::graph::EdgeBody;
 use super::section::Section;
 use crate::auth::ApiRead;
@@ -118,10 +118,11 @@ impl Api {
         let by = read_clock(by.0.as_deref())?;
         let bound = |name, text: Option<String>| text.map(|text| time(name, &text)).transpose();
         let (from, to) = (bound("from", from.0)?, bound("to", to.0)?);
-        let named = Named { types: types.0, aggregate_type: aggregate_type.0, project: project_id.0, actor: actor.0 };
+        let named =
+            EventParameters { types: types.0, aggregate_type: aggregate_type.0, project: project_id.0, actor: actor.0 };
         let filter = named.filter(&access.0).await?;
         let buckets = buckets.0.map_or(DEFAULT_BUCKETS, |buckets| buckets as usize);
-        let counted = access.0.histogram(Counting { buckets, by, from, to, filter }).await?;
+        let counted = access.0.histogram(HistogramQuery { buckets, by, from, to, filter }).await?;
         Ok(JsonResponse::new(&HistogramBody::new(&counted, by)))
     }
 
@@ -159,8 +160,8 @@ impl HistogramBody {
     }
 }
 
-impl From<&Caused> for CausedBody {
-    fn from(found: &Caused) -> CausedBody {
+impl From<&EventCausality> for CausedBody {
+    fn from(found: &EventCausality) -> CausedBody {
         let cause = |(event, plugin): (&Arc<Event>, Option<&Arc<str>>)| ConsequenceBody {
             event_id: event.event_id.clone().into(),
             event_type: event.event_type.clone().into(),

@@ -7,7 +7,7 @@ use poem_openapi::{ApiResponse, Object, OpenApi};
 use serde::Serialize;
 
 use super::section::Section;
-use crate::auth::Session;
+use crate::auth::SignedInUser;
 use crate::http::error::ApiResult;
 use crate::wire::body::JsonResponse;
 use crate::wire::closed_sets::{OneOf, Roles};
@@ -71,7 +71,7 @@ impl MembershipBody {
 }
 
 #[derive(ApiResponse)]
-enum Declined {
+enum DeclineResponse {
     /// The invitation was declined and deleted.
     #[oai(status = 204)]
     Done,
@@ -84,7 +84,7 @@ impl Api {
     /// The list has the invitations to the user's verified e-mail address, at most 200 on one page. The user need not
     /// be a member of any workspace.
     #[oai(path = "/invitations", method = "get", operation_id = "list_invitations")]
-    async fn list_invitations(&self, session: Session) -> ApiResult<JsonResponse<PageBody<InvitationBody>>> {
+    async fn list_invitations(&self, session: SignedInUser) -> ApiResult<JsonResponse<PageBody<InvitationBody>>> {
         let invitations = session.0.invitations().await?;
         let data = invitations.iter().map(InvitationBody::new).collect();
         Ok(JsonResponse::new(&PageBody { data, next_cursor: None }))
@@ -98,7 +98,7 @@ impl Api {
     #[oai(path = "/invitations/:invitation_id/accept", method = "post", operation_id = "accept_invitation")]
     async fn accept_invitation(
         &self,
-        session: Session,
+        session: SignedInUser,
         invitation_id: Path<String>,
     ) -> ApiResult<JsonResponse<MembershipBody>> {
         Ok(JsonResponse::new(&MembershipBody::new(&session.0.accept(&invitation_id).await?)))
@@ -108,8 +108,12 @@ impl Api {
     ///
     /// The owners of the workspace may invite the same address again.
     #[oai(path = "/invitations/:invitation_id/decline", method = "post", operation_id = "decline_invitation")]
-    async fn decline_invitation(&self, session: Session, invitation_id: Path<String>) -> ApiResult<Declined> {
+    async fn decline_invitation(
+        &self,
+        session: SignedInUser,
+        invitation_id: Path<String>,
+    ) -> ApiResult<DeclineResponse> {
         session.0.decline(&invitation_id).await?;
-        Ok(Declined::Done)
+        Ok(DeclineResponse::Done)
     }
 }

@@ -6,7 +6,7 @@ use foldwork_engine::model::access::{KeyRecord, Scope};
 use foldwork_engine::model::closed_set::names;
 use foldwork_engine::model::date::{format_date, parse_date};
 use foldwork_engine::workspace::keys::{self, DerivedKeys, NewKey};
-use foldwork_engine::workspace::responses::RequestId;
+use foldwork_engine::workspace::responses::IdempotentRequest;
 use foldwork_engine::{Engine, Error, Writer};
 use poem::web::Data;
 use poem_openapi::param::{Header, Path, Query};
@@ -19,9 +19,9 @@ use crate::http::error::ApiResult;
 use crate::http::routes::API;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::closed_sets::{OneOf, Scopes};
-use crate::wire::idempotency::{Created, Outcome, idempotent_kept, to_json_bytes};
+use crate::wire::idempotency::{CreationOutcome, CreationResponse, idempotent_kept, to_json_bytes};
 use crate::wire::key::KeyBody;
-use crate::wire::list::{Order, Part, time_key};
+use crate::wire::list::{ListOrder, ListPart, time_key};
 use crate::wire::page::{Listed, PageBody, PageBytes};
 
 pub struct Api;
@@ -56,7 +56,8 @@ struct CreateKey {
 
 /// A new key with its secret.
 #[derive(Object, Serialize)]
-struct CreatedKey {
+#[oai(rename = "CreatedKey")]
+struct CreatedKeyBody {
     id: String,
     /// The secret key. The secret is in the response to the first request only and cannot be retrieved again.
     #[oai(skip_serializing_if_is_none)]
@@ -77,11 +78,11 @@ struct CreatedKey {
     agent_ids: Option<Vec<String>>,
 }
 
-impl CreatedKey {
-    fn new(record: KeyBody, key: Option<String>) -> CreatedKey {
+impl CreatedKeyBody {
+    fn new(record: KeyBody, key: Option<String>) -> CreatedKeyBody {
         let KeyBody { id, name, scopes, display, created_at, last_used_at, expires_at, .. } = record;
         let KeyBody { derived_from, all_workspaces, agent_ids, .. } = record;
-        CreatedKey {
+        CreatedKeyBody {
             id,
             key,
             name,
@@ -143,7 +144,8 @@ struct CreateCode {
 
 /// A sign-in code, returned in this response only.
 #[derive(Object, Serialize)]
-struct CreatedCode {
+#[oai(rename = "CreatedCode")]
+struct CreatedCodeBody {
     code: String,
     expires_at: String,
 }
@@ -162,14 +164,14 @@ struct ExchangeCode {
 enum CodeMade {
     /// The sign-in code.
     #[oai(status = 201)]
-    Done(JsonResponse<CreatedCode>),
+    Done(JsonResponse<CreatedCodeBody>),
 }
 
 #[derive(ApiResponse)]
-enum Exchanged {
+enum KeyExchangeResponse {
     /// The new key.
     #[oai(status = 201)]
-    Done(JsonResponse<CreatedKey>, #[oai(header = "Location")] String),
+    Done(JsonResponse<CreatedKeyBody>, #[oai(header = "Location")] String),
 }
 
 impl Listed for KeyBody {
@@ -178,7 +180,7 @@ impl Listed for KeyBody {
 }
 
 #[derive(ApiResponse)]
-enum Revoked {
+enum KeyRevocationResponse {
     /// The key was revoked.
     #[oai(status = 204)]
     Done,
@@ -202,10 +204,10 @@ impl Api {
         cursor: Query<Option<String>>,
         bytes: Data<&PageBytes>,
     ) -> ApiResult<JsonResponse<PageBody<KeyBody>>> {
-        let part = Part { list: "keys", rows, cursor: cursor.as_deref(), bytes: **bytes };
+        let part = ListPart { list: "keys", rows, cursor: cursor.as_deref(), bytes: **bytes };
         let keys = access.0.list_keys().await?;
         let order = |key: &KeyRecord| time_key(key.created_at, &key.id);
-        Ok(part.of(&keys, Order::Descending, order, |key| KeyBody::from(key))?)
+        Ok(part.of(&keys, ListOrder::Descending, order, |key| KeyBody::from(key))?)
     }
 
     /// Creates a key. The secret is in this response only.
@@ -221,12 +223,12 @@ impl Api {
         access: ApiWrite,
         body: Body<CreateKey>,
         #[oai(name = "Idempotency-Key")] key: Header<Option<String>>,
-    ) -> ApiResult<Created<CreatedKey>> {
+    ) -> ApiResult<CreationResponse<CreatedKeyBody>> {
         let new = new_key(&body)?;
-        let make = async move |writer: Writer, request: Option<RequestId>| {
+        let make = async move |writer: Writer, request: Option<IdempotentRequest>| {
             Ok(outcome(writer.create_key(new, request.as_ref()).await?))
         };
-        idempotent_kept(&access.0, key.0, "create_key", &body.text, make, CreatedKey::without_secret).await
+        idempotent_kept(&access.0, key.0, "create_key", &body.text, make, CreatedKeyBody::without_secret).await
     }
 
     /// Creates a short-lived code that can be exchanged once for a key.
@@ -244,7 +246,7 @@ impl Api {
         let expires_at = read_time(body.expires_at.as_deref())?;
         let new = NewKey { name: body.name.clone(), scopes, expires_at, ..NewKey::default() };
         let made = access.0.create_sign_in_code(new, i64::from(ttl_s) * 1_000).await?;
-        Ok(CodeMade::Done(JsonResponse::new(&CreatedCode {
+        Ok(CodeMade::Done(JsonResponse::new(&CreatedCodeBody {
             code: made.code,
             expires_at: format_date(made.expires_at),
         })))
@@ -258,14 +260,17 @@ impl Api {
         &self,
         engine: Data<&Arc<Engine>>,
         body: Body<ExchangeCode>,
-    ) -> ApiResult<Exchanged> {
+    ) -> ApiResult<KeyExchangeResponse> {
         let name = body.name.clone().filter(|name| !name.trim().is_empty());
         if name.as_ref().is_some_and(|name| name.chars().count() > 200) {
             return Err(Error::invalid_at("/name", "expected at most 200 characters").into());
         }
         let made = engine.exchange_sign_in_code(&body.code, name).await?;
         let location = format!("{}/keys/{}", API, made.record.id);
-        Ok(Exchanged::Done(JsonResponse::new(&CreatedKey::new(KeyBody::from(&made.record), made.secret)), location))
+        Ok(KeyExchangeResponse::Done(
+            JsonResponse::new(&CreatedKeyBody::new(KeyBody::from(&made.record), made.secret)),
+            location,
+        ))
     }
 
     /// Returns the key that this request was made with.
@@ -290,17 +295,17 @@ impl Api {
         key_id: Path<String>,
         body: Body<RotateKey>,
         #[oai(name = "Idempotency-Key")] key: Header<Option<String>>,
-    ) -> ApiResult<Created<CreatedKey>> {
+    ) -> ApiResult<CreationResponse<CreatedKeyBody>> {
         let seconds = body.ends_after_seconds.unwrap_or(ROTATION_S);
         if seconds > MAX_ROTATION_S {
             return Err(Error::invalid_at("/ends_after_seconds", format!("expected 0 to {MAX_ROTATION_S}")).into());
         }
         let operation = format!("rotate_key {}", *key_id);
-        let make = async move |writer: Writer, request: Option<RequestId>| {
+        let make = async move |writer: Writer, request: Option<IdempotentRequest>| {
             let made = writer.rotate_key(&key_id, i64::from(seconds) * 1_000, request.as_ref()).await?;
             Ok(outcome(made))
         };
-        idempotent_kept(&access.0, key.0, &operation, &body.text, make, CreatedKey::without_secret).await
+        idempotent_kept(&access.0, key.0, &operation, &body.text, make, CreatedKeyBody::without_secret).await
     }
 
     /// Revokes a key immediately.
@@ -319,22 +324,22 @@ impl Api {
         /// Whether the keys that were created with the key end as well. With `false`, they stay valid, and depend on what
         /// the revoked key depended on; if that was no key, they are their user's own.
         cascade: Query<Option<bool>>,
-    ) -> ApiResult<Revoked> {
+    ) -> ApiResult<KeyRevocationResponse> {
         let derived = match cascade.0 {
             None => DerivedKeys::Refuse,
             Some(true) => DerivedKeys::End,
             Some(false) => DerivedKeys::Keep,
         };
         access.0.revoke_key(&key_id, derived).await?;
-        Ok(Revoked::Done)
+        Ok(KeyRevocationResponse::Done)
     }
 }
 
 /// Returns the response about a key that was created.
-fn outcome(made: keys::CreatedKey) -> Outcome<CreatedKey> {
+fn outcome(made: keys::CreatedKey) -> CreationOutcome<CreatedKeyBody> {
     let location = format!("{}/keys/{}", API, made.record.id);
     let repeated = made.secret.is_none();
-    Outcome { body: CreatedKey::new(KeyBody::from(&made.record), made.secret), location, repeated }
+    CreationOutcome { body: CreatedKeyBody::new(KeyBody::from(&made.record), made.secret), location, repeated }
 }
 
 fn new_key(body: &CreateKey) -> Result<NewKey, Error> {

@@ -3,8 +3,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use foldwork_engine::model::date::format_date;
-use foldwork_engine::model::license::{Activation, Verdict};
-use foldwork_engine::workspace::licenses::{Device, Usage, Validation};
+use foldwork_engine::model::license::{Activation, LicenseVerdict};
+use foldwork_engine::workspace::licenses::{Device, PlanUsage, Validation};
 use foldwork_engine::{Engine, Error, Unlocker};
 use poem::web::Data;
 use poem_openapi::{Object, OpenApi};
@@ -115,7 +115,8 @@ struct Cache {
 
 /// The result of a deactivation. The device may be activated again.
 #[derive(Object, Serialize)]
-struct Deactivated {
+#[oai(rename = "Deactivated")]
+struct DeactivationBody {
     deactivated: bool,
     activation: ActivationBody,
 }
@@ -167,10 +168,10 @@ impl Api {
         &self,
         access: Unlock,
         body: Body<DeactivateLicense>,
-    ) -> ApiResult<JsonResponse<Deactivated>> {
+    ) -> ApiResult<JsonResponse<DeactivationBody>> {
         let device = Device { instance_id: body.value.instance_id, ..Device::default() };
         let activation = access.0.deactivate_device(device).await?;
-        Ok(JsonResponse::new(&Deactivated { deactivated: true, activation: ActivationBody::from(&activation) }))
+        Ok(JsonResponse::new(&DeactivationBody { deactivated: true, activation: ActivationBody::from(&activation) }))
     }
 
     /// Returns the public key that verifies license signatures. The request needs no credential.
@@ -194,19 +195,19 @@ impl Api {
 }
 
 impl License {
-    fn new(access: &Unlocker, validation: &Validation, usage: Usage, nonce: Option<String>) -> License {
+    fn new(access: &Unlocker, validation: &Validation, usage: PlanUsage, nonce: Option<String>) -> License {
         let Validation { verdict, activation, active, now } = validation;
         let (code, status, detail) = match verdict {
-            Verdict::Valid => ("VALID", "active", "the device is activated"),
-            Verdict::LimitReached => {
+            LicenseVerdict::Valid => ("VALID", "active", "the device is activated"),
+            LicenseVerdict::LimitReached => {
                 ("ACTIVATION_LIMIT_REACHED", "limit_reached", "the plan's limit of activated devices is reached")
             }
-            Verdict::Revoked => ("DEVICE_REVOKED", "revoked", "the device was revoked"),
+            LicenseVerdict::Revoked => ("DEVICE_REVOKED", "revoked", "the device was revoked"),
         };
         let plan = access.caller().plan();
-        let devices: &[Activation] = if *verdict == Verdict::LimitReached { active } else { &[] };
+        let devices: &[Activation] = if *verdict == LicenseVerdict::LimitReached { active } else { &[] };
         License {
-            valid: *verdict == Verdict::Valid,
+            valid: *verdict == LicenseVerdict::Valid,
             code: code.into(),
             status: status.into(),
             detail: detail.into(),
@@ -237,8 +238,9 @@ impl License {
 impl Cache {
     /// Returns the caching period of a response. For a device that is not valid, both ends of the period are the
     /// current time.
-    fn new(verdict: Verdict, now: i64) -> Cache {
-        let (ttl_ms, grace_ms) = if verdict == Verdict::Valid { (TTL_S * 1_000, GRACE_S * 1_000) } else { (0, 0) };
+    fn new(verdict: LicenseVerdict, now: i64) -> Cache {
+        let (ttl_ms, grace_ms) =
+            if verdict == LicenseVerdict::Valid { (TTL_S * 1_000, GRACE_S * 1_000) } else { (0, 0) };
         Cache {
             ttl_seconds: TTL_S,
             grace_seconds: GRACE_S,

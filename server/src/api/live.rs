@@ -7,31 +7,31 @@ use poem::web::Data;
 use poem::{FromRequest, Request, RequestBody};
 
 use crate::http::shutdown::Shutdown;
-use crate::http::streams::Streams;
+use crate::http::streams::OpenStreams;
 use crate::wire::page::{PageBytes, Whole};
 
 /// The maximum value of `wait_ms` in milliseconds.
 const MAX_WAIT_MS: u64 = 30_000;
 
 /// The state of the server that a wait or a stream needs.
-pub struct Live {
+pub struct LiveContext {
     pub shutdown: Shutdown,
     /// The permits for streams.
-    pub streams: Streams,
+    pub streams: OpenStreams,
     /// The maximum size of a page, in bytes.
     pub page_bytes: usize,
 }
 
-impl<'a> FromRequest<'a> for Live {
-    async fn from_request(request: &'a Request, body: &mut RequestBody) -> poem::Result<Live> {
+impl<'a> FromRequest<'a> for LiveContext {
+    async fn from_request(request: &'a Request, body: &mut RequestBody) -> poem::Result<LiveContext> {
         let shutdown = Data::<&Shutdown>::from_request(request, body).await?;
-        let streams = Data::<&Streams>::from_request(request, body).await?;
+        let streams = Data::<&OpenStreams>::from_request(request, body).await?;
         let page_bytes = Data::<&PageBytes>::from_request(request, body).await?;
-        Ok(Live { shutdown: shutdown.clone(), streams: streams.clone(), page_bytes: page_bytes.0.0 })
+        Ok(LiveContext { shutdown: shutdown.clone(), streams: streams.clone(), page_bytes: page_bytes.0.0 })
     }
 }
 
-impl Live {
+impl LiveContext {
     /// Returns the result of `page`, a future that waits up to `wait` for the first item. Fails if the caller's access
     /// ends during the wait. When the server shuts down, ends the wait and returns the result of `page_now`.
     pub async fn wait<T>(

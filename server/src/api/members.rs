@@ -14,7 +14,7 @@ use crate::http::error::ApiResult;
 use crate::http::routes::API;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::closed_sets::{Memberships, OneOf, Roles, Scopes};
-use crate::wire::list::{Order, Part, time_key};
+use crate::wire::list::{ListOrder, ListPart, time_key};
 use crate::wire::page::{Listed, PageBody, PageBytes};
 use crate::wire::plan::PlanBody;
 use crate::wire::successor::{read_successor, successor_parameter};
@@ -110,14 +110,14 @@ struct ChangeMember {
 }
 
 #[derive(ApiResponse)]
-enum Invited {
+enum InvitationResponse {
     /// The invitation was created. A user who signs in with the invited address can accept the invitation.
     #[oai(status = 201)]
     Done(JsonResponse<MemberBody>, #[oai(header = "Location")] String),
 }
 
 #[derive(ApiResponse)]
-enum Removed {
+enum MemberRemovalResponse {
     /// The member was removed, or the invitation was withdrawn.
     #[oai(status = 204)]
     Done,
@@ -157,10 +157,10 @@ impl Api {
         cursor: Query<Option<String>>,
         bytes: Data<&PageBytes>,
     ) -> ApiResult<JsonResponse<PageBody<MemberBody>>> {
-        let part = Part { list: "members", rows, cursor: cursor.as_deref(), bytes: **bytes };
+        let part = ListPart { list: "members", rows, cursor: cursor.as_deref(), bytes: **bytes };
         let shows_email = access.0.caller().holds(Scope::EmailRead);
         let members = access.0.list_members().await?;
-        Ok(part.of(&members, Order::Ascending, order_key, |member| MemberBody::new(member, shows_email))?)
+        Ok(part.of(&members, ListOrder::Ascending, order_key, |member| MemberBody::new(member, shows_email))?)
     }
 
     /// Invites an e-mail address.
@@ -171,11 +171,11 @@ impl Api {
     /// expires as well. It also ends when the owner who created it is removed or gets a lower role. Addresses are compared
     /// exactly, except for the case of ASCII letters.
     #[oai(path = "/members", method = "post", operation_id = "invite_member")]
-    async fn invite_member(&self, access: OwnerWrite, body: Body<InviteMember>) -> ApiResult<Invited> {
+    async fn invite_member(&self, access: OwnerWrite, body: Body<InviteMember>) -> ApiResult<InvitationResponse> {
         let role = body.role.as_deref().map_or(Ok(Role::Editor), read_role)?;
         let invitation = access.0.invite(&body.email, role).await?;
         let location = format!("{}/members/{}", API, invitation.id);
-        Ok(Invited::Done(JsonResponse::new(&MemberBody::new(&Member::Invited(invitation), true)), location))
+        Ok(InvitationResponse::Done(JsonResponse::new(&MemberBody::new(&Member::Invited(invitation), true)), location))
     }
 
     /// Changes the role of a member or of an invited person, or makes a member the owner of the workspace.
@@ -214,10 +214,10 @@ impl Api {
         member_id: Path<String>,
         /// The successor for the open tasks of the member: `agent:ID` or `user:ID`.
         reassign_to: Query<Option<String>>,
-    ) -> ApiResult<Removed> {
+    ) -> ApiResult<MemberRemovalResponse> {
         let successor = read_successor(reassign_to.as_deref(), successor_parameter)?;
         access.0.remove_member(&member_id, successor).await?;
-        Ok(Removed::Done)
+        Ok(MemberRemovalResponse::Done)
     }
 }
 

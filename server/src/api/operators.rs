@@ -6,7 +6,7 @@ use std::fmt::Write;
 use foldwork_engine::Error;
 use foldwork_engine::model::closed_set::names;
 use foldwork_engine::model::json;
-use foldwork_engine::pipeline::catalogue::{Argument, Entry, Kind, catalogue};
+use foldwork_engine::pipeline::catalogue::{Argument, CatalogueEntry, NameKind, catalogue};
 use poem_openapi::param::Query;
 use poem_openapi::{Object, OpenApi};
 use serde::Serialize;
@@ -50,7 +50,8 @@ struct OperatorExample {
 
 /// A stage, an operator or a variable of the language.
 #[derive(Object, Serialize)]
-struct Operator {
+#[oai(rename = "Operator")]
+struct OperatorBody {
     name: String,
     kind: OneOf<LanguageKinds>,
     summary: String,
@@ -62,7 +63,7 @@ struct Operator {
     remark: Option<String>,
 }
 
-impl Listed for Operator {
+impl Listed for OperatorBody {
     const PAGE: &'static str = "OperatorPage";
     const DESCRIPTION: &'static str = "The entries of the catalogue that match the filters.";
 }
@@ -80,7 +81,7 @@ impl Api {
         kind: Query<Option<OneOf<LanguageKinds>>>,
         /// Only the entry with this name, with or without the leading `$`.
         name: Query<Option<String>>,
-    ) -> ApiResult<JsonResponse<PageBody<Operator>>> {
+    ) -> ApiResult<JsonResponse<PageBody<OperatorBody>>> {
         let kind = kind.0.as_deref().map(read_kind).transpose()?;
         let bare = |name: &str| name.trim_start_matches('$').to_owned();
         let name = name.0.as_deref().map(bare);
@@ -88,14 +89,14 @@ impl Api {
             kind.is_none_or(|kind| entry.kind == kind)
                 && name.as_ref().is_none_or(|name| bare(entry.word.name) == *name)
         });
-        let data = entries.map(|entry| Operator::from(&entry)).collect();
+        let data = entries.map(|entry| OperatorBody::from(&entry)).collect();
         Ok(JsonResponse::new(&PageBody { data, next_cursor: None }))
     }
 }
 
-fn read_kind(name: &str) -> Result<Kind, Error> {
-    let refused = || Error::invalid(format!("kind is '{name}'; allowed is {}", names::<Kind>().join(", ")));
-    Kind::parse(name).ok_or_else(refused)
+fn read_kind(name: &str) -> Result<NameKind, Error> {
+    let refused = || Error::invalid(format!("kind is '{name}'; allowed is {}", names::<NameKind>().join(", ")));
+    NameKind::parse(name).ok_or_else(refused)
 }
 
 impl From<Argument> for OperatorArgument {
@@ -109,13 +110,13 @@ impl From<Argument> for OperatorArgument {
     }
 }
 
-impl From<&Entry> for Operator {
-    fn from(entry: &Entry) -> Operator {
+impl From<&CatalogueEntry> for OperatorBody {
+    fn from(entry: &CatalogueEntry) -> OperatorBody {
         let read = |text: &str| json::parse(text.as_bytes()).unwrap_or_default();
         let [usage, input, result] = entry.word.example.map(|text| AnyValue(read(text)));
         let pipeline = read(&entry.pipeline());
         let pipeline = pipeline.as_array().unwrap_or_default().iter().filter_map(AnyObject::of).collect();
-        Operator {
+        OperatorBody {
             name: entry.word.name.into(),
             kind: entry.kind.name().into(),
             summary: entry.word.summary.into(),
@@ -127,14 +128,14 @@ impl From<&Entry> for Operator {
 }
 
 /// Returns the title of a section of the page.
-fn title(kind: Kind) -> &'static str {
+fn title(kind: NameKind) -> &'static str {
     match kind {
-        Kind::Stage => "Stages",
-        Kind::Query => "Query operators",
-        Kind::Accumulator => "Accumulators",
-        Kind::Window => "Window functions",
-        Kind::Expression => "Expression operators",
-        Kind::Variable => "Variables",
+        NameKind::Stage => "Stages",
+        NameKind::Query => "Query operators",
+        NameKind::Accumulator => "Accumulators",
+        NameKind::Window => "Window functions",
+        NameKind::Expression => "Expression operators",
+        NameKind::Variable => "Variables",
     }
 }
 
@@ -143,9 +144,9 @@ fn markdown() -> String {
     let mut text = "# The pipeline language\n\nEach example is shown with its result. \
         `GET /api/v1/pipelines/operators` returns the same list, with each example as a pipeline that can be sent.\n\n"
         .to_owned();
-    let links = Kind::VARIANTS.iter().map(|kind| format!("[{}](#{})", title(*kind), kind.name()));
+    let links = NameKind::VARIANTS.iter().map(|kind| format!("[{}](#{})", title(*kind), kind.name()));
     text.push_str(&links.collect::<Vec<_>>().join(" · "));
-    for kind in Kind::VARIANTS.iter().copied() {
+    for kind in NameKind::VARIANTS.iter().copied() {
         // Writing to a `String` cannot fail.
         let _ = write!(text, "\n\n<h2 id=\"{}\">{}</h2>\n", kind.name(), title(kind));
         catalogue().filter(|entry| entry.kind == kind).for_each(|entry| section(&mut text, &entry));
@@ -153,7 +154,7 @@ fn markdown() -> String {
     text
 }
 
-fn section(text: &mut String, entry: &Entry) {
+fn section(text: &mut String, entry: &CatalogueEntry) {
     let word = entry.word;
     let _ = write!(
         text,

@@ -15,7 +15,7 @@ use crate::wire::parked::{DeleteParked, DeletedSteps, GroupsBody, ParkedBody, Re
 pub struct Api;
 
 #[derive(ApiResponse)]
-enum Deleted {
+enum StepDeletionResponse {
     /// The step was deleted.
     #[oai(status = 204)]
     Done,
@@ -108,9 +108,9 @@ impl Api {
     ///
     /// The plugin's facts from this event stay missing until the plugin is replayed over the log.
     #[oai(path = "/parked/:step_id", method = "delete", operation_id = "delete_parked_step")]
-    async fn delete_parked_step(&self, access: ApiWrite, step_id: Path<String>) -> ApiResult<Deleted> {
+    async fn delete_parked_step(&self, access: ApiWrite, step_id: Path<String>) -> ApiResult<StepDeletionResponse> {
         access.0.delete_parked(&step_id).await?;
-        Ok(Deleted::Done)
+        Ok(StepDeletionResponse::Done)
     }
 }
 

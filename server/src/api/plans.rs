@@ -2,7 +2,7 @@
 
 use foldwork_engine::Error;
 use foldwork_engine::model::date::parse_date;
-use foldwork_engine::model::plan::{Limits, PlanStatus};
+use foldwork_engine::model::plan::{PlanLimits, PlanStatus};
 use foldwork_engine::workspace::members::NewPlan;
 use poem_openapi::param::Path;
 use poem_openapi::{Object, OpenApi};
@@ -67,7 +67,7 @@ fn new_plan(body: &SetPlan) -> Result<NewPlan, Error> {
     };
     let limits = body.limits.as_ref().map(|limits| {
         let LimitsBody { storage_bytes, projects, agents, activations } = *limits;
-        Limits { storage_bytes, projects, agents, activations }
+        PlanLimits { storage_bytes, projects, agents, activations }
     });
     if body.id.as_ref().is_some_and(|id| id.is_empty() || id.chars().count() > 64) {
         return Err(Error::invalid_at("/id", "expected 1 to 64 characters"));

@@ -1,7 +1,7 @@
 //! `/plugins`: listing, reloading, dry-running, replaying and resuming plugins.
 
 use foldwork_engine::Error;
-use foldwork_engine::hook::{Draft, Hook};
+use foldwork_engine::hook::{Hook, PluginDraft};
 use foldwork_engine::workspace::plugins::{DryRun, DryRunInput, DryRunVersion, MAX_TRIALS};
 use poem_openapi::OpenApi;
 use poem_openapi::param::Path;
@@ -115,8 +115,8 @@ fn replayed_hook(name: &str) -> Result<Hook, Error> {
 }
 
 fn dry_run_version(body: &mut DryRunBody) -> Result<DryRunVersion, Error> {
-    let draft = Draft { manifest: body.manifest.take(), script: body.script.take() };
-    let is_empty = draft == Draft::default();
+    let draft = PluginDraft { manifest: body.manifest.take(), script: body.script.take() };
+    let is_empty = draft == PluginDraft::default();
     match body.source.as_deref() {
         None if is_empty => Ok(DryRunVersion::Usual),
         Some("loaded") if is_empty => Ok(DryRunVersion::Loaded),

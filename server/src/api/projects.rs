@@ -13,7 +13,7 @@ use crate::http::error::ApiResult;
 use crate::http::offloading::offload;
 use crate::http::routes::API;
 use crate::wire::body::{Body, JsonResponse};
-use crate::wire::idempotency::{Created, Outcome, idempotent};
+use crate::wire::idempotency::{CreationOutcome, CreationResponse, idempotent};
 use crate::wire::page::{Listed, PageBody, PageBytes, page_limit, read_cursor};
 use crate::wire::project::ProjectBody;
 
@@ -72,12 +72,12 @@ impl Api {
         access: ApiWrite,
         body: Body<CreateProject>,
         #[oai(name = "Idempotency-Key")] key: Header<Option<String>>,
-    ) -> ApiResult<Created<ProjectBody>> {
+    ) -> ApiResult<CreationResponse<ProjectBody>> {
         let Body { value: CreateProject { name, slug, description }, text } = body;
         let make = async move |writer: Writer, request| {
             let (project, repeated) = writer.create_project(NewProject { name, slug, description, request }).await?;
             let location = format!("{}/projects/{}", API, project.id);
-            Ok(Outcome { body: ProjectBody::from(&*project), location, repeated })
+            Ok(CreationOutcome { body: ProjectBody::from(&*project), location, repeated })
         };
         idempotent(&access.0, key.0, "create_project", &text, make).await
     }

@@ -20,15 +20,15 @@ use crate::http::error::ApiError;
 use crate::wire::names;
 
 /// The names of the query parameters of all operations under one base path.
-pub struct Parameters(Vec<Route>);
+pub struct Parameters(Vec<OperationRoute>);
 
 /// A path and the operation of each method.
-struct Route {
+struct OperationRoute {
     segments: Vec<String>,
-    operations: BTreeMap<String, Operation>,
+    operations: BTreeMap<String, RouteOperation>,
 }
 
-struct Operation {
+struct RouteOperation {
     /// The names of the query parameters.
     names: Vec<String>,
     /// Whether the operation needs a bearer token.
@@ -47,14 +47,14 @@ impl Parameters {
     pub fn of(document: &Json, base: &str) -> Arc<Parameters> {
         let paths = document["paths"].as_object().into_iter().flatten();
         let here = paths.filter(|(_, item)| document::base(item) == base);
-        let mut routes: Vec<Route> = here.map(|(path, item)| Route::of(path, item)).collect();
+        let mut routes: Vec<OperationRoute> = here.map(|(path, item)| OperationRoute::of(path, item)).collect();
         // Sorts static paths before parameterized paths, because both may match the same request.
         routes.sort_by_key(|route| route.segments.iter().filter(|segment| segment.starts_with('{')).count());
         Arc::new(Parameters(routes))
     }
 
     /// Returns the operation with this method and path.
-    fn operation(&self, method: &Method, path: &str) -> Option<&Operation> {
+    fn operation(&self, method: &Method, path: &str) -> Option<&RouteOperation> {
         let parts: Vec<&str> = path.split('/').collect();
         let route = self.0.iter().find(|route| route.matches(&parts))?;
         let method = if *method == Method::HEAD { "get".to_owned() } else { method.as_str().to_ascii_lowercase() };
@@ -73,7 +73,7 @@ impl Parameters {
     }
 }
 
-impl Operation {
+impl RouteOperation {
     fn check_query(&self, request: &Request) -> Result<(), Error> {
         if request.uri().query().is_none_or(str::is_empty) {
             return Ok(());
@@ -91,7 +91,7 @@ impl Operation {
     }
 }
 
-impl Operation {
+impl RouteOperation {
     /// Fails if a change has a condition that the operation does not check.
     fn check_conditions(&self, request: &Request) -> Result<(), Error> {
         if request.method().is_safe() {
@@ -132,8 +132,8 @@ fn once_each(sent: &[(String, String)]) -> Result<(), Error> {
     }
 }
 
-impl Route {
-    fn of(path: &str, item: &Json) -> Route {
+impl OperationRoute {
+    fn of(path: &str, item: &Json) -> OperationRoute {
         let operations = item.as_object().into_iter().flatten();
         let operations = operations.map(|(method, operation)| {
             let parameters = operation["parameters"].as_array().into_iter().flatten();
@@ -141,9 +141,9 @@ impl Route {
             let names = queries.filter_map(|parameter| parameter["name"].as_str().map(str::to_owned));
             let needs_token = operation["security"].as_array().is_some_and(|schemes| !schemes.is_empty());
             let (has_body, has_condition) = (operation.get("requestBody").is_some(), has_condition(operation));
-            (method.clone(), Operation { names: names.collect(), needs_token, has_body, has_condition })
+            (method.clone(), RouteOperation { names: names.collect(), needs_token, has_body, has_condition })
         });
-        Route { segments: path.split('/').map(str::to_owned).collect(), operations: operations.collect() }
+        OperationRoute { segments: path.split('/').map(str::to_owned).collect(), operations: operations.collect() }
     }
 
     fn matches(&self, parts: &[&str]) -> bool {

@@ -3,7 +3,7 @@
 use foldwork_engine::model::agent::{AgentProfile, HEARTBEAT_MS};
 use foldwork_engine::model::date::format_date;
 use foldwork_engine::model::value::Object as Fields;
-use foldwork_engine::workspace::events::Limit;
+use foldwork_engine::workspace::events::EventLimit;
 use foldwork_engine::workspace::feed::Item;
 use foldwork_engine::workspace::listener;
 use poem::Request;
@@ -12,8 +12,8 @@ use poem_openapi::param::{Header, Path, Query};
 use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
-use super::follow::{Log, Start, is_stream, stream_of_feed};
-use super::live::{Live, wait_time};
+use super::follow::{LogResponse, Start, is_stream, stream_of_feed};
+use super::live::{LiveContext, wait_time};
 use super::section::Section;
 use crate::auth::AgentListen;
 use crate::http::error::ApiResult;
@@ -189,8 +189,8 @@ impl Api {
         cursor: Query<Option<String>>,
         #[oai(name = "Accept")] accept: Header<Option<String>>,
         #[oai(name = "Last-Event-ID")] last_event_id: Header<Option<String>>,
-        live: Live,
-    ) -> ApiResult<Log<FeedPage>> {
+        live: LiveContext,
+    ) -> ApiResult<LogResponse<FeedPage>> {
         let listener = access.0;
         let agent = listener.agent(&agent_id).await?;
         let list = format!("agents/{}/events", agent.id);
@@ -207,7 +207,7 @@ impl Api {
             let permit = live.streams.enter(&listener.record().id)?;
             return Ok(stream_of_feed(&listener, feed, permit, live));
         }
-        let limit = Limit { events: limit(rows)?, bytes: live.page_bytes };
+        let limit = EventLimit { events: limit(rows)?, bytes: live.page_bytes };
         let wait = wait_time(wait_ms.0);
         let page_now = async { listener.feed(&agent, after).next(limit).await };
         let page = live.wait(listener.grant(), wait, feed.wait(limit, wait), page_now).await?;
@@ -217,7 +217,7 @@ impl Api {
             next_cursor: page.more.then(|| cursor_at(&list, page.position)),
             position: page.position,
         });
-        Ok(Log::Page(JsonResponse::large(&body, bytes)))
+        Ok(LogResponse::Page(JsonResponse::large(&body, bytes)))
     }
 }
 

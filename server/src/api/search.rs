@@ -1,7 +1,7 @@
 //! `/aggregates/search`: searching aggregates by label and body.
 
 use foldwork_engine::model::date::format_date;
-use foldwork_engine::workspace::search::{Hit, Search as LabelSearch};
+use foldwork_engine::workspace::search::{Hit, SearchRequest as LabelSearch};
 use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use foldwork_engine::Engine;
 use foldwork_engine::model::date::format_date;
-use foldwork_engine::workspace::system::{Follower, LeaderStatus, Rebuilt};
+use foldwork_engine::workspace::system::{FollowerStatus, LeaderStatus, RebuildOutcome};
 use poem::web::Data;
 use poem_openapi::{Object, OpenApi};
 use serde::Serialize;
@@ -114,13 +114,13 @@ pub struct LimitsBody {
 
 /// The settings that `/system/info` shows. Handlers receive them as request data.
 #[derive(Clone)]
-pub struct Configured {
+pub struct InfoSettings {
     store: &'static str,
     limits: LimitsBody,
 }
 
-impl Configured {
-    pub fn of(config: &Config) -> Configured {
+impl InfoSettings {
+    pub fn of(config: &Config) -> InfoSettings {
         let store = match config.store.url.split_once("://") {
             Some(("mem", _)) => "memory",
             Some(("surrealkv", _)) => "folder",
@@ -136,7 +136,7 @@ impl Configured {
             sockets: config.realtime.sockets_per_workspace as u64,
             requests_per_minute: Some(config.http.rate_limit_per_minute).filter(|limit| *limit > 0),
         };
-        Configured { store, limits }
+        InfoSettings { store, limits }
     }
 }
 
@@ -150,7 +150,7 @@ impl Api {
         &self,
         _access: ApiRead,
         engine: Data<&Arc<Engine>>,
-        configured: Data<&Configured>,
+        configured: Data<&InfoSettings>,
     ) -> ApiResult<JsonResponse<SystemInfo>> {
         let running = engine.running();
         Ok(JsonResponse::new(&SystemInfo {
@@ -179,7 +179,7 @@ impl Api {
     /// The enabled plugins enrich the whole log again. The response is sent when the rebuild is complete.
     #[oai(path = "/system/rebuild-graph", method = "post", operation_id = "rebuild_graph")]
     async fn rebuild_graph(&self, access: ApiWrite) -> ApiResult<JsonResponse<RebuildResult>> {
-        let Rebuilt { events, nodes, edges, parked } = access.0.rebuild_graph().await?;
+        let RebuildOutcome { events, nodes, edges, parked } = access.0.rebuild_graph().await?;
         Ok(JsonResponse::new(&RebuildResult { events, nodes, edges, parked }))
     }
 }
@@ -195,8 +195,8 @@ impl From<LeaderStatus> for LeaderBody {
     }
 }
 
-impl From<Follower> for ConsumerBody {
-    fn from(follower: Follower) -> ConsumerBody {
+impl From<FollowerStatus> for ConsumerBody {
+    fn from(follower: FollowerStatus) -> ConsumerBody {
         ConsumerBody {
             name: follower.name.into(),
             keeps: follower.keeps.into(),

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use foldwork_engine::model::definition::{Definition, Field, Fold, UnknownFields};
 use foldwork_engine::workspace::PageLimit;
-use foldwork_engine::workspace::types::{Defined, Schema};
+use foldwork_engine::workspace::types::{DefinitionOutcome, TypeSchema};
 use poem::web::Data;
 use poem_openapi::param::{Path, Query};
 use poem_openapi::{ApiResponse, Object, OpenApi};
 use serde::Serialize;
 
-use super::live::Live;
+use super::live::LiveContext;
 use super::section::Section;
 use crate::auth::{ApiRead, ApiWrite};
 use crate::http::error::ApiResult;
@@ -18,9 +18,9 @@ use crate::http::routes::API;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::closed_sets::{FieldFolds, FieldTypes, OneOf, UnknownFieldRules};
 use crate::wire::json::{AnyObject, AnyValue, Number};
-use crate::wire::list::{Order, Part};
+use crate::wire::list::{ListOrder, ListPart};
 use crate::wire::page::{Listed, PageBody, PageBytes, limit, read_cursor};
-use crate::wire::received::Forwarded;
+use crate::wire::request_body::ForwardedBody;
 
 pub struct Api;
 
@@ -193,7 +193,8 @@ struct EventSchema {
 
 /// A current or past definition of a type.
 #[derive(Object, Serialize)]
-struct PastDefinition {
+#[oai(rename = "PastDefinition")]
+struct PastDefinitionBody {
     type_name: String,
     /// The position of the last event that was appended before the definition.
     position: u64,
@@ -201,7 +202,7 @@ struct PastDefinition {
     definition: AnyObject,
 }
 
-impl Listed for PastDefinition {
+impl Listed for PastDefinitionBody {
     const PAGE: &'static str = "PastDefinitionPage";
     const DESCRIPTION: &'static str = "A page of the current and past definitions of types.";
 }
@@ -231,17 +232,17 @@ impl Api {
     async fn define_type(
         &self,
         access: ApiWrite,
-        body: Body<Forwarded<TypeDefinition>>,
+        body: Body<ForwardedBody<TypeDefinition>>,
         /// Whether to apply a change that is incompatible with the existing definition.
         force: Query<Option<bool>>,
     ) -> ApiResult<DefinedType> {
         let defined = access.0.define_type(&body.value.fields.into(), force.unwrap_or(false)).await?;
         Ok(match defined {
-            Defined::Created(definition) => {
+            DefinitionOutcome::Created(definition) => {
                 let location = format!("{}/aggregate-types/{}/schema", API, definition.type_name);
                 DefinedType::Created(JsonResponse::new(&AggregateType::from(&*definition)), location)
             }
-            Defined::Changed(definition) | Defined::Unchanged(definition) => {
+            DefinitionOutcome::Changed(definition) | DefinitionOutcome::Unchanged(definition) => {
                 DefinedType::Present(JsonResponse::new(&AggregateType::from(&*definition)))
             }
         })
@@ -261,10 +262,10 @@ impl Api {
         cursor: Query<Option<String>>,
         bytes: Data<&PageBytes>,
     ) -> ApiResult<JsonResponse<PageBody<AggregateType>>> {
-        let part = Part { list: "types", rows, cursor: cursor.as_deref(), bytes: **bytes };
+        let part = ListPart { list: "types", rows, cursor: cursor.as_deref(), bytes: **bytes };
         let types = access.0.list_types().await?;
         let name = |definition: &Arc<Definition>| definition.type_name.to_string();
-        Ok(part.of(&types, Order::Ascending, name, |definition| AggregateType::from(&**definition))?)
+        Ok(part.of(&types, ListOrder::Ascending, name, |definition| AggregateType::from(&**definition))?)
     }
 
     /// Lists the current and past definitions of types, oldest first.
@@ -278,14 +279,14 @@ impl Api {
         #[oai(name = "limit")] Query(rows): Query<Option<u64>>,
         /// The `next_cursor` of the previous page.
         cursor: Query<Option<String>>,
-        live: Live,
-    ) -> ApiResult<JsonResponse<PageBody<PastDefinition>>> {
+        live: LiveContext,
+    ) -> ApiResult<JsonResponse<PageBody<PastDefinitionBody>>> {
         const LIST: &str = "definitions";
         let start = read_cursor(LIST, cursor.as_deref())?.unwrap_or(0);
         let limit = PageLimit { rows: limit(rows)?, bytes: live.page_bytes };
         let page = access.0.past_definitions(start, limit).await?;
         let bytes = page.items.iter().map(|past| past.declaration.size_bytes()).sum();
-        let page = PageBody::new(page, LIST, |past| PastDefinition {
+        let page = PageBody::new(page, LIST, |past| PastDefinitionBody {
             definition: AnyObject::of(&past.declaration).unwrap_or_default(),
             type_name: past.type_name,
             position: past.position,
@@ -359,8 +360,8 @@ impl From<&Definition> for AggregateType {
     }
 }
 
-impl From<&Schema> for AggregateTypeSchema {
-    fn from(schema: &Schema) -> AggregateTypeSchema {
+impl From<&TypeSchema> for AggregateTypeSchema {
+    fn from(schema: &TypeSchema) -> AggregateTypeSchema {
         let definition = AggregateType::from(&*schema.definition);
         let AggregateType { type_name, display_name, traits, fields, unknown, events, builtin, managed } = definition;
         let declared = events.0;

@@ -8,7 +8,7 @@ use poem::web::Data;
 use poem_openapi::OpenApi;
 use poem_openapi::param::Query;
 
-use super::files::{Stored, stored};
+use super::files::{FileUploadResponse, stored};
 use super::section::Section;
 use crate::http::error::ApiResult;
 use crate::wire::raw_body::RawBody;
@@ -31,7 +31,7 @@ impl Api {
         /// The signed part of the upload URL, as issued.
         link: Query<String>,
         body: RawBody,
-    ) -> ApiResult<Stored> {
+    ) -> ApiResult<FileUploadResponse> {
         let linked = engine.linked_upload(&link).await?;
         let upload = body.upload.at_most(linked.max_bytes());
         let announced = upload.announced;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use foldwork_engine::model::address;
-use foldwork_engine::model::plan::{Limits, OfferedPlan, PlanStatus};
+use foldwork_engine::model::plan::{OfferedPlan, PlanLimits, PlanStatus};
 use foldwork_engine::{AccessSettings, Engine, FetchKeys, Fetched, IssuerSettings, Trust};
 use futures_util::StreamExt;
 
@@ -58,7 +58,7 @@ fn plan(config: &PlanConfig) -> anyhow::Result<OfferedPlan> {
         name: name.clone(),
         status,
         trial_ms: i64::from(*trial_days) * 24 * 60 * 60 * 1_000,
-        limits: Limits {
+        limits: PlanLimits {
             storage_bytes: limit(*storage_bytes),
             projects: limit(*projects),
             agents: limit(*agents),

@@ -16,15 +16,15 @@ use foldwork_engine::model::access::Caller;
 use foldwork_engine::model::excerpt::excerpt_of;
 use foldwork_engine::workspace::Consistency;
 use foldwork_engine::{
-    AgentWriter, ContentReader, Engine, Error, Listener, McpReader, McpWriter, Operator, Owner, ProfileReader, Reader,
-    Right, SignedIn, Unlocker, Writer,
+    Administrator, AgentWriter, ContentReader, Engine, Error, Listener, McpReader, McpWriter, Owner, ProfileReader,
+    Reader, Right, SignedIn, Unlocker, Writer,
 };
 use foldwork_plugins::mcp;
 use poem::Request;
 use poem_openapi::SecurityScheme;
 use poem_openapi::auth::Bearer;
 
-use crate::http::bearer::{Identity, Verified, WORKSPACE, bearer};
+use crate::http::bearer::{SenderIdentity, VerifiedIdentity, WORKSPACE, bearer};
 use crate::http::error::ApiError;
 
 pub use issuers::decide;
@@ -71,8 +71,8 @@ pub struct OwnerWrite(pub Owner);
 /// The guard of operations on the installation. Requires every scope and the role `owner` in the installation's first
 /// workspace. The owner's plan may have lapsed.
 #[derive(SecurityScheme)]
-#[oai(ty = "bearer", rename = "all@operator", checker = "guard::<Operator>")]
-pub struct OperatorWrite(pub Operator);
+#[oai(ty = "bearer", rename = "all@operator", checker = "guard::<Administrator>")]
+pub struct OperatorWrite(pub Administrator);
 
 /// The guard of operations that validate and deactivate devices. Requires `extension:unlock`.
 #[derive(SecurityScheme)]
@@ -83,12 +83,12 @@ pub struct Unlock(pub Unlocker);
 /// be a member of any workspace.
 #[derive(SecurityScheme)]
 #[oai(ty = "bearer", rename = "session", checker = "signed_in")]
-pub struct Session(pub SignedIn);
+pub struct SignedInUser(pub SignedIn);
 
 async fn signed_in(request: &Request, _: Bearer) -> poem::Result<SignedIn> {
     let (engine, token) = engine_and_token(request).map_err(ApiError::from)?;
     let signed_in = engine.signed_in(token).await.map_err(ApiError::from)?;
-    let identity = Identity { user_id: Some(signed_in.user_id().into()), key_id: None, workspace_id: None };
+    let identity = SenderIdentity { user_id: Some(signed_in.user_id().into()), key_id: None, workspace_id: None };
     mark_verified(request, identity);
     Ok(signed_in)
 }
@@ -124,7 +124,7 @@ fn consistency(request: &Request) -> Result<Consistency, Error> {
 
 /// Returns the access rights of an MCP client, which are those of the caller. `upload_url` is the part of an upload URL
 /// before the link.
-pub async fn model_access(request: &Request, upload_url: String) -> Result<mcp::Access, Error> {
+pub async fn model_access(request: &Request, upload_url: String) -> Result<mcp::CallerHandles, Error> {
     let (engine, caller) = caller(request, Consistency::Strong).await?;
     let reader = engine.enter::<McpReader>(caller.clone()).await?.into_reader();
     let writer = match engine.enter::<McpWriter>(caller).await {
@@ -135,7 +135,13 @@ pub async fn model_access(request: &Request, upload_url: String) -> Result<mcp::
         ) => Err(ApiError::from(error).body),
         Err(error) => return Err(error),
     };
-    Ok(mcp::Access { reader, writer, upload_url: upload_url.into(), sent: None, result: mcp::ExactResult::default() })
+    Ok(mcp::CallerHandles {
+        reader,
+        writer,
+        upload_url: upload_url.into(),
+        sent: None,
+        result: mcp::ExactResult::default(),
+    })
 }
 
 /// Authenticates the caller of a request in the workspace that the header [`WORKSPACE`] selects.
@@ -147,7 +153,7 @@ async fn caller(request: &Request, consistency: Consistency) -> Result<(&Engine,
         Consistency::Strong => engine.authenticate_in(token, workspace).await?,
         Consistency::Eventual => engine.authenticate_eventually(token, workspace).await?,
     };
-    mark_verified(request, Identity::from(&caller));
+    mark_verified(request, SenderIdentity::from(&caller));
     Ok((engine, caller))
 }
 
@@ -157,8 +163,8 @@ fn engine_and_token(request: &Request) -> Result<(&Engine, &str), Error> {
     Ok((request.data::<Arc<Engine>>().expect("the application adds its engine to each request"), token))
 }
 
-fn mark_verified(request: &Request, identity: Identity) {
-    if let Some(verified) = request.data::<Verified>() {
+fn mark_verified(request: &Request, identity: SenderIdentity) {
+    if let Some(verified) = request.data::<VerifiedIdentity>() {
         verified.mark(identity);
     }
 }

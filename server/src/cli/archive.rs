@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Context;
 use foldwork_engine::archive::{Archive, RestoreProgress};
 
-use super::progress::Progress;
+use super::progress::ProgressIndicator;
 use crate::config::Config;
 use crate::serve::backup::open_archive;
 
@@ -24,7 +24,7 @@ pub fn open(config: &Config) -> anyhow::Result<Archive> {
 }
 
 /// Returns a function that shows the progress of reading one workspace.
-pub fn shown_on(progress: &Progress) -> impl Fn(RestoreProgress) + Send + Sync + use<> {
+pub fn shown_on(progress: &ProgressIndicator) -> impl Fn(RestoreProgress) + Send + Sync + use<> {
     let progress = progress.clone();
     move |RestoreProgress { position, end, .. }: RestoreProgress| {
         progress.set_total(end);

@@ -5,16 +5,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use foldwork_engine::archive::{Archive, Outcome, SealingKey, Verified, reason};
+use foldwork_engine::archive::{Archive, ArchiveVerification, SealingKey, VerificationResult, reason};
 use foldwork_engine::model::date::format_date;
 use reqwest::Method;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::archive::{configured, open, shown_on};
-use super::client::{Client, Connection};
+use super::client::{Client, ServerConnection};
 use super::output::{print, print_line};
-use super::progress::Progress;
+use super::progress::ProgressIndicator;
 use super::table::Table;
 
 /// Creates a backup key, lists the backups of a server, and verifies an archive without a server.
@@ -23,7 +23,7 @@ pub struct Arguments {
     #[command(subcommand)]
     action: Action,
     #[command(flatten)]
-    connection: Connection,
+    connection: ServerConnection,
 }
 
 #[derive(clap::Subcommand, Debug)]
@@ -55,7 +55,7 @@ struct VerifyArguments {
 }
 
 #[derive(Debug, Deserialize)]
-struct Page {
+struct BackupListPage {
     url: String,
     control_at: Option<String>,
     workspaces: Vec<Value>,
@@ -79,7 +79,7 @@ async fn status(client: &Client, as_json: bool) -> anyhow::Result<()> {
         if let Some(cursor) = &cursor {
             request = request.query(&[("cursor", cursor)]);
         }
-        let page: Page = client.call(request).await?.json()?;
+        let page: BackupListPage = client.call(request).await?.json()?;
         records.extend(page.workspaces);
         match page.next_cursor {
             Some(next) if cursor.as_ref() != Some(&next) => cursor = Some(next),
@@ -131,7 +131,7 @@ async fn verify(arguments: VerifyArguments) -> anyhow::Result<()> {
     }
     for id in &ids {
         let outcome = verify_one(&archive, id).await.with_context(|| format!("workspace {id}"))?;
-        wrong += usize::from(matches!(outcome, Outcome::Different | Outcome::Damaged));
+        wrong += usize::from(matches!(outcome, VerificationResult::Different | VerificationResult::Damaged));
     }
     match wrong {
         0 => print_line(&format!("verified {} workspaces", ids.len())),
@@ -171,12 +171,12 @@ async fn present(archive: &Archive) -> anyhow::Result<Vec<Arc<str>>> {
 }
 
 /// Verifies the archive of a workspace, and prints the outcome with the problems.
-async fn verify_one(archive: &Archive, id: &str) -> anyhow::Result<Outcome> {
-    let progress = Progress::start(None);
+async fn verify_one(archive: &Archive, id: &str) -> anyhow::Result<VerificationResult> {
+    let progress = ProgressIndicator::start(None);
     let now_ms = jiff::Timestamp::now().as_millisecond();
     let verified = archive.verify(id, now_ms, &shown_on(&progress)).await;
     let time = progress.finish();
-    let Verified { position, outcome, events, problems, .. } = verified?;
+    let ArchiveVerification { position, outcome, events, problems, .. } = verified?;
     print_line(&format!("{:<9}  {id}: {events} events up to position {position} in {time}", outcome.name()))?;
     for problem in problems {
         print_line(&format!("           {problem}"))?;

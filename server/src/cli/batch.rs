@@ -13,18 +13,18 @@ const CLOSING: &str = r#"],"rename_slugs":true}"#;
 
 /// The place of an event in the source, for error messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum EventOrigin {
     /// A line of a file, numbered from 1.
     Line(u64),
 }
 
 /// A batch of events, which one request sends.
 #[derive(Debug, Default)]
-pub struct Batch {
+pub struct RequestBatch {
     /// The body of the request.
     pub body: String,
     /// The place of each event in the source, in the order of the events.
-    pub origins: Vec<Origin>,
+    pub origins: Vec<EventOrigin>,
     /// The distinct projects that the events name.
     pub projects: Vec<String>,
     /// The position in the source after the last event of the batch, for the progress bar.
@@ -34,13 +34,13 @@ pub struct Batch {
 /// A collector that combines events into batches.
 #[derive(Debug, Default)]
 pub struct Batcher {
-    open: Batch,
+    open: RequestBatch,
 }
 
 impl Batcher {
     /// Adds an event's JSON to the open batch. If the event does not fit, returns the open batch and starts a new batch
     /// with the event.
-    pub fn push(&mut self, json: &str, project: Option<&str>, origin: Origin, read: u64) -> Option<Batch> {
+    pub fn push(&mut self, json: &str, project: Option<&str>, origin: EventOrigin, read: u64) -> Option<RequestBatch> {
         let full = if self.fits(json) { None } else { self.take() };
         let open = &mut self.open;
         open.body.push_str(if open.origins.is_empty() { OPENING } else { "," });
@@ -56,7 +56,7 @@ impl Batcher {
     }
 
     /// Closes and returns the open batch. Returns `None` if the batch is empty.
-    pub fn take(&mut self) -> Option<Batch> {
+    pub fn take(&mut self) -> Option<RequestBatch> {
         if self.open.origins.is_empty() {
             return None;
         }
@@ -71,7 +71,7 @@ impl Batcher {
     }
 }
 
-impl Batch {
+impl RequestBatch {
     /// Returns the number of events in the batch.
     pub fn len(&self) -> u64 {
         self.origins.len() as u64
@@ -83,7 +83,7 @@ impl Batch {
             return origin.to_string();
         }
         match (self.origins.first(), self.origins.last()) {
-            (Some(Origin::Line(first)), Some(Origin::Line(last))) if first != last => {
+            (Some(EventOrigin::Line(first)), Some(EventOrigin::Line(last))) if first != last => {
                 format!("lines {first} to {last}")
             }
             (Some(only), _) => only.to_string(),
@@ -92,7 +92,7 @@ impl Batch {
     }
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for EventOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Line(number) => write!(f, "line {number}"),
@@ -104,11 +104,11 @@ impl fmt::Display for Origin {
 mod tests {
     use super::*;
 
-    fn batches(events: &[String]) -> Vec<Batch> {
+    fn batches(events: &[String]) -> Vec<RequestBatch> {
         let mut batcher = Batcher::default();
-        let mut batches: Vec<Batch> = Vec::new();
+        let mut batches: Vec<RequestBatch> = Vec::new();
         for (number, event) in (1..).zip(events) {
-            batches.extend(batcher.push(event, Some("p"), Origin::Line(number), number));
+            batches.extend(batcher.push(event, Some("p"), EventOrigin::Line(number), number));
         }
         batches.extend(batcher.take());
         batches
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_batch_ends_at_256_events() {
-        let sizes: Vec<u64> = batches(&vec!["{}".to_owned(); 600]).iter().map(Batch::len).collect();
+        let sizes: Vec<u64> = batches(&vec!["{}".to_owned(); 600]).iter().map(RequestBatch::len).collect();
         assert_eq!(sizes, [256, 256, 88]);
     }
 
@@ -135,7 +135,7 @@ mod tests {
         let third = format!("\"{}\"", "x".repeat(MAX_BYTES / 3));
         let events = [third.clone(), third.clone(), third.clone(), large, third];
         let batches = batches(&events);
-        assert_eq!(batches.iter().map(Batch::len).collect::<Vec<_>>(), [2, 1, 1, 1]);
+        assert_eq!(batches.iter().map(RequestBatch::len).collect::<Vec<_>>(), [2, 1, 1, 1]);
         assert!([0, 1, 3].iter().all(|&index| batches[index].body.len() <= MAX_BYTES));
         assert_eq!(batches[2].whereabouts(None), "line 4");
     }

@@ -9,7 +9,7 @@ use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::retry::RetryPolicy;
+use super::retry::CallRetries;
 
 const TOKEN_VARIABLE: &str = "FOLDWORK_TOKEN";
 /// The maximum number of characters of a response other than JSON in error messages.
@@ -21,12 +21,12 @@ pub struct Client {
     http: reqwest::Client,
     base: Url,
     token: Token,
-    retry_policy: RetryPolicy,
+    retry_policy: CallRetries,
 }
 
 /// The server that a command connects to.
 #[derive(clap::Args, Debug)]
-pub struct Connection {
+pub struct ServerConnection {
     /// The address of the server. The bearer token is read from FOLDWORK_TOKEN.
     #[arg(
         long,
@@ -43,7 +43,7 @@ pub struct Connection {
 #[derive(Debug)]
 pub enum CallError {
     /// The server responded with an error status.
-    Refused(Box<Refusal>),
+    Refused(Box<ErrorReply>),
     /// The server could not be reached, or the response is incomplete.
     Unreachable(reqwest::Error),
     /// The response has an unexpected format.
@@ -52,7 +52,7 @@ pub enum CallError {
 
 /// An error response.
 #[derive(Debug)]
-pub struct Refusal {
+pub struct ErrorReply {
     pub status: StatusCode,
     pub message: String,
     pub body: Value,
@@ -69,7 +69,7 @@ pub struct Success {
 #[derive(Clone)]
 struct Token(String);
 
-impl Connection {
+impl ServerConnection {
     /// Creates a client for this server with the token from the environment.
     pub fn client(&self) -> anyhow::Result<Client> {
         let token = std::env::var(TOKEN_VARIABLE).unwrap_or_default();
@@ -98,12 +98,12 @@ impl Client {
             builder = builder.no_proxy();
         }
         let http = builder.build().context("the HTTP client cannot be created")?;
-        Ok(Self { http, base, token: Token(token.to_owned()), retry_policy: RetryPolicy::default() })
+        Ok(Self { http, base, token: Token(token.to_owned()), retry_policy: CallRetries::default() })
     }
 
     /// Returns the same client with another retry policy.
     #[cfg(test)]
-    pub fn with_retry_policy(self, retry_policy: RetryPolicy) -> Self {
+    pub fn with_retry_policy(self, retry_policy: CallRetries) -> Self {
         Self { retry_policy, ..self }
     }
 
@@ -118,7 +118,7 @@ impl Client {
     }
 
     /// Returns the retry policy.
-    pub(super) fn retry_policy(&self) -> &RetryPolicy {
+    pub(super) fn retry_policy(&self) -> &CallRetries {
         &self.retry_policy
     }
 
@@ -203,7 +203,7 @@ impl std::error::Error for CallError {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for ErrorReply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} (HTTP {}", self.message, self.status.as_u16())?;
         match self.body.get("code") {
@@ -247,7 +247,7 @@ async fn refusal(status: StatusCode, response: Response) -> CallError {
         None if text.trim().is_empty() => "the server gave no reason".to_owned(),
         None => text.trim().chars().take(MAX_ERROR_CHARS).collect(),
     };
-    CallError::Refused(Box::new(Refusal { status, message, body, retry_after }))
+    CallError::Refused(Box::new(ErrorReply { status, message, body, retry_after }))
 }
 
 /// Parses a `Retry-After` value, which is a number of seconds or a date.
@@ -294,7 +294,7 @@ mod tests {
     fn a_rejection_shows_message_status_code_and_request() {
         let body = serde_json::json!({"error": "no such project", "code": "invalid", "request_id": "r-1"});
         let status = StatusCode::BAD_REQUEST;
-        let refusal = Refusal { status, message: "no such project".into(), body, retry_after: None };
+        let refusal = ErrorReply { status, message: "no such project".into(), body, retry_after: None };
         assert_eq!(refusal.to_string(), "no such project (HTTP 400 invalid, request r-1)");
     }
 

@@ -9,7 +9,7 @@ use foldwork_engine::model::date::{format_date, parse_date};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::client::{Client, Connection};
+use super::client::{Client, ServerConnection};
 use super::output::print_line;
 
 /// The maximum time that a browser stays signed in, in milliseconds.
@@ -21,7 +21,7 @@ const MINUTES: u32 = 10;
 #[derive(clap::Args, Debug)]
 pub struct Arguments {
     #[command(flatten)]
-    connection: Connection,
+    connection: ServerConnection,
 }
 
 /// Runs `foldwork dashboard`.

@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 
 use super::client::Client;
-use super::export::{Selection, Written};
-use super::input::Input;
-use super::portable::source::Source;
-use super::progress::Progress;
-use super::sender::{Tally, deliver};
-use super::stub::{Reply, Request, Store, Stub};
+use super::export::{ExportProgress, ExportSelection};
+use super::input::LineInput;
+use super::portable::source::ExportSource;
+use super::progress::ProgressIndicator;
+use super::sender::{SendTally, deliver};
+use super::stub::{Reply, Stub, StubRequest, StubStore};
 use super::{export, import};
 
 fn lines(count: usize) -> String {
@@ -24,19 +24,21 @@ fn lines(count: usize) -> String {
     (0..count).map(|number| format!("{}\n", line(number))).collect()
 }
 
-async fn import_text(client: &Client, text: String) -> anyhow::Result<Tally> {
-    let input = Input::from_reader(Cursor::new(text), None)?;
-    deliver(client, &Progress::start(None), |outlet| import::read_lines(input, None, outlet, &Progress::start(None)))
-        .await
+async fn import_text(client: &Client, text: String) -> anyhow::Result<SendTally> {
+    let input = LineInput::from_reader(Cursor::new(text), None)?;
+    deliver(client, &ProgressIndicator::start(None), |outlet| {
+        import::read_lines(input, None, outlet, &ProgressIndicator::start(None))
+    })
+    .await
 }
 
-fn shared_store() -> (Arc<Mutex<Store>>, impl FnMut(&Request) -> Reply + Send + 'static) {
-    let store: Arc<Mutex<Store>> = Arc::default();
+fn shared_store() -> (Arc<Mutex<StubStore>>, impl FnMut(&StubRequest) -> Reply + Send + 'static) {
+    let store: Arc<Mutex<StubStore>> = Arc::default();
     let kept = Arc::clone(&store);
-    (store, move |request: &Request| kept.lock().expect("not poisoned").reply(request))
+    (store, move |request: &StubRequest| kept.lock().expect("not poisoned").reply(request))
 }
 
-fn error_text(outcome: anyhow::Result<Tally>) -> String {
+fn error_text(outcome: anyhow::Result<SendTally>) -> String {
     format!("{:#}", outcome.expect_err("refused"))
 }
 
@@ -45,9 +47,9 @@ async fn events_arrive_once_in_order_and_create_their_project_once() {
     let (store, reply) = shared_store();
     let stub = Stub::start(reply).await;
     let first = import_text(&stub.client(), lines(600)).await.expect("imported");
-    assert_eq!(first, Tally { appended: 600, repeated: 0 });
+    assert_eq!(first, SendTally { appended: 600, repeated: 0 });
     let again = import_text(&stub.client(), lines(601)).await.expect("imported");
-    assert_eq!(again, Tally { appended: 1, repeated: 600 });
+    assert_eq!(again, SendTally { appended: 1, repeated: 600 });
     let numbers: Vec<Value> =
         store.lock().expect("not poisoned").events.iter().map(|event| event["payload"]["number"].clone()).collect();
     assert_eq!(numbers, (0..601).map(Value::from).collect::<Vec<_>>());
@@ -70,7 +72,7 @@ async fn requests_to_a_busy_server_are_retried() {
     })
     .await;
     let tally = import_text(&stub.client(), lines(3)).await.expect("imported");
-    assert_eq!(tally, Tally { appended: 3, repeated: 0 });
+    assert_eq!(tally, SendTally { appended: 3, repeated: 0 });
     assert_eq!(stub.requests("POST /api/v1/events").len(), 4);
 }
 
@@ -143,10 +145,10 @@ impl Drop for Scratch {
     }
 }
 
-async fn export(stub: &Stub, selection: &Selection, file: &std::path::Path) -> Written {
+async fn export(stub: &Stub, selection: &ExportSelection, file: &std::path::Path) -> ExportProgress {
     let (client, note) = (stub.client(), |_: &str| {});
-    let source = Source::Server(&client, &note);
-    export::write_file(&source, selection, file, None, false, &Progress::start(None)).await.expect("exported")
+    let source = ExportSource::Server(&client, &note);
+    export::write_file(&source, selection, file, None, false, &ProgressIndicator::start(None)).await.expect("exported")
 }
 
 #[tokio::test]
@@ -166,17 +168,17 @@ async fn an_export_can_be_imported_elsewhere() {
         store.projects[0]["description"] = "All notes.".into();
     }
     let scratch = Scratch::new();
-    let written = export(&stub, &Selection::default(), &scratch.file()).await;
+    let written = export(&stub, &ExportSelection::default(), &scratch.file()).await;
     assert_eq!((written.events, written.left_out, written.position), (8, 0, 8));
     assert_eq!(stub.requests("GET /api/v1/projects").len(), 2, "once by the import, once by the export");
 
     let (other_store, other_reply) = shared_store();
     let other = Stub::start(other_reply).await;
     for (appended, repeated) in [(7, 0), (0, 7)] {
-        let input = Input::open(&scratch.file()).expect("readable");
-        let source = |outlet: &mut _| import::read_lines(input, None, outlet, &Progress::start(None));
-        let tally = deliver(&other.client(), &Progress::start(None), source).await.expect("imported");
-        assert_eq!(tally, Tally { appended, repeated });
+        let input = LineInput::open(&scratch.file()).expect("readable");
+        let source = |outlet: &mut _| import::read_lines(input, None, outlet, &ProgressIndicator::start(None));
+        let tally = deliver(&other.client(), &ProgressIndicator::start(None), source).await.expect("imported");
+        assert_eq!(tally, SendTally { appended, repeated });
     }
     let there = other_store.lock().expect("not poisoned");
     assert_eq!(there.events, store.lock().expect("not poisoned").events[..7]);
@@ -195,8 +197,8 @@ async fn fields_that_this_program_does_not_know_are_carried() {
     import_text(&stub.client(), lines(1)).await.expect("imported");
     store.lock().expect("not poisoned").events[0]["of_later"] = json!({"a": [1]});
     let scratch = Scratch::new();
-    export(&stub, &Selection::default(), &scratch.file()).await;
-    let mut input = Input::open(&scratch.file()).expect("readable");
+    export(&stub, &ExportSelection::default(), &scratch.file()).await;
+    let mut input = LineInput::open(&scratch.file()).expect("readable");
     let mut all = Vec::new();
     while let Some((_, line)) = input.next_line().expect("readable") {
         all.push(line.to_owned());
@@ -219,7 +221,7 @@ async fn a_newer_or_torn_export_is_refused() {
 
 #[tokio::test]
 async fn an_import_accepts_other_slugs() {
-    let stub = Stub::start(|request: &Request| match request.method.as_str() {
+    let stub = Stub::start(|request: &StubRequest| match request.method.as_str() {
         "GET" => (200, "", json!({"data": [{"id": "1", "slug": "notes"}], "next_cursor": null})),
         _ => {
             let renamed = json!([{"index": 1, "aggregate_id": "a-1", "slug": "x-2"}]);
@@ -228,6 +230,6 @@ async fn an_import_accepts_other_slugs() {
     })
     .await;
     let imported = import_text(&stub.client(), lines(3)).await.expect("imported");
-    assert_eq!(imported, Tally { appended: 3, repeated: 0 });
+    assert_eq!(imported, SendTally { appended: 3, repeated: 0 });
     assert_eq!(stub.requests("POST /api/v1/events")[0].body["rename_slugs"], json!(true));
 }

@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 
 use super::client::Client;
 use super::dashboard;
-use super::git::{self, Place};
+use super::git::{self, SourcePlace};
 use super::output::{print, print_line};
-use super::progress::Progress;
+use super::progress::ProgressIndicator;
 use super::projects::Projects;
 use super::table::Table;
 
@@ -111,14 +111,14 @@ async fn publish(client: &Client, article: &str) -> anyhow::Result<()> {
 /// has no Markdown.
 async fn import(client: &Client, repo: &Path) -> anyhow::Result<Option<String>> {
     let folder = repo.canonicalize().unwrap_or_else(|_| repo.to_owned());
-    let place = Place::Git(folder.clone());
+    let place = SourcePlace::Git(folder.clone());
     if let Err(error) = place.open() {
         print_line(&format!(
             "\n{error:#}.\nNothing was imported; `foldwork demo REPO` shows the history of a repository elsewhere."
         ))?;
         return Ok(None);
     }
-    let progress = Progress::start(None);
+    let progress = ProgressIndicator::start(None);
     let imported = git::import(client, &progress, &place, &git::Options::default()).await;
     let time = progress.finish();
     let imported = imported?;

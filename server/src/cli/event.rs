@@ -18,7 +18,7 @@ const LINE_NAMESPACE: Uuid = Uuid::from_u128(0x6d1f_0c3a_5b7e_4d21_9a48_e2c6_71b
 
 /// An event to append. The payload and the metadata are kept as JSON text.
 #[derive(Debug, Deserialize, Serialize)]
-pub struct Event<'a> {
+pub struct PortableEvent<'a> {
     #[serde(borrow)]
     pub aggregate_id: Cow<'a, str>,
     #[serde(borrow)]
@@ -49,7 +49,7 @@ pub struct LineIds {
     ordinals: HashMap<u128, u64>,
 }
 
-impl<'a> Event<'a> {
+impl<'a> PortableEvent<'a> {
     /// Parses an event from one line of JSON.
     pub fn parse(line: &'a str) -> anyhow::Result<Self> {
         if let Some(Violation { pointer, message }) = repeated_name(line.as_bytes()) {
@@ -89,7 +89,7 @@ impl<'a> Event<'a> {
 
 impl LineIds {
     /// Counts the event in its stream, and assigns an id to an event without an id.
-    pub fn assign(&mut self, event: &mut Event<'_>) -> anyhow::Result<()> {
+    pub fn assign(&mut self, event: &mut PortableEvent<'_>) -> anyhow::Result<()> {
         let ordinal = self.next_ordinal(&event.aggregate_id);
         if event.event_id.is_none() {
             let name = format!("{}\0{ordinal}\0{}", event.aggregate_id, event.digest()?);
@@ -114,14 +114,14 @@ mod tests {
     const LINE: &str = r#"{"aggregate_id":"a","aggregate_type":"article","event_type":"article.updated","project_id":"p","payload":{"n":1.0,"b":12345678901234567890123},"metadata":{},"occurred_at":"2024-01-02T03:04:05Z"}"#;
 
     fn id_of(ids: &mut LineIds, line: &str) -> String {
-        let mut event = Event::parse(line).expect("valid line");
+        let mut event = PortableEvent::parse(line).expect("valid line");
         ids.assign(&mut event).expect("valid line");
         event.event_id.expect("assigned").into_owned()
     }
 
     #[test]
     fn the_payload_keeps_its_text() {
-        let event = Event::parse(LINE).expect("valid line");
+        let event = PortableEvent::parse(LINE).expect("valid line");
         assert_eq!(event.to_json().expect("valid event"), LINE);
         let sent: serde_json::Value =
             serde_json::from_str(&event.to_request().expect("valid event")).expect("a JSON object");
@@ -163,7 +163,7 @@ mod tests {
             r#"{"aggregate_id":"a","aggregate_type":"t","event_type":"t.x","payload":{},"metadata":1}"#,
             r#"{"aggregate_id":"a","aggregate_type":"t","event_type":"t.x","payload":{"n":{"a":1,"a":2}}}"#,
         ] {
-            assert!(Event::parse(line).is_err(), "{line}");
+            assert!(PortableEvent::parse(line).is_err(), "{line}");
         }
     }
 
@@ -171,7 +171,7 @@ mod tests {
     fn an_excessively_nested_payload_is_an_error() {
         let deep = format!("{}1{}", r#"{"a":"#.repeat(100_000), "}".repeat(100_000));
         let line = format!(r#"{{"aggregate_id":"a","aggregate_type":"t","event_type":"t.x","payload":{deep}}}"#);
-        let outcome = Event::parse(&line).and_then(|mut event| LineIds::default().assign(&mut event));
+        let outcome = PortableEvent::parse(&line).and_then(|mut event| LineIds::default().assign(&mut event));
         assert!(outcome.is_err());
     }
 }

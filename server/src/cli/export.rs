@@ -8,14 +8,14 @@ use anyhow::{Context, bail, ensure};
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::client::Connection;
+use super::client::ServerConnection;
 use super::output::{self, Output};
-use super::portable::folder::Folder;
-use super::portable::lines::{self, Definition, End, EndLine, Header, ProjectLine};
+use super::portable::folder::FilesFolder;
+use super::portable::lines::{self, EndLine, ExportEnd, ExportHeader, ExportedDefinition, ProjectLine};
 use super::portable::people;
-use super::portable::source::{NamedBytes, Page, Source};
+use super::portable::source::{BytesReference, ExportPage, ExportSource};
 use super::portable::store::{OpenStore, StoreArguments};
-use super::progress::Progress;
+use super::progress::ProgressIndicator;
 use super::projects::Projects;
 
 /// The aggregate type of files. The events of files refer to stored bytes.
@@ -36,16 +36,16 @@ pub struct Arguments {
     #[arg(long, requires = "offline")]
     with_members: bool,
     #[command(flatten)]
-    selection: Selection,
+    selection: ExportSelection,
     #[command(flatten)]
     store: StoreArguments,
     #[command(flatten)]
-    connection: Connection,
+    connection: ServerConnection,
 }
 
 /// The events to export.
 #[derive(clap::Args, Debug, Default)]
-pub struct Selection {
+pub struct ExportSelection {
     /// Only events after this position.
     #[arg(long, value_name = "POSITION", default_value_t = 0)]
     pub after: u64,
@@ -60,7 +60,7 @@ pub struct Selection {
 /// The progress of an export: the position up to which the log was read, and the numbers of exported events and of
 /// events of files that were left out.
 #[derive(Debug, Default)]
-pub struct Written {
+pub struct ExportProgress {
     pub position: u64,
     pub events: u64,
     pub left_out: u64,
@@ -68,7 +68,7 @@ pub struct Written {
 
 /// The fields of an event that the export reads or changes. All other fields are copied.
 #[derive(Debug, Deserialize)]
-struct Stored<'a> {
+struct ExportedEvent<'a> {
     #[serde(borrow)]
     aggregate_id: Cow<'a, str>,
     #[serde(borrow)]
@@ -85,21 +85,21 @@ struct Stored<'a> {
 /// Exports a workspace. Prints a summary to standard output or, if the events are written there, to standard error.
 pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     let Arguments { output: path, files, with_members, selection, store, connection } = arguments;
-    let progress = Progress::start(None);
+    let progress = ProgressIndicator::start(None);
     let note = |text: &str| progress.note(text);
     let exported = if store.offline {
         let opened = OpenStore::open(store.engine().await?, store.workspace.as_deref()).await?;
-        let source = Source::Store(&opened);
+        let source = ExportSource::Store(&opened);
         let written = write_file(&source, &selection, &path, files.as_deref(), with_members, &progress).await;
         opened.workspace.close().await?;
         written
     } else {
         let client = connection.client()?;
-        let source = Source::Server(&client, &note);
+        let source = ExportSource::Server(&client, &note);
         write_file(&source, &selection, &path, files.as_deref(), false, &progress).await
     };
     let time = progress.finish();
-    let Written { events, left_out, position } = exported?;
+    let ExportProgress { events, left_out, position } = exported?;
     let files = if left_out == 0 { String::new() } else { format!(", {left_out} events of files left out") };
     let closing = format!("exported {events} events up to position {position}{files} in {time}");
     if path == Path::new("-") {
@@ -112,16 +112,16 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
 /// Writes the selected part of a workspace to a file, and the bytes of its files to a folder if one is given. The file
 /// appears under its name only when it is complete.
 pub async fn write_file(
-    source: &Source<'_>,
-    selection: &Selection,
+    source: &ExportSource<'_>,
+    selection: &ExportSelection,
     path: &Path,
     files: Option<&Path>,
     with_members: bool,
-    progress: &Progress,
-) -> anyhow::Result<Written> {
+    progress: &ProgressIndicator,
+) -> anyhow::Result<ExportProgress> {
     let mut output = Output::open(path)?;
-    let files = files.map(Folder::create).transpose()?;
-    let header = Header {
+    let files = files.map(FilesFolder::create).transpose()?;
+    let header = ExportHeader {
         format: lines::format_of(with_members),
         program: env!("CARGO_PKG_VERSION").to_owned(),
         workspace: Some(source.workspace().await?),
@@ -131,52 +131,52 @@ pub async fn write_file(
     output.write_line(&lines::text(&header)?)?;
     if with_members {
         match source {
-            Source::Store(store) => people::write(store, &mut output).await?,
-            Source::Server(..) => bail!("members are exported only from a store, with --offline"),
+            ExportSource::Store(store) => people::write(store, &mut output).await?,
+            ExportSource::Server(..) => bail!("members are exported only from a store, with --offline"),
         }
     }
-    let mut exporting = Exporting {
+    let mut exporting = ExportRun {
         source,
         files,
         projects: source.projects().await?,
         definitions: Definitions::read(source).await?,
         deleted: HashSet::new(),
-        written: Written { position: selection.after, ..Written::default() },
+        written: ExportProgress { position: selection.after, ..ExportProgress::default() },
     };
     exporting.deleted = exporting.deleted_before(selection.after).await?;
     exporting.write_projects(&mut output, 0)?;
     exporting.write_events(selection, &mut output, progress).await?;
-    let Written { events, position, .. } = exporting.written;
-    output.write_line(&lines::text(&EndLine { end: End { events, position } })?)?;
+    let ExportProgress { events, position, .. } = exporting.written;
+    output.write_line(&lines::text(&EndLine { end: ExportEnd { events, position } })?)?;
     output.finish()?;
     Ok(exporting.written)
 }
 
 /// The definitions that are not written yet. They are fetched in pages.
 struct Definitions {
-    next: std::vec::IntoIter<Definition>,
+    next: std::vec::IntoIter<ExportedDefinition>,
     read: usize,
 }
 
 /// A running export.
-struct Exporting<'a> {
-    source: &'a Source<'a>,
-    files: Option<Folder>,
+struct ExportRun<'a> {
+    source: &'a ExportSource<'a>,
+    files: Option<FilesFolder>,
     projects: Projects,
     definitions: Definitions,
     /// The aggregates that are deleted after the events read so far.
     deleted: HashSet<String>,
-    written: Written,
+    written: ExportProgress,
 }
 
 impl Definitions {
-    async fn read(source: &Source<'_>) -> anyhow::Result<Self> {
+    async fn read(source: &ExportSource<'_>) -> anyhow::Result<Self> {
         let first = source.definitions(0).await?;
         Ok(Self { read: first.len(), next: first.into_iter() })
     }
 
     /// Returns the next definition if it was defined before the event at `position` was appended.
-    async fn before(&mut self, source: &Source<'_>, position: u64) -> anyhow::Result<Option<Definition>> {
+    async fn before(&mut self, source: &ExportSource<'_>, position: u64) -> anyhow::Result<Option<ExportedDefinition>> {
         if self.next.as_slice().is_empty() {
             let more = source.definitions(self.read).await?;
             self.read += more.len();
@@ -187,17 +187,17 @@ impl Definitions {
     }
 }
 
-impl Exporting<'_> {
+impl ExportRun<'_> {
     async fn write_events(
         &mut self,
-        selection: &Selection,
+        selection: &ExportSelection,
         output: &mut Output,
-        progress: &Progress,
+        progress: &ProgressIndicator,
     ) -> anyhow::Result<()> {
         let mut after = selection.after;
         loop {
             let body = self.source.page(selection, after).await?;
-            let page: Page<'_> =
+            let page: ExportPage<'_> =
                 serde_json::from_str(&body).context("the server's response has an unexpected format")?;
             for event in &page.data {
                 self.write_event(event, output).await?;
@@ -212,7 +212,7 @@ impl Exporting<'_> {
 
     async fn write_event(&mut self, json: &RawValue, output: &mut Output) -> anyhow::Result<()> {
         let unexpected = "the server's response has an unexpected format";
-        let event: Stored<'_> = serde_json::from_str(json.get()).context(unexpected)?;
+        let event: ExportedEvent<'_> = serde_json::from_str(json.get()).context(unexpected)?;
         let last = self.written.position;
         ensure!(event.position > last, "the server's positions do not rise after {last}");
         self.written.position = event.position;
@@ -228,7 +228,7 @@ impl Exporting<'_> {
                 self.written.left_out += 1;
                 return Ok(());
             };
-            if let Ok(named) = serde_json::from_str::<NamedBytes<'_>>(event.payload.get())
+            if let Ok(named) = serde_json::from_str::<BytesReference<'_>>(event.payload.get())
                 && self.source.save_bytes(folder, &named).await?
             {
                 put("bytes", to_raw_value(&true)?);
@@ -256,7 +256,7 @@ impl Exporting<'_> {
 
     /// Returns whether an event restores its aggregate with its earlier state. Such an event needs the flag `restore` in
     /// the export. A `created` that begins from an empty state has `$unset` in its payload.
-    fn restores(&mut self, event: &Stored<'_>) -> bool {
+    fn restores(&mut self, event: &ExportedEvent<'_>) -> bool {
         match event.event_type.split_once('.') {
             Some((_, "deleted")) => {
                 self.deleted.insert(event.aggregate_id.to_string());
@@ -277,14 +277,14 @@ impl Exporting<'_> {
             return Ok(deleted);
         }
         let types = self.source.type_names().await?.into_iter().map(|name| format!("{name}.deleted")).collect();
-        let (selection, mut after) = (Selection { types, ..Selection::default() }, 0);
+        let (selection, mut after) = (ExportSelection { types, ..ExportSelection::default() }, 0);
         while after < position {
             let body = self.source.page(&selection, after).await?;
-            let page: Page<'_> =
+            let page: ExportPage<'_> =
                 serde_json::from_str(&body).context("the server's response has an unexpected format")?;
             let mut last = after;
             for event in &page.data {
-                let event: Stored<'_> =
+                let event: ExportedEvent<'_> =
                     serde_json::from_str(event.get()).context("the server's response has an unexpected format")?;
                 last = event.position;
                 if last <= position {
@@ -315,17 +315,17 @@ impl Exporting<'_> {
 
 /// A payload that says which fields of the earlier state it removes.
 #[derive(Deserialize)]
-struct Removing<'a> {
+struct RemovedFields<'a> {
     #[serde(borrow, rename = "$unset")]
     unset: Option<&'a RawValue>,
 }
 
 /// Returns whether a payload removes fields.
 fn removes(payload: &str) -> bool {
-    serde_json::from_str::<Removing<'_>>(payload).is_ok_and(|payload| payload.unset.is_some())
+    serde_json::from_str::<RemovedFields<'_>>(payload).is_ok_and(|payload| payload.unset.is_some())
 }
 
-impl Selection {
+impl ExportSelection {
     /// Returns whether the selection includes an event, by the type of the event and the type of its aggregate.
     pub fn admits(&self, event_type: &str, aggregate_type: &str) -> bool {
         (self.types.is_empty() || self.types.iter().any(|name| name == event_type))

@@ -7,18 +7,18 @@ use std::process::ExitCode;
 use anyhow::{Context, bail, ensure};
 use serde::Deserialize;
 
-use super::batch::Origin;
-use super::client::{Client, Connection};
-use super::event::{Event, LineIds};
-use super::git::{self, Place};
-use super::input::Input;
+use super::batch::EventOrigin;
+use super::client::{Client, ServerConnection};
+use super::event::{LineIds, PortableEvent};
+use super::git::{self, SourcePlace};
+use super::input::LineInput;
 use super::output;
-use super::portable::folder::Folder;
-use super::portable::lines::Line;
-use super::portable::restore::{Restored, restore};
+use super::portable::folder::FilesFolder;
+use super::portable::lines::ExportLine;
+use super::portable::restore::{ImportReport, restore};
 use super::portable::store::StoreArguments;
-use super::progress::Progress;
-use super::sender::{Outlet, Tally, deliver};
+use super::progress::ProgressIndicator;
+use super::sender::{Outlet, SendTally, deliver};
 use super::uploads::NamedFile;
 
 /// The aggregate types whose events only special operations append. A server imports no events of these types.
@@ -46,23 +46,23 @@ pub struct Arguments {
     #[arg(long, requires = "offline")]
     with_members: bool,
     #[command(subcommand)]
-    source: Option<Source>,
+    source: Option<ImportSource>,
     #[command(flatten)]
     store: StoreArguments,
     #[command(flatten)]
-    connection: Connection,
+    connection: ServerConnection,
 }
 
 /// The mark of an event of a file whose bytes the folder has.
 #[derive(Deserialize)]
-struct Kept {
+struct FileMark {
     #[serde(default)]
     bytes: bool,
 }
 
 /// A source other than a file of events.
 #[derive(clap::Subcommand, Debug)]
-enum Source {
+enum ImportSource {
     /// The Markdown history of a git repository. Each file becomes an article, and each commit that changes the file
     /// becomes an event.
     Git(git::Arguments),
@@ -83,11 +83,13 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let client = connection.client()?;
     let (place, options) = match (source, file) {
         (Some(_), Some(_)) => bail!("expected either a file or `git REPO` or `folder FOLDER`"),
-        (Some(Source::Git(git::Arguments { repo, options })), None) => (Place::Git(repo), options),
-        (Some(Source::Folder(git::FolderArguments { folder, options })), None) => (Place::Folder(folder), options),
+        (Some(ImportSource::Git(git::Arguments { repo, options })), None) => (SourcePlace::Git(repo), options),
+        (Some(ImportSource::Folder(git::FolderArguments { folder, options })), None) => {
+            (SourcePlace::Folder(folder), options)
+        }
         (None, Some(file)) => {
-            let input = Input::open(&file)?;
-            let progress = Progress::start(input.size_bytes());
+            let input = LineInput::open(&file)?;
+            let progress = ProgressIndicator::start(input.size_bytes());
             let imported = import_lines(&client, input, files.as_deref(), &progress).await;
             let time = progress.finish();
             output::print_line(&format!("imported {} in {time}", imported.with_context(|| named(&file))?))?;
@@ -98,7 +100,7 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     if options.watch {
         return git::watch(&client, &place, &options).await;
     }
-    let progress = Progress::start(None);
+    let progress = ProgressIndicator::start(None);
     let imported = git::import(&client, &progress, &place, &options).await;
     let time = progress.finish();
     let imported = imported?;
@@ -111,18 +113,18 @@ pub async fn import_file(
     client: &Client,
     file: &Path,
     files: Option<&Path>,
-    progress: &Progress,
-) -> anyhow::Result<Tally> {
-    import_lines(client, Input::open(file)?, files, progress).await
+    progress: &ProgressIndicator,
+) -> anyhow::Result<SendTally> {
+    import_lines(client, LineInput::open(file)?, files, progress).await
 }
 
 async fn import_lines(
     client: &Client,
-    input: Input,
+    input: LineInput,
     files: Option<&Path>,
-    progress: &Progress,
-) -> anyhow::Result<Tally> {
-    let (bar, folder) = (progress.clone(), files.map(Folder::open).transpose()?);
+    progress: &ProgressIndicator,
+) -> anyhow::Result<SendTally> {
+    let (bar, folder) = (progress.clone(), files.map(FilesFolder::open).transpose()?);
     deliver(client, progress, move |outlet| read_lines(input, folder.as_ref(), outlet, &bar)).await
 }
 
@@ -132,12 +134,12 @@ async fn run_offline(
     files: Option<&Path>,
     with_members: bool,
 ) -> anyhow::Result<()> {
-    let input = Input::open(file)?;
+    let input = LineInput::open(file)?;
     let engine = store.engine().await?;
-    let progress = Progress::start(input.size_bytes());
+    let progress = ProgressIndicator::start(input.size_bytes());
     let imported = restore(engine, store.workspace.as_deref(), with_members, input, files, &progress).await;
     let time = progress.finish();
-    let Restored { tally, people: admitted, left_out, .. } = imported.with_context(|| named(file))?;
+    let ImportReport { tally, people: admitted, left_out, .. } = imported.with_context(|| named(file))?;
     let people = match (admitted.members, admitted.keys) {
         (0, 0) => String::new(),
         (members, keys) => format!(", {members} members, {keys} keys"),
@@ -157,10 +159,10 @@ fn named(file: &Path) -> String {
 
 /// Passes the content of each line to the outlet.
 pub(super) fn read_lines(
-    mut input: Input,
-    files: Option<&Folder>,
+    mut input: LineInput,
+    files: Option<&FilesFolder>,
     outlet: &mut Outlet,
-    progress: &Progress,
+    progress: &ProgressIndicator,
 ) -> anyhow::Result<()> {
     let mut ids = LineIds::default();
     let (mut is_export, mut has_ended, mut left_out, mut has_people) = (false, false, 0_u64, false);
@@ -168,32 +170,32 @@ pub(super) fn read_lines(
         let consumed = input.consumed_bytes();
         let Some((number, line)) = input.next_line()? else { break };
         let at = || format!("line {number}");
-        let text = match Line::parse(line).with_context(at)? {
-            Line::Header(_) => {
+        let text = match ExportLine::parse(line).with_context(at)? {
+            ExportLine::Header(_) => {
                 (is_export, has_ended) = (true, false);
                 continue;
             }
-            Line::Definition(definition) => {
+            ExportLine::Definition(definition) => {
                 outlet.define(definition, number)?;
                 continue;
             }
-            Line::Project(project) => {
+            ExportLine::Project(project) => {
                 outlet.describe(project)?;
                 continue;
             }
-            Line::Access(_) => {
+            ExportLine::Access(_) => {
                 has_people = true;
                 continue;
             }
-            Line::End(_) => {
+            ExportLine::End(_) => {
                 has_ended = true;
                 continue;
             }
-            Line::Event(text) => text,
+            ExportLine::Event(text) => text,
         };
-        let mut event = Event::parse(text).with_context(at)?;
+        let mut event = PortableEvent::parse(text).with_context(at)?;
         if let (FILE, Some(folder)) = (&*event.aggregate_type, files)
-            && serde_json::from_str::<Kept>(text).with_context(at)?.bytes
+            && serde_json::from_str::<FileMark>(text).with_context(at)?.bytes
         {
             let mut file: NamedFile =
                 serde_json::from_str(event.payload.get()).with_context(|| format!("line {number}: /payload"))?;
@@ -209,7 +211,7 @@ pub(super) fn read_lines(
         if !is_export {
             ids.assign(&mut event).with_context(at)?;
         }
-        outlet.push(&event, Origin::Line(number), consumed)?;
+        outlet.push(&event, EventOrigin::Line(number), consumed)?;
     }
     if left_out > 0 {
         progress.note(&format!(

@@ -16,7 +16,7 @@ const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
 /// A file or standard input that is read line by line.
-pub struct Input {
+pub struct LineInput {
     reader: Box<dyn BufRead + Send>,
     consumed: Arc<AtomicU64>,
     size_bytes: Option<u64>,
@@ -25,12 +25,12 @@ pub struct Input {
 }
 
 /// A reader that counts the bytes of the file before decompression.
-struct Counting<R> {
+struct CountingReader<R> {
     inner: R,
     consumed: Arc<AtomicU64>,
 }
 
-impl Input {
+impl LineInput {
     /// Opens a file, or standard input for `-`.
     pub fn open(path: &Path) -> anyhow::Result<Self> {
         if path == Path::new("-") {
@@ -49,7 +49,7 @@ impl Input {
     /// Creates an input for any reader. `size_bytes` is the compressed size, if known.
     pub fn from_reader(reader: impl Read + Send + 'static, size_bytes: Option<u64>) -> io::Result<Self> {
         let consumed = Arc::new(AtomicU64::new(0));
-        let reader = unpacked(Counting { inner: reader, consumed: Arc::clone(&consumed) })?;
+        let reader = unpacked(CountingReader { inner: reader, consumed: Arc::clone(&consumed) })?;
         Ok(Self { reader, consumed, size_bytes, line: Vec::new(), number: 0 })
     }
 
@@ -90,7 +90,7 @@ impl Input {
     }
 }
 
-impl<R: Read> Read for Counting<R> {
+impl<R: Read> Read for CountingReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let length = self.inner.read(buffer)?;
         self.consumed.fetch_add(length as u64, Ordering::Relaxed);
@@ -125,7 +125,7 @@ mod tests {
     const TEXT: &str = "{\"a\":1}\r\n\n  \n{\"b\":2}";
 
     fn lines(bytes: Vec<u8>) -> anyhow::Result<Vec<(u64, String)>> {
-        let mut input = Input::from_reader(Cursor::new(bytes), None)?;
+        let mut input = LineInput::from_reader(Cursor::new(bytes), None)?;
         let mut lines = Vec::new();
         while let Some((number, line)) = input.next_line()? {
             lines.push((number, line.to_owned()));

@@ -7,7 +7,7 @@ use jiff::SignedDuration;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::client::{CallError, Client, Connection};
+use super::client::{CallError, Client, ServerConnection};
 use super::output::{print, print_line};
 use super::table::Table;
 use super::{pages, reset};
@@ -21,7 +21,7 @@ pub struct Arguments {
     #[command(subcommand)]
     action: Action,
     #[command(flatten)]
-    connection: Connection,
+    connection: ServerConnection,
 }
 
 #[derive(clap::Subcommand, Debug)]

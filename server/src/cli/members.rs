@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::client::{Client, Connection};
+use super::client::{Client, ServerConnection};
 use super::output::{print, print_line};
 use super::pages;
 use super::table::Table;
@@ -14,7 +14,7 @@ pub struct Arguments {
     #[command(subcommand)]
     action: Action,
     #[command(flatten)]
-    connection: Connection,
+    connection: ServerConnection,
 }
 
 #[derive(clap::Subcommand, Debug)]

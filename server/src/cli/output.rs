@@ -16,7 +16,7 @@ pub struct Output {
     /// The compressor, with the file or standard output as its destination.
     packer: Packer,
     /// The unfinished file and its final name, or `None` for standard output.
-    target: Option<Target>,
+    target: Option<OutputFile>,
 }
 
 enum Packer {
@@ -26,7 +26,7 @@ enum Packer {
 }
 
 /// An unfinished file. Dropping this value removes the file unless the file was renamed.
-struct Target {
+struct OutputFile {
     unfinished: PathBuf,
     name: PathBuf,
     file: File,
@@ -53,7 +53,7 @@ impl Output {
             let plain = BufWriter::new(io::stdout());
             return Ok(Self { packer: Packer::Plain(Box::new(plain)), target: None });
         }
-        let target = Target::create(path).with_context(|| format!("{} cannot be written", path.display()))?;
+        let target = OutputFile::create(path).with_context(|| format!("{} cannot be written", path.display()))?;
         let file = target.file.try_clone().context("the file cannot be written")?;
         let packer = Packer::for_name(path, Box::new(BufWriter::new(file)))?;
         Ok(Self { packer, target: Some(target) })
@@ -111,7 +111,7 @@ impl Packer {
     }
 }
 
-impl Target {
+impl OutputFile {
     fn create(path: &Path) -> anyhow::Result<Self> {
         let Some(file_name) = path.file_name() else { bail!("it is not a file name") };
         if path.is_dir() {
@@ -134,7 +134,7 @@ impl Target {
     }
 }
 
-impl Drop for Target {
+impl Drop for OutputFile {
     fn drop(&mut self) {
         if !self.renamed {
             // Ignores an error: an unfinished file that cannot be removed stays in the folder.
@@ -146,7 +146,7 @@ impl Drop for Target {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::input::Input;
+    use crate::cli::input::LineInput;
 
     fn folder() -> PathBuf {
         let folder = std::env::temp_dir().join(format!("foldwork-output-{}", uuid::Uuid::now_v7()));
@@ -164,7 +164,7 @@ mod tests {
             output.write_line("{\"b\":2}").expect("written");
             assert!(!path.exists(), "{name} appears only at the end");
             output.finish().expect("finished");
-            let mut input = Input::open(&path).expect("opened");
+            let mut input = LineInput::open(&path).expect("opened");
             assert_eq!(input.next_line().expect("readable"), Some((1, "{\"a\":1}")));
             assert_eq!(input.next_line().expect("readable"), Some((2, "{\"b\":2}")));
             assert_eq!(input.next_line().expect("readable"), None);

@@ -8,7 +8,7 @@ use super::client::{CallError, Client};
 use super::retry;
 
 #[derive(Debug, Deserialize)]
-struct Page {
+struct ListPage {
     data: Vec<Value>,
     #[serde(default)]
     next_cursor: Option<String>,
@@ -21,7 +21,7 @@ pub async fn rows(client: &Client, path: &[&str], note: Option<&dyn Fn(&str)>) -
     loop {
         let query: Vec<(&str, &str)> = cursor.iter().map(|cursor| ("cursor", cursor.as_str())).collect();
         let request = || client.request(Method::GET, path).query(&query);
-        let page: Page = match note {
+        let page: ListPage = match note {
             Some(note) => retry::call(client, note, request).await?.json()?,
             None => client.call(request()).await?.json()?,
         };

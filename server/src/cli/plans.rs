@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Map, Value};
 
-use super::client::Connection;
+use super::client::ServerConnection;
 use super::output::print_line;
 
 /// Sets the plans of users.
@@ -12,7 +12,7 @@ pub struct Arguments {
     #[command(subcommand)]
     action: Action,
     #[command(flatten)]
-    connection: Connection,
+    connection: ServerConnection,
 }
 
 #[derive(clap::Subcommand, Debug)]

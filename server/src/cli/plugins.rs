@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use foldwork_engine::hook::{About, Hook, Plugin};
-use foldwork_plugins::Folder;
+use foldwork_engine::hook::{Hook, Plugin, PluginDescription};
+use foldwork_plugins::PluginFolder;
 use foldwork_plugins::script::{Script, case};
 use serde_json::{Value, json};
 
@@ -63,7 +63,7 @@ fn test(config: &Config, folder: Option<&Path>, strict: bool) -> anyhow::Result<
                     untested += 1;
                     print_line(&format!("warning  {plugin}: no cases in cases.toml, so nothing is tested"))?;
                 }
-                for case::Outcome { name, failure, logged } in outcomes {
+                for case::CaseOutcome { name, failure, logged } in outcomes {
                     match failure {
                         None => {
                             passed += 1;
@@ -109,7 +109,7 @@ fn list(config: &Config, folder: Option<&Path>) -> anyhow::Result<()> {
     }
 }
 
-fn row(config: &Config, about: &About) -> [Value; 6] {
+fn row(config: &Config, about: &PluginDescription) -> [Value; 6] {
     let enabled = config.plugins.enabled.iter().position(|name| *name == *about.name);
     [
         json!(&*about.name),
@@ -123,15 +123,21 @@ fn row(config: &Config, about: &About) -> [Value; 6] {
 
 /// Returns the selected plugins: a single plugin, the plugins in a folder, or all plugins that the configuration can
 /// enable.
-fn folders(config: &Config, folder: Option<&Path>) -> anyhow::Result<Vec<Result<Folder, foldwork_plugins::LoadError>>> {
+fn folders(
+    config: &Config,
+    folder: Option<&Path>,
+) -> anyhow::Result<Vec<Result<PluginFolder, foldwork_plugins::LoadError>>> {
     let Some(folder) = folder else {
         let scripts = Path::new(&config.plugins.folder);
-        return Ok(Folder::names(scripts).iter().filter_map(|name| Folder::find(scripts, name).transpose()).collect());
+        return Ok(PluginFolder::names(scripts)
+            .iter()
+            .filter_map(|name| PluginFolder::find(scripts, name).transpose())
+            .collect());
     };
     if folder.join("plugin.toml").is_file() {
-        return Ok(vec![Folder::read(folder)]);
+        return Ok(vec![PluginFolder::read(folder)]);
     }
-    let within = Folder::within(folder);
+    let within = PluginFolder::within(folder);
     anyhow::ensure!(!within.is_empty(), "{} has no folder with a plugin.toml", folder.display());
-    Ok(within.iter().map(|name| Folder::read(&folder.join(name))).collect())
+    Ok(within.iter().map(|name| PluginFolder::read(&folder.join(name))).collect())
 }

@@ -11,12 +11,12 @@ const UNKNOWN: &str = "{spinner} {msg}  {elapsed}";
 
 /// A progress bar with a count of events, hidden if standard error is not a terminal.
 #[derive(Clone, Debug)]
-pub struct Progress {
+pub struct ProgressIndicator {
     bar: ProgressBar,
     started: Instant,
 }
 
-impl Progress {
+impl ProgressIndicator {
     /// Starts a progress bar, or a spinner if the total is unknown.
     pub fn start(total: Option<u64>) -> Self {
         let bar = match total {

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::client::{CallError, Client};
-use super::portable::lines::Project;
+use super::portable::lines::ExportedProject;
 use super::retry;
 
 /// The known projects of the workspace.
@@ -16,12 +16,12 @@ use super::retry;
 pub struct Projects {
     slugs: HashMap<String, String>,
     names: HashSet<String>,
-    listed: Vec<Project>,
+    listed: Vec<ExportedProject>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Page {
-    data: Vec<Project>,
+struct ProjectListPage {
+    data: Vec<ExportedProject>,
     #[serde(default)]
     next_cursor: Option<String>,
 }
@@ -57,7 +57,7 @@ impl Projects {
     }
 
     /// Returns the projects that were fetched from the server.
-    pub fn listed(&self) -> &[Project] {
+    pub fn listed(&self) -> &[ExportedProject] {
         &self.listed
     }
 
@@ -67,7 +67,7 @@ impl Projects {
         &mut self,
         client: &Client,
         name: &str,
-        about: Option<&Project>,
+        about: Option<&ExportedProject>,
         note: impl Fn(&str),
     ) -> anyhow::Result<()> {
         if self.contains(name) {
@@ -93,7 +93,7 @@ impl Projects {
         Ok(())
     }
 
-    fn add(&mut self, project: Project) {
+    fn add(&mut self, project: ExportedProject) {
         self.names.insert(project.id.clone());
         self.names.insert(project.slug.clone());
         self.slugs.insert(project.id.clone(), project.slug.clone());
@@ -101,15 +101,15 @@ impl Projects {
     }
 }
 
-impl FromIterator<Project> for Projects {
-    fn from_iter<I: IntoIterator<Item = Project>>(projects: I) -> Self {
+impl FromIterator<ExportedProject> for Projects {
+    fn from_iter<I: IntoIterator<Item = ExportedProject>>(projects: I) -> Self {
         let mut all = Self::default();
         projects.into_iter().for_each(|project| all.add(project));
         all
     }
 }
 
-async fn page(client: &Client, note: impl Fn(&str), cursor: Option<&str>) -> Result<Page, CallError> {
+async fn page(client: &Client, note: impl Fn(&str), cursor: Option<&str>) -> Result<ProjectListPage, CallError> {
     let request = || {
         let request = client.request(Method::GET, &["projects"]).query(&[("limit", "200")]);
         match cursor {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::Value;
 
-use super::client::Connection;
+use super::client::ServerConnection;
 use super::output::print_line;
 
 /// The time limit for a rebuild. The limit is long, because the log may be long. If the client times out, the rebuild
@@ -16,13 +16,13 @@ const TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
 #[derive(clap::Args, Debug)]
 pub struct Arguments {
     #[command(subcommand)]
-    what: What,
+    what: RebuildTarget,
     #[command(flatten)]
-    connection: Connection,
+    connection: ServerConnection,
 }
 
 #[derive(clap::Subcommand, Debug)]
-enum What {
+enum RebuildTarget {
     /// Rebuilds the knowledge graph: the facts from plugins, and the edges that are derived from the facts.
     Graph,
 }
@@ -31,7 +31,7 @@ enum What {
 pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     let client = arguments.connection.client()?;
     match arguments.what {
-        What::Graph => {
+        RebuildTarget::Graph => {
             let request = client.request(Method::POST, &["system", "rebuild-graph"]).timeout(TIMEOUT);
             let response: Value = client.call(request).await?.json()?;
             let count = |name: &str| response.get(name).and_then(Value::as_u64).unwrap_or_default();

@@ -11,7 +11,7 @@ use foldwork_engine::model::access::KeyRecord;
 use super::output::print_line;
 use super::portable::store::open_engine;
 use crate::config::Config;
-use crate::serve::place::Folder;
+use crate::serve::place::DataFolder;
 
 /// The maximum number of keys that are listed.
 const MAX_LISTED: usize = 20;
@@ -37,7 +37,7 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     }
     // The command needs no files, and must not create the folder for files.
     config.files.url = "mem://".into();
-    if let Some(folder) = Folder::of(&config.store.url, "surrealkv").filter(Folder::is_new) {
+    if let Some(folder) = DataFolder::of(&config.store.url, "surrealkv").filter(DataFolder::is_new) {
         bail!("there is no store in {}; name it with --database or --config", folder.path.display());
     }
     let engine = open_engine(&config).await?;

@@ -7,14 +7,14 @@ use std::time::Instant;
 
 use anyhow::{Context, bail};
 use foldwork_engine::Engine;
-use foldwork_engine::archive::{Archive, RestoreFrom, Restored, Until, restore_control, restore_workspace};
+use foldwork_engine::archive::{Archive, RestoreEnd, RestoreFrom, RestoreOutcome, restore_control, restore_workspace};
 use foldwork_engine::model::access::WorkspaceRecord;
 use foldwork_engine::model::date::parse_date;
 
 use super::archive::{configured, open, shown_on};
 use super::output::print_line;
 use super::portable::store::open_engine;
-use super::progress::Progress;
+use super::progress::ProgressIndicator;
 
 /// The maximum number of workspaces that an error lists.
 const MAX_LISTED: usize = 10;
@@ -50,19 +50,19 @@ pub struct Arguments {
 
 /// The numbers of everything that a command has restored.
 #[derive(Default)]
-struct Total {
+struct RestoreTotal {
     workspaces: u64,
     events: u64,
     files: u64,
 }
 
 /// A running restore.
-struct Restoring {
+struct ArchiveRestore {
     engine: Arc<Engine>,
     archive: Archive,
     /// The time of the last event to restore, in milliseconds since the epoch.
     at: Option<i64>,
-    total: Total,
+    total: RestoreTotal,
 }
 
 /// Runs `foldwork restore`.
@@ -73,17 +73,18 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     let config = configured(config.as_deref(), from)?;
     let archive = open(&config)?;
     let started = Instant::now();
-    let mut restoring = Restoring { engine: open_engine(&config).await?, archive, at, total: Total::default() };
+    let mut restoring =
+        ArchiveRestore { engine: open_engine(&config).await?, archive, at, total: RestoreTotal::default() };
     match workspace {
         Some(id) => restoring.restore_one(&id, position, epoch).await?,
         None => restoring.restore_all().await?,
     }
-    let Total { workspaces, events, files } = restoring.total;
+    let RestoreTotal { workspaces, events, files } = restoring.total;
     let time = started.elapsed().as_secs_f64();
     print_line(&format!("restored {workspaces} workspaces with {events} events and {files} files in {time:.1} s"))
 }
 
-impl Restoring {
+impl ArchiveRestore {
     /// Restores the installation into an empty store, or continues such a restore. A workspace that cannot be restored
     /// does not keep others from being restored.
     async fn restore_all(&mut self) -> anyhow::Result<()> {
@@ -160,10 +161,10 @@ impl Restoring {
 
     /// Restores events and files into a workspace, and prints a line.
     async fn restore(&mut self, from: &RestoreFrom, into: &WorkspaceRecord) -> anyhow::Result<()> {
-        let progress = Progress::start(None);
+        let progress = ProgressIndicator::start(None);
         let restored = restore_workspace(&self.engine, &self.archive, from, &into.id, &shown_on(&progress)).await;
         let time = progress.finish();
-        let Restored { position, events, files, missing_files } = restored?;
+        let RestoreOutcome { position, events, files, missing_files } = restored?;
         self.total.workspaces += 1;
         self.total.events += events;
         self.total.files += files;
@@ -177,11 +178,11 @@ impl Restoring {
         ))
     }
 
-    fn until(&self, position: Option<u64>) -> Until {
+    fn until(&self, position: Option<u64>) -> RestoreEnd {
         match (position, self.at) {
-            (Some(position), _) => Until::Position(position),
-            (None, Some(at)) => Until::Time(at),
-            (None, None) => Until::End,
+            (Some(position), _) => RestoreEnd::Position(position),
+            (None, Some(at)) => RestoreEnd::Time(at),
+            (None, None) => RestoreEnd::End,
         }
     }
 }

@@ -9,19 +9,19 @@ use super::client::{CallError, Client, Success};
 
 /// The maximum number of attempts of a call, and the waits between attempts.
 #[derive(Clone, Debug)]
-pub struct RetryPolicy {
+pub struct CallRetries {
     pub tries: u32,
     pub first_wait: Duration,
     pub longest_wait: Duration,
 }
 
-impl Default for RetryPolicy {
+impl Default for CallRetries {
     fn default() -> Self {
         Self { tries: 8, first_wait: Duration::from_millis(500), longest_wait: Duration::from_secs(60) }
     }
 }
 
-impl RetryPolicy {
+impl CallRetries {
     /// Returns the time to wait after a failed attempt. `attempt` counts from 1.
     fn wait(&self, attempt: u32, error: &CallError) -> Duration {
         let retry_after = match error {
@@ -79,17 +79,17 @@ mod tests {
     use reqwest::StatusCode;
 
     use super::*;
-    use crate::cli::client::Refusal;
+    use crate::cli::client::ErrorReply;
 
     fn busy(retry_after: Option<Duration>) -> CallError {
         let body = serde_json::Value::Null;
         let status = StatusCode::SERVICE_UNAVAILABLE;
-        CallError::Refused(Box::new(Refusal { status, message: "busy".into(), body, retry_after }))
+        CallError::Refused(Box::new(ErrorReply { status, message: "busy".into(), body, retry_after }))
     }
 
     #[test]
     fn waits_double_up_to_the_maximum() {
-        let retry_policy = RetryPolicy::default();
+        let retry_policy = CallRetries::default();
         let waits: Vec<u64> =
             (1..=9).map(|attempt| retry_policy.wait(attempt, &busy(None)).as_millis() as u64).collect();
         assert_eq!(waits, [500, 1000, 2000, 4000, 8000, 16000, 32000, 60000, 60000]);
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_wait_set_by_the_server_is_used_within_limits() {
-        let retry_policy = RetryPolicy::default();
+        let retry_policy = CallRetries::default();
         assert_eq!(retry_policy.wait(1, &busy(Some(Duration::from_secs(3)))), Duration::from_secs(3));
         assert_eq!(retry_policy.wait(1, &busy(Some(Duration::from_secs(86_400)))), retry_policy.longest_wait);
     }

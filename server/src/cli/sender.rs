@@ -12,12 +12,12 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::batch::{Batch, Batcher, Origin};
+use super::batch::{Batcher, EventOrigin, RequestBatch};
 use super::client::{CallError, Client};
-use super::event::Event;
-use super::portable::folder::Folder;
-use super::portable::lines::{Definition, Project};
-use super::progress::Progress;
+use super::event::PortableEvent;
+use super::portable::folder::FilesFolder;
+use super::portable::lines::{ExportedDefinition, ExportedProject};
+use super::progress::ProgressIndicator;
 use super::projects::Projects;
 use super::retry;
 use super::types::Types;
@@ -28,7 +28,7 @@ const QUEUE_CAPACITY: usize = 2;
 
 /// The outcome of sending events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct SendTally {
     /// The number of events that were appended.
     pub appended: u64,
     /// The number of events that were already on the server.
@@ -43,10 +43,10 @@ pub struct Outlet {
 
 /// An item that a source passes to the sender. The sender keeps the order of the source.
 enum Parcel {
-    Events(Batch),
+    Events(RequestBatch),
     /// A definition of a type, from a line with this number.
-    Definition(Definition, u64),
-    Project(Project),
+    Definition(ExportedDefinition, u64),
+    Project(ExportedProject),
     /// A file with its bytes.
     File(FileLine),
 }
@@ -54,21 +54,21 @@ enum Parcel {
 /// The line of a file's event.
 struct FileLine {
     file: NamedFile,
-    folder: Folder,
+    folder: FilesFolder,
     line: u64,
 }
 
 #[derive(Deserialize)]
-struct Appended {
+struct AppendReply {
     appended: Option<u64>,
     repeated: Option<u64>,
     #[serde(default)]
-    renamed: Vec<Renamed>,
+    renamed: Vec<RenamedArticle>,
 }
 
 /// An article that got another slug than the slug in its event, because that slug is taken or not valid.
 #[derive(Deserialize)]
-pub struct Renamed {
+pub struct RenamedArticle {
     index: usize,
     aggregate_id: String,
     slug: String,
@@ -78,11 +78,11 @@ pub struct Renamed {
     reason: String,
 }
 
-impl Renamed {
+impl RenamedArticle {
     /// Describes an event that got another slug. `index` is the place of the event among those appended with it.
-    pub fn new(index: usize, aggregate_id: &str, slug: &str, refused: Option<&str>) -> Renamed {
+    pub fn new(index: usize, aggregate_id: &str, slug: &str, refused: Option<&str>) -> RenamedArticle {
         let is_valid = refused.is_none_or(slug::is_valid);
-        Renamed {
+        RenamedArticle {
             index,
             aggregate_id: aggregate_id.to_owned(),
             slug: slug.to_owned(),
@@ -92,7 +92,7 @@ impl Renamed {
     }
 }
 
-impl fmt::Display for Renamed {
+impl fmt::Display for RenamedArticle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { aggregate_id, slug, .. } = self;
         match &self.refused {
@@ -109,13 +109,13 @@ impl fmt::Display for Renamed {
 }
 
 /// Reads a source and sends its events in order. If the source fails, the events before the error are still sent.
-pub async fn deliver<S>(client: &Client, progress: &Progress, source: S) -> anyhow::Result<Tally>
+pub async fn deliver<S>(client: &Client, progress: &ProgressIndicator, source: S) -> anyhow::Result<SendTally>
 where
     S: FnOnce(&mut Outlet) -> anyhow::Result<()> + Send + 'static,
 {
     let (sender, mut parcels) = mpsc::channel(QUEUE_CAPACITY);
     let reader = thread::Builder::new().name("import".to_owned()).spawn(move || Outlet::run(sender, source))?;
-    let mut tally = Tally::default();
+    let mut tally = SendTally::default();
     send_all(client, progress, &mut parcels, &mut tally).await.map_err(|error| tally.with_progress(error))?;
     let read = reader.join().unwrap_or_else(|_| Err(anyhow!("the source cannot be read to its end")));
     read.map(|()| tally).map_err(|error| tally.with_progress(error))
@@ -123,7 +123,7 @@ where
 
 impl Outlet {
     /// Adds one event. `read` is the position in the source after the event.
-    pub fn push(&mut self, event: &Event<'_>, origin: Origin, read: u64) -> anyhow::Result<()> {
+    pub fn push(&mut self, event: &PortableEvent<'_>, origin: EventOrigin, read: u64) -> anyhow::Result<()> {
         let json = event.to_request()?;
         match self.batcher.push(&json, event.project_id.as_deref(), origin, read) {
             Some(full) => self.hand_over(Parcel::Events(full)),
@@ -132,19 +132,19 @@ impl Outlet {
     }
 
     /// Adds a definition of a type, from a line with this number.
-    pub fn define(&mut self, definition: Definition, line: u64) -> anyhow::Result<()> {
+    pub fn define(&mut self, definition: ExportedDefinition, line: u64) -> anyhow::Result<()> {
         self.finish()?;
         self.hand_over(Parcel::Definition(definition, line))
     }
 
     /// Adds a project that an export describes.
-    pub fn describe(&mut self, project: Project) -> anyhow::Result<()> {
+    pub fn describe(&mut self, project: ExportedProject) -> anyhow::Result<()> {
         self.finish()?;
         self.hand_over(Parcel::Project(project))
     }
 
     /// Adds a file whose bytes are in a folder.
-    pub fn upload(&mut self, file: NamedFile, folder: Folder, line: u64) -> anyhow::Result<()> {
+    pub fn upload(&mut self, file: NamedFile, folder: FilesFolder, line: u64) -> anyhow::Result<()> {
         self.finish()?;
         self.hand_over(Parcel::File(FileLine { file, folder, line }))
     }
@@ -171,9 +171,9 @@ impl Outlet {
 
 async fn send_all(
     client: &Client,
-    progress: &Progress,
+    progress: &ProgressIndicator,
     parcels: &mut mpsc::Receiver<Parcel>,
-    tally: &mut Tally,
+    tally: &mut SendTally,
 ) -> anyhow::Result<()> {
     let note = |text: &str| progress.note(text);
     let mut projects = Projects::load(client, note).await?;
@@ -212,7 +212,7 @@ async fn send_all(
     Ok(())
 }
 
-async fn send(client: &Client, progress: &Progress, batch: &Batch) -> Result<Tally, CallError> {
+async fn send(client: &Client, progress: &ProgressIndicator, batch: &RequestBatch) -> Result<SendTally, CallError> {
     let request = || {
         client
             .request(Method::POST, &["events"])
@@ -221,16 +221,16 @@ async fn send(client: &Client, progress: &Progress, batch: &Batch) -> Result<Tal
             .body(batch.body.clone())
     };
     let response = retry::call(client, |text| progress.note(text), request).await?;
-    let Appended { appended, repeated, renamed } = response.json()?;
+    let AppendReply { appended, repeated, renamed } = response.json()?;
     for renamed in renamed {
         progress.note(&format!("warning: {}: {renamed}", batch.whereabouts(Some(renamed.index))));
     }
     let repeated = repeated.unwrap_or(if response.replayed { batch.len() } else { 0 });
-    Ok(Tally { appended: appended.unwrap_or(batch.len().saturating_sub(repeated)), repeated })
+    Ok(SendTally { appended: appended.unwrap_or(batch.len().saturating_sub(repeated)), repeated })
 }
 
 /// Adds the place of the batch's events in the source to an error.
-fn explain(error: CallError, client: &Client, batch: &Batch) -> anyhow::Error {
+fn explain(error: CallError, client: &Client, batch: &RequestBatch) -> anyhow::Error {
     let index = match &error {
         CallError::Refused(refusal) => refusal.body.get("index").and_then(Value::as_u64),
         _ => None,
@@ -244,7 +244,7 @@ fn explain(error: CallError, client: &Client, batch: &Batch) -> anyhow::Error {
     anyhow::Error::new(error).context(format!("{whereabouts} not appended{tries}"))
 }
 
-impl Tally {
+impl SendTally {
     /// Returns the number of sent events that are on the server.
     pub fn total(&self) -> u64 {
         self.appended.saturating_add(self.repeated)
@@ -256,7 +256,7 @@ impl Tally {
     }
 }
 
-impl fmt::Display for Tally {
+impl fmt::Display for SendTally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plural = if self.appended == 1 { "" } else { "s" };
         write!(f, "{} event{plural} ({} already there)", self.appended, self.repeated)
@@ -272,7 +272,7 @@ mod tests {
         let shown = |refused: Option<&str>, reason: &str| {
             let (aggregate_id, slug) = ("a-1".to_owned(), "x-2".to_owned());
             let refused = refused.map(str::to_owned);
-            Renamed { index: 0, aggregate_id, slug, refused, reason: reason.to_owned() }.to_string()
+            RenamedArticle { index: 0, aggregate_id, slug, refused, reason: reason.to_owned() }.to_string()
         };
         assert_eq!(
             shown(Some("x"), "taken"),

@@ -7,11 +7,11 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::client::Client;
-use super::retry::RetryPolicy;
+use super::retry::CallRetries;
 
 /// A received request.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct StubRequest {
     pub method: String,
     pub target: String,
     pub headers: String,
@@ -24,12 +24,12 @@ pub type Reply = (u16, &'static str, Value);
 /// A listening stub server.
 pub struct Stub {
     address: String,
-    requests: Arc<Mutex<Vec<Request>>>,
+    requests: Arc<Mutex<Vec<StubRequest>>>,
 }
 
 /// A store of events that imitates the server, for tests of import and export.
 #[derive(Default)]
-pub struct Store {
+pub struct StubStore {
     pub projects: Vec<Value>,
     pub types: Vec<Value>,
     pub events: Vec<Value>,
@@ -37,10 +37,10 @@ pub struct Store {
 
 impl Stub {
     /// Listens on a free port, and replies with the result of `reply`.
-    pub async fn start(reply: impl FnMut(&Request) -> Reply + Send + 'static) -> Self {
+    pub async fn start(reply: impl FnMut(&StubRequest) -> Reply + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = format!("http://{}", listener.local_addr().expect("an address"));
-        let requests: Arc<Mutex<Vec<Request>>> = Arc::default();
+        let requests: Arc<Mutex<Vec<StubRequest>>> = Arc::default();
         tokio::spawn(serve(listener, Arc::clone(&requests), reply));
         Self { address, requests }
     }
@@ -48,12 +48,12 @@ impl Stub {
     /// Returns a client for this stub with short waits between retries.
     pub fn client(&self) -> Client {
         let wait = std::time::Duration::from_millis(1);
-        let retry_policy = RetryPolicy { tries: 4, first_wait: wait, longest_wait: wait };
+        let retry_policy = CallRetries { tries: 4, first_wait: wait, longest_wait: wait };
         Client::new(&self.address, "sk_test").expect("valid address").with_retry_policy(retry_policy)
     }
 
     /// Returns the received requests whose method and path begin with `beginning`.
-    pub fn requests(&self, beginning: &str) -> Vec<Request> {
+    pub fn requests(&self, beginning: &str) -> Vec<StubRequest> {
         let all = self.requests.lock().expect("not poisoned");
         all.iter()
             .filter(|request| format!("{} {}", request.method, request.target).starts_with(beginning))
@@ -62,9 +62,9 @@ impl Stub {
     }
 }
 
-impl Store {
+impl StubStore {
     /// Returns the reply that the server would send.
-    pub fn reply(&mut self, request: &Request) -> Reply {
+    pub fn reply(&mut self, request: &StubRequest) -> Reply {
         let path = request.target.split('?').next().unwrap_or_default();
         match (request.method.as_str(), path) {
             ("GET", "/api/v1/projects") => (200, "", json!({"data": self.projects, "next_cursor": null})),
@@ -133,8 +133,8 @@ impl Store {
 
 async fn serve(
     listener: TcpListener,
-    requests: Arc<Mutex<Vec<Request>>>,
-    mut reply: impl FnMut(&Request) -> Reply + Send + 'static,
+    requests: Arc<Mutex<Vec<StubRequest>>>,
+    mut reply: impl FnMut(&StubRequest) -> Reply + Send + 'static,
 ) {
     while let Ok((stream, _)) = listener.accept().await {
         let mut stream = BufReader::new(stream);
@@ -150,7 +150,7 @@ async fn serve(
     }
 }
 
-async fn read(stream: &mut BufReader<TcpStream>) -> Option<Request> {
+async fn read(stream: &mut BufReader<TcpStream>) -> Option<StubRequest> {
     let mut headers = String::new();
     while !headers.ends_with("\r\n\r\n") {
         if stream.read_line(&mut headers).await.ok()? == 0 {
@@ -163,5 +163,5 @@ async fn read(stream: &mut BufReader<TcpStream>) -> Option<Request> {
     let length = headers.lines().find_map(|line| line.strip_prefix("content-length: ")?.trim().parse().ok());
     let mut body = vec![0; length.unwrap_or(0)];
     stream.read_exact(&mut body).await.ok()?;
-    Some(Request { method, target, headers, body: serde_json::from_slice(&body).unwrap_or_default() })
+    Some(StubRequest { method, target, headers, body: serde_json::from_slice(&body).unwrap_or_default() })
 }

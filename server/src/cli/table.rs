@@ -10,11 +10,11 @@ const GAP: &str = "  ";
 #[derive(Debug)]
 pub struct Table {
     headings: Vec<String>,
-    rows: Vec<Vec<Cell>>,
+    rows: Vec<Vec<TableCell>>,
 }
 
 #[derive(Debug)]
-struct Cell {
+struct TableCell {
     text: String,
     is_number: bool,
 }
@@ -27,7 +27,7 @@ impl Table {
 
     /// Adds a row of values, one per column. A null value is shown as a dash.
     pub fn push(&mut self, values: &[&Value]) {
-        self.rows.push(values.iter().map(|value| Cell::from(*value)).collect());
+        self.rows.push(values.iter().map(|value| TableCell::from(*value)).collect());
     }
 
     /// Returns the table as text. Columns of numbers are aligned to the right.
@@ -48,7 +48,7 @@ impl Table {
     }
 }
 
-impl From<&Value> for Cell {
+impl From<&Value> for TableCell {
     fn from(value: &Value) -> Self {
         let text = match value {
             Value::Null => "-".to_owned(),

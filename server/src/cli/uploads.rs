@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, ensure};
-use foldwork_engine::model::file_path::{FilePath, Place};
+use foldwork_engine::model::file_path::{FileOwner, FilePath};
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, StatusCode};
 use serde::Deserialize;
 
 use super::client::{CallError, Client};
-use super::portable::folder::Folder;
+use super::portable::folder::FilesFolder;
 use super::projects::Projects;
 use super::retry;
 
@@ -34,12 +34,12 @@ pub struct NamedFile {
 
 /// The state of a file on the server, or of a file that was just stored.
 #[derive(Deserialize)]
-struct Present {
+struct ServerFile {
     sha256: String,
 }
 
 #[derive(Deserialize)]
-struct Workspace {
+struct UploadWorkspace {
     id: String,
 }
 
@@ -57,7 +57,7 @@ impl Uploads {
         &mut self,
         client: &Client,
         projects: &Projects,
-        folder: &Folder,
+        folder: &FilesFolder,
         file: &NamedFile,
         note: &dyn Fn(&str),
     ) -> anyhow::Result<bool> {
@@ -65,7 +65,7 @@ impl Uploads {
         let id = FilePath::aggregate_id(path.as_str()).to_string();
         let present = retry::call(client, note, || client.request(Method::GET, &["aggregates", &id])).await;
         match present {
-            Ok(answer) if answer.json::<Present>()?.sha256 == file.sha256 => return Ok(false),
+            Ok(answer) if answer.json::<ServerFile>()?.sha256 == file.sha256 => return Ok(false),
             Ok(_) => {}
             Err(error) if error.has_status(StatusCode::NOT_FOUND) => {}
             Err(error) => return Err(error).context("the file cannot be looked up"),
@@ -80,7 +80,8 @@ impl Uploads {
         };
         // Fails before the request if the folder does not have the bytes.
         folder.read(&file.sha256, file.size).await.map(drop)?;
-        let stored: Present = retry::call(client, note, request).await.context("the file cannot be stored")?.json()?;
+        let stored: ServerFile =
+            retry::call(client, note, request).await.context("the file cannot be stored")?.json()?;
         ensure!(stored.sha256 == file.sha256, "the bytes of the file have the SHA-256 {}", stored.sha256);
         Ok(true)
     }
@@ -96,7 +97,7 @@ impl Uploads {
             Some(id) => id.clone(),
             None => {
                 let found = retry::call(client, note, || client.request(Method::GET, &["workspace"])).await;
-                found.and_then(|answer| answer.json::<Workspace>()).map_err(cannot_find)?.id
+                found.and_then(|answer| answer.json::<UploadWorkspace>()).map_err(cannot_find)?.id
             }
         };
         self.workspace = Some(workspace.clone());
@@ -104,14 +105,14 @@ impl Uploads {
         // A file is in the project of the aggregate to which it is attached.
         let project = match &file.attached_id {
             Some(id) => match retry::call(client, note, || client.request(Method::GET, &["aggregates", id])).await {
-                Ok(answer) => answer.json::<Attached>()?.project_id,
+                Ok(answer) => answer.json::<FileScope>()?.project_id,
                 Err(error) if error.has_status(StatusCode::NOT_FOUND) => named,
                 Err(error) => return Err(error).context("the aggregate of the file cannot be looked up"),
             },
             None => named,
         };
         let place =
-            Place { project, aggregate_type: file.attached_type.clone(), aggregate_id: file.attached_id.clone() };
+            FileOwner { project, aggregate_type: file.attached_type.clone(), aggregate_id: file.attached_id.clone() };
         let path = FilePath::new(&workspace, &place, &file.filename);
         path.map_err(|(part, message)| anyhow!("/payload: {part}: {message}"))
     }
@@ -119,7 +120,7 @@ impl Uploads {
 
 /// The field of an aggregate that determines the path of its files.
 #[derive(Deserialize)]
-struct Attached {
+struct FileScope {
     project_id: Option<String>,
 }
 

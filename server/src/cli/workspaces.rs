@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::client::{Client, Connection};
+use super::client::{Client, ServerConnection};
 use super::output::print;
 use super::table::Table;
 
@@ -14,7 +14,7 @@ pub struct Arguments {
     #[command(subcommand)]
     action: Action,
     #[command(flatten)]
-    connection: Connection,
+    connection: ServerConnection,
 }
 
 #[derive(clap::Subcommand, Debug)]
@@ -49,7 +49,7 @@ pub struct UserArguments {
     #[command(subcommand)]
     action: UserAction,
     #[command(flatten)]
-    connection: Connection,
+    connection: ServerConnection,
 }
 
 #[derive(clap::Subcommand, Debug)]
@@ -63,7 +63,7 @@ enum UserAction {
 }
 
 #[derive(Debug, Deserialize)]
-struct Page {
+struct WorkspaceListPage {
     data: Vec<Value>,
     #[serde(default)]
     next_cursor: Option<String>,
@@ -99,7 +99,7 @@ async fn list(client: &Client, path: &str, columns: &[&str], as_json: bool) -> a
         if let Some(cursor) = &cursor {
             request = request.query(&[("cursor", cursor)]);
         }
-        let page: Page = client.call(request).await?.json()?;
+        let page: WorkspaceListPage = client.call(request).await?.json()?;
         print(&match as_json {
             true => page.data.iter().map(|record| format!("{record}\n")).collect::<String>(),
             false => listing(&page.data, columns),

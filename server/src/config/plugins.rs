@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use foldwork_engine::model::value::Object;
-use foldwork_plugins::limits::Limits;
+use foldwork_plugins::limits::CallLimits;
 use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -19,7 +19,7 @@ pub struct Plugins {
     pub threads: usize,
     /// Whether a plugin is reloaded when its files change.
     pub watch: bool,
-    pub limits: Limits,
+    pub limits: CallLimits,
     /// The settings of each plugin, from the tables `[plugins.<name>]`.
     pub settings: BTreeMap<String, Object>,
 }
@@ -33,7 +33,7 @@ impl Default for Plugins {
             folder: "scripts".into(),
             threads: 2,
             watch: false,
-            limits: Limits::default(),
+            limits: CallLimits::default(),
             settings: BTreeMap::new(),
         }
     }

@@ -24,7 +24,7 @@ const DIGEST_LEN: usize = 16;
 /// The folder of the dashboard. A debug build reads the folder from the disk, and a release build contains it.
 #[derive(RustEmbed)]
 #[folder = "dashboard/app"]
-struct Folder;
+struct DashboardFolder;
 
 /// All files of one version of the dashboard.
 pub struct Assets {
@@ -73,8 +73,8 @@ impl Assets {
     pub fn load(base: &str, settings: &str) -> Assets {
         let mut files = BTreeMap::new();
         let mut digest = Sha256::new();
-        for name in Folder::iter().collect::<BTreeSet<_>>() {
-            let Some(file) = Folder::get(&name) else { continue };
+        for name in DashboardFolder::iter().collect::<BTreeSet<_>>() {
+            let Some(file) = DashboardFolder::get(&name) else { continue };
             digest.update(name.as_bytes());
             digest.update(file.metadata.sha256_hash());
             files.insert(name.to_string(), Asset::new(&name, file.data.into_owned().into()));

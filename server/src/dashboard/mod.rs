@@ -61,7 +61,7 @@ pub fn mount(mut routes: Route, methods: &mut Methods, config: &Config) -> Route
     let (sign_in, appearance) = (config.dashboard.sign_in(), config.dashboard.appearance());
     let dashboard = Dashboard::new(sign_in.ok().flatten().as_ref(), appearance.unwrap_or_default());
     let dashboard = Arc::new(dashboard);
-    let page = || get(Page(dashboard.clone())).head(Page(dashboard.clone()));
+    let page = || get(PageEndpoint(dashboard.clone())).head(PageEndpoint(dashboard.clone()));
     let mut known =
         |path: String| methods.insert(0, (path.split('/').map(str::to_owned).collect(), vec!["GET".into()]));
     known("/".into());
@@ -70,7 +70,7 @@ pub fn mount(mut routes: Route, methods: &mut Methods, config: &Config) -> Route
         known(format!("/{name}"));
         routes = routes.at(format!("/{name}"), page()).at(format!("/{name}/*rest"), page());
     }
-    let files = get(File(dashboard.clone())).head(File(dashboard.clone()));
+    let files = get(FileEndpoint(dashboard.clone())).head(FileEndpoint(dashboard.clone()));
     routes.at(format!("{ASSETS}/:digest/*path"), files)
 }
 
@@ -133,9 +133,9 @@ impl Dashboard {
 }
 
 /// The endpoint of every page. A script in the page renders the view for the requested address.
-struct Page(Arc<Dashboard>);
+struct PageEndpoint(Arc<Dashboard>);
 
-impl Endpoint for Page {
+impl Endpoint for PageEndpoint {
     type Output = Response;
 
     async fn call(&self, request: Request) -> poem::Result<Response> {
@@ -145,9 +145,9 @@ impl Endpoint for Page {
 }
 
 /// The endpoint of the files. The address of a file contains the digest of all files.
-struct File(Arc<Dashboard>);
+struct FileEndpoint(Arc<Dashboard>);
 
-impl Endpoint for File {
+impl Endpoint for FileEndpoint {
     type Output = Response;
 
     async fn call(&self, request: Request) -> poem::Result<Response> {

@@ -7,7 +7,7 @@ use poem::http::StatusCode;
 use poem::web::{Data, Json};
 use poem::{IntoResponse, Response, handler};
 
-use crate::http::archiving::Archiving;
+use crate::http::archiving::ServerArchive;
 use crate::http::shutdown::Shutdown;
 
 /// Returns 200 while the process can respond.
@@ -18,7 +18,11 @@ pub fn healthz() -> Json<serde_json::Value> {
 
 /// Returns 200 if the store is readable and writable and the server is not shutting down.
 #[handler]
-pub async fn readyz(engine: Data<&Arc<Engine>>, shutdown: Data<&Shutdown>, archiving: Data<&Archiving>) -> Response {
+pub async fn readyz(
+    engine: Data<&Arc<Engine>>,
+    shutdown: Data<&Shutdown>,
+    archiving: Data<&ServerArchive>,
+) -> Response {
     let unready = |reason: &str| {
         Json(serde_json::json!({"status": "unavailable", "reason": reason}))
             .with_status(StatusCode::SERVICE_UNAVAILABLE)

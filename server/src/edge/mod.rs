@@ -19,7 +19,7 @@ use crate::config::Config;
 use crate::http::bodies;
 use crate::http::client_address::TrustedProxies;
 use crate::http::routes::{Methods, Operations};
-use routing::Routing;
+use routing::RouteTable;
 
 /// The response headers that scripts of other origins may read.
 const EXPOSED: [&str; 12] = [
@@ -70,8 +70,8 @@ pub fn around<E: Endpoint + 'static>(
     // Boxes the routes, because otherwise the future of every layer would contain the whole state of the routes.
     let routes = routes.map_to_response().boxed();
     let routes = routes.around(move |endpoint, request| bodies::with_share(bodies.clone(), endpoint, request));
-    let limited = rate::Limited::new(routes, &config.http);
-    let (routing, logs) = (Arc::new(Routing { methods, operations }), config.log.access);
+    let limited = rate::RateLimitEndpoint::new(routes, &config.http);
+    let (routing, logs) = (Arc::new(RouteTable { methods, operations }), config.log.access);
     // Puts this layer inside the cross-origin rules, so that error responses also have the cross-origin headers.
     let wrapped =
         response::UniformResponses::new(limited, routing.clone()).with(cors()).around(response::shape_refusal);

@@ -20,7 +20,7 @@ use sha2::{Digest, Sha256};
 
 use super::wrong_tokens::{WrongTokens, may_present_credential};
 use crate::config::Http;
-use crate::http::bearer::{Verified, bearer};
+use crate::http::bearer::{VerifiedIdentity, bearer};
 use crate::http::client_address::ClientAddress;
 use crate::http::error::ApiError;
 use crate::http::routes::HEALTH;
@@ -36,7 +36,7 @@ pub(super) const MAX_CALLERS: usize = 100_000;
 const SHARED: u64 = 65_536;
 
 /// An endpoint with rate limits. It calls the inner endpoint if the caller's allowance is not used up.
-pub struct Limited<E> {
+pub struct RateLimitEndpoint<E> {
     inner: E,
     keys: Option<Allowances<[u8; 32]>>,
     addresses: Option<Allowances<IpAddr>>,
@@ -45,12 +45,12 @@ pub struct Limited<E> {
     valid: Mutex<HashMap<[u8; 32], Instant>>,
 }
 
-impl<E> Limited<E> {
-    pub fn new(inner: E, settings: &Http) -> Limited<E> {
+impl<E> RateLimitEndpoint<E> {
+    pub fn new(inner: E, settings: &Http) -> RateLimitEndpoint<E> {
         let keys = Allowances::new(settings.rate_limit_per_minute);
         let addresses = Allowances::new(settings.address_limit_per_minute);
         let wrong_tokens = WrongTokens::new(settings.wrong_token_limit_per_minute);
-        Limited { inner, keys, addresses, wrong_tokens, valid: Mutex::default() }
+        RateLimitEndpoint { inner, keys, addresses, wrong_tokens, valid: Mutex::default() }
     }
 
     fn is_valid(&self, token: &[u8; 32]) -> bool {
@@ -89,7 +89,7 @@ impl<E> Limited<E> {
 
     /// Records what a response proves about the token of its request. Only 401 proves that a token is invalid; other
     /// errors may have other causes.
-    fn learn(&self, token: Option<[u8; 32]>, is_refused: bool, verified: &Verified, presenter: Option<IpAddr>) {
+    fn learn(&self, token: Option<[u8; 32]>, is_refused: bool, verified: &VerifiedIdentity, presenter: Option<IpAddr>) {
         if let (true, Some(address), Some(wrong_tokens)) = (is_refused, presenter, &self.wrong_tokens) {
             wrong_tokens.count(address);
         }
@@ -107,7 +107,7 @@ impl<E> Limited<E> {
     }
 }
 
-impl<E: Endpoint> Endpoint for Limited<E> {
+impl<E: Endpoint> Endpoint for RateLimitEndpoint<E> {
     type Output = Response;
 
     async fn call(&self, request: Request) -> poem::Result<Response> {
@@ -117,7 +117,7 @@ impl<E: Endpoint> Endpoint for Limited<E> {
         }
         let token: Option<[u8; 32]> = bearer(&request).map(|token| Sha256::digest(token).into());
         self.admit(&request, token.as_ref())?;
-        let verified = request.data::<Verified>().cloned().unwrap_or_default();
+        let verified = request.data::<VerifiedIdentity>().cloned().unwrap_or_default();
         let presenter = may_present_credential(&request).then(|| address(&request));
         let response = self.inner.call(request).await.map(IntoResponse::into_response);
         let status = response.as_ref().map_or_else(poem::Error::status, Response::status);

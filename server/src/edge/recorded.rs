@@ -9,14 +9,14 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use bytes::Bytes;
-use foldwork_engine::metric::Counted;
+use foldwork_engine::metric::GaugeGuard;
 use http_body_util::combinators::BoxBody;
 use hyper::body::{Body as _, Frame, SizeHint};
 use poem::http::{HeaderName, HeaderValue, Method, StatusCode};
 use poem::{Body, Endpoint, Request, Response};
 
-use super::routing::Routing;
-use crate::http::bearer::{Verified, WORKSPACE};
+use super::routing::RouteTable;
+use crate::http::bearer::{VerifiedIdentity, WORKSPACE};
 use crate::http::client_address::ClientAddress;
 use crate::http::error::ErrorCode;
 use crate::metric::{HTTP_IN_FLIGHT, HTTP_REQUESTS, HTTP_RESPONSE_BYTES, HTTP_SECONDS, REJECTIONS};
@@ -54,12 +54,12 @@ impl RequestId {
 
 /// Assigns an id to a request, and records the request. `logs` is whether the access log is on.
 pub async fn recorded<E: Endpoint<Output = Response>>(
-    routing: Arc<Routing>,
+    routing: Arc<RouteTable>,
     logs: bool,
     endpoint: Arc<E>,
     mut request: Request,
 ) -> poem::Result<Response> {
-    let mut recording = Recording::begin(routing, logs, &request);
+    let mut recording = RequestRecord::begin(routing, logs, &request);
     request.set_data(recording.id.clone());
     request.set_data(recording.verified.clone());
     let id = recording.id.clone();
@@ -74,16 +74,16 @@ pub async fn recorded<E: Endpoint<Output = Response>>(
     }
     recording.answer(&response);
     let body = response.take_body();
-    response.set_body(Body::from(BoxBody::new(Sent { body: body.into(), recording })));
+    response.set_body(Body::from(BoxBody::new(CountedBody { body: body.into(), recording })));
     Ok(response)
 }
 
 /// A request without a complete response. When the recording is dropped, the line is written to the access log.
-struct Recording {
-    routing: Arc<Routing>,
+struct RequestRecord {
+    routing: Arc<RouteTable>,
     logs: bool,
     id: RequestId,
-    verified: Verified,
+    verified: VerifiedIdentity,
     method: Method,
     client: Option<ClientAddress>,
     path: String,
@@ -95,18 +95,18 @@ struct Recording {
     bytes: u64,
     /// Whether the whole body was sent.
     is_complete: bool,
-    _in_flight: Counted,
+    _in_flight: GaugeGuard,
 }
 
-impl Recording {
-    fn begin(routing: Arc<Routing>, logs: bool, request: &Request) -> Recording {
+impl RequestRecord {
+    fn begin(routing: Arc<RouteTable>, logs: bool, request: &Request) -> RequestRecord {
         let path = request.uri().path();
         let route = routing.find(path).map_or_else(|| "other".to_owned(), |(segments, _)| segments.join("/"));
-        Recording {
+        RequestRecord {
             routing,
             logs,
             id: RequestId::of(request),
-            verified: Verified::default(),
+            verified: VerifiedIdentity::default(),
             method: request.method().clone(),
             client: request.data::<ClientAddress>().copied(),
             path: shown(path).to_owned(),
@@ -116,7 +116,7 @@ impl Recording {
             code: None,
             bytes: 0,
             is_complete: false,
-            _in_flight: Counted::begin(&HTTP_IN_FLIGHT),
+            _in_flight: GaugeGuard::begin(&HTTP_IN_FLIGHT),
         }
     }
 
@@ -159,7 +159,7 @@ impl Recording {
     }
 }
 
-impl Drop for Recording {
+impl Drop for RequestRecord {
     fn drop(&mut self) {
         if self.status.is_none() {
             HTTP_REQUESTS.add(&[known(&self.method), &self.route, "499"], 1);
@@ -172,12 +172,12 @@ impl Drop for Recording {
 }
 
 /// The body of a response. Counts the bytes that are sent.
-struct Sent {
+struct CountedBody {
     body: BoxBody<Bytes, std::io::Error>,
-    recording: Recording,
+    recording: RequestRecord,
 }
 
-impl hyper::body::Body for Sent {
+impl hyper::body::Body for CountedBody {
     type Data = Bytes;
     type Error = std::io::Error;
 
@@ -205,7 +205,7 @@ impl hyper::body::Body for Sent {
     }
 }
 
-impl Drop for Sent {
+impl Drop for CountedBody {
     fn drop(&mut self) {
         // The HTTP library does not poll a body of known size after its last byte.
         self.recording.is_complete |= self.body.is_end_stream();

@@ -11,7 +11,7 @@ use poem_openapi::error::ParseParamError;
 use tracing::Instrument;
 
 use super::recorded::{RequestId, shown};
-use super::routing::Routing;
+use super::routing::RouteTable;
 use crate::http::client_address::ClientAddress;
 use crate::http::error::ApiError;
 
@@ -21,11 +21,11 @@ const MAX_TRACE: usize = 64;
 /// An endpoint that calls the routes, adds headers to their responses and converts their errors to JSON.
 pub struct UniformResponses<E> {
     inner: E,
-    routing: Arc<Routing>,
+    routing: Arc<RouteTable>,
 }
 
 impl<E> UniformResponses<E> {
-    pub fn new(inner: E, routing: Arc<Routing>) -> UniformResponses<E> {
+    pub fn new(inner: E, routing: Arc<RouteTable>) -> UniformResponses<E> {
         UniformResponses { inner, routing }
     }
 }

@@ -6,12 +6,12 @@ use foldwork_engine::pipeline::hint;
 use crate::http::routes::{Methods, Operations};
 
 /// All routes with their methods, and the ids of their operations.
-pub struct Routing {
+pub struct RouteTable {
     pub methods: Methods,
     pub operations: Operations,
 }
 
-impl Routing {
+impl RouteTable {
     /// Returns the most specific route that matches a path. The router chooses the same route.
     pub fn find(&self, path: &str) -> Option<&(Vec<String>, Vec<String>)> {
         let parts: Vec<&str> = path.split('/').collect();
@@ -79,7 +79,7 @@ mod tests {
             route("/a/{id}/events", &["GET", "POST"]),
             route("/a/{id}", &["GET", "DELETE"]),
         ];
-        let routing = Routing { methods, operations: Operations::default() };
+        let routing = RouteTable { methods, operations: Operations::default() };
         assert_eq!(routing.meant("POST", "/a/qery").as_deref(), Some("/a/query"));
         assert_eq!(routing.meant("GET", "/a/qery"), None);
         assert_eq!(routing.meant("HEAD", "/a/7/evnts").as_deref(), Some("/a/7/events"));

@@ -13,7 +13,7 @@ use crate::config::Embedding;
 const MAX_ERROR_CHARS: usize = 200;
 
 /// A client of an embedding service for one of the service's models.
-pub struct Http {
+pub struct HttpModel {
     client: reqwest::Client,
     address: reqwest::Url,
     model: String,
@@ -30,24 +30,24 @@ struct EmbeddingRequest<'a> {
 
 #[derive(Deserialize)]
 struct EmbeddingResponse {
-    data: Vec<Embedded>,
+    data: Vec<EmbeddingItem>,
 }
 
 #[derive(Deserialize)]
-struct Embedded {
+struct EmbeddingItem {
     index: usize,
     embedding: Vec<f32>,
 }
 
-impl Http {
+impl HttpModel {
     /// Creates a client without sending a request. Must be called within a Tokio runtime.
-    pub fn new(settings: &Embedding, key: Option<String>) -> anyhow::Result<Http> {
+    pub fn new(settings: &Embedding, key: Option<String>) -> anyhow::Result<HttpModel> {
         ensure!(!settings.model.is_empty(), "search.embedding.model is empty");
         let address = format!("{}/embeddings", settings.url.trim_end_matches('/'));
         let address = address.parse().with_context(|| format!("search.embedding.url: bad URL '{}'", settings.url))?;
         let client = reqwest::Client::builder().timeout(Duration::from_millis(settings.timeout_ms)).build()?;
         let (model, at_once) = (settings.model.clone(), settings.batch.max(1));
-        Ok(Http { client, address, model, key, at_once, runtime: Handle::current() })
+        Ok(HttpModel { client, address, model, key, at_once, runtime: Handle::current() })
     }
 
     async fn ask(&self, texts: &[String]) -> anyhow::Result<Vec<Vec<f32>>> {
@@ -70,7 +70,7 @@ impl Http {
     }
 }
 
-impl Embed for Http {
+impl Embed for HttpModel {
     fn model(&self) -> &str {
         &self.model
     }

@@ -5,15 +5,15 @@ use std::path::Path;
 use foldwork_engine::hook::{Embed, EmbedFailure};
 use foldwork_local_model::bert::Model;
 
-pub struct Local(Model);
+pub struct LocalModel(Model);
 
-impl Local {
-    pub fn open(folder: &Path, name: &str) -> anyhow::Result<Local> {
-        Ok(Local(Model::open(folder, name)?))
+impl LocalModel {
+    pub fn open(folder: &Path, name: &str) -> anyhow::Result<LocalModel> {
+        Ok(LocalModel(Model::open(folder, name)?))
     }
 }
 
-impl Embed for Local {
+impl Embed for LocalModel {
     fn model(&self) -> &str {
         self.0.name()
     }

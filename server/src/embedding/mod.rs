@@ -19,7 +19,7 @@ pub fn open(settings: &Embedding) -> anyhow::Result<Option<Arc<dyn Embed>>> {
     Ok(match settings.kind {
         EmbeddingKind::Off => None,
         EmbeddingKind::Local => Some(open_local(settings)?),
-        EmbeddingKind::Http => Some(Arc::new(http::Http::new(settings, std::env::var(KEY_VARIABLE).ok())?)),
+        EmbeddingKind::Http => Some(Arc::new(http::HttpModel::new(settings, std::env::var(KEY_VARIABLE).ok())?)),
     })
 }
 
@@ -28,7 +28,7 @@ fn open_local(settings: &Embedding) -> anyhow::Result<Arc<dyn Embed>> {
     use anyhow::Context as _;
 
     let folder = std::path::Path::new(&settings.path);
-    let model = local::Local::open(folder, &settings.model);
+    let model = local::LocalModel::open(folder, &settings.model);
     Ok(Arc::new(model.with_context(|| format!("search.embedding.path: no model in '{}'", folder.display()))?))
 }
 

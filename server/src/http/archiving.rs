@@ -11,23 +11,23 @@ use crate::config::Config;
 /// The archiver of the server with the URL of its archive, available to handlers as request data. Empty if the server
 /// archives nothing.
 #[derive(Clone)]
-pub struct Archiving(Option<Enabled>);
+pub struct ServerArchive(Option<ArchiverHandle>);
 
 /// A running archiver.
 #[derive(Clone)]
-pub struct Enabled {
+pub struct ArchiverHandle {
     pub backups: Arc<Backups>,
     /// The URL of the archive, without credentials.
     pub url: Arc<str>,
 }
 
-impl Archiving {
-    pub fn new(backups: Option<Arc<Backups>>, config: &Config) -> Archiving {
-        Archiving(backups.map(|backups| Enabled { backups, url: config.backup.shown_url().into() }))
+impl ServerArchive {
+    pub fn new(backups: Option<Arc<Backups>>, config: &Config) -> ServerArchive {
+        ServerArchive(backups.map(|backups| ArchiverHandle { backups, url: config.backup.shown_url().into() }))
     }
 
     /// Returns the archiver. Fails if the server archives nothing.
-    pub fn enabled(&self) -> Result<&Enabled, ApiError> {
+    pub fn enabled(&self) -> Result<&ArchiverHandle, ApiError> {
         self.0.as_ref().ok_or_else(|| {
             let message = "this server has no backup; set [backup] url in its configuration";
             ApiError::new(StatusCode::CONFLICT, "backup_disabled", message)

@@ -11,16 +11,16 @@ pub const WORKSPACE: &str = "foldwork-workspace";
 
 /// The sender of an authenticated request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Identity {
+pub struct SenderIdentity {
     pub user_id: Option<Arc<str>>,
     /// The id of the key that was sent as the token. The id is not a secret.
     pub key_id: Option<Arc<str>>,
     pub workspace_id: Option<Arc<str>>,
 }
 
-impl From<&Caller> for Identity {
-    fn from(caller: &Caller) -> Identity {
-        Identity {
+impl From<&Caller> for SenderIdentity {
+    fn from(caller: &Caller) -> SenderIdentity {
+        SenderIdentity {
             user_id: Some(caller.user_id().into()),
             key_id: caller.key_id().map(Arc::from),
             workspace_id: Some(caller.workspace_id().into()),
@@ -30,21 +30,21 @@ impl From<&Caller> for Identity {
 
 /// The result of a request's authentication: an identity if the request's token is valid. Clones share the identity.
 #[derive(Clone, Default)]
-pub struct Verified(Arc<OnceLock<Identity>>);
+pub struct VerifiedIdentity(Arc<OnceLock<SenderIdentity>>);
 
-impl Verified {
+impl VerifiedIdentity {
     /// Returns whether authentication has accepted the request's token.
     pub fn is_marked(&self) -> bool {
         self.identity().is_some()
     }
 
     /// Returns the identity if authentication has accepted the request's token.
-    pub fn identity(&self) -> Option<&Identity> {
+    pub fn identity(&self) -> Option<&SenderIdentity> {
         self.0.get()
     }
 
     /// Marks the request's token as valid.
-    pub fn mark(&self, identity: Identity) {
+    pub fn mark(&self, identity: SenderIdentity) {
         // Ignores a second identity, because a token that is checked twice has the same identity.
         let _ = self.0.set(identity);
     }

@@ -55,18 +55,18 @@ impl Bodies {
 
 /// A request's share of the memory budget. The share is returned when the response is complete, because data parsed
 /// from the body lives until then.
-pub struct Share {
+pub struct BudgetShare {
     bodies: Bodies,
     /// The size limit in bytes for a body that is read as a whole.
     limit: usize,
     reserved: AtomicUsize,
 }
 
-impl Share {
+impl BudgetShare {
     /// Wraps bytes, which then count towards the memory budget until the result is dropped.
     fn hold(self: &Arc<Self>, bytes: Vec<u8>) -> Result<Bytes, ApiError> {
         self.take(bytes.len())?;
-        Ok(Bytes::from_owner(Held { bytes, share: self.clone() }))
+        Ok(Bytes::from_owner(BodyBudgetGuard { bytes, share: self.clone() }))
     }
 
     fn take(&self, bytes: usize) -> Result<(), ApiError> {
@@ -80,7 +80,7 @@ impl Share {
     }
 }
 
-impl Drop for Share {
+impl Drop for BudgetShare {
     fn drop(&mut self) {
         self.bodies.in_flight.fetch_sub(*self.reserved.get_mut(), Ordering::Relaxed);
     }
@@ -94,7 +94,7 @@ pub async fn with_share<E: Endpoint>(bodies: Bodies, endpoint: Arc<E>, mut reque
         None if path == mcp::PATH => bodies.mcp_limit,
         _ => bodies.limit,
     };
-    let share = Arc::new(Share { bodies, limit, reserved: AtomicUsize::new(0) });
+    let share = Arc::new(BudgetShare { bodies, limit, reserved: AtomicUsize::new(0) });
     request.set_data(share.clone());
     let response = endpoint.call(request).await;
     drop(share);
@@ -103,7 +103,7 @@ pub async fn with_share<E: Endpoint>(bodies: Bodies, endpoint: Arc<E>, mut reque
 
 /// Reads a whole body. Returns an error if the body exceeds a limit.
 pub async fn read(request: &Request, body: Body) -> poem::Result<Vec<u8>> {
-    let share: &Arc<Share> = request.data().expect("the edge gives every request its share");
+    let share: &Arc<BudgetShare> = request.data().expect("the edge gives every request its share");
     let limit = share.limit;
     let too_large = || too_large(limit as u64);
     let announced = announced(request).map(|length| usize::try_from(length).unwrap_or(usize::MAX));
@@ -145,30 +145,30 @@ fn too_slow() -> ApiError {
 
 /// A body that is streamed in blocks. Each block counts towards the memory budget until the block is dropped. The body
 /// may be large, but must arrive at the minimum rate in every window of `timeout`.
-pub struct Upload {
+pub struct UploadBody {
     body: Body,
-    share: Arc<Share>,
+    share: Arc<BudgetShare>,
     limit: u64,
     /// The body's length in bytes from the `Content-Length` header.
     pub announced: Option<u64>,
 }
 
-impl Upload {
-    pub fn new(request: &Request, body: Body) -> Upload {
-        let share: &Arc<Share> = request.data().expect("the edge gives every request its share");
-        Upload { body, share: share.clone(), limit: share.bodies.upload_limit, announced: announced(request) }
+impl UploadBody {
+    pub fn new(request: &Request, body: Body) -> UploadBody {
+        let share: &Arc<BudgetShare> = request.data().expect("the edge gives every request its share");
+        UploadBody { body, share: share.clone(), limit: share.bodies.upload_limit, announced: announced(request) }
     }
 
     /// Lowers the size limit of this upload to `bytes`, if given.
-    pub fn at_most(self, bytes: Option<u64>) -> Upload {
+    pub fn at_most(self, bytes: Option<u64>) -> UploadBody {
         let limit = bytes.map_or(self.limit, |bytes| bytes.min(self.limit));
-        Upload { limit, ..self }
+        UploadBody { limit, ..self }
     }
 
     /// Returns the body as a stream of blocks. A body whose announced length exceeds the limit is rejected. If a limit
     /// is exceeded later, the stream ends with an error whose source is an [`ApiError`].
     pub fn blocks(self) -> Result<Incoming, ApiError> {
-        let Upload { body, share, limit, announced } = self;
+        let UploadBody { body, share, limit, announced } = self;
         if announced.is_some_and(|length| length > limit) {
             return Err(too_large(limit));
         }
@@ -203,7 +203,7 @@ struct BodyStream {
     /// The initial capacity of the next block, in bytes.
     capacity: usize,
     pace: Pace,
-    share: Arc<Share>,
+    share: Arc<BudgetShare>,
 }
 
 impl BodyStream {
@@ -239,18 +239,18 @@ impl BodyStream {
 }
 
 /// Bytes of a body that count towards the memory budget until they are dropped.
-struct Held {
+struct BodyBudgetGuard {
     bytes: Vec<u8>,
-    share: Arc<Share>,
+    share: Arc<BudgetShare>,
 }
 
-impl AsRef<[u8]> for Held {
+impl AsRef<[u8]> for BodyBudgetGuard {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-impl Drop for Held {
+impl Drop for BodyBudgetGuard {
     fn drop(&mut self) {
         self.share.reserved.fetch_sub(self.bytes.len(), Ordering::Relaxed);
         self.share.bodies.in_flight.fetch_sub(self.bytes.len(), Ordering::Relaxed);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use foldwork_engine::error::{Error, event_pointer};
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::model::violation::Violation;
-use foldwork_engine::pipeline::error::Code;
+use foldwork_engine::pipeline::error::PipelineErrorCode;
 use poem::error::ResponseError;
 use poem::http::{HeaderValue, StatusCode, header};
 use poem::{IntoResponse, Response};
@@ -131,8 +131,8 @@ fn pipeline_error(error: foldwork_engine::pipeline::error::Error) -> ApiError {
     let mut body = Object::new();
     body.push("error", error.message.as_str());
     match error.code {
-        Code::Number(number) => body.push("code", i64::from(number)),
-        Code::QueryTimeout => body.push("code", "query_timeout"),
+        PipelineErrorCode::Number(number) => body.push("code", i64::from(number)),
+        PipelineErrorCode::QueryTimeout => body.push("code", "query_timeout"),
     }
     body.push("code_name", error.code_name());
     if let Some(stage) = error.stage {

@@ -1,11 +1,11 @@
 //! Entity tags for versions, and the request headers `If-Match` and `If-None-Match`.
 
 use foldwork_engine::Error;
-use foldwork_engine::model::event::Expected;
+use foldwork_engine::model::event::StreamExpectation;
 
 /// Returns what a request expects of a version. A request may state it as `expected_version`, in the header `If-Match`,
 /// or in both. Fails if they differ, because the request would be served without one of its conditions.
-pub fn expected(stated: Option<Expected>, if_match: Option<&str>) -> Result<Expected, Error> {
+pub fn expected(stated: Option<StreamExpectation>, if_match: Option<&str>) -> Result<StreamExpectation, Error> {
     let header = if_match.map(version_of).transpose()?;
     match (stated, header) {
         (Some(stated), Some(header)) if stated != header => {
@@ -16,16 +16,16 @@ pub fn expected(stated: Option<Expected>, if_match: Option<&str>) -> Result<Expe
 }
 
 /// Returns what a request expects of a version, from the parameter `expected_version` and the header `If-Match`.
-pub fn expected_at(version: Option<impl Into<u64>>, if_match: Option<&str>) -> Result<Expected, Error> {
-    expected(version.map(|version| Expected::at(version.into())), if_match)
+pub fn expected_at(version: Option<impl Into<u64>>, if_match: Option<&str>) -> Result<StreamExpectation, Error> {
+    expected(version.map(|version| StreamExpectation::at(version.into())), if_match)
 }
 
-fn version_of(if_match: &str) -> Result<Expected, Error> {
+fn version_of(if_match: &str) -> Result<StreamExpectation, Error> {
     match if_match.trim() {
-        "*" => Ok(Expected::Exists),
+        "*" => Ok(StreamExpectation::Exists),
         quoted => {
             let version = quoted.trim_start_matches("W/").trim_matches('"').parse();
-            version.map(Expected::at).map_err(|_| Error::invalid("If-Match must be a version in quotes, or *"))
+            version.map(StreamExpectation::at).map_err(|_| Error::invalid("If-Match must be a version in quotes, or *"))
         }
     }
 }

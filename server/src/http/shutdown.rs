@@ -12,13 +12,13 @@ pub struct Shutdown {
     /// Whether the shutdown will begin soon.
     announced: Arc<AtomicBool>,
     begun: CancellationToken,
-    /// The number of [`Held`] values that delay the end.
+    /// The number of [`ShutdownGuard`] values that delay the end.
     held: Arc<watch::Sender<usize>>,
 }
 
 /// A guard that delays the server's end until the guard is dropped. Upgraded connections hold a guard, because the HTTP
 /// server does not wait for these connections.
-pub struct Held(Arc<watch::Sender<usize>>);
+pub struct ShutdownGuard(Arc<watch::Sender<usize>>);
 
 impl Shutdown {
     /// Announces that the shutdown will begin soon. Until then, requests are served as before.
@@ -40,9 +40,9 @@ impl Shutdown {
     }
 
     /// Returns a guard that delays the server's end until the guard is dropped.
-    pub fn hold(&self) -> Held {
+    pub fn hold(&self) -> ShutdownGuard {
         self.held.send_modify(|held| *held += 1);
-        Held(self.held.clone())
+        ShutdownGuard(self.held.clone())
     }
 
     /// Waits until all guards are dropped.
@@ -57,7 +57,7 @@ impl Shutdown {
     }
 }
 
-impl Drop for Held {
+impl Drop for ShutdownGuard {
     fn drop(&mut self) {
         self.0.send_modify(|held| *held -= 1);
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use foldwork_engine::metric::{Counted, Metric};
+use foldwork_engine::metric::{GaugeGuard, Metric};
 use parking_lot::Mutex;
 use poem::http::{HeaderValue, StatusCode, header};
 
@@ -14,7 +14,7 @@ const RETRY_AFTER: HeaderValue = HeaderValue::from_static("5");
 
 /// The counts of open streams per workspace, and their limit.
 #[derive(Clone)]
-pub struct Streams {
+pub struct OpenStreams {
     /// The plural name of the streams in error messages, such as `event streams`.
     what: &'static str,
     allowed: usize,
@@ -26,15 +26,15 @@ pub struct Streams {
 /// The permit for one open stream of a workspace.
 pub struct StreamPermit {
     workspace: Arc<str>,
-    streams: Streams,
-    _counted: Counted,
+    streams: OpenStreams,
+    _counted: GaugeGuard,
 }
 
-impl Streams {
+impl OpenStreams {
     /// Creates a counter that allows `allowed` streams per workspace. `what` names the streams in error messages, and
     /// `gauge` counts the streams of all workspaces.
-    pub fn new(allowed: usize, what: &'static str, gauge: &'static Metric) -> Streams {
-        Streams { what, allowed, gauge, open: Arc::default() }
+    pub fn new(allowed: usize, what: &'static str, gauge: &'static Metric) -> OpenStreams {
+        OpenStreams { what, allowed, gauge, open: Arc::default() }
     }
 
     /// Returns a permit for one more stream of a workspace, or an error if the limit is reached.
@@ -47,7 +47,7 @@ impl Streams {
             return Err(error.with_header(header::RETRY_AFTER, RETRY_AFTER));
         }
         open.insert(workspace.clone(), count + 1);
-        let (streams, counted) = (self.clone(), Counted::begin(self.gauge));
+        let (streams, counted) = (self.clone(), GaugeGuard::begin(self.gauge));
         Ok(StreamPermit { workspace: workspace.clone(), streams, _counted: counted })
     }
 }

@@ -23,20 +23,20 @@ pub enum Broadcast {
 const OWN_EVENTS: &str = "task.";
 
 /// The client that sends a message to the other clients of a channel.
-pub struct Sender {
+pub struct BroadcastSender {
     /// The actor of the client, written as in events: `key:` or `user:` with an id.
     pub actor: Arc<str>,
     /// The id of the message.
     pub id: String,
 }
 
-impl Sender {
-    pub fn of(listener: &Listener) -> Sender {
-        Sender { actor: listener.actor(), id: listener.new_id() }
+impl BroadcastSender {
+    pub fn of(listener: &Listener) -> BroadcastSender {
+        BroadcastSender { actor: listener.actor(), id: listener.new_id() }
     }
 
-    fn meta(&self) -> Meta<'_> {
-        Meta { id: &self.id, replayed: false, sender: Some(&self.actor) }
+    fn meta(&self) -> BroadcastMeta<'_> {
+        BroadcastMeta { id: &self.id, replayed: false, sender: Some(&self.actor) }
     }
 }
 
@@ -53,11 +53,11 @@ struct Content<'a, P: Serialize> {
     event: &'a str,
     payload: P,
     #[serde(skip_serializing_if = "Option::is_none")]
-    meta: Option<Meta<'a>>,
+    meta: Option<BroadcastMeta<'a>>,
 }
 
 #[derive(Serialize)]
-struct Meta<'a> {
+struct BroadcastMeta<'a> {
     id: &'a str,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     replayed: bool,
@@ -70,22 +70,22 @@ struct Meta<'a> {
 impl Broadcast {
     /// Creates the message that delivers a notification to an agent.
     pub fn delivery(delivery: &Delivery, replayed: bool) -> Arc<Broadcast> {
-        let meta = Some(Meta { id: delivery.id(), replayed, sender: None });
+        let meta = Some(BroadcastMeta { id: delivery.id(), replayed, sender: None });
         Broadcast::of_json(delivery.news.name(), &delivery::payload(delivery), meta)
     }
 
     /// Creates the message with a client's JSON.
-    pub fn of_client(sender: &Sender, event: &str, payload: &RawValue) -> Arc<Broadcast> {
+    pub fn of_client(sender: &BroadcastSender, event: &str, payload: &RawValue) -> Arc<Broadcast> {
         Broadcast::of_json(event, payload, Some(sender.meta()))
     }
 
     /// Creates the message with a client's bytes.
-    pub fn of_client_bytes(sender: &Sender, event: String, data: Vec<u8>) -> Arc<Broadcast> {
+    pub fn of_client_bytes(sender: &BroadcastSender, event: String, data: Vec<u8>) -> Arc<Broadcast> {
         let meta = serde_json::to_string(&sender.meta()).unwrap_or_default();
         Arc::new(Broadcast::Bytes { event, meta, data })
     }
 
-    fn of_json(event: &str, payload: &(impl Serialize + ?Sized), meta: Option<Meta<'_>>) -> Arc<Broadcast> {
+    fn of_json(event: &str, payload: &(impl Serialize + ?Sized), meta: Option<BroadcastMeta<'_>>) -> Arc<Broadcast> {
         let content = Content { kind: BROADCAST, event, payload, meta };
         // Serialising strings and JSON values cannot fail.
         let payload = serde_json::to_string(&content).unwrap_or_default();

@@ -8,9 +8,9 @@ use poem::web::websocket::{CloseCode, Message, WebSocketStream};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::broadcast::Broadcast;
-use super::frame::{self, Head, Inbound, Version};
-use super::queue::{Outgoing, Queue};
-use super::session::Session;
+use super::frame::{self, ClientMessage, MessageHead, ProtocolVersion};
+use super::queue::{OutgoingMessage, Queue};
+use super::session::SocketSession;
 use crate::http::shutdown::Shutdown;
 use crate::metric::{SOCKET_MESSAGES, SOCKETS_CLOSED};
 
@@ -22,11 +22,11 @@ const CLOSE_SLICES: u64 = 10;
 const SLICE_DELAY: Duration = Duration::from_millis(100);
 
 /// An upgraded socket and its state.
-pub struct Connection {
+pub struct SocketConnection {
     pub socket: WebSocketStream,
-    pub version: Version,
+    pub version: ProtocolVersion,
     pub queue: Arc<Queue>,
-    pub session: Session,
+    pub session: SocketSession,
     pub shutdown: Shutdown,
     pub idle: Duration,
     /// The socket's number, which determines the group in which the socket is closed on shutdown.
@@ -35,7 +35,7 @@ pub struct Connection {
 
 /// The reason why a socket is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
+enum SocketEnd {
     /// The peer has closed the socket, or the connection has broken.
     Gone,
     /// The server shuts down.
@@ -50,16 +50,16 @@ enum End {
     Malformed,
 }
 
-impl Connection {
+impl SocketConnection {
     /// Serves the socket until the connection ends or the server closes the socket.
     pub async fn serve(mut self) {
         let end = self.run().await;
         SOCKETS_CLOSED.add(&[end.name()], 1);
         tracing::debug!(?end, number = self.number, "a socket ends");
-        if end == End::Stopped {
+        if end == SocketEnd::Stopped {
             tokio::time::sleep(SLICE_DELAY * (self.number % CLOSE_SLICES) as u32).await;
         }
-        if end == End::Revoked {
+        if end == SocketEnd::Revoked {
             self.session.end_all("the right to listen has ended");
             let _ = timeout(CLOSE_TIMEOUT, write_waiting(&mut self.socket, self.version, &self.queue)).await;
         }
@@ -75,19 +75,19 @@ impl Connection {
         }
     }
 
-    async fn run(&mut self) -> End {
+    async fn run(&mut self) -> SocketEnd {
         let mut last_frame = Instant::now();
         loop {
             if let Some(end) = self.write().await {
                 return end;
             }
-            let Connection { socket, queue, session, shutdown, .. } = self;
+            let SocketConnection { socket, queue, session, shutdown, .. } = self;
             let frame = tokio::select! {
                 frame = socket.next() => frame,
                 () = queue.filled() => continue,
-                () = session.grant.ended() => return End::Revoked,
-                () = shutdown.clone().begun() => return End::Stopped,
-                () = sleep_until(last_frame + self.idle) => return End::Silent,
+                () = session.grant.ended() => return SocketEnd::Revoked,
+                () = shutdown.clone().begun() => return SocketEnd::Stopped,
+                () = sleep_until(last_frame + self.idle) => return SocketEnd::Silent,
             };
             last_frame = Instant::now();
             let inbound = match frame {
@@ -96,8 +96,8 @@ impl Connection {
                 // The WebSocket library replies to pings. After a close frame, the socket must be polled until its
                 // stream ends.
                 Some(Ok(_)) => continue,
-                Some(Err(error)) if error.kind() == std::io::ErrorKind::Other => return End::Malformed,
-                Some(Err(_)) | None => return End::Gone,
+                Some(Err(error)) if error.kind() == std::io::ErrorKind::Other => return SocketEnd::Malformed,
+                Some(Err(_)) | None => return SocketEnd::Gone,
             };
             SOCKET_MESSAGES.add(&["received"], 1);
             if let Some(end) = self.take(inbound).await {
@@ -107,59 +107,59 @@ impl Connection {
     }
 
     /// Handles a message. `None` is an invalid message, which is dropped but counts towards the message limit.
-    async fn take(&mut self, inbound: Option<Inbound>) -> Option<End> {
-        let Connection { session, shutdown, .. } = self;
+    async fn take(&mut self, inbound: Option<ClientMessage>) -> Option<SocketEnd> {
+        let SocketConnection { session, shutdown, .. } = self;
         tokio::select! {
             () = session.handle(inbound) => None,
             // Handling a message may wait for the store or for the message limit, so a shutdown interrupts the wait.
-            () = shutdown.clone().begun() => Some(End::Stopped),
+            () = shutdown.clone().begun() => Some(SocketEnd::Stopped),
         }
     }
 
     /// Sends the queued messages. A slow peer delays only its own socket.
-    async fn write(&mut self) -> Option<End> {
-        let Connection { socket, version, queue, session, shutdown, .. } = self;
+    async fn write(&mut self) -> Option<SocketEnd> {
+        let SocketConnection { socket, version, queue, session, shutdown, .. } = self;
         let waiting = queue.clone();
         tokio::select! {
             biased;
             result = write_waiting(socket, *version, queue) => match result {
-                Ok(()) if queue.has_overflowed() => Some(End::Slow),
+                Ok(()) if queue.has_overflowed() => Some(SocketEnd::Slow),
                 Ok(()) => None,
-                Err(_) => Some(End::Gone),
+                Err(_) => Some(SocketEnd::Gone),
             },
-            () = waiting.overflowed() => Some(End::Slow),
-            () = session.grant.ended() => Some(End::Revoked),
-            () = shutdown.clone().begun() => Some(End::Stopped),
+            () = waiting.overflowed() => Some(SocketEnd::Slow),
+            () = session.grant.ended() => Some(SocketEnd::Revoked),
+            () = shutdown.clone().begun() => Some(SocketEnd::Stopped),
         }
     }
 }
 
-impl End {
+impl SocketEnd {
     /// Returns the reason as the value of a metric's label.
     fn name(self) -> &'static str {
         match self {
-            End::Gone => "gone",
-            End::Stopped => "stopped",
-            End::Revoked => "revoked",
-            End::Slow => "slow",
-            End::Silent => "silent",
-            End::Malformed => "malformed",
+            SocketEnd::Gone => "gone",
+            SocketEnd::Stopped => "stopped",
+            SocketEnd::Revoked => "revoked",
+            SocketEnd::Slow => "slow",
+            SocketEnd::Silent => "silent",
+            SocketEnd::Malformed => "malformed",
         }
     }
 
     fn close(self) -> Option<(CloseCode, &'static str)> {
         match self {
-            End::Gone => None,
-            End::Stopped => Some((CloseCode::Restart, "the server shuts down")),
-            End::Revoked => Some((CloseCode::Policy, "the right to listen has ended")),
-            End::Slow => Some((CloseCode::Again, "too many messages wait to be read")),
-            End::Silent => Some((CloseCode::Away, "no frame arrived within the idle timeout")),
-            End::Malformed => Some((CloseCode::Protocol, "the frame is invalid or too large")),
+            SocketEnd::Gone => None,
+            SocketEnd::Stopped => Some((CloseCode::Restart, "the server shuts down")),
+            SocketEnd::Revoked => Some((CloseCode::Policy, "the right to listen has ended")),
+            SocketEnd::Slow => Some((CloseCode::Again, "too many messages wait to be read")),
+            SocketEnd::Silent => Some((CloseCode::Away, "no frame arrived within the idle timeout")),
+            SocketEnd::Malformed => Some((CloseCode::Protocol, "the frame is invalid or too large")),
         }
     }
 }
 
-async fn write_waiting(socket: &mut WebSocketStream, version: Version, queue: &Queue) -> std::io::Result<()> {
+async fn write_waiting(socket: &mut WebSocketStream, version: ProtocolVersion, queue: &Queue) -> std::io::Result<()> {
     let mut written = 0;
     while let Some(outgoing) = queue.pop() {
         if let Some(message) = serialise(version, queue, outgoing) {
@@ -175,13 +175,13 @@ async fn write_waiting(socket: &mut WebSocketStream, version: Version, queue: &Q
 }
 
 /// Serialises a message for this client, or returns `None` if the client cannot read the message.
-fn serialise(version: Version, queue: &Queue, outgoing: Outgoing) -> Option<Message> {
+fn serialise(version: ProtocolVersion, queue: &Queue, outgoing: OutgoingMessage) -> Option<Message> {
     let text = |topic: &str, event: &str, payload: &str| {
-        frame::write_text(version, Head { join_ref: None, reference: None, topic, event }, payload)
+        frame::write_text(version, MessageHead { join_ref: None, reference: None, topic, event }, payload)
     };
     match outgoing {
-        Outgoing::Frame(text) => Some(Message::Text(text)),
-        Outgoing::Broadcast { topic, message } => match &*message {
+        OutgoingMessage::Frame(text) => Some(Message::Text(text)),
+        OutgoingMessage::Broadcast { topic, message } => match &*message {
             Broadcast::Json { event, payload } => Some(Message::Text(text(&topic, event, payload))),
             Broadcast::Bytes { event, meta, data } => {
                 let understands = queue.takes_bytes.load(std::sync::atomic::Ordering::Relaxed);

@@ -5,25 +5,25 @@ use serde_json::value::RawValue;
 
 /// The version of a client's serialiser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Version {
+pub enum ProtocolVersion {
     /// Version one: messages are JSON objects.
     One,
     /// Version two: messages are JSON arrays or binary frames.
     Two,
 }
 
-impl Version {
+impl ProtocolVersion {
     /// Returns the serialiser for a `vsn` parameter, or `None` if the version is not supported. Version one is the
     /// default.
-    pub fn parse(vsn: Option<&str>) -> Option<Version> {
-        let Some(vsn) = vsn else { return Some(Version::One) };
+    pub fn parse(vsn: Option<&str>) -> Option<ProtocolVersion> {
+        let Some(vsn) = vsn else { return Some(ProtocolVersion::One) };
         let (major, rest) = vsn.split_once('.')?;
         let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
         // Ignores the minor and the patch version, which are compatible by convention.
         let is_version = rest.split('.').count() <= 2 && rest.split('.').all(is_number);
         match major {
-            "1" if is_version => Some(Version::One),
-            "2" if is_version => Some(Version::Two),
+            "1" if is_version => Some(ProtocolVersion::One),
+            "2" if is_version => Some(ProtocolVersion::Two),
             _ => None,
         }
     }
@@ -31,22 +31,22 @@ impl Version {
 
 /// A message from a client.
 #[derive(Debug)]
-pub struct Inbound {
+pub struct ClientMessage {
     pub join_ref: Option<String>,
     pub reference: Option<String>,
     pub topic: String,
     pub event: String,
-    pub payload: Payload,
+    pub payload: MessagePayload,
 }
 
 /// The payload of a message.
 #[derive(Debug)]
-pub enum Payload {
+pub enum MessagePayload {
     Json(Box<RawValue>),
     /// A message to the other clients of the channel, with the name of its event and its payload.
     User {
         event: String,
-        body: Body,
+        body: BroadcastBody,
     },
     /// The bytes of a binary push. The bytes themselves are ignored.
     Bytes,
@@ -54,7 +54,7 @@ pub enum Payload {
 
 /// The payload of a message to the other clients of the channel.
 #[derive(Debug)]
-pub enum Body {
+pub enum BroadcastBody {
     Json(Box<RawValue>),
     Bytes(Vec<u8>),
 }
@@ -73,7 +73,7 @@ const JSON: u8 = 1;
 type Array = (Option<String>, Option<String>, String, String, Box<RawValue>);
 
 #[derive(serde::Deserialize)]
-struct Object {
+struct JsonMessage {
     topic: String,
     event: String,
     payload: Option<Box<RawValue>>,
@@ -84,44 +84,50 @@ struct Object {
 }
 
 /// Parses a text frame. Returns `None` if the frame is invalid.
-pub fn read_text(version: Version, text: &str) -> Option<Inbound> {
+pub fn read_text(version: ProtocolVersion, text: &str) -> Option<ClientMessage> {
     match version {
-        Version::Two => {
+        ProtocolVersion::Two => {
             let (join_ref, reference, topic, event, payload): Array = serde_json::from_str(text).ok()?;
-            Some(Inbound { join_ref, reference, topic, event, payload: Payload::Json(payload) })
+            Some(ClientMessage { join_ref, reference, topic, event, payload: MessagePayload::Json(payload) })
         }
         // Rejects arrays, because serde would read an array's items as the fields of a struct.
-        Version::One if !text.trim_start().starts_with('{') => None,
-        Version::One => {
-            let Object { topic, event, payload, reference, join_ref } = serde_json::from_str(text).ok()?;
-            let payload = Payload::Json(payload.unwrap_or_else(|| RawValue::NULL.to_owned()));
-            Some(Inbound { join_ref, reference, topic, event, payload })
+        ProtocolVersion::One if !text.trim_start().starts_with('{') => None,
+        ProtocolVersion::One => {
+            let JsonMessage { topic, event, payload, reference, join_ref } = serde_json::from_str(text).ok()?;
+            let payload = MessagePayload::Json(payload.unwrap_or_else(|| RawValue::NULL.to_owned()));
+            Some(ClientMessage { join_ref, reference, topic, event, payload })
         }
     }
 }
 
 /// Parses a binary frame. Returns `None` if the frame is invalid.
-pub fn read_bytes(version: Version, bytes: &[u8]) -> Option<Inbound> {
-    if version == Version::One {
+pub fn read_bytes(version: ProtocolVersion, bytes: &[u8]) -> Option<ClientMessage> {
+    if version == ProtocolVersion::One {
         return None;
     }
     match *bytes.first()? {
         PUSH => {
             let ([join_ref, reference, topic, event], _) = parts::<4>(bytes, 5)?;
             let (join_ref, reference) = (non_empty(join_ref), non_empty(reference));
-            Some(Inbound { join_ref, reference, topic: topic.into(), event: event.into(), payload: Payload::Bytes })
+            Some(ClientMessage {
+                join_ref,
+                reference,
+                topic: topic.into(),
+                event: event.into(),
+                payload: MessagePayload::Bytes,
+            })
         }
         USER_BROADCAST_PUSH => {
             let encoding = *bytes.get(6)?;
             let ([join_ref, reference, topic, event, _], data) = parts::<5>(bytes, 7)?;
             let body = match encoding {
-                JSON => Body::Json(serde_json::from_slice(data).ok()?),
-                RAW => Body::Bytes(data.to_vec()),
+                JSON => BroadcastBody::Json(serde_json::from_slice(data).ok()?),
+                RAW => BroadcastBody::Bytes(data.to_vec()),
                 _ => return None,
             };
-            let payload = Payload::User { event: event.into(), body };
+            let payload = MessagePayload::User { event: event.into(), body };
             let (join_ref, reference) = (non_empty(join_ref), non_empty(reference));
-            Some(Inbound { join_ref, reference, topic: topic.into(), event: BROADCAST.into(), payload })
+            Some(ClientMessage { join_ref, reference, topic: topic.into(), event: BROADCAST.into(), payload })
         }
         _ => None,
     }
@@ -148,7 +154,7 @@ fn non_empty(reference: &str) -> Option<String> {
 
 /// The fields of a message other than its payload.
 #[derive(Debug, Clone, Copy)]
-pub struct Head<'a> {
+pub struct MessageHead<'a> {
     pub join_ref: Option<&'a str>,
     pub reference: Option<&'a str>,
     pub topic: &'a str,
@@ -156,11 +162,11 @@ pub struct Head<'a> {
 }
 
 /// Serialises a message. `payload` is JSON.
-pub fn write_text(version: Version, head: Head<'_>, payload: &str) -> String {
-    let Head { join_ref, reference, topic, event } = head;
+pub fn write_text(version: ProtocolVersion, head: MessageHead<'_>, payload: &str) -> String {
+    let MessageHead { join_ref, reference, topic, event } = head;
     let mut text = String::with_capacity(payload.len() + topic.len() + event.len() + 64);
     match version {
-        Version::Two => {
+        ProtocolVersion::Two => {
             text.push('[');
             push_json(&mut text, &join_ref);
             text.push(',');
@@ -173,7 +179,7 @@ pub fn write_text(version: Version, head: Head<'_>, payload: &str) -> String {
             text.push_str(payload);
             text.push(']');
         }
-        Version::One => {
+        ProtocolVersion::One => {
             text.push_str("{\"topic\":");
             push_json(&mut text, &topic);
             text.push_str(",\"event\":");
@@ -211,12 +217,12 @@ pub fn write_bytes(topic: &str, event: &str, meta: &str, data: &[u8]) -> Option<
 mod tests {
     use super::*;
 
-    const HEAD: Head<'_> =
-        Head { join_ref: Some("3"), reference: Some("4"), topic: "realtime:agent:a", event: "phx_reply" };
+    const HEAD: MessageHead<'_> =
+        MessageHead { join_ref: Some("3"), reference: Some("4"), topic: "realtime:agent:a", event: "phx_reply" };
 
-    fn json(inbound: &Inbound) -> &str {
+    fn json(inbound: &ClientMessage) -> &str {
         match &inbound.payload {
-            Payload::Json(json) | Payload::User { body: Body::Json(json), .. } => json.get(),
+            MessagePayload::Json(json) | MessagePayload::User { body: BroadcastBody::Json(json), .. } => json.get(),
             other => panic!("{other:?}"),
         }
     }
@@ -228,8 +234,8 @@ mod tests {
             topic in ".{0,40}", event in ".{0,40}", payload in ".{0,40}",
         ) {
             let payload = serde_json::json!({ "said": payload }).to_string();
-            for version in [Version::One, Version::Two] {
-                let head = Head {
+            for version in [ProtocolVersion::One, ProtocolVersion::Two] {
+                let head = MessageHead {
                     join_ref: join_ref.as_deref(),
                     reference: reference.as_deref(),
                     topic: &topic,
@@ -237,7 +243,7 @@ mod tests {
                 };
                 let read = read_text(version, &write_text(version, head, &payload)).expect("a message");
                 // Version one of the serialiser has no join reference.
-                let join_ref = join_ref.clone().filter(|_| version == Version::Two);
+                let join_ref = join_ref.clone().filter(|_| version == ProtocolVersion::Two);
                 assert_eq!((&read.join_ref, &read.reference), (&join_ref, &reference));
                 assert_eq!((&read.topic, &read.event, json(&read)), (&topic, &event, payload.as_str()));
             }
@@ -250,53 +256,61 @@ mod tests {
             let lengths = [refs.len(), refs.len(), topic.len(), event.len(), 0].map(|length| length as u8);
             let head: Vec<u8> = [3].into_iter().chain(lengths).chain([0]).collect();
             let frame = [&head, refs.as_bytes(), refs.as_bytes(), topic.as_bytes(), event.as_bytes(), &data].concat();
-            let read = read_bytes(Version::Two, &frame).expect("a message");
+            let read = read_bytes(ProtocolVersion::Two, &frame).expect("a message");
             assert_eq!((&read.topic, read.reference.unwrap_or_default()), (&topic, refs));
             assert!(matches!(
                 read.payload,
-                Payload::User { event: read_event, body: Body::Bytes(bytes) } if read_event == event && bytes == data
+                MessagePayload::User { event: read_event, body: BroadcastBody::Bytes(bytes) }
+                    if read_event == event && bytes == data
             ));
         }
 
         #[test]
         fn garbage_is_not_a_message(bytes: Vec<u8>, text in ".{0,200}") {
-            let _ = (read_bytes(Version::Two, &bytes), read_text(Version::Two, &text), read_text(Version::One, &text));
+            let _ = read_bytes(ProtocolVersion::Two, &bytes);
+            let _ = (read_text(ProtocolVersion::Two, &text), read_text(ProtocolVersion::One, &text));
         }
     }
 
     #[test]
     fn versions_are_distinguished() {
-        for (vsn, version) in [(None, Version::One), (Some("1.0.0"), Version::One), (Some("2.0.0"), Version::Two)] {
-            assert_eq!(Version::parse(vsn), Some(version));
+        for (vsn, version) in
+            [(None, ProtocolVersion::One), (Some("1.0.0"), ProtocolVersion::One), (Some("2.0.0"), ProtocolVersion::Two)]
+        {
+            assert_eq!(ProtocolVersion::parse(vsn), Some(version));
         }
-        assert_eq!(Version::parse(Some("2.1.7")), Some(Version::Two));
+        assert_eq!(ProtocolVersion::parse(Some("2.1.7")), Some(ProtocolVersion::Two));
         for vsn in ["", "1", "3.0.0", "0.9.0", "two", "2.x", "2.0.0.0", "2..0", "2.0.0-rc"] {
-            assert_eq!(Version::parse(Some(vsn)), None, "{vsn}");
+            assert_eq!(ProtocolVersion::parse(Some(vsn)), None, "{vsn}");
         }
     }
 
     #[test]
     fn both_serialisers_are_read() {
-        let two = read_text(Version::Two, r#"["1","2","t","phx_join",{"config":{}}]"#).expect("a message");
+        let two = read_text(ProtocolVersion::Two, r#"["1","2","t","phx_join",{"config":{}}]"#).expect("a message");
         let one = r#"{"topic":"t","event":"phx_join","payload":{"config":{}},"ref":"2","join_ref":"1","more":1}"#;
-        let one = read_text(Version::One, one).expect("a message");
+        let one = read_text(ProtocolVersion::One, one).expect("a message");
         for read in [two, one] {
             assert_eq!((read.join_ref.as_deref(), read.reference.as_deref()), (Some("1"), Some("2")));
             assert_eq!((&*read.topic, &*read.event, json(&read)), ("t", "phx_join", r#"{"config":{}}"#));
         }
-        let without = read_text(Version::One, r#"{"topic":"phoenix","event":"heartbeat","payload":{},"ref":null}"#);
+        let without =
+            read_text(ProtocolVersion::One, r#"{"topic":"phoenix","event":"heartbeat","payload":{},"ref":null}"#);
         assert!(without.is_some_and(|read| read.reference.is_none() && read.join_ref.is_none()));
     }
 
     #[test]
     fn both_serialisers_are_written() {
         assert_eq!(
-            write_text(Version::Two, HEAD, r#"{"status":"ok"}"#),
+            write_text(ProtocolVersion::Two, HEAD, r#"{"status":"ok"}"#),
             r#"["3","4","realtime:agent:a","phx_reply",{"status":"ok"}]"#
         );
-        let nothing = Head { join_ref: None, reference: None, topic: "a\"b", event: "e" };
-        assert_eq!(write_text(Version::One, nothing, "{}"), r#"{"topic":"a\"b","event":"e","payload":{},"ref":null}"#);
-        assert_eq!(write_text(Version::Two, nothing, "{}"), r#"[null,null,"a\"b","e",{}]"#);
+        let nothing = MessageHead { join_ref: None, reference: None, topic: "a\"b", event: "e" };
+        assert_eq!(
+            write_text(ProtocolVersion::One, nothing, "{}"),
+            r#"{"topic":"a\"b","event":"e","payload":{},"ref":null}"#
+        );
+        assert_eq!(write_text(ProtocolVersion::Two, nothing, "{}"), r#"[null,null,"a\"b","e",{}]"#);
     }
 
     #[test]
@@ -307,16 +321,20 @@ mod tests {
             frame.extend(data);
             frame
         };
-        let read = read_bytes(Version::Two, &push(1, br#"{"n":1}"#)).expect("a message");
+        let read = read_bytes(ProtocolVersion::Two, &push(1, br#"{"n":1}"#)).expect("a message");
         assert_eq!((read.join_ref.as_deref(), read.reference.as_deref()), (Some("1"), Some("12")));
         assert_eq!((&*read.topic, &*read.event, json(&read)), ("ttt", "broadcast", r#"{"n":1}"#));
-        let raw = read_bytes(Version::Two, &push(0, &[0, 255])).expect("a message").payload;
+        let raw = read_bytes(ProtocolVersion::Two, &push(0, &[0, 255])).expect("a message").payload;
+        assert!(matches!(
+            raw,
+            MessagePayload::User { event, body: BroadcastBody::Bytes(bytes) } if event == "note" && bytes == [0, 255]
+        ));
         assert!(
-            matches!(raw, Payload::User { event, body: Body::Bytes(bytes) } if event == "note" && bytes == [0, 255])
+            read_bytes(ProtocolVersion::One, &push(1, b"{}")).is_none(),
+            "the first serialiser has no binary frames"
         );
-        assert!(read_bytes(Version::One, &push(1, b"{}")).is_none(), "the first serialiser has no binary frames");
-        assert!(read_bytes(Version::Two, &push(7, b"{}")).is_none());
-        assert!(read_bytes(Version::Two, &push(1, b"{")).is_none());
+        assert!(read_bytes(ProtocolVersion::Two, &push(7, b"{}")).is_none());
+        assert!(read_bytes(ProtocolVersion::Two, &push(1, b"{")).is_none());
     }
 
     #[test]
@@ -324,9 +342,9 @@ mod tests {
         let mut frame = vec![0, 1, 1, 2, 4];
         frame.extend(b"12ttpush");
         frame.extend([1, 2, 3]);
-        let read = read_bytes(Version::Two, &frame).expect("a message");
+        let read = read_bytes(ProtocolVersion::Two, &frame).expect("a message");
         assert_eq!((&*read.topic, &*read.event), ("tt", "push"));
-        assert!(matches!(read.payload, Payload::Bytes));
+        assert!(matches!(read.payload, MessagePayload::Bytes));
     }
 
     #[test]
@@ -338,14 +356,14 @@ mod tests {
     #[test]
     fn invalid_messages_are_none() {
         for text in ["", "null", "[]", "{}", r#"["1","2","t","e"]"#, r#"[1,2,"t","e",{}]"#, r#"["1","2",3,"e",{}]"#] {
-            assert!(read_text(Version::Two, text).is_none(), "{text}");
-            assert!(read_text(Version::One, text).is_none(), "{text}");
+            assert!(read_text(ProtocolVersion::Two, text).is_none(), "{text}");
+            assert!(read_text(ProtocolVersion::One, text).is_none(), "{text}");
         }
-        assert!(read_text(Version::Two, &"[".repeat(100_000)).is_none());
+        assert!(read_text(ProtocolVersion::Two, &"[".repeat(100_000)).is_none());
         for bytes in
             [&[][..], &[3], &[3, 255, 255, 255, 255, 255, 1], &[1, 0, 0, 0], &[0, 1, 1, 1, 1, 0xff, 0xff, 0xff, 0xff]]
         {
-            assert!(read_bytes(Version::Two, bytes).is_none(), "{bytes:?}");
+            assert!(read_bytes(ProtocolVersion::Two, bytes).is_none(), "{bytes:?}");
         }
     }
 }

@@ -6,7 +6,7 @@ use foldwork_engine::Error;
 use poem::Request;
 use poem::http::{HeaderValue, StatusCode, header};
 
-use super::frame::Version;
+use super::frame::ProtocolVersion;
 use crate::http::bearer::bearer;
 use crate::http::error::ApiError;
 
@@ -33,13 +33,13 @@ pub fn credential(request: &Request) -> Result<String, Error> {
 }
 
 /// Returns the serialiser that the client requests.
-pub fn version(request: &Request) -> Result<Version, ApiError> {
+pub fn version(request: &Request) -> Result<ProtocolVersion, ApiError> {
     let vsn = parameter(request, "vsn");
     let refused = || {
         let message = "unsupported serialiser: vsn must be 1.0.0 or 2.0.0";
         ApiError::new(StatusCode::FORBIDDEN, "unsupported_version", message)
     };
-    Version::parse(vsn.as_deref()).ok_or_else(refused)
+    ProtocolVersion::parse(vsn.as_deref()).ok_or_else(refused)
 }
 
 /// Returns the error for a request that is not a WebSocket upgrade.
@@ -90,8 +90,8 @@ mod tests {
 
     #[test]
     fn unknown_serialisers_are_rejected() {
-        assert!(matches!(version(&request("", &[])), Ok(Version::One)));
-        assert!(matches!(version(&request("vsn=2.0.0", &[])), Ok(Version::Two)));
+        assert!(matches!(version(&request("", &[])), Ok(ProtocolVersion::One)));
+        assert!(matches!(version(&request("vsn=2.0.0", &[])), Ok(ProtocolVersion::Two)));
         let refused = version(&request("vsn=9.0.0", &[])).expect_err("it is unknown");
         assert_eq!(refused.status, StatusCode::FORBIDDEN);
     }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use foldwork_engine::metric::Counted;
-use foldwork_engine::workspace::events::Limit;
+use foldwork_engine::metric::GaugeGuard;
+use foldwork_engine::workspace::events::EventLimit;
 use foldwork_engine::workspace::feed::{Feed, Item};
 use foldwork_engine::{Error, Listener};
 use parking_lot::{Mutex, MutexGuard};
@@ -19,12 +19,12 @@ use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
 
 use super::broadcast::Broadcast;
-use super::line::Line;
-use super::presence::{Diff, Present};
+use super::line::ChannelLine;
+use super::presence::{ChannelPresence, Diff};
 use crate::metric::{CHANNELS_JOINED, FEED_DELIVERIES};
 
 /// The maximum number and size of the events that the follower reads in one step.
-const PAGE: Limit = Limit { events: 256, bytes: 4 << 20 };
+const PAGE: EventLimit = EventLimit { events: 256, bytes: 4 << 20 };
 /// The maximum time that the follower waits for new events in one step.
 const WAIT: Duration = Duration::from_secs(30);
 /// The pause of the follower after an error of the store.
@@ -34,9 +34,9 @@ const MAX_READERS: usize = 8;
 
 /// The hubs of all workspaces with open sockets.
 #[derive(Clone, Default)]
-pub struct Hubs(Arc<Mutex<HashMap<Arc<str>, Entry>>>);
+pub struct Hubs(Arc<Mutex<HashMap<Arc<str>, HubEntry>>>);
 
-struct Entry {
+struct HubEntry {
     hub: Arc<Hub>,
     sockets: usize,
 }
@@ -61,52 +61,52 @@ pub struct Hub {
 struct Channels {
     /// The position of the last event that was sent to the members that have caught up.
     position: u64,
-    by_agent: HashMap<Arc<str>, Channel>,
+    by_agent: HashMap<Arc<str>, HubChannel>,
 }
 
 #[derive(Default)]
-struct Channel {
-    members: HashMap<u64, Member>,
-    present: Present,
+struct HubChannel {
+    members: HashMap<u64, ChannelMember>,
+    present: ChannelPresence,
 }
 
 /// A socket on a channel.
-pub struct Member {
-    pub line: Arc<Line>,
+pub struct ChannelMember {
+    pub line: Arc<ChannelLine>,
     /// Whether the member receives presence messages.
     pub sees_presence: bool,
     /// The log position after which a live member receives events, or `None` if the member is not live.
     live_after: Option<u64>,
 }
 
-impl Member {
-    pub fn new(line: Arc<Line>, sees_presence: bool) -> Member {
-        Member { line, sees_presence, live_after: None }
+impl ChannelMember {
+    pub fn new(line: Arc<ChannelLine>, sees_presence: bool) -> ChannelMember {
+        ChannelMember { line, sees_presence, live_after: None }
     }
 
-    fn tell(&self, message: &Arc<Broadcast>) {
-        self.line.tell(message.clone());
+    fn send(&self, message: &Arc<Broadcast>) {
+        self.line.broadcast(message.clone());
     }
 }
 
 /// A membership of a channel. Dropping the membership removes the member from the channel.
-pub struct Membership {
+pub struct ChannelMembership {
     hub: Arc<Hub>,
     pub agent: Arc<str>,
     pub id: u64,
     /// The follower's position when the member joined.
     pub joined_at: u64,
-    _counted: Counted,
+    _counted: GaugeGuard,
 }
 
-impl Drop for Membership {
+impl Drop for ChannelMembership {
     fn drop(&mut self) {
         self.hub.leave(&self.agent, self.id);
     }
 }
 
 impl Hubs {
-    fn entries(&self) -> MutexGuard<'_, HashMap<Arc<str>, Entry>> {
+    fn entries(&self) -> MutexGuard<'_, HashMap<Arc<str>, HubEntry>> {
         self.0.lock()
     }
 
@@ -121,7 +121,7 @@ impl Hubs {
         }
         let feed = listener.feed_of_all().await?;
         let mut entries = self.entries();
-        let entry = entries.entry(workspace.clone()).or_insert_with(|| Entry { hub: Hub::start(feed), sockets: 0 });
+        let entry = entries.entry(workspace.clone()).or_insert_with(|| HubEntry { hub: Hub::start(feed), sockets: 0 });
         entry.sockets += 1;
         Ok(guard(entry.hub.clone()))
     }
@@ -171,12 +171,12 @@ impl Hub {
 
     /// Adds a member to the channel of an agent. The member receives messages of clients immediately, and events after
     /// it has become live.
-    pub fn join(self: &Arc<Hub>, agent: Arc<str>, member: Member) -> Membership {
+    pub fn join(self: &Arc<Hub>, agent: Arc<str>, member: ChannelMember) -> ChannelMembership {
         let id = self.next_member.fetch_add(1, Ordering::Relaxed);
         let mut channels = self.channels();
         let joined_at = channels.position;
         channels.by_agent.entry(agent.clone()).or_default().members.insert(id, member);
-        Membership { hub: self.clone(), agent, id, joined_at, _counted: Counted::begin(&CHANNELS_JOINED) }
+        ChannelMembership { hub: self.clone(), agent, id, joined_at, _counted: GaugeGuard::begin(&CHANNELS_JOINED) }
     }
 
     /// Makes a member live. The member must have received all events up to `position`. Returns false, without an
@@ -197,11 +197,11 @@ impl Hub {
         let channels = self.channels();
         let Some(channel) = channels.by_agent.get(agent) else { return };
         let others = channel.members.iter().filter(|(id, _)| Some(**id) != except);
-        others.for_each(|(_, member)| member.tell(message));
+        others.for_each(|(_, member)| member.send(message));
     }
 
     /// Sets a member's presence data. Returns false if the data of the channel would become too large.
-    pub fn track(&self, membership: &Membership, key: &str, meta: Map<String, Value>) -> bool {
+    pub fn track(&self, membership: &ChannelMembership, key: &str, meta: Map<String, Value>) -> bool {
         let reference = format!("{:x}", self.next_member.fetch_add(1, Ordering::Relaxed));
         let mut channels = self.channels();
         let Some(channel) = channels.by_agent.get_mut(&membership.agent) else { return false };
@@ -215,7 +215,7 @@ impl Hub {
     }
 
     /// Removes a member's presence data.
-    pub fn untrack(&self, membership: &Membership) {
+    pub fn untrack(&self, membership: &ChannelMembership) {
         if let Some(channel) = self.channels().by_agent.get_mut(&membership.agent)
             && let Some(diff) = channel.present.untrack(membership.id)
         {
@@ -247,12 +247,13 @@ impl Hub {
             match item {
                 Item::Delivery(delivery) => {
                     let Some(channel) = channels.by_agent.get(&delivery.agent_id) else { continue };
-                    let is_due = |member: &&Member| member.live_after.is_some_and(|after| after < delivery.position());
+                    let is_due =
+                        |member: &&ChannelMember| member.live_after.is_some_and(|after| after < delivery.position());
                     let mut due = channel.members.values().filter(is_due).peekable();
                     if due.peek().is_some() {
                         let message = Broadcast::delivery(&delivery, false);
                         for member in due {
-                            member.tell(&message);
+                            member.send(&message);
                             delivered += 1;
                         }
                     }
@@ -268,10 +269,10 @@ impl Hub {
     }
 }
 
-impl Channel {
+impl HubChannel {
     fn tell_presence(&self, diff: &Diff) {
         let message = Arc::new(Broadcast::Json { event: "presence_diff", payload: diff.payload() });
-        self.members.values().filter(|member| member.sees_presence).for_each(|member| member.tell(&message));
+        self.members.values().filter(|member| member.sees_presence).for_each(|member| member.send(&message));
     }
 }
 

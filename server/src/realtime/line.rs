@@ -5,26 +5,26 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::broadcast::Broadcast;
-use super::frame::{Head, Version, write_text};
-use super::queue::{Outgoing, Queue};
+use super::frame::{MessageHead, ProtocolVersion, write_text};
+use super::queue::{OutgoingMessage, Queue};
 
 const REPLY: &str = "phx_reply";
 const CLOSE: &str = "phx_close";
 
 /// The sender of one channel's messages to one socket, through the socket's queue.
-pub struct Line {
+pub struct ChannelLine {
     pub queue: Arc<Queue>,
-    pub version: Version,
+    pub version: ProtocolVersion,
     /// The channel's topic, as the client wrote it.
     pub topic: Arc<str>,
     /// The reference of the client's join message.
     pub join_ref: Option<Arc<str>>,
 }
 
-impl Line {
+impl ChannelLine {
     /// Queues a message that is shared by many sockets.
-    pub fn tell(&self, message: Arc<Broadcast>) {
-        self.queue.push(Outgoing::Broadcast { topic: self.topic.clone(), message });
+    pub fn broadcast(&self, message: Arc<Broadcast>) {
+        self.queue.push(OutgoingMessage::Broadcast { topic: self.topic.clone(), message });
     }
 
     /// Queues a positive reply to the message with this reference. A message without a reference gets no reply.
@@ -67,28 +67,28 @@ impl Line {
     }
 
     fn send(&self, join_ref: Option<&str>, reference: Option<&str>, event: &str, payload: &str) {
-        let head = Head { join_ref, reference, topic: &self.topic, event };
-        self.queue.push(Outgoing::Frame(write_text(self.version, head, payload)));
+        let head = MessageHead { join_ref, reference, topic: &self.topic, event };
+        self.queue.push(OutgoingMessage::Frame(write_text(self.version, head, payload)));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::realtime::queue::Bound;
+    use crate::realtime::queue::QueueBound;
 
-    fn frames(version: Version, say: impl Fn(&Line)) -> Vec<String> {
-        let queue = Arc::new(Queue::new(Bound { messages: 10, bytes: 10_000 }));
+    fn frames(version: ProtocolVersion, say: impl Fn(&ChannelLine)) -> Vec<String> {
+        let queue = Arc::new(Queue::new(QueueBound { messages: 10, bytes: 10_000 }));
         let topic = "realtime:agent:a".into();
-        say(&Line { queue: queue.clone(), version, topic, join_ref: Some("1".into()) });
+        say(&ChannelLine { queue: queue.clone(), version, topic, join_ref: Some("1".into()) });
         let frames = std::iter::from_fn(|| queue.pop());
-        frames.map(|out| if let Outgoing::Frame(text) = out { text } else { String::new() }).collect()
+        frames.map(|out| if let OutgoingMessage::Frame(text) = out { text } else { String::new() }).collect()
     }
 
     #[test]
     fn a_line_writes_the_messages_of_the_protocol() {
         let topic = r#""realtime:agent:a""#;
-        let two = |say: fn(&Line)| frames(Version::Two, say);
+        let two = |say: fn(&ChannelLine)| frames(ProtocolVersion::Two, say);
         assert_eq!(
             two(|line| line.ok(Some("4"))),
             [format!(r#"["1","4",{topic},"phx_reply",{{"status":"ok","response":{{}}}}]"#)]
@@ -109,7 +109,7 @@ mod tests {
         );
         assert_eq!(two(|line| line.presence_state("{}")), [format!(r#"["1",null,{topic},"presence_state",{{}}]"#)]);
         assert_eq!(
-            frames(Version::One, |line| line.close()),
+            frames(ProtocolVersion::One, |line| line.close()),
             [format!(r#"{{"topic":{topic},"event":"phx_close","payload":{{}},"ref":"1"}}"#)]
         );
     }

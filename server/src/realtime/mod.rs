@@ -34,21 +34,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use connection::Connection;
+use connection::SocketConnection;
 use foldwork_engine::{Engine, Listener};
 use hub::Hubs;
 use poem::http::header;
 use poem::web::Data;
 use poem::web::websocket::{WebSocket, WebSocketConfig};
 use poem::{EndpointExt, FromRequest, IntoResponse, Request, Response, Route, get, handler, post};
-use queue::{Bound, Queue};
-use session::{Admitted, Session};
+use queue::{Queue, QueueBound};
+use session::{AuthenticatedSocket, SocketSession};
 
 use crate::config;
-use crate::http::bearer::{Identity, Verified};
+use crate::http::bearer::{SenderIdentity, VerifiedIdentity};
 use crate::http::error::ApiError;
 use crate::http::shutdown::Shutdown;
-use crate::http::streams::Streams;
+use crate::http::streams::OpenStreams;
 use crate::metric::SOCKETS_OPEN;
 
 /// The paths below [`REALTIME`](crate::http::routes::REALTIME), each with its method.
@@ -63,7 +63,7 @@ pub struct Realtime {
     hubs: Hubs,
     settings: Arc<config::Realtime>,
     /// The counts of open sockets per workspace, and their limit.
-    sockets: Streams,
+    sockets: OpenStreams,
     numbers: Arc<AtomicU64>,
 }
 
@@ -72,7 +72,7 @@ impl Realtime {
         Realtime {
             hubs: Hubs::default(),
             settings: Arc::new(settings.clone()),
-            sockets: Streams::new(settings.sockets_per_workspace, "sockets", &SOCKETS_OPEN),
+            sockets: OpenStreams::new(settings.sockets_per_workspace, "sockets", &SOCKETS_OPEN),
             numbers: Arc::default(),
         }
     }
@@ -96,8 +96,8 @@ impl Realtime {
     async fn listener_with(&self, request: &Request, credential: &str) -> Result<Listener, ApiError> {
         let engine = request.data::<Arc<Engine>>().expect("the application adds its engine to each request");
         let listener = engine.listen(credential).await?;
-        if let Some(verified) = request.data::<Verified>() {
-            verified.mark(Identity::from(listener.caller()));
+        if let Some(verified) = request.data::<VerifiedIdentity>() {
+            verified.mark(SenderIdentity::from(listener.caller()));
         }
         Ok(listener)
     }
@@ -123,10 +123,10 @@ async fn open(
     let socket = WebSocket::from_request_without_body(request).await.map_err(|_| handshake::no_socket())?;
     let hub = realtime.hubs.enter(&listener).await.map_err(ApiError::from)?;
     let settings = realtime.settings.clone();
-    let queue = Queue::new(Bound { messages: settings.queue_messages, bytes: settings.queue_bytes });
+    let queue = Queue::new(QueueBound { messages: settings.queue_messages, bytes: settings.queue_bytes });
     let queue = Arc::new(queue);
-    let admitted = Admitted { engine: engine.clone(), listener, token, hub };
-    let session = Session::new(admitted, queue.clone(), version, &settings);
+    let admitted = AuthenticatedSocket { engine: engine.clone(), listener, token, hub };
+    let session = SocketSession::new(admitted, queue.clone(), version, &settings);
     let number = realtime.numbers.fetch_add(1, Ordering::Relaxed);
     let idle = Duration::from_secs(settings.idle_timeout_s);
     let (shutdown, held) = (shutdown.clone(), shutdown.hold());
@@ -137,7 +137,7 @@ async fn open(
         .max_frame_size(Some(settings.frame_bytes));
     let upgraded = socket.config(limits).protocols([handshake::PROTOCOL]).on_upgrade(move |socket| async move {
         // The future is boxed, so that its rarely needed state does not enlarge the task of every socket.
-        Box::pin(Connection { socket, version, queue, session, shutdown, idle, number }.serve()).await;
+        Box::pin(SocketConnection { socket, version, queue, session, shutdown, idle, number }.serve()).await;
         drop((permit, held));
     });
     Ok(upgraded.into_response())

@@ -84,13 +84,13 @@ pub struct UserBroadcast<'a> {
 
 /// The position up to which an agent has processed its feed.
 #[derive(Debug, Deserialize)]
-pub struct Acknowledged {
+pub struct Acknowledgement {
     pub position: u64,
 }
 
 /// A client's presence message.
 #[derive(Debug, Deserialize)]
-pub struct Presence {
+pub struct PresenceMessage {
     pub event: String,
     #[serde(default)]
     pub payload: Map<String, Value>,

@@ -10,12 +10,12 @@ const MAX_BYTES: usize = 200 << 10;
 
 /// The presence data of a channel, by the key that each client chose.
 #[derive(Default)]
-pub struct Present {
-    by_key: BTreeMap<String, Vec<Meta>>,
+pub struct ChannelPresence {
+    by_key: BTreeMap<String, Vec<PresenceMeta>>,
     bytes: usize,
 }
 
-struct Meta {
+struct PresenceMeta {
     member: u64,
     /// The data that the client sent, with the added field `phx_ref`.
     data: Map<String, Value>,
@@ -34,7 +34,7 @@ impl Diff {
     }
 }
 
-impl Present {
+impl ChannelPresence {
     /// Sets a member's data, replacing earlier data. Returns `None` if the limit would be exceeded.
     pub fn track(&mut self, member: u64, key: &str, mut data: Map<String, Value>, reference: String) -> Option<Diff> {
         let former = self.take(member);
@@ -51,7 +51,7 @@ impl Present {
             return None;
         }
         let joins = one(key, data.clone());
-        self.put(key.to_owned(), Meta { member, data, bytes });
+        self.put(key.to_owned(), PresenceMeta { member, data, bytes });
         Some(Diff { joins, leaves: former.map(|(key, meta)| one(&key, meta.data)).unwrap_or_default() })
     }
 
@@ -70,13 +70,13 @@ impl Present {
         Value::Object(all.collect()).to_string()
     }
 
-    fn put(&mut self, key: String, meta: Meta) {
+    fn put(&mut self, key: String, meta: PresenceMeta) {
         self.bytes += meta.bytes;
         self.by_key.entry(key).or_default().push(meta);
     }
 
-    fn take(&mut self, member: u64) -> Option<(String, Meta)> {
-        let of_member = |metas: &[Meta]| metas.iter().position(|meta| meta.member == member);
+    fn take(&mut self, member: u64) -> Option<(String, PresenceMeta)> {
+        let of_member = |metas: &[PresenceMeta]| metas.iter().position(|meta| meta.member == member);
         let (key, index) = self.by_key.iter().find_map(|(key, metas)| Some((key.clone(), of_member(metas)?)))?;
         let metas = self.by_key.get_mut(&key)?;
         let meta = metas.swap_remove(index);
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn presence_changes_contain_references() {
-        let mut present = Present::default();
+        let mut present = ChannelPresence::default();
         let joined = present.track(1, "k", data("one"), "r1".into()).expect("within the limits");
         assert_eq!(joined.payload(), r#"{"joins":{"k":{"metas":[{"text":"one","phx_ref":"r1"}]}},"leaves":{}}"#);
         let changed = present.track(1, "k", data("two"), "r2".into()).expect("within the limits");
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_channel_tracks_a_limited_number_of_entries() {
-        let mut present = Present::default();
+        let mut present = ChannelPresence::default();
         let long = "x".repeat(MAX_BYTES / 2);
         assert!(present.track(1, "k", data(&long), "r".into()).is_some());
         assert!(present.track(2, "k", data(&long), "r".into()).is_none());

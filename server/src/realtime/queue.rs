@@ -11,33 +11,33 @@ use super::broadcast::Broadcast;
 
 /// A message to send.
 #[derive(Debug)]
-pub enum Outgoing {
+pub enum OutgoingMessage {
     /// A serialised frame for one socket.
     Frame(String),
     /// A message that many sockets share, with the topic under which this socket joined the channel.
     Broadcast { topic: Arc<str>, message: Arc<Broadcast> },
 }
 
-impl Outgoing {
+impl OutgoingMessage {
     fn size_bytes(&self) -> usize {
         match self {
-            Outgoing::Frame(text) => text.len(),
-            Outgoing::Broadcast { message, .. } => message.size_bytes(),
+            OutgoingMessage::Frame(text) => text.len(),
+            OutgoingMessage::Broadcast { message, .. } => message.size_bytes(),
         }
     }
 }
 
 /// The maximum number and size of the messages in a queue.
 #[derive(Debug, Clone, Copy)]
-pub struct Bound {
+pub struct QueueBound {
     pub messages: usize,
     pub bytes: usize,
 }
 
 /// The queue of a socket.
 pub struct Queue {
-    bound: Bound,
-    waiting: Mutex<Waiting>,
+    bound: QueueBound,
+    waiting: Mutex<QueuedMessages>,
     /// The signal that wakes the socket's task after a message was added or the queue has overflowed.
     filled: Notify,
     /// The signal that wakes tasks that wait for capacity in the queue.
@@ -47,21 +47,21 @@ pub struct Queue {
 }
 
 #[derive(Default)]
-struct Waiting {
-    messages: VecDeque<Outgoing>,
+struct QueuedMessages {
+    messages: VecDeque<OutgoingMessage>,
     bytes: usize,
     has_overflowed: bool,
 }
 
 impl Queue {
-    pub fn new(bound: Bound) -> Queue {
+    pub fn new(bound: QueueBound) -> Queue {
         let takes_bytes = AtomicBool::new(false);
         Queue { bound, waiting: Mutex::default(), filled: Notify::new(), emptied: Notify::new(), takes_bytes }
     }
 
     /// Adds a message. If a limit is exceeded, the queue overflows: all messages are dropped, and later messages are
     /// not accepted.
-    pub fn push(&self, outgoing: Outgoing) {
+    pub fn push(&self, outgoing: OutgoingMessage) {
         let mut waiting = self.waiting();
         if waiting.has_overflowed {
             return;
@@ -69,7 +69,7 @@ impl Queue {
         waiting.bytes += outgoing.size_bytes();
         waiting.messages.push_back(outgoing);
         if waiting.messages.len() > self.bound.messages || waiting.bytes > self.bound.bytes {
-            *waiting = Waiting { has_overflowed: true, ..Waiting::default() };
+            *waiting = QueuedMessages { has_overflowed: true, ..QueuedMessages::default() };
             self.emptied.notify_waiters();
         }
         drop(waiting);
@@ -77,7 +77,7 @@ impl Queue {
     }
 
     /// Removes and returns the oldest message.
-    pub fn pop(&self) -> Option<Outgoing> {
+    pub fn pop(&self) -> Option<OutgoingMessage> {
         let mut waiting = self.waiting();
         let outgoing = waiting.messages.pop_front()?;
         waiting.bytes -= outgoing.size_bytes();
@@ -125,11 +125,11 @@ impl Queue {
 
     /// Returns whether the queue has capacity for a message that can wait. Such messages may fill only a quarter of the
     /// queue. The other three quarters are reserved for messages that cannot wait.
-    fn has_capacity(&self, waiting: &Waiting) -> bool {
+    fn has_capacity(&self, waiting: &QueuedMessages) -> bool {
         waiting.messages.len() <= self.bound.messages / 4 && waiting.bytes <= self.bound.bytes / 4
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+    fn waiting(&self) -> MutexGuard<'_, QueuedMessages> {
         self.waiting.lock()
     }
 
@@ -147,14 +147,14 @@ mod tests {
 
     use super::*;
 
-    fn frame(bytes: usize) -> Outgoing {
-        Outgoing::Frame("x".repeat(bytes))
+    fn frame(bytes: usize) -> OutgoingMessage {
+        OutgoingMessage::Frame("x".repeat(bytes))
     }
 
     #[tokio::test]
     async fn an_overflowing_queue_is_emptied_and_stays_empty() {
         for (messages, bytes) in [(3, 1_000), (1_000, 30)] {
-            let queue = Queue::new(Bound { messages, bytes });
+            let queue = Queue::new(QueueBound { messages, bytes });
             (0..3).for_each(|_| queue.push(frame(10)));
             assert!(!queue.has_overflowed());
             queue.push(frame(10));
@@ -168,7 +168,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_sender_can_wait_for_free_capacity() {
-        let queue = Queue::new(Bound { messages: 8, bytes: 1_000 });
+        let queue = Queue::new(QueueBound { messages: 8, bytes: 1_000 });
         (0..4).for_each(|_| queue.push(frame(1)));
         let mut capacity = pin!(queue.capacity());
         assert!(poll!(capacity.as_mut()).is_pending());
@@ -180,7 +180,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_queue_returns_frames_in_order() {
-        let queue = Queue::new(Bound { messages: 1_000, bytes: 1_000_000 });
+        let queue = Queue::new(QueueBound { messages: 1_000, bytes: 1_000_000 });
         (1..=100).for_each(|length| queue.push(frame(length)));
         queue.filled().await;
         let lengths: Vec<usize> = std::iter::from_fn(|| queue.pop()).map(|out| out.size_bytes()).collect();

@@ -5,18 +5,18 @@ use std::time::Duration;
 
 use foldwork_engine::model::aggregate::Aggregate;
 use foldwork_engine::model::feed::Delivery;
-use foldwork_engine::workspace::events::Limit;
+use foldwork_engine::workspace::events::EventLimit;
 use foldwork_engine::workspace::feed::Item;
-use foldwork_engine::workspace::told_again::Again;
+use foldwork_engine::workspace::told_again::DeliverySelection;
 use foldwork_engine::{Error, Listener};
 use serde::Deserialize;
 
 use super::broadcast::Broadcast;
 use super::hub::Hub;
-use super::line::Line;
+use super::line::ChannelLine;
 
 /// The maximum number and size of the events that are read in one step.
-const PAGE: Limit = Limit { events: 50, bytes: 1 << 20 };
+const PAGE: EventLimit = EventLimit { events: 50, bytes: 1 << 20 };
 /// The maximum number of acknowledged events that are sent again.
 const MAX_EVENTS: usize = 100;
 /// The pause after an error of the store.
@@ -42,10 +42,10 @@ impl Replay {
 }
 
 /// A member that has joined a channel but is not live yet.
-pub struct Missed {
+pub struct JoiningMember {
     pub listener: Listener,
     pub hub: Arc<Hub>,
-    pub line: Arc<Line>,
+    pub line: Arc<ChannelLine>,
     pub agent: Arc<Aggregate>,
     pub member: u64,
     /// The follower's log position when the member joined. Events up to this position are marked as replayed.
@@ -53,9 +53,9 @@ pub struct Missed {
     pub replay: Option<Replay>,
 }
 
-impl Missed {
+impl JoiningMember {
     /// Sends all missed events and then makes the member live.
-    pub async fn tell(self) {
+    pub async fn deliver(self) {
         let mut from = loop {
             match self.begin().await {
                 Ok(from) => break from,
@@ -87,7 +87,8 @@ impl Missed {
             return Ok(cursor);
         }
         let after = after.unwrap_or(self.agent.first_position);
-        let again = Again { after, until: cursor, since, most: limit.unwrap_or(MAX_EVENTS).clamp(1, MAX_EVENTS) };
+        let again =
+            DeliverySelection { after, until: cursor, since, most: limit.unwrap_or(MAX_EVENTS).clamp(1, MAX_EVENTS) };
         let newest = {
             let _turn = self.hub.readers.acquire().await;
             self.listener.told_again(&self.agent, again).await?
@@ -122,6 +123,6 @@ impl Missed {
     async fn push(&self, delivery: &Delivery, replayed: bool) {
         // Waits for capacity in the queue. A slow socket loses no events, because unread events stay in the log.
         self.line.queue.capacity().await;
-        self.line.tell(Broadcast::delivery(delivery, replayed));
+        self.line.broadcast(Broadcast::delivery(delivery, replayed));
     }
 }

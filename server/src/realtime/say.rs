@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::Realtime;
-use super::broadcast::{Broadcast, Sender, is_reserved};
+use super::broadcast::{Broadcast, BroadcastSender, is_reserved};
 use crate::http::bodies;
 use crate::http::error::ApiError;
 
@@ -18,11 +18,11 @@ const MAX_MESSAGES: usize = 100;
 
 #[derive(Deserialize)]
 struct Messages {
-    messages: Vec<Message>,
+    messages: Vec<SpokenMessage>,
 }
 
 #[derive(Deserialize)]
-struct Message {
+struct SpokenMessage {
     topic: String,
     event: String,
     payload: Box<RawValue>,
@@ -45,8 +45,8 @@ pub async fn say_several(
         reach(&listener, &message.topic).await?;
         check_event(&message.event)?;
     }
-    for Message { topic, event, payload } in messages {
-        let broadcast = Broadcast::of_client(&Sender::of(&listener), &event, &payload);
+    for SpokenMessage { topic, event, payload } in messages {
+        let broadcast = Broadcast::of_client(&BroadcastSender::of(&listener), &event, &payload);
         say(&realtime, &listener, &topic, &broadcast)?;
     }
     Ok(accepted())
@@ -63,7 +63,7 @@ pub async fn say_one(
     let listener = realtime.listener(request).await?;
     reach(&listener, &topic).await?;
     check_event(&event)?;
-    let sender = Sender::of(&listener);
+    let sender = BroadcastSender::of(&listener);
     let data = bodies::read(request, body).await?;
     let is_bytes = request.content_type().is_some_and(|kind| kind.starts_with("application/octet-stream"));
     let broadcast = if is_bytes {

@@ -13,20 +13,20 @@ use serde_json::value::RawValue;
 use tokio::task::AbortHandle;
 
 use super::allowance::Allowance;
-use super::broadcast::{Broadcast, Sender, is_reserved};
-use super::frame::{BROADCAST, Body, Inbound, Payload, Version};
-use super::hub::{HubGuard, Member, Membership};
-use super::line::Line;
-use super::payload::{Acknowledged, Join, JoinConfig, NewToken, Presence, UserBroadcast};
+use super::broadcast::{Broadcast, BroadcastSender, is_reserved};
+use super::frame::{BROADCAST, BroadcastBody, ClientMessage, MessagePayload, ProtocolVersion};
+use super::hub::{ChannelMember, ChannelMembership, HubGuard};
+use super::line::ChannelLine;
+use super::payload::{Acknowledgement, Join, JoinConfig, NewToken, PresenceMessage, UserBroadcast};
 use super::queue::Queue;
-use super::replay::Missed;
+use super::replay::JoiningMember;
 use crate::config::Realtime;
 
 /// The name of the event that acknowledges a log position.
 const ACKNOWLEDGE: &str = "ack";
 
 /// The state of a socket.
-pub struct Session {
+pub struct SocketSession {
     pub grant: Grant,
     engine: Arc<Engine>,
     listener: Listener,
@@ -34,43 +34,48 @@ pub struct Session {
     token: String,
     hub: HubGuard,
     queue: Arc<Queue>,
-    version: Version,
-    channels: HashMap<Arc<str>, Channel>,
+    version: ProtocolVersion,
+    channels: HashMap<Arc<str>, JoinedChannel>,
     max_channels: usize,
     joins: Allowance,
     messages: Allowance,
 }
 
 /// A channel that the socket has joined.
-struct Channel {
-    line: Arc<Line>,
+struct JoinedChannel {
+    line: Arc<ChannelLine>,
     agent: Arc<Aggregate>,
     config: JoinConfig,
-    membership: Membership,
+    membership: ChannelMembership,
     /// The handle that aborts the replay of missed events.
     missed: AbortHandle,
     presence_key: String,
 }
 
-impl Drop for Channel {
+impl Drop for JoinedChannel {
     fn drop(&mut self) {
         self.missed.abort();
     }
 }
 
 /// The result of authenticating a socket: the state for a new session.
-pub struct Admitted {
+pub struct AuthenticatedSocket {
     pub engine: Arc<Engine>,
     pub listener: Listener,
     pub token: String,
     pub hub: HubGuard,
 }
 
-impl Session {
-    pub fn new(admitted: Admitted, queue: Arc<Queue>, version: Version, settings: &Realtime) -> Session {
-        let Admitted { engine, listener, token, hub } = admitted;
+impl SocketSession {
+    pub fn new(
+        admitted: AuthenticatedSocket,
+        queue: Arc<Queue>,
+        version: ProtocolVersion,
+        settings: &Realtime,
+    ) -> SocketSession {
+        let AuthenticatedSocket { engine, listener, token, hub } = admitted;
         let Realtime { channels_per_socket, joins_per_second, messages_per_second, .. } = *settings;
-        Session {
+        SocketSession {
             grant: listener.grant(),
             engine,
             listener,
@@ -87,7 +92,7 @@ impl Session {
     }
 
     /// Handles one message. If the client exceeds its message limit, messages are handled with a delay.
-    pub async fn handle(&mut self, inbound: Option<Inbound>) {
+    pub async fn handle(&mut self, inbound: Option<ClientMessage>) {
         self.messages.wait().await;
         let Some(inbound) = inbound else { return };
         let reference = inbound.reference.as_deref();
@@ -132,20 +137,21 @@ impl Session {
         }
     }
 
-    fn line(&self, inbound: &Inbound) -> Line {
+    fn line(&self, inbound: &ClientMessage) -> ChannelLine {
         let join_ref = inbound.join_ref.as_deref().map(Arc::from);
-        Line { queue: self.queue.clone(), version: self.version, topic: inbound.topic.as_str().into(), join_ref }
+        ChannelLine { queue: self.queue.clone(), version: self.version, topic: inbound.topic.as_str().into(), join_ref }
     }
 
     fn heartbeat(&self, reference: Option<&str>) {
-        let line = Line { queue: self.queue.clone(), version: self.version, topic: "phoenix".into(), join_ref: None };
+        let line =
+            ChannelLine { queue: self.queue.clone(), version: self.version, topic: "phoenix".into(), join_ref: None };
         line.answer_heartbeat(reference);
     }
 
-    async fn join(&mut self, inbound: Inbound) {
+    async fn join(&mut self, inbound: ClientMessage) {
         // With version one of the serialiser, clients send only a message reference and no join reference.
         let join_ref = inbound.join_ref.clone().or_else(|| inbound.reference.clone());
-        let line = Arc::new(Line { join_ref: join_ref.as_deref().map(Arc::from), ..self.line(&inbound) });
+        let line = Arc::new(ChannelLine { join_ref: join_ref.as_deref().map(Arc::from), ..self.line(&inbound) });
         let reference = inbound.reference.as_deref();
         let (agent, config) = match self.admit(&inbound).await {
             Ok(admitted) => admitted,
@@ -160,11 +166,11 @@ impl Session {
         line.reply(reference, "ok", &json!({"postgres_changes": []}));
         let sees_presence = config.sees_presence();
         let hub = self.hub.hub.clone();
-        let membership = hub.join(agent.id.text(), Member::new(line.clone(), sees_presence));
+        let membership = hub.join(agent.id.text(), ChannelMember::new(line.clone(), sees_presence));
         if sees_presence {
             line.presence_state(&hub.present(agent.id.as_str()));
         }
-        let missed = Missed {
+        let missed = JoiningMember {
             listener: self.listener.clone(),
             hub,
             line: line.clone(),
@@ -173,15 +179,15 @@ impl Session {
             joined_at: membership.joined_at,
             replay: config.broadcast.replay,
         };
-        let missed = tokio::spawn(missed.tell()).abort_handle();
+        let missed = tokio::spawn(missed.deliver()).abort_handle();
         let chosen = config.presence.as_ref().map(|presence| presence.key.clone()).filter(|key| !key.is_empty());
         let presence_key = chosen.unwrap_or_else(|| self.listener.new_id());
         let topic = line.topic.clone();
-        self.channels.insert(topic, Channel { line, agent, config, membership, missed, presence_key });
+        self.channels.insert(topic, JoinedChannel { line, agent, config, membership, missed, presence_key });
     }
 
     /// Returns the agent and the configuration of the channel to join, or the reason why the client cannot join.
-    async fn admit(&mut self, inbound: &Inbound) -> Result<(Arc<Aggregate>, JoinConfig), String> {
+    async fn admit(&mut self, inbound: &ClientMessage) -> Result<(Arc<Aggregate>, JoinConfig), String> {
         if self.channels.len() >= self.max_channels && !self.channels.contains_key(&*inbound.topic) {
             return Err("ChannelRateLimitReached: too many channels".into());
         }
@@ -250,7 +256,7 @@ impl Session {
     }
 
     /// Handles a message with a new token. The message gets no reply. If the token is rejected, the channel is closed.
-    async fn renew(&mut self, inbound: Inbound) {
+    async fn renew(&mut self, inbound: ClientMessage) {
         let NewToken { access_token } = json_of(&inbound).unwrap_or_default();
         let Some(token) = access_token else { return };
         if let Err(error) = self.take_token(token).await
@@ -260,17 +266,17 @@ impl Session {
         }
     }
 
-    fn presence(&self, channel: &Channel, inbound: &Inbound) {
+    fn presence(&self, channel: &JoinedChannel, inbound: &ClientMessage) {
         let (line, reference) = (&channel.line, inbound.reference.as_deref());
         let hub = &self.hub.hub;
-        match json_of::<Presence>(inbound) {
-            Some(Presence { event, payload }) if event.eq_ignore_ascii_case("track") => {
+        match json_of::<PresenceMessage>(inbound) {
+            Some(PresenceMessage { event, payload }) if event.eq_ignore_ascii_case("track") => {
                 match hub.track(&channel.membership, &channel.presence_key, payload) {
                     true => line.ok(reference),
                     false => line.error(reference, "PresenceTooLarge: the channel has no capacity for the data"),
                 }
             }
-            Some(Presence { event, .. }) if event.eq_ignore_ascii_case("untrack") => {
+            Some(PresenceMessage { event, .. }) if event.eq_ignore_ascii_case("untrack") => {
                 hub.untrack(&channel.membership);
                 line.ok(reference);
             }
@@ -278,13 +284,13 @@ impl Session {
         }
     }
 
-    async fn broadcast(&self, channel: &Channel, inbound: &Inbound) {
+    async fn broadcast(&self, channel: &JoinedChannel, inbound: &ClientMessage) {
         let (line, reference) = (&channel.line, inbound.reference.as_deref());
         let invalid = || line.error(reference, "InvalidPayload: expected an event and an object");
         let refused = || line.error(reference, "ReservedEvent: names that begin with `task.` are the server's");
-        let sender = Sender::of(&self.listener);
+        let sender = BroadcastSender::of(&self.listener);
         let (message, bytes) = match &inbound.payload {
-            Payload::Json(json) => {
+            MessagePayload::Json(json) => {
                 let Some(user_broadcast) = object_of::<UserBroadcast<'_>>(json) else { return invalid() };
                 let payload = user_broadcast.payload.unwrap_or(RawValue::NULL);
                 if user_broadcast.event == ACKNOWLEDGE {
@@ -295,20 +301,20 @@ impl Session {
                 }
                 (Broadcast::of_client(&sender, &user_broadcast.event, payload), payload.get().len())
             }
-            Payload::User { event, body: Body::Json(json) } if event == ACKNOWLEDGE => {
+            MessagePayload::User { event, body: BroadcastBody::Json(json) } if event == ACKNOWLEDGE => {
                 self.queue.peer_sent_bytes();
                 return self.acknowledge(channel, reference, object_of(json)).await;
             }
-            Payload::User { event, .. } if is_reserved(event) => return refused(),
-            Payload::User { event, body: Body::Json(json) } => {
+            MessagePayload::User { event, .. } if is_reserved(event) => return refused(),
+            MessagePayload::User { event, body: BroadcastBody::Json(json) } => {
                 self.queue.peer_sent_bytes();
                 (Broadcast::of_client(&sender, event, json), json.get().len())
             }
-            Payload::User { event, body: Body::Bytes(data) } => {
+            MessagePayload::User { event, body: BroadcastBody::Bytes(data) } => {
                 self.queue.peer_sent_bytes();
                 (Broadcast::of_client_bytes(&sender, event.clone(), data.clone()), data.len())
             }
-            Payload::Bytes => return invalid(),
+            MessagePayload::Bytes => return invalid(),
         };
         if bytes > MAX_BYTES {
             return line.error(reference, "PayloadTooLarge: a message may have at most 256 KiB");
@@ -322,8 +328,8 @@ impl Session {
         }
     }
 
-    async fn acknowledge(&self, channel: &Channel, reference: Option<&str>, payload: Option<Acknowledged>) {
-        let Some(Acknowledged { position }) = payload else {
+    async fn acknowledge(&self, channel: &JoinedChannel, reference: Option<&str>, payload: Option<Acknowledgement>) {
+        let Some(Acknowledgement { position }) = payload else {
             return channel.line.error(reference, "InvalidPayload: expected a position");
         };
         match self.listener.acknowledge(&channel.agent, position).await {
@@ -339,9 +345,9 @@ impl Session {
 }
 
 /// Parses the payload of a message. Returns `None` if the payload is not JSON or does not match `T`.
-fn json_of<T: DeserializeOwned>(inbound: &Inbound) -> Option<T> {
+fn json_of<T: DeserializeOwned>(inbound: &ClientMessage) -> Option<T> {
     match &inbound.payload {
-        Payload::Json(json) => object_of(json),
+        MessagePayload::Json(json) => object_of(json),
         _ => None,
     }
 }

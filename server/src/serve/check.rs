@@ -10,7 +10,7 @@ use foldwork_engine::clock::StoreClock;
 use foldwork_engine::{Contents, Engine, Plugins, Store, StoreError};
 
 use super::backup::open_archive;
-use super::place::{Folder, absolute};
+use super::place::{DataFolder, absolute};
 use super::{load_plugins, open_store};
 use crate::config::Config;
 use crate::{auth, embedding, telemetry};
@@ -20,12 +20,12 @@ const IN_USE: u8 = 3;
 
 /// The results of the checks so far, each printed as a line.
 #[derive(Default)]
-struct Report {
+struct CheckReport {
     failed: bool,
     in_use: bool,
 }
 
-impl Report {
+impl CheckReport {
     fn line(&mut self, mark: &str, what: &str, found: impl Display) {
         // Ignores a failed write: the exit code still has the result.
         let _ = writeln!(std::io::stdout(), "{mark:<7} {what}: {found}");
@@ -46,7 +46,7 @@ impl Report {
 /// everything is in order, 1 if a check failed, and 3 if only the store could not be checked because another process
 /// has it open.
 pub async fn check(config: &Config) -> anyhow::Result<ExitCode> {
-    let mut report = Report::default();
+    let mut report = CheckReport::default();
     report.add("version", Ok(env!("CARGO_PKG_VERSION").to_owned()));
     for message in config.unknown_variables() {
         report.line("warning", "environment", message);
@@ -64,9 +64,9 @@ pub async fn check(config: &Config) -> anyhow::Result<ExitCode> {
     }
     store(config, &mut report).await;
     Ok(match report {
-        Report { failed: true, .. } => ExitCode::FAILURE,
-        Report { in_use: true, .. } => ExitCode::from(IN_USE),
-        Report { .. } => ExitCode::SUCCESS,
+        CheckReport { failed: true, .. } => ExitCode::FAILURE,
+        CheckReport { in_use: true, .. } => ExitCode::from(IN_USE),
+        CheckReport { .. } => ExitCode::SUCCESS,
     })
 }
 
@@ -99,11 +99,11 @@ async fn backup(config: &Config) -> anyhow::Result<String> {
     Ok(format!("{url}: archived workspaces: {}", workspaces.len()))
 }
 
-async fn store(config: &Config, report: &mut Report) {
+async fn store(config: &Config, report: &mut CheckReport) {
     let (url, files) = (absolute(&config.store.url), absolute(&config.files.url));
-    report.add("files.url", usable(Folder::of(&config.files.url, "file")).map(|found| format!("{files}: {found}")));
-    let folder = Folder::of(&config.store.url, "surrealkv");
-    if let Some(folder) = folder.filter(Folder::is_new) {
+    report.add("files.url", usable(DataFolder::of(&config.files.url, "file")).map(|found| format!("{files}: {found}")));
+    let folder = DataFolder::of(&config.store.url, "surrealkv");
+    if let Some(folder) = folder.filter(DataFolder::is_new) {
         report.add("store.url", usable(Some(folder)).map(|found| format!("{url}: {found}")));
         return;
     }
@@ -127,8 +127,8 @@ async fn contents(config: &Config) -> anyhow::Result<String> {
 }
 
 /// Checks that a folder is writable or can be created.
-fn usable(folder: Option<Folder>) -> anyhow::Result<String> {
-    let Some(Folder { path, .. }) = folder else { return Ok("not in a folder; not checked".to_owned()) };
+fn usable(folder: Option<DataFolder>) -> anyhow::Result<String> {
+    let Some(DataFolder { path, .. }) = folder else { return Ok("not in a folder; not checked".to_owned()) };
     let exists = path.exists();
     // The nearest parent folder that exists.
     let tried = path.ancestors().find(|above| above.exists()).unwrap_or(&path);

@@ -40,7 +40,7 @@ const MAX_PENDING_RESETS: usize = 20;
 const MAX_HEAD_BYTES: u32 = 16 << 10;
 
 /// The application and the limits for its connections.
-pub struct Serving {
+pub struct ConnectionServer {
     application: BoxEndpoint<'static, Response>,
     address: LocalAddr,
     /// The time limit for a request's head, from the start of the connection or the previous response.
@@ -49,11 +49,11 @@ pub struct Serving {
     permits: Arc<Permits>,
 }
 
-impl Serving {
-    pub fn new(application: BoxEndpoint<'static, Response>, address: SocketAddr, settings: &Http) -> Serving {
+impl ConnectionServer {
+    pub fn new(application: BoxEndpoint<'static, Response>, address: SocketAddr, settings: &Http) -> ConnectionServer {
         let Http { max_connections, max_connections_per_address, idle_timeout_s, stalled_reader_s, .. } = *settings;
         CONNECTIONS_LIMIT.set(&[], max_connections as f64);
-        Serving {
+        ConnectionServer {
             application,
             address: LocalAddr(address.into()),
             idle: Duration::from_secs(idle_timeout_s),
@@ -110,7 +110,7 @@ async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     }
 }
 
-async fn serve(serving: Arc<Serving>, socket: Socket, from: SocketAddr, shutdown: Shutdown) {
+async fn serve(serving: Arc<ConnectionServer>, socket: Socket, from: SocketAddr, shutdown: Shutdown) {
     let has_requested = Arc::new(AtomicBool::new(false));
     let (requested, served) = (has_requested.clone(), serving.clone());
     let service = service_fn(move |request: hyper::Request<Incoming>| {
@@ -168,18 +168,18 @@ pub struct Permits {
     max_per_address: usize,
     /// The trusted proxies, which have no limit because each of them connects for many clients.
     unlimited: TrustedProxies,
-    taken: Mutex<Taken>,
+    taken: Mutex<ConnectionCounts>,
 }
 
 #[derive(Default)]
-struct Taken {
+struct ConnectionCounts {
     all: usize,
     by_address: HashMap<IpAddr, usize>,
 }
 
 /// The reason why a connection is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Refusal {
+enum ConnectionRefusal {
     Full,
     TooManyOfOne,
 }
@@ -191,14 +191,14 @@ pub struct ConnectionPermit {
 }
 
 impl Permits {
-    fn take(self: &Arc<Self>, address: IpAddr) -> Result<ConnectionPermit, Refusal> {
+    fn take(self: &Arc<Self>, address: IpAddr) -> Result<ConnectionPermit, ConnectionRefusal> {
         let mut taken = self.taken.lock();
         if taken.all >= self.max {
-            return Err(Refusal::Full);
+            return Err(ConnectionRefusal::Full);
         }
         let of_address = taken.by_address.get(&address).copied().unwrap_or(0);
         if self.max_per_address > 0 && of_address >= self.max_per_address && !self.unlimited.contains(address) {
-            return Err(Refusal::TooManyOfOne);
+            return Err(ConnectionRefusal::TooManyOfOne);
         }
         taken.all += 1;
         taken.by_address.insert(address, of_address + 1);
@@ -222,16 +222,16 @@ impl Drop for ConnectionPermit {
 }
 
 /// Sends an error response and closes the connection, without waiting for the peer.
-fn refuse(stream: TcpStream, refusal: Refusal) {
+fn refuse(stream: TcpStream, refusal: ConnectionRefusal) {
     let (status, code, message) = match refusal {
-        Refusal::Full => ("503 Service Unavailable", "busy", "the limit of open connections is reached"),
-        Refusal::TooManyOfOne => {
+        ConnectionRefusal::Full => ("503 Service Unavailable", "busy", "the limit of open connections is reached"),
+        ConnectionRefusal::TooManyOfOne => {
             ("429 Too Many Requests", "too_many_connections", "too many connections from this address")
         }
     };
     let reason = match refusal {
-        Refusal::Full => ["503", "connections"],
-        Refusal::TooManyOfOne => ["429", "too_many_connections"],
+        ConnectionRefusal::Full => ["503", "connections"],
+        ConnectionRefusal::TooManyOfOne => ["429", "too_many_connections"],
     };
     REJECTIONS.add(&reason, 1);
     tracing::debug!(status, "a connection was rejected");

@@ -5,18 +5,18 @@ use std::path::{Path, PathBuf};
 
 /// The folder of the store or of the files.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Folder {
+pub struct DataFolder {
     pub path: PathBuf,
     /// Whether the settings name the folder relative to the working directory.
     pub is_relative: bool,
 }
 
-impl Folder {
+impl DataFolder {
     /// Returns the folder that a URL names, or `None` if the URL has another scheme.
-    pub fn of(url: &str, scheme: &str) -> Option<Folder> {
+    pub fn of(url: &str, scheme: &str) -> Option<DataFolder> {
         let path = Path::new(url.strip_prefix(scheme)?.strip_prefix("://")?.split('?').next()?);
         let is_relative = path.is_relative();
-        Some(Folder { path: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()), is_relative })
+        Some(DataFolder { path: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()), is_relative })
     }
 
     /// Returns whether the folder does not exist, cannot be read, or is empty.
@@ -28,7 +28,7 @@ impl Folder {
 /// Returns the URL of the store or of the files. If the URL names a folder, the path is absolute and the query is
 /// removed.
 pub fn absolute(url: &str) -> String {
-    let folder = ["surrealkv", "file"].into_iter().find_map(|scheme| Some((scheme, Folder::of(url, scheme)?)));
+    let folder = ["surrealkv", "file"].into_iter().find_map(|scheme| Some((scheme, DataFolder::of(url, scheme)?)));
     match folder {
         Some((scheme, folder)) => format!("{scheme}://{}", folder.path.display()),
         None => url.to_owned(),
@@ -46,9 +46,9 @@ mod tests {
         assert_eq!(absolute("file:///srv/files"), "file:///srv/files");
         assert_eq!(absolute("ws://host:1"), "ws://host:1");
         assert!(
-            Folder::of("surrealkv://data/db?sync=every", "surrealkv")
+            DataFolder::of("surrealkv://data/db?sync=every", "surrealkv")
                 .is_some_and(|folder| { folder.is_relative && folder.path.ends_with("data/db") })
         );
-        assert_eq!(Folder::of("mem://", "surrealkv"), None);
+        assert_eq!(DataFolder::of("mem://", "surrealkv"), None);
     }
 }

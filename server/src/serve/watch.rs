@@ -15,7 +15,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// Checks for changed files and released versions at regular intervals until the task is aborted.
 pub async fn keep_plugins(engine: Arc<Engine>, settings: Plugins) {
-    let mut watch = settings.watch.then(|| Watch::new(engine.clone(), &settings));
+    let mut watch = settings.watch.then(|| PluginWatch::new(engine.clone(), &settings));
     let mut interval = tokio::time::interval(PAUSE);
     interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -24,20 +24,20 @@ pub async fn keep_plugins(engine: Arc<Engine>, settings: Plugins) {
             tracing::warn!(%error, "the versions of plugins that other servers released cannot be read");
         }
         if let Some(watch) = &mut watch {
-            watch.look().await;
+            watch.check().await;
         }
     }
 }
 
 /// A watch of the plugins' files, which reloads plugins whose files have changed. Compares modification times instead
 /// of using events of the file system, so that network folders can be watched as well.
-pub struct Watch {
+pub struct PluginWatch {
     engine: Arc<Engine>,
     folder: PathBuf,
-    watched: Vec<Watched>,
+    watched: Vec<WatchedPlugin>,
 }
 
-struct Watched {
+struct WatchedPlugin {
     name: String,
     /// The modification times and sizes of the files that were last loaded or rejected.
     tried: Stamps,
@@ -45,21 +45,21 @@ struct Watched {
     seen: Stamps,
 }
 
-impl Watch {
+impl PluginWatch {
     /// Creates a watch of the enabled scripted plugins. The plugins must have been loaded from their current files.
-    pub fn new(engine: Arc<Engine>, settings: &Plugins) -> Watch {
+    pub fn new(engine: Arc<Engine>, settings: &Plugins) -> PluginWatch {
         let folder = PathBuf::from(&settings.folder);
         let native: Vec<_> = natives().iter().map(|native| native.name().to_owned()).collect();
         let watched = settings.enabled.iter().filter(|name| !native.contains(name)).map(|name| {
             let tried = stamps(&folder, name);
-            Watched { name: name.clone(), tried, seen: tried }
+            WatchedPlugin { name: name.clone(), tried, seen: tried }
         });
-        Watch { watched: watched.collect(), engine, folder }
+        PluginWatch { watched: watched.collect(), engine, folder }
     }
 
     /// Reloads the plugins whose files have changed since they were loaded, but not since the last check. The delay
     /// lets an editor save several files one after the other.
-    pub async fn look(&mut self) {
+    pub async fn check(&mut self) {
         for watched in &mut self.watched {
             let now = stamped(&self.folder, &watched.name).await;
             let is_still = now == watched.seen;

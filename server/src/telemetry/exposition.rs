@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use foldwork_engine::metric::{ENGINE, Kind, Metric};
+use foldwork_engine::metric::{ENGINE, Metric, MetricKind};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use poem::http::header::CONTENT_TYPE;
 use poem::listener::{Acceptor, Listener, TcpListener};
@@ -30,7 +30,7 @@ impl Exposition {
     pub fn start() -> anyhow::Result<Exposition> {
         let mut builder = PrometheusBuilder::new();
         for metric in all() {
-            if let Kind::Histogram(buckets) = metric.kind {
+            if let MetricKind::Histogram(buckets) = metric.kind {
                 builder = builder.set_buckets_for_metric(Matcher::Full(metric.name.to_owned()), buckets)?;
             }
         }

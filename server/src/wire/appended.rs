@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use foldwork_engine::Appended;
+use foldwork_engine::AppendOutcome;
 use foldwork_engine::model::builtin::ARTICLE;
 use foldwork_engine::model::event::Event;
 use foldwork_engine::model::slug::{self, SLUG};
@@ -52,7 +52,7 @@ pub struct AppendedBody {
 impl AppendedBody {
     /// Creates the outcome of an append. `with_events` is whether the outcome has the events, and `renamed` is the list
     /// of renamed slugs.
-    pub fn new(appended: &Appended, with_events: bool, renamed: Option<Vec<RenamedSlug>>) -> AppendedBody {
+    pub fn new(appended: &AppendOutcome, with_events: bool, renamed: Option<Vec<RenamedSlug>>) -> AppendedBody {
         let repeated = appended.repeated.iter().filter(|repeated| **repeated).count() as u64;
         let data = with_events.then(|| appended.events.iter().map(|event| EventBody::from(&**event)).collect());
         AppendedBody { data, appended: appended.events.len() as u64 - repeated, repeated, renamed }
@@ -60,7 +60,7 @@ impl AppendedBody {
 }
 
 /// Returns the events whose slug differs from the slug in the request.
-pub fn renamed(slugs: &[Option<Value>], appended: &Appended) -> Vec<RenamedSlug> {
+pub fn renamed(slugs: &[Option<Value>], appended: &AppendOutcome) -> Vec<RenamedSlug> {
     let is_renamed = |(_, (event, slug)): &(_, (&Arc<Event>, &Option<Value>))| {
         *event.aggregate_type == *ARTICLE && event.payload.get(SLUG) != slug.as_ref()
     };

@@ -1,6 +1,6 @@
 //! The JSON of backups and restores in responses.
 
-use foldwork_engine::archive::{ArchiveProgress, Described, RestoreRecord, Verified};
+use foldwork_engine::archive::{ArchiveProgress, ArchiveVerification, ArchivedWorkspace, RestoreRecord};
 use foldwork_engine::model::date::format_date;
 use poem_openapi::Object;
 use serde::Serialize;
@@ -114,7 +114,7 @@ impl Listed for RestoreBody {
 
 impl BackupBody {
     /// Creates the body of a backup. `progress` is the progress of this server, if the workspace is open here.
-    pub fn new(described: &Described, progress: Option<&ArchiveProgress>) -> BackupBody {
+    pub fn new(described: &ArchivedWorkspace, progress: Option<&ArchiveProgress>) -> BackupBody {
         BackupBody {
             workspace_id: described.workspace_id.to_string(),
             epoch: described.epoch,
@@ -132,7 +132,7 @@ impl BackupBody {
 
     /// Creates the body of a backup that cannot be read.
     pub fn unreadable(workspace_id: &str, progress: Option<&ArchiveProgress>, error: String) -> BackupBody {
-        let described = Described {
+        let described = ArchivedWorkspace {
             workspace_id: workspace_id.into(),
             epoch: 0,
             position: 0,
@@ -146,8 +146,8 @@ impl BackupBody {
     }
 }
 
-impl From<&Verified> for VerificationBody {
-    fn from(verified: &Verified) -> VerificationBody {
+impl From<&ArchiveVerification> for VerificationBody {
+    fn from(verified: &ArchiveVerification) -> VerificationBody {
         VerificationBody {
             position: verified.position,
             at: format_date(verified.at),

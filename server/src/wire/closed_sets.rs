@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::marker::PhantomData;
 use std::ops::Deref;
 
-use foldwork_engine::archive::{Outcome, RestoreStatus};
+use foldwork_engine::archive::{RestoreStatus, VerificationResult};
 use foldwork_engine::hook::{Hook, OnError};
 use foldwork_engine::model::access::{Role, Scope};
 use foldwork_engine::model::agent::AgentStatus;
@@ -16,10 +16,10 @@ use foldwork_engine::model::definition::{FieldType, Fold, UnknownFields};
 use foldwork_engine::model::facts::Priority;
 use foldwork_engine::model::graph::Direction;
 use foldwork_engine::model::plan::PlanStatus;
-use foldwork_engine::model::task::content::Role as Speaker;
+use foldwork_engine::model::task::content::AuthorRole as Speaker;
 use foldwork_engine::model::task::view::WaitingOn;
 use foldwork_engine::model::task::{Action, SourceType, Status};
-use foldwork_engine::pipeline::catalogue::Kind;
+use foldwork_engine::pipeline::catalogue::NameKind;
 use foldwork_engine::workspace::articles::Perspective;
 use foldwork_engine::workspace::query::histogram::CountedBy;
 use foldwork_engine::workspace::search;
@@ -160,7 +160,7 @@ closed_sets! {
     /// The reason for another slug: another article of the project has the requested slug, or the slug is not valid.
     SlugReasons as "SlugReason": ["taken", "invalid"];
     /// The kind of an entry of the pipeline language.
-    LanguageKinds as "OperatorKind": names::<Kind>();
+    LanguageKinds as "OperatorKind": names::<NameKind>();
     /// The search score with the highest value.
     MatchKinds as "MatchKind": search::kinds();
     /// A hook that a plugin implements.
@@ -196,7 +196,7 @@ closed_sets! {
     /// Whether one server or several may use the store.
     ServerCounts as "ServerCount": ["one", "several"];
     /// The result of a verification. `partial`: the states are too many to compare, and only the segments were checked.
-    VerificationOutcomes as "VerificationOutcome": names::<Outcome>();
+    VerificationOutcomes as "VerificationOutcome": names::<VerificationResult>();
     /// The state of a restore.
     RestoreStatuses as "RestoreStatus": names::<RestoreStatus>();
     /// The durability that an append waits for: `archived` means that the events are in the archive of backups.

@@ -15,11 +15,11 @@ const SHORT_BYTES: usize = 8 << 10;
 
 /// The task after the event, and the event that caused the notification.
 #[derive(Serialize)]
-struct Payload {
+struct DeliveryPayload {
     task: TaskInPayload,
     event_id: Text,
     position: u64,
-    cause: Cause,
+    cause: DeliveryCause,
 }
 
 #[derive(Serialize)]
@@ -31,7 +31,7 @@ enum TaskInPayload {
 }
 
 #[derive(Serialize)]
-struct Cause {
+struct DeliveryCause {
     event_type: Text,
     version: u64,
     actor: Text,
@@ -43,15 +43,15 @@ struct Cause {
     truncated: Option<bool>,
 }
 
-impl Payload {
-    fn new(delivery: &Delivery, task: TaskInPayload) -> Payload {
+impl DeliveryPayload {
+    fn new(delivery: &Delivery, task: TaskInPayload) -> DeliveryPayload {
         let event = &delivery.event;
         let is_short = matches!(task, TaskInPayload::Short(_));
-        Payload {
+        DeliveryPayload {
             task,
             event_id: event.event_id.clone().into(),
             position: event.position,
-            cause: Cause {
+            cause: DeliveryCause {
                 event_type: event.event_type.clone().into(),
                 version: event.version,
                 actor: event.actor.clone().into(),
@@ -67,11 +67,11 @@ impl Payload {
 /// [`MAX_BYTES`].
 pub fn payload(delivery: &Delivery) -> SerialisedObject {
     let task = Box::new(TaskBody::from(&*delivery.task));
-    let whole = text(&Payload::new(delivery, TaskInPayload::Whole(task)));
+    let whole = text(&DeliveryPayload::new(delivery, TaskInPayload::Whole(task)));
     if whole.0.get().len() <= MAX_BYTES {
         return whole;
     }
-    text(&Payload::new(delivery, TaskInPayload::Short(short(&TaskBody::from(&*delivery.task)))))
+    text(&DeliveryPayload::new(delivery, TaskInPayload::Short(short(&TaskBody::from(&*delivery.task)))))
 }
 
 /// Returns the task's fields that have at most [`SHORT_BYTES`] bytes, and `truncated`.
@@ -84,7 +84,7 @@ fn short(task: &TaskBody) -> Object {
     short
 }
 
-fn text(payload: &Payload) -> SerialisedObject {
+fn text(payload: &DeliveryPayload) -> SerialisedObject {
     // Strings, numbers and maps with string keys can always be serialised.
     SerialisedObject(serde_json::value::to_raw_value(payload).unwrap_or_else(|_| RawValue::NULL.to_owned()))
 }

@@ -24,25 +24,25 @@ pub fn faults<T: Type>(body: &[u8]) -> Vec<Violation> {
     let Ok(body) = json::parse(body) else { return Vec::new() };
     let mut registry = Registry::new();
     T::register(&mut registry);
-    let mut search = Search { registry, unknown: Faults::default(), unfit: Faults::default() };
+    let mut search = FaultSearch { registry, unknown: BodyFaults::default(), unfit: BodyFaults::default() };
     search.look_at(&body, &T::schema_ref(), "");
-    let Search { unknown, unfit, .. } = search;
+    let FaultSearch { unknown, unfit, .. } = search;
     if unknown.found == 0 { unfit.found_at.into_vec() } else { unknown.found_at.into_vec() }
 }
 
-struct Search {
+struct FaultSearch {
     registry: Registry,
-    unknown: Faults,
-    unfit: Faults,
+    unknown: BodyFaults,
+    unfit: BodyFaults,
 }
 
 #[derive(Default)]
-struct Faults {
+struct BodyFaults {
     found_at: Violations,
     found: usize,
 }
 
-impl Faults {
+impl BodyFaults {
     fn add(&mut self, at: String, message: impl FnOnce() -> String) {
         if self.found < MAX_FAULTS {
             self.found_at.add(at, message());
@@ -51,7 +51,7 @@ impl Faults {
     }
 }
 
-impl Search {
+impl FaultSearch {
     /// Compares a value with its schema. `at` is the JSON pointer of the value.
     fn look_at(&mut self, value: &Value, schema: &MetaSchemaRef, at: &str) {
         let Some(mut schema) = self.resolved(schema) else { return };

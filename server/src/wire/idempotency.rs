@@ -2,7 +2,7 @@
 
 use foldwork_engine::Error;
 use foldwork_engine::workspace::Changing;
-use foldwork_engine::workspace::responses::{self, Idempotent, KeptResponse, RequestId};
+use foldwork_engine::workspace::responses::{self, IdempotentRequest, IdempotentResult, KeptResponse};
 use poem_openapi::ApiResponse;
 use poem_openapi::types::Type;
 use serde::Serialize;
@@ -12,7 +12,7 @@ use crate::http::error::ApiResult;
 
 /// The response to a request that creates something.
 #[derive(ApiResponse)]
-pub enum Created<T: Type> {
+pub enum CreationResponse<T: Type> {
     /// Created.
     #[oai(status = 201)]
     New(JsonResponse<T>, #[oai(header = "Location")] String),
@@ -22,7 +22,7 @@ pub enum Created<T: Type> {
 }
 
 /// The result of a handler that creates something.
-pub struct Outcome<B> {
+pub struct CreationOutcome<B> {
     pub body: B,
     pub location: String,
     /// Whether an earlier request with the same idempotency key created `body`.
@@ -36,22 +36,22 @@ pub async fn idempotent<H, T, F>(
     key: Option<String>,
     operation: &str,
     text: &[u8],
-    make: impl FnOnce(H, Option<RequestId>) -> F,
-) -> ApiResult<Created<T>>
+    make: impl FnOnce(H, Option<IdempotentRequest>) -> F,
+) -> ApiResult<CreationResponse<T>>
 where
     H: Changing,
     T: Type + Serialize,
-    F: Future<Output = Result<Outcome<T>, Error>>,
+    F: Future<Output = Result<CreationOutcome<T>, Error>>,
 {
     let user_id = handle.context().caller().user_id();
     let request = key.map(|key| request_id(user_id, &key, operation, text)).transpose()?;
-    Ok(Created::of(make(handle.clone(), request).await?))
+    Ok(CreationResponse::of(make(handle.clone(), request).await?))
 }
 
 /// Returns the id of a user's request: the idempotency key with a fingerprint of the operation and the body.
-pub fn request_id(user_id: &str, key: &str, operation: &str, text: &[u8]) -> Result<RequestId, Error> {
+pub fn request_id(user_id: &str, key: &str, operation: &str, text: &[u8]) -> Result<IdempotentRequest, Error> {
     // The draft standard puts the key in quotes, but most clients send the key without quotes.
-    RequestId::new(user_id, key.trim().trim_matches('"'), operation, text)
+    IdempotentRequest::new(user_id, key.trim().trim_matches('"'), operation, text)
 }
 
 /// Runs an operation once per idempotency key, for operations that append no events. Without a key, every request runs
@@ -63,16 +63,16 @@ pub async fn idempotent_kept<H, T, F>(
     key: Option<String>,
     operation: &str,
     text: &[u8],
-    make: impl FnOnce(H, Option<RequestId>) -> F + Send + 'static,
+    make: impl FnOnce(H, Option<IdempotentRequest>) -> F + Send + 'static,
     kept: fn(&T) -> Vec<u8>,
-) -> ApiResult<Created<T>>
+) -> ApiResult<CreationResponse<T>>
 where
     H: Changing,
     T: Type + Serialize + Send + 'static,
-    F: Future<Output = Result<Outcome<T>, Error>> + Send + 'static,
+    F: Future<Output = Result<CreationOutcome<T>, Error>> + Send + 'static,
 {
     let Some(key) = key else {
-        return Ok(Created::of(make(handle.clone(), None).await?));
+        return Ok(CreationResponse::of(make(handle.clone(), None).await?));
     };
     let request = request_id(handle.context().caller().user_id(), &key, operation, text)?;
     let (maker, id) = (handle.clone(), request.clone());
@@ -83,9 +83,9 @@ where
         Ok((outcome, kept))
     };
     Ok(match responses::idempotent(handle, request, make).await? {
-        Idempotent::First(outcome) => Created::of(outcome),
-        Idempotent::Repeated(first) => {
-            Created::Repeated(JsonResponse::from_text(first.body), first.location, "true".into())
+        IdempotentResult::First(outcome) => CreationResponse::of(outcome),
+        IdempotentResult::Repeated(first) => {
+            CreationResponse::Repeated(JsonResponse::from_text(first.body), first.location, "true".into())
         }
     })
 }
@@ -95,13 +95,13 @@ pub fn to_json_bytes<B: Serialize>(body: &B) -> Vec<u8> {
     serde_json::to_vec(body).unwrap_or_default()
 }
 
-impl<T: Type + Serialize> Created<T> {
+impl<T: Type + Serialize> CreationResponse<T> {
     /// Returns the response to a request with this outcome.
-    pub fn of(outcome: Outcome<T>) -> Created<T> {
+    pub fn of(outcome: CreationOutcome<T>) -> CreationResponse<T> {
         let body = JsonResponse::new(&outcome.body);
         match outcome.repeated {
-            true => Created::Repeated(body, outcome.location, "true".into()),
-            false => Created::New(body, outcome.location),
+            true => CreationResponse::Repeated(body, outcome.location, "true".into()),
+            false => CreationResponse::New(body, outcome.location),
         }
     }
 }

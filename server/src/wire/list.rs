@@ -10,7 +10,7 @@ use super::body::JsonResponse;
 use super::page::{PageBody, PageBytes, limit, named_cursor, read_named_cursor};
 
 /// The part of a list that a request asks for.
-pub struct Part<'r> {
+pub struct ListPart<'r> {
     /// The name of the list. A cursor is valid only for one list.
     pub list: &'static str,
     /// The maximum number of rows. Without it, only the size in bytes is limited.
@@ -21,18 +21,18 @@ pub struct Part<'r> {
 
 /// The order in which a list is sorted by the keys of its items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
+pub enum ListOrder {
     Ascending,
     Descending,
 }
 
-impl Part<'_> {
+impl ListPart<'_> {
     /// Returns the page of a list that begins after the cursor. The items are sorted by their keys, which are unique. The
     /// page has at least one item.
     pub fn of<S, T: Serialize>(
         &self,
         items: &[S],
-        order: Order,
+        order: ListOrder,
         key: impl Fn(&S) -> String,
         write: impl Fn(&S) -> T,
     ) -> Result<JsonResponse<PageBody<T>>, Error> {
@@ -40,8 +40,8 @@ impl Part<'_> {
         let rows = self.rows.map_or(Ok(usize::MAX), |rows| limit(Some(rows)))?;
         let follows = |item: &&S| match (&after, order) {
             (None, _) => true,
-            (Some(after), Order::Ascending) => key(item) > *after,
-            (Some(after), Order::Descending) => key(item) < *after,
+            (Some(after), ListOrder::Ascending) => key(item) > *after,
+            (Some(after), ListOrder::Descending) => key(item) < *after,
         };
         Ok(offload(|| {
             let written = items.iter().filter(follows).map(|item| (key(item), write(item)));
@@ -72,10 +72,10 @@ pub fn time_key(time_ms: i64, id: &str) -> String {
 mod tests {
     use super::*;
 
-    fn pages(items: &[&str], order: Order, rows: Option<u64>, bytes: usize) -> Vec<Vec<String>> {
+    fn pages(items: &[&str], order: ListOrder, rows: Option<u64>, bytes: usize) -> Vec<Vec<String>> {
         let (mut pages, mut cursor) = (Vec::new(), None::<String>);
         loop {
-            let part = Part { list: "letters", rows, cursor: cursor.as_deref(), bytes: PageBytes(bytes) };
+            let part = ListPart { list: "letters", rows, cursor: cursor.as_deref(), bytes: PageBytes(bytes) };
             let page = part.of(items, order, |item| (*item).to_owned(), |item| (*item).to_owned()).expect("a page");
             let page: serde_json::Value = serde_json::from_slice(&page.text).expect("JSON");
             pages.push(serde_json::from_value(page["data"].clone()).expect("texts"));
@@ -88,12 +88,12 @@ mod tests {
 
     #[test]
     fn every_item_is_on_one_page() {
-        assert_eq!(pages(&["a", "b", "c"], Order::Ascending, None, 1_000), [vec!["a", "b", "c"]]);
-        assert_eq!(pages(&["a", "b", "c"], Order::Ascending, Some(2), 1_000), [vec!["a", "b"], vec!["c"]]);
-        assert_eq!(pages(&["c", "b", "a"], Order::Descending, Some(1), 1_000), [["c"], ["b"], ["a"]]);
-        assert_eq!(pages(&["a", "b is long", "c"], Order::Ascending, None, 3), [["a"], ["b is long"], ["c"]]);
-        assert_eq!(pages(&["a", "b", "c"], Order::Ascending, None, 6), [vec!["a", "b"], vec!["c"]]);
-        assert_eq!(pages(&[], Order::Ascending, Some(1), 1), [Vec::<String>::new()]);
+        assert_eq!(pages(&["a", "b", "c"], ListOrder::Ascending, None, 1_000), [vec!["a", "b", "c"]]);
+        assert_eq!(pages(&["a", "b", "c"], ListOrder::Ascending, Some(2), 1_000), [vec!["a", "b"], vec!["c"]]);
+        assert_eq!(pages(&["c", "b", "a"], ListOrder::Descending, Some(1), 1_000), [["c"], ["b"], ["a"]]);
+        assert_eq!(pages(&["a", "b is long", "c"], ListOrder::Ascending, None, 3), [["a"], ["b is long"], ["c"]]);
+        assert_eq!(pages(&["a", "b", "c"], ListOrder::Ascending, None, 6), [vec!["a", "b"], vec!["c"]]);
+        assert_eq!(pages(&[], ListOrder::Ascending, Some(1), 1), [Vec::<String>::new()]);
     }
 
     #[test]
@@ -103,8 +103,10 @@ mod tests {
 
     #[test]
     fn wrong_parameters_are_rejected() {
-        let part = |rows, cursor| Part { list: "letters", rows, cursor, bytes: PageBytes(10) };
-        let of = |part: Part<'_>| part.of(&["a"], Order::Ascending, |item| (*item).to_owned(), |item| *item).is_err();
+        let part = |rows, cursor| ListPart { list: "letters", rows, cursor, bytes: PageBytes(10) };
+        let of = |part: ListPart<'_>| {
+            part.of(&["a"], ListOrder::Ascending, |item| (*item).to_owned(), |item| *item).is_err()
+        };
         assert!(of(part(Some(0), None)) && of(part(Some(201), None)) && of(part(None, Some("x"))));
     }
 }

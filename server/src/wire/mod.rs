@@ -26,7 +26,7 @@ pub mod plan;
 pub mod plugin;
 pub mod project;
 pub mod raw_body;
-pub mod received;
+pub mod request_body;
 pub mod successor;
 pub mod task;
 pub mod trial;

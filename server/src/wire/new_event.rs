@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use foldwork_engine::Error;
 use foldwork_engine::model::date::parse_date;
-use foldwork_engine::model::event::{Expected, NewEvent};
+use foldwork_engine::model::event::{NewEvent, StreamExpectation};
 use foldwork_engine::model::value::Value;
 use foldwork_engine::model::violation::Violations;
 use poem_openapi::Object;
@@ -88,10 +88,10 @@ impl AppendBody {
     /// version that the body or the header `If-Match` states.
     pub fn into_events(self, stream: &str, if_match: Option<&str>) -> Result<(Vec<NewEvent>, bool), Error> {
         let (inputs, stated, is_batch) = self.into_inputs()?;
-        let states_any = stated == Some(Expected::Any);
-        let mut stated = Some(expected(stated, if_match)?).filter(|stated| *stated != Expected::ByVerb);
+        let states_any = stated == Some(StreamExpectation::Any);
+        let mut stated = Some(expected(stated, if_match)?).filter(|stated| *stated != StreamExpectation::ByVerb);
         let new = |(index, input): (usize, EventInput)| {
-            let beside = if states_any { Some(Expected::Any) } else { stated.take() };
+            let beside = if states_any { Some(StreamExpectation::Any) } else { stated.take() };
             new_event(input, Some(stream), beside).map_err(|error| if is_batch { error.at_event(index) } else { error })
         };
         let events = inputs.into_iter().enumerate().map(new).collect::<Result<_, Error>>()?;
@@ -99,7 +99,7 @@ impl AppendBody {
     }
 
     /// Returns the events, the version that is stated beside a list of events, and whether there is a list.
-    fn into_inputs(self) -> Result<(Vec<EventInput>, Option<Expected>, bool), Error> {
+    fn into_inputs(self) -> Result<(Vec<EventInput>, Option<StreamExpectation>, bool), Error> {
         let AppendBody { events, aggregate_id, aggregate_type, event_type, project_id, .. } = self;
         let AppendBody { payload, metadata, event_id, expected_version, occurred_at, restore, .. } = self;
         let event = EventInput {
@@ -231,7 +231,7 @@ pub fn new_events(inputs: Vec<AddressedEvent>) -> Result<Vec<NewEvent>, Error> {
 
 /// Returns a new event. `stream` is the aggregate of the path, and `beside` is the expectation that is stated outside of
 /// the event. Fails if the event states another one.
-fn new_event(input: EventInput, stream: Option<&str>, beside: Option<Expected>) -> Result<NewEvent, Error> {
+fn new_event(input: EventInput, stream: Option<&str>, beside: Option<StreamExpectation>) -> Result<NewEvent, Error> {
     let required =
         |value: Option<String>, name: &str| value.ok_or_else(|| Error::invalid_at(format!("/{name}"), "required"));
     let aggregate_id = match (input.aggregate_id, stream) {
@@ -270,7 +270,7 @@ fn type_name(name: String) -> Result<String, Error> {
 }
 
 /// Returns the expectation of an event that states one itself, has one beside it, or both. Fails if they differ.
-fn own_or(own: Option<Expected>, beside: Option<Expected>) -> Result<Expected, Error> {
+fn own_or(own: Option<StreamExpectation>, beside: Option<StreamExpectation>) -> Result<StreamExpectation, Error> {
     match (own, beside) {
         (Some(own), Some(beside)) if own != beside => {
             let message = "differs from the version that is expected beside the event";
@@ -281,18 +281,18 @@ fn own_or(own: Option<Expected>, beside: Option<Expected>) -> Result<Expected, E
 }
 
 /// Parses the `expected_version` of a request body.
-pub fn read_expected(expected: Option<ExpectedVersion>) -> Result<Option<Expected>, Error> {
+pub fn read_expected(expected: Option<ExpectedVersion>) -> Result<Option<StreamExpectation>, Error> {
     let wrong = || {
         let allowed = "expected a version, \"none\", \"exists\" or \"any\"";
         Error::invalid_at("/expected_version", allowed)
     };
     let expected = match expected.map(|expected| expected.0) {
         None | Some(Value::Null) => return Ok(None),
-        Some(Value::Int(version)) => u64::try_from(version).map(Expected::at).map_err(|_| wrong()),
+        Some(Value::Int(version)) => u64::try_from(version).map(StreamExpectation::at).map_err(|_| wrong()),
         Some(Value::String(word)) => match &*word {
-            "none" => Ok(Expected::None),
-            "exists" => Ok(Expected::Exists),
-            "any" => Ok(Expected::Any),
+            "none" => Ok(StreamExpectation::None),
+            "exists" => Ok(StreamExpectation::Exists),
+            "any" => Ok(StreamExpectation::Any),
             _ => Err(wrong()),
         },
         Some(_) => Err(wrong()),

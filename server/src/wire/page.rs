@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use foldwork_engine::Error;
 use foldwork_engine::model::date::parse_date;
-use foldwork_engine::workspace::query::page::{Continuation, Paging};
+use foldwork_engine::workspace::query::page::{Continuation, PageRequest};
 use foldwork_engine::workspace::{Page, PageLimit};
 use poem_openapi::registry::{MetaSchema, MetaSchemaRef, Registry};
 use poem_openapi::types::{ParseError, ParseFromJSON, ParseFromParameter, ParseResult, ToJSON, Type};
@@ -216,14 +216,14 @@ pub fn not_of_this_list() -> Error {
 pub const MAX_ROWS: u64 = 10_000;
 
 /// Returns the requested page of a pipeline's result, or `None` if the request has neither a limit nor a cursor.
-pub fn paging(limit: Option<u64>, cursor: Option<&str>) -> Result<Option<Paging>, Error> {
+pub fn paging(limit: Option<u64>, cursor: Option<&str>) -> Result<Option<PageRequest>, Error> {
     let limit = match limit {
         Some(limit @ 1..=MAX_ROWS) => Some(limit as u32),
         Some(limit) => return Err(Error::invalid(format!("limit is {limit}; allowed is 1 to {MAX_ROWS}"))),
         None => None,
     };
     let after = cursor.map(continuation).transpose()?;
-    Ok((limit.is_some() || after.is_some()).then_some(Paging { limit, after }))
+    Ok((limit.is_some() || after.is_some()).then_some(PageRequest { limit, after }))
 }
 
 /// Returns an opaque cursor for the next page of a pipeline's result.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use foldwork_engine::Error;
 use foldwork_engine::model::date::format_date;
 use foldwork_engine::workspace::parked::{
-    Cause, Group, Groups, MAX_REPLAYED, Parked, Replayed, Selection, StepId, Which,
+    FailureCause, MAX_REPLAYED, ParkedStep, ReplayOutcome, StepChoice, StepGroup, StepGroups, StepId, StepSelection,
 };
 use poem_openapi::Object;
 use serde::{Deserialize, Serialize};
@@ -160,9 +160,9 @@ pub struct ReplayedBody {
     last: Option<String>,
 }
 
-impl From<&Parked> for ParkedBody {
-    fn from(parked: &Parked) -> ParkedBody {
-        let Parked { id, reason } = parked;
+impl From<&ParkedStep> for ParkedBody {
+    fn from(parked: &ParkedStep) -> ParkedBody {
+        let ParkedStep { id, reason } = parked;
         ParkedBody {
             id: id.text(),
             plugin: id.plugin.to_string(),
@@ -183,17 +183,17 @@ impl From<&Parked> for ParkedBody {
     }
 }
 
-impl From<Replayed> for ReplayedBody {
-    fn from(replayed: Replayed) -> ReplayedBody {
+impl From<ReplayOutcome> for ReplayedBody {
+    fn from(replayed: ReplayOutcome) -> ReplayedBody {
         let failed = replayed.failed.iter().map(ParkedBody::from).collect();
         let last = replayed.last.map(|last| last.text());
         ReplayedBody { selected: replayed.selected, done: replayed.done, failed, more: replayed.more, last }
     }
 }
 
-impl From<Group> for GroupBody {
-    fn from(group: Group) -> GroupBody {
-        let Group { cause: Cause { plugin, hook, kind, line }, count, first, last, sample } = group;
+impl From<StepGroup> for GroupBody {
+    fn from(group: StepGroup) -> GroupBody {
+        let StepGroup { cause: FailureCause { plugin, hook, kind, line }, count, first, last, sample } = group;
         GroupBody {
             plugin: plugin.to_string(),
             hook: hook.to_string().into(),
@@ -208,31 +208,31 @@ impl From<Group> for GroupBody {
     }
 }
 
-impl From<Groups> for GroupsBody {
-    fn from(groups: Groups) -> GroupsBody {
+impl From<StepGroups> for GroupsBody {
+    fn from(groups: StepGroups) -> GroupsBody {
         GroupsBody { data: groups.groups.into_iter().map(GroupBody::from).collect(), more: groups.more }
     }
 }
 
 impl ReplayParked {
     /// Returns the selection of steps that the request describes.
-    pub fn selection(&self) -> Result<Selection, Error> {
+    pub fn selection(&self) -> Result<StepSelection, Error> {
         let which = which(self.plugin.as_deref(), self.ids.as_deref(), self.group.as_ref())?;
         let after = self.after.as_deref().map(|after| {
             StepId::parse(after).ok_or_else(|| Error::invalid_at("/after", "expected the id of a parked step"))
         });
-        Ok(Selection { which, expected: count(self.expected), after: after.transpose()? })
+        Ok(StepSelection { which, expected: count(self.expected), after: after.transpose()? })
     }
 }
 
 impl DeleteParked {
     /// Returns the selection of steps that the request describes.
-    pub fn selection(&self) -> Result<Selection, Error> {
+    pub fn selection(&self) -> Result<StepSelection, Error> {
         let which = which(self.plugin.as_deref(), self.ids.as_deref(), self.group.as_ref())?;
-        if !matches!(which, Which::Ids(_)) && self.expected.is_none() {
+        if !matches!(which, StepChoice::Ids(_)) && self.expected.is_none() {
             return Err(Error::invalid_at("/expected", "required without ids: how many steps are deleted"));
         }
-        Ok(Selection { which, expected: count(self.expected), after: None })
+        Ok(StepSelection { which, expected: count(self.expected), after: None })
     }
 }
 
@@ -241,23 +241,23 @@ fn count(expected: Option<Whole>) -> Option<usize> {
 }
 
 /// Returns the steps that a request names by their plugin, by their ids or as a group. Without a name, all steps.
-fn which(plugin: Option<&str>, ids: Option<&[String]>, group: Option<&GroupName>) -> Result<Which, Error> {
+fn which(plugin: Option<&str>, ids: Option<&[String]>, group: Option<&GroupName>) -> Result<StepChoice, Error> {
     match (named(ids, group)?, plugin) {
         (Some(_), Some(_)) => Err(Error::invalid("expected at most one of plugin, ids and group")),
         (Some(named), None) => Ok(named),
-        (None, plugin) => Ok(Which::Plugin(plugin.map(Arc::from))),
+        (None, plugin) => Ok(StepChoice::Plugin(plugin.map(Arc::from))),
     }
 }
 
 /// Returns the steps that a request names by their ids or as a group, or `None` if it has neither ids nor a group.
-fn named(ids: Option<&[String]>, group: Option<&GroupName>) -> Result<Option<Which>, Error> {
+fn named(ids: Option<&[String]>, group: Option<&GroupName>) -> Result<Option<StepChoice>, Error> {
     match (ids, group) {
         (Some(_), Some(_)) => Err(Error::invalid("expected either ids or group, not both")),
-        (Some(ids), None) => step_ids(ids, "/ids").map(Which::Ids).map(Some),
+        (Some(ids), None) => step_ids(ids, "/ids").map(StepChoice::Ids).map(Some),
         (None, Some(GroupName { plugin, hook, kind, line })) => {
             let text = |text: &String| Arc::from(text.as_str());
-            let cause = Cause { plugin: text(plugin), hook: text(hook), kind: text(kind), line: *line };
-            Ok(Some(Which::Cause(cause)))
+            let cause = FailureCause { plugin: text(plugin), hook: text(hook), kind: text(kind), line: *line };
+            Ok(Some(StepChoice::Cause(cause)))
         }
         (None, None) => Ok(None),
     }

@@ -1,7 +1,7 @@
 //! The JSON of a plan and its limits in responses.
 
 use foldwork_engine::model::date::format_date;
-use foldwork_engine::model::plan::{Limits, Plan};
+use foldwork_engine::model::plan::{PlanLimits, UserPlan};
 use poem_openapi::Object;
 use serde::{Deserialize, Serialize};
 
@@ -26,9 +26,9 @@ pub struct LimitsBody {
     pub activations: Option<u64>,
 }
 
-impl From<Limits> for LimitsBody {
-    fn from(limits: Limits) -> LimitsBody {
-        let Limits { storage_bytes, projects, agents, activations } = limits;
+impl From<PlanLimits> for LimitsBody {
+    fn from(limits: PlanLimits) -> LimitsBody {
+        let PlanLimits { storage_bytes, projects, agents, activations } = limits;
         LimitsBody { storage_bytes, projects, agents, activations }
     }
 }
@@ -45,8 +45,8 @@ pub struct PlanBody {
     limits: LimitsBody,
 }
 
-impl From<&Plan> for PlanBody {
-    fn from(plan: &Plan) -> PlanBody {
+impl From<&UserPlan> for PlanBody {
+    fn from(plan: &UserPlan) -> PlanBody {
         PlanBody {
             id: plan.id.clone(),
             name: plan.name.clone(),

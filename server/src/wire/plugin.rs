@@ -2,7 +2,7 @@
 
 use foldwork_engine::hook::{Failure, Hook, OnError};
 use foldwork_engine::model::value::{Object as Fields, Value};
-use foldwork_engine::workspace::plugins::{MAX_SCRIPT_BYTES, PluginSource, PluginStatus, Reloaded, Tally};
+use foldwork_engine::workspace::plugins::{MAX_SCRIPT_BYTES, PluginSource, PluginStatus, ReloadOutcome, ReplayTally};
 use poem_openapi::Object;
 use serde::{Deserialize, Serialize};
 
@@ -151,8 +151,8 @@ pub struct ReloadResult {
 }
 
 impl ReloadResult {
-    pub fn new(name: String, reloaded: Reloaded) -> ReloadResult {
-        let Reloaded { version, has_changed, adopted } = reloaded;
+    pub fn new(name: String, reloaded: ReloadOutcome) -> ReloadResult {
+        let ReloadOutcome { version, has_changed, adopted } = reloaded;
         let (digest, from_position) = (adopted.digest.to_string(), adopted.from_position);
         ReloadResult { name, version, digest, changed: has_changed, from_position }
     }
@@ -191,9 +191,10 @@ impl From<PluginStatus> for PluginBody {
     }
 }
 
-impl From<Tally> for ReplayResult {
-    fn from(tally: Tally) -> ReplayResult {
-        let Tally { events, failed, changed, edges_opened, edges_closed, assigned, assigned_before, delivered } = tally;
+impl From<ReplayTally> for ReplayResult {
+    fn from(tally: ReplayTally) -> ReplayResult {
+        let ReplayTally { events, failed, changed, edges_opened, edges_closed, assigned, assigned_before, delivered } =
+            tally;
         ReplayResult { events, failed, changed, edges_opened, edges_closed, assigned, assigned_before, delivered }
     }
 }

@@ -4,11 +4,11 @@ use poem::{Request, RequestBody};
 use poem_openapi::registry::{MetaMediaType, MetaRequest, MetaSchema, MetaSchemaRef, Registry};
 use poem_openapi::{ApiExtractor, ApiExtractorType, ExtractParamOptions};
 
-use crate::http::bodies::Upload;
+use crate::http::bodies::UploadBody;
 
 /// The raw bytes of a request body.
 pub struct RawBody {
-    pub upload: Upload,
+    pub upload: UploadBody,
     pub content_type: Option<String>,
 }
 
@@ -34,7 +34,7 @@ impl<'a> ApiExtractor<'a> for RawBody {
         body: &mut RequestBody,
         _: ExtractParamOptions<Self::ParamType>,
     ) -> poem::Result<Self> {
-        let upload = Upload::new(request, body.take()?);
+        let upload = UploadBody::new(request, body.take()?);
         Ok(RawBody { upload, content_type: request.content_type().map(str::to_owned) })
     }
 }

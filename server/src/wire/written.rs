@@ -11,20 +11,20 @@ use crate::http::offloading::offload;
 /// The JSON texts of an event's payload and metadata, or those of several events.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Texts<'t> {
+struct EventTexts<'t> {
     #[serde(borrow)]
     payload: Option<&'t RawValue>,
     #[serde(borrow)]
     metadata: Option<&'t RawValue>,
     #[serde(borrow)]
-    events: Option<Vec<Texts<'t>>>,
+    events: Option<Vec<EventTexts<'t>>>,
 }
 
 /// Adds the text of numbers in a request to the events that were parsed from the request.
 pub fn keep_numbers(text: &[u8], events: &mut [NewEvent]) {
     if is_likely_in(text) {
         offload(text.len(), || {
-            let texts: Texts = serde_json::from_slice(text).unwrap_or_default();
+            let texts: EventTexts = serde_json::from_slice(text).unwrap_or_default();
             match texts.events {
                 Some(texts) => texts.iter().zip(events).for_each(|(texts, event)| texts.add_to(event)),
                 None => events.iter_mut().for_each(|event| texts.add_to(event)),
@@ -33,7 +33,7 @@ pub fn keep_numbers(text: &[u8], events: &mut [NewEvent]) {
     }
 }
 
-impl Texts<'_> {
+impl EventTexts<'_> {
     fn add_to(&self, event: &mut NewEvent) {
         for (object, text) in [(&mut event.payload, self.payload), (&mut event.metadata, self.metadata)] {
             add(object, text);

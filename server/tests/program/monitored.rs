@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use foldwork_engine::metric::{ENGINE, Kind, PULSE_SECONDS};
+use foldwork_engine::metric::{ENGINE, MetricKind, PULSE_SECONDS};
 use foldwork_server::metric::SERVER;
 use foldwork_server::telemetry::PROCESS;
 use serde_json::Value;
@@ -152,9 +152,9 @@ const VALUES: [&str; 6] = [
 fn the_exposition_has_every_metric_and_every_query_names_one() {
     let program = watched();
     let kind = |kind| match kind {
-        Kind::Counter => "counter",
-        Kind::Gauge => "gauge",
-        Kind::Histogram(_) => "histogram",
+        MetricKind::Counter => "counter",
+        MetricKind::Gauge => "gauge",
+        MetricKind::Histogram(_) => "histogram",
     };
     let recorded = ENGINE.iter().chain(SERVER).map(|metric| (metric.name, kind(metric.kind), metric.help));
     // The program is the only server of its store, so it reads nothing of other servers.
@@ -220,9 +220,9 @@ fn the_documentation_describes_every_metric() {
     let label = |name: &&str| format!("`{name}`");
     let recorded = ENGINE.iter().chain(SERVER).map(|metric| {
         let kind = match metric.kind {
-            Kind::Counter => "counter",
-            Kind::Gauge => "gauge",
-            Kind::Histogram(_) => "histogram",
+            MetricKind::Counter => "counter",
+            MetricKind::Gauge => "gauge",
+            MetricKind::Histogram(_) => "histogram",
         };
         let labels: Vec<String> = metric.labels.iter().map(label).collect();
         (metric.name, kind, labels.join(", "), metric.help)

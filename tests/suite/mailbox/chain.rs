@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use foldwork_engine::Plugins;
 use foldwork_engine::hook::{
-    About, AgentProfile, Candidates, Done, Hook, OnError, Outcome, Plugin, Route, Subscription, Work,
+    Candidates, Hook, HookOutput, OnError, Outcome, Plugin, PluginAgent, PluginDescription, RouteInput, Subscription,
+    WorkInput,
 };
 use foldwork_engine::model::facts::{Artifact, Assignee, Assignment, EventFact, Priority, Product};
 use foldwork_engine::model::task::content::text_part;
@@ -16,15 +17,15 @@ use super::board::{get, post};
 
 /// An agent that changes a note because the note has changed.
 struct Restless {
-    about: About,
+    about: PluginDescription,
 }
 
 impl Plugin for Restless {
-    fn about(&self) -> &About {
+    fn about(&self) -> &PluginDescription {
         &self.about
     }
 
-    fn route(&self, _: &Route<'_>) -> Outcome<Vec<Assignment>> {
+    fn route(&self, _: &RouteInput<'_>) -> Outcome<Vec<Assignment>> {
         let assignment = Assignment {
             assignee: Assignee::Agent("agent-restless".into()),
             title: None,
@@ -32,13 +33,13 @@ impl Plugin for Restless {
             metadata: Object::new(),
             due_in_s: None,
         };
-        Ok(Done { value: vec![assignment], operations: 0 })
+        Ok(HookOutput { value: vec![assignment], operations: 0 })
     }
 
-    fn work(&self, _: &Work<'_>) -> Outcome<Product> {
+    fn work(&self, _: &WorkInput<'_>) -> Outcome<Product> {
         let effect = EventFact { event_type: "note.changed".into(), payload: Object::from_iter([("text", "again")]) };
         let artifact = Artifact { name: "note".into(), parts: vec![text_part("again")], effect: Some(effect) };
-        Ok(Done {
+        Ok(HookOutput {
             value: Product { artifacts: vec![artifact], message: None, review: false, declined: None },
             operations: 0,
         })
@@ -46,8 +47,8 @@ impl Plugin for Restless {
 }
 
 fn restless() -> Plugins {
-    let profile = AgentProfile { description: "Restless.".into(), traits: Vec::new(), capabilities: Object::new() };
-    let about = About {
+    let profile = PluginAgent { description: "Restless.".into(), traits: Vec::new(), capabilities: Object::new() };
+    let about = PluginDescription {
         name: "restless".into(),
         version: "1.0.0".into(),
         description: "Changes what has changed.".into(),

@@ -1,7 +1,7 @@
 //! Tests the removal of members and agents: no task stays assigned to a removed member or agent.
 
 use foldwork_engine::model::access::{Caller, Role};
-use foldwork_engine::model::event::Expected;
+use foldwork_engine::model::event::StreamExpectation;
 use foldwork_engine::model::facts::Assignee;
 use foldwork_engine::workspace::mailbox::TaskCommand;
 use foldwork_engine::{Error, Writer};
@@ -94,7 +94,7 @@ async fn a_task_that_is_assigned_while_its_user_is_removed_waits_for_everybody()
         let to_bob = TaskCommand::Assign { assignee: Some(Assignee::User(bob.user_id().into())), due_at: None };
         let writer: Writer = workspace.writer.clone();
         let (assigned, removed) = tokio::join!(
-            writer.act_on_task(&id, to_bob, Expected::Any),
+            writer.act_on_task(&id, to_bob, StreamExpectation::Any),
             workspace.owner.remove_member(bob.user_id(), None),
         );
         removed.expect("removed");
@@ -131,7 +131,7 @@ async fn a_claim_ends_with_its_agent_and_does_not_count_as_an_attempt() {
         successor: Some(Assignee::Agent(HELPER.into())),
         ..Default::default()
     };
-    workspace.writer.change_agent(DRAFTER, disabled, Expected::Any).await.map(drop).expect("disabled");
+    workspace.writer.change_agent(DRAFTER, disabled, StreamExpectation::Any).await.map(drop).expect("disabled");
     for (id, status) in [(&held, "pending"), (&reviewed, "review")] {
         let task = shown(&server, id).await;
         assert_eq!((&task["assignee_id"], &task["status"]), (&json!(HELPER), &json!(status)), "{task}");

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use foldwork_engine::clock::Clock;
-use foldwork_engine::model::event::Expected;
+use foldwork_engine::model::event::StreamExpectation;
 use foldwork_engine::model::facts::Assignee;
 use foldwork_engine::model::value::{Object, Value as Stored};
-use foldwork_engine::workspace::events::{Direction, Limit};
+use foldwork_engine::workspace::events::{EventLimit, ReadDirection};
 use foldwork_engine::workspace::mailbox::tasks::NewTask;
-use foldwork_engine::workspace::mailbox::{Work, Worker};
-use foldwork_engine::{Engine, Settings, Store};
+use foldwork_engine::workspace::mailbox::{AgentAction, Claimant};
+use foldwork_engine::{Engine, EngineSettings, Store};
 use foldwork_tests::agents::agents;
 use foldwork_tests::clock::FixedClock;
 use foldwork_tests::handles::{Handles, enter};
@@ -80,7 +80,7 @@ async fn escalation_steps_are_taken_once_and_in_order() {
     let body = json!({"due_at": "2026-01-01T00:01:00Z", "metadata": {"review": {"escalate": steps}}});
     let id = task_with(&server, DRAFTER, &body).await;
     let workspace = server.workspace("owner").await.expect("the workspace");
-    workspace.writer.delete_agent(&passing, Expected::Any, None).await.expect("deleted");
+    workspace.writer.delete_agent(&passing, StreamExpectation::Any, None).await.expect("deleted");
     act(&server, &id, "claim", json!({"agent_id": DRAFTER, "lease_seconds": 600})).await;
     let (_, feed) = get(&server, &format!("/agents/{HELPER}/events")).await;
     assert_eq!(feed["data"], json!([]));
@@ -120,13 +120,13 @@ async fn escalation_steps_are_taken_once_and_in_order() {
 
 async fn engine(store: Store, clock: &Arc<FixedClock>) -> Arc<Engine> {
     let plugins = agents(&AGENTS.map(str::to_owned)).expect("agents");
-    Engine::open(store, clock.clone() as Arc<dyn Clock>, Settings::default(), plugins).await.expect("an engine")
+    Engine::open(store, clock.clone() as Arc<dyn Clock>, EngineSettings::default(), plugins).await.expect("an engine")
 }
 
 /// Returns the number of events of a type in a task's stream.
 async fn counted(client: &Handles, id: &str, event_type: &str) -> usize {
-    let limit = Limit::events(100);
-    let stream = client.reader.stream(id, None, limit, Direction::Forward).await.expect("a stream").items;
+    let limit = EventLimit::events(100);
+    let stream = client.reader.stream(id, None, limit, ReadDirection::Forward).await.expect("a stream").items;
     stream.iter().filter(|event| *event.event_type == *event_type).count()
 }
 
@@ -184,9 +184,14 @@ async fn left_claimed(clock: &Arc<FixedClock>) -> (Store, String, String) {
     let assignee = Some(Assignee::Agent(DRAFTER.into()));
     let new = NewTask { title: "Draft it".into(), assignee, ..NewTask::default() };
     let id = client.writer.create_task(new).await.expect("a task").0.id.to_string();
-    let worker = Worker::new(Some(DRAFTER.into()), None);
-    let claim = Work::Claim { seconds: 60, instance: None };
-    client.writer.as_agent_writer().work_on_task(&id, worker, claim, Expected::Any, None).await.expect("claimed");
+    let worker = Claimant::new(Some(DRAFTER.into()), None);
+    let claim = AgentAction::Claim { seconds: 60, instance: None };
+    client
+        .writer
+        .as_agent_writer()
+        .work_on_task(&id, worker, claim, StreamExpectation::Any, None)
+        .await
+        .expect("claimed");
     drop(client);
     before.close().await;
     (store, key, id)
@@ -211,9 +216,14 @@ async fn a_lease_that_ends_without_a_server_is_not_an_attempt() {
     after.deadlines_passed().await;
     assert_eq!(status().await, ("pending".to_owned(), Some(1)));
     // A lease that ends while a server runs counts as an attempt.
-    let claim = Work::Claim { seconds: 60, instance: None };
-    let worker = Worker::new(Some(DRAFTER.into()), None);
-    client.writer.as_agent_writer().work_on_task(&id, worker, claim, Expected::Any, None).await.expect("claimed");
+    let claim = AgentAction::Claim { seconds: 60, instance: None };
+    let worker = Claimant::new(Some(DRAFTER.into()), None);
+    client
+        .writer
+        .as_agent_writer()
+        .work_on_task(&id, worker, claim, StreamExpectation::Any, None)
+        .await
+        .expect("claimed");
     clock.advance(60 * SECOND);
     after.deadlines_passed().await;
     assert_eq!(status().await, ("pending".to_owned(), Some(2)));
@@ -275,6 +285,6 @@ async fn presence_records_are_removed_with_their_agent() {
         rows.into_iter().map(|(agent, _)| agent.to_string()).collect()
     };
     until(async || kept().await.contains(&id)).await;
-    workspace.writer.delete_agent(&id, Expected::Any, None).await.expect("deleted");
+    workspace.writer.delete_agent(&id, StreamExpectation::Any, None).await.expect("deleted");
     assert!(!kept().await.contains(&id));
 }

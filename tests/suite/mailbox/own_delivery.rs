@@ -1,7 +1,7 @@
 //! Tests keys that are bound to agents, and decisions on output that the same key has delivered.
 
 use foldwork_engine::model::access::Role;
-use foldwork_engine::model::event::Expected;
+use foldwork_engine::model::event::StreamExpectation;
 use foldwork_engine::workspace::mailbox::TaskCommand;
 use foldwork_engine::{Error, Writer};
 use foldwork_tests::handles::join;
@@ -175,7 +175,7 @@ async fn a_review_may_require_a_role() {
     let bob = join(&server.engine, &workspace.owner, &token, "bob@example.com", Role::Editor).await.expect("joined");
     let editor: Writer = server.engine.enter(bob).await.expect("an editor");
     let reject = TaskCommand::Reject { reason: None };
-    let refused = editor.act_on_task(id, reject.clone(), Expected::Any).await.err().expect("refused");
+    let refused = editor.act_on_task(id, reject.clone(), StreamExpectation::Any).await.err().expect("refused");
     assert!(matches!(refused, Error::Forbidden { code: "insufficient_role", .. }), "{refused}");
-    workspace.writer.act_on_task(id, reject, Expected::Any).await.map(drop).expect("the owner decides");
+    workspace.writer.act_on_task(id, reject, StreamExpectation::Any).await.map(drop).expect("the owner decides");
 }

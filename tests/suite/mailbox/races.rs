@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use foldwork_engine::clock::Clock;
 use foldwork_engine::model::access::{Role, Scope};
-use foldwork_engine::model::event::{Event, Expected};
+use foldwork_engine::model::event::{Event, StreamExpectation};
 use foldwork_engine::model::facts::Assignee;
-use foldwork_engine::model::task::content::{Draft, Effect, text_part};
+use foldwork_engine::model::task::content::{ArtifactDraft, Effect, text_part};
 use foldwork_engine::model::value::Object;
 use foldwork_engine::workspace::articles::{ArticleChange, NewArticle};
-use foldwork_engine::workspace::events::{Direction, Limit};
+use foldwork_engine::workspace::events::{EventLimit, ReadDirection};
 use foldwork_engine::workspace::keys::NewKey;
 use foldwork_engine::workspace::mailbox::tasks::NewTask;
-use foldwork_engine::workspace::mailbox::{Accepted, TaskCommand, Work, Worker};
-use foldwork_engine::{AccessSettings, Engine, Error, FetchKeys, Settings, Store, Writer};
+use foldwork_engine::workspace::mailbox::{AgentAction, ApprovalOverrides, Claimant, TaskCommand};
+use foldwork_engine::{AccessSettings, Engine, EngineSettings, Error, FetchKeys, Store, Writer};
 use foldwork_tests::agents::agents;
 use foldwork_tests::clock::FixedClock;
 use foldwork_tests::handles::{Handles, enter, join};
@@ -45,7 +45,8 @@ enum OwnDeliveries {
 }
 
 async fn engine(store: Store, clock: &Arc<FixedClock>, own: OwnDeliveries) -> Arc<Engine> {
-    let settings = Settings { own_deliveries: matches!(own, OwnDeliveries::Decided), ..Settings::default() };
+    let settings =
+        EngineSettings { own_deliveries: matches!(own, OwnDeliveries::Decided), ..EngineSettings::default() };
     let plugins = agents(&AGENTS.map(str::to_owned)).expect("agents");
     let engine = Engine::open(store, clock.clone() as Arc<dyn Clock>, settings, plugins).await.expect("an engine");
     let access = AccessSettings { issuers: vec![secret_issuer()], ..AccessSettings::default() };
@@ -105,8 +106,8 @@ impl Pair {
     }
 
     async fn stream(&self, id: &str) -> Vec<Event> {
-        let limit = Limit::events(100);
-        self.clients[0].reader.stream(id, None, limit, Direction::Forward).await.expect("a stream").items
+        let limit = EventLimit::events(100);
+        self.clients[0].reader.stream(id, None, limit, ReadDirection::Forward).await.expect("a stream").items
     }
 
     /// Returns the number of events of these types in a stream.
@@ -116,23 +117,23 @@ impl Pair {
 }
 
 /// Returns an artifact whose approval changes an article.
-fn draft(article: &str) -> Draft {
+fn draft(article: &str) -> ArtifactDraft {
     let effect = Effect {
         aggregate_id: Some(article.to_owned()),
         event_type: "article.updated".into(),
         payload: Object::from_iter([("body", "as it was drafted")]),
         expected_version: None,
     };
-    Draft {
+    ArtifactDraft {
         name: Some("draft".into()),
         parts: Some(vec![text_part("as it was drafted")]),
         effect: Some(effect),
-        ..Draft::default()
+        ..ArtifactDraft::default()
     }
 }
 
 const APPROVE: TaskCommand =
-    TaskCommand::Approve { comment: None, accepted: Accepted { stale: false, superseded: false } };
+    TaskCommand::Approve { comment: None, accepted: ApprovalOverrides { stale: false, superseded: false } };
 
 /// Performs an action and retries while the store is unavailable.
 async fn again<T, F: Future<Output = Result<T, Error>>>(mut act: impl FnMut() -> F) -> Result<T, Error> {
@@ -145,13 +146,13 @@ async fn again<T, F: Future<Output = Result<T, Error>>>(mut act: impl FnMut() ->
 }
 
 async fn act(client: Handles, id: String, command: TaskCommand) -> Result<(), Error> {
-    again(|| client.writer.act_on_task(&id, command.clone(), Expected::Any)).await.map(drop)
+    again(|| client.writer.act_on_task(&id, command.clone(), StreamExpectation::Any)).await.map(drop)
 }
 
-async fn work(client: Handles, id: String, agent: &str, work: Work) -> Result<(), Error> {
-    let worker = || Worker::new(Some(agent.to_owned()), None);
+async fn work(client: Handles, id: String, agent: &str, work: AgentAction) -> Result<(), Error> {
+    let worker = || Claimant::new(Some(agent.to_owned()), None);
     let writer = client.writer.as_agent_writer();
-    again(|| writer.work_on_task(&id, worker(), work.clone(), Expected::Any, None)).await.map(drop)
+    again(|| writer.work_on_task(&id, worker(), work.clone(), StreamExpectation::Any, None)).await.map(drop)
 }
 
 /// Checks that exactly one of two actions succeeded and the other was rejected because of the task's status. Returns
@@ -194,9 +195,9 @@ async fn claim_against_claim(pair: &Pair) {
         let (task, _) = pair.task(round, None).await;
         let claims = [DRAFTER, HELPER].into_iter().enumerate().map(|(place, agent)| {
             let (client, task) = (pair.clients[place].clone(), task.clone());
-            tokio::spawn(
-                async move { work(client, task, agent, Work::Claim { seconds: LEASE_S, instance: None }).await },
-            )
+            tokio::spawn(async move {
+                work(client, task, agent, AgentAction::Claim { seconds: LEASE_S, instance: None }).await
+            })
         });
         let [first, second]: [_; 2] = claims.collect::<Vec<_>>().try_into().expect("two");
         let winner = one_won([first.await.expect("done"), second.await.expect("done")], round);
@@ -212,10 +213,10 @@ async fn complete_against_the_end_of_the_lease(pair: &Pair) {
     for round in 0..ROUNDS {
         let (task, article) = pair.task(round, Some(Assignee::Agent(DRAFTER.into()))).await;
         let client = pair.clients[round % 2].clone();
-        work(client.clone(), task.clone(), DRAFTER, Work::Claim { seconds: LEASE_S, instance: None })
+        work(client.clone(), task.clone(), DRAFTER, AgentAction::Claim { seconds: LEASE_S, instance: None })
             .await
             .expect("claimed");
-        let complete = Work::Complete { drafts: Vec::new(), message: None, unreviewed: false };
+        let complete = AgentAction::Complete { drafts: Vec::new(), message: None, unreviewed: false };
         let completing = tokio::spawn(work(client, task.clone(), DRAFTER, complete));
         if round % 3 == 0 {
             tokio::task::yield_now().await;
@@ -254,7 +255,7 @@ async fn approve_against_a_change(pair: &Pair) {
         let (task, article) = pair.task(round, None).await;
         let change = |client: Handles, id: String| async move {
             let change = ArticleChange { body: Some("by a person".into()), ..ArticleChange::default() };
-            again(|| client.writer.change_article(&id, change.clone(), Expected::Any)).await.map(drop)
+            again(|| client.writer.change_article(&id, change.clone(), StreamExpectation::Any)).await.map(drop)
         };
         let [approver, person] = pair.clients.clone();
         // Alternates the action that starts first.
@@ -305,9 +306,9 @@ async fn approve_own_output(pair: &Pair) {
         let assignee = Some(Assignee::Agent(DRAFTER.into()));
         let new = NewTask { title: "Draft it".into(), assignee, ..NewTask::default() };
         let task = again(|| writer.create_task(new.clone())).await.expect("a task").0.id.to_string();
-        let claim = Work::Claim { seconds: LEASE_S, instance: None };
+        let claim = AgentAction::Claim { seconds: LEASE_S, instance: None };
         work(worker[0].clone(), task.clone(), DRAFTER, claim).await.expect("claimed");
-        let complete = Work::Complete { drafts: vec![draft(&article)], message: None, unreviewed: false };
+        let complete = AgentAction::Complete { drafts: vec![draft(&article)], message: None, unreviewed: false };
         let completing = tokio::spawn(work(worker[0].clone(), task.clone(), DRAFTER, complete));
         let approving = tokio::spawn(act(worker[1].clone(), task.clone(), APPROVE));
         completing.await.expect("done").expect("delivered");

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use foldwork_engine::Plugins;
 use foldwork_engine::hook::{
-    About, AgentProfile, Candidates, Done, Hook, OnError, Outcome, Plugin, Subscription, Work,
+    Candidates, Hook, HookOutput, OnError, Outcome, Plugin, PluginAgent, PluginDescription, Subscription, WorkInput,
 };
 use foldwork_engine::model::facts::{Artifact, EventFact, Product};
 use foldwork_engine::model::task::content::text_part;
@@ -18,22 +18,22 @@ use super::board::{self, DRAFTER, act, get, post};
 
 /// An agent that reads its task, and delivers when the test lets it.
 struct Slow {
-    about: About,
+    about: PluginDescription,
     has_read: Sender<()>,
     may_deliver: Mutex<Receiver<()>>,
 }
 
 impl Plugin for Slow {
-    fn about(&self) -> &About {
+    fn about(&self) -> &PluginDescription {
         &self.about
     }
 
-    fn work(&self, _: &Work<'_>) -> Outcome<Product> {
+    fn work(&self, _: &WorkInput<'_>) -> Outcome<Product> {
         self.has_read.send(()).expect("the test waits");
         self.may_deliver.lock().recv().expect("the test lets the agent deliver");
         let effect = EventFact { event_type: "note.changed".into(), payload: Object::from_iter([("text", "drafted")]) };
         let artifact = Artifact { name: "note".into(), parts: vec![text_part("drafted")], effect: Some(effect) };
-        Ok(Done {
+        Ok(HookOutput {
             value: Product { artifacts: vec![artifact], message: None, review: true, declined: None },
             operations: 0,
         })
@@ -41,8 +41,8 @@ impl Plugin for Slow {
 }
 
 fn slow(has_read: Sender<()>, may_deliver: Receiver<()>) -> Plugins {
-    let profile = AgentProfile { description: "Slow.".into(), traits: Vec::new(), capabilities: Object::new() };
-    let about = About {
+    let profile = PluginAgent { description: "Slow.".into(), traits: Vec::new(), capabilities: Object::new() };
+    let about = PluginDescription {
         name: "slow".into(),
         version: "1.0.0".into(),
         description: "Takes its time.".into(),

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use foldwork_engine::Plugins;
 use foldwork_engine::hook::{
-    About, AgentProfile, Candidates, Done, Failure, FailureKind, Hook, OnError, Outcome, Plugin, Subscription, Work,
+    Candidates, Failure, FailureKind, Hook, HookOutput, OnError, Outcome, Plugin, PluginAgent, PluginDescription,
+    Subscription, WorkInput,
 };
-use foldwork_engine::model::event::Expected;
+use foldwork_engine::model::event::StreamExpectation;
 use foldwork_engine::model::facts::{Artifact, Product};
 use foldwork_engine::model::task::{Act, Action, Deadline, Status, Verb};
 use foldwork_engine::model::value::Object;
@@ -240,7 +241,7 @@ async fn tasks_of_a_disabled_agent_match_the_table() {
     }
     let workspace = server.workspace("owner").await.expect("the workspace");
     let disabled = AgentChange { is_disabled: Some(true), ..AgentChange::default() };
-    workspace.writer.change_agent(DRAFTER, disabled, Expected::Any).await.map(drop).expect("disabled");
+    workspace.writer.change_agent(DRAFTER, disabled, StreamExpectation::Any).await.map(drop).expect("disabled");
     for (id, row, expected) in tasks {
         let (_, after) = get(&server, &format!("/mailbox/{id}")).await;
         let is_open = after["resolution"].is_null();
@@ -253,17 +254,17 @@ async fn tasks_of_a_disabled_agent_match_the_table() {
 
 /// A plugin that does the work of an agent. The plugin returns the output of a table column when the test allows it.
 struct Slow {
-    about: About,
+    about: PluginDescription,
     answer: String,
     go: watch::Receiver<bool>,
 }
 
 impl Plugin for Slow {
-    fn about(&self) -> &About {
+    fn about(&self) -> &PluginDescription {
         &self.about
     }
 
-    fn work(&self, _: &Work<'_>) -> Outcome<Product> {
+    fn work(&self, _: &WorkInput<'_>) -> Outcome<Product> {
         let mut go = self.go.clone();
         while !*go.borrow_and_update() {
             std::thread::yield_now();
@@ -277,7 +278,7 @@ impl Plugin for Slow {
                 return Err(Failure { kind, message, line: Some(3), column: None });
             }
         };
-        Ok(Done { value, operations: 0 })
+        Ok(HookOutput { value, operations: 0 })
     }
 }
 
@@ -286,8 +287,8 @@ fn part(text: &str) -> foldwork_engine::model::value::Value {
 }
 
 fn slow(answer: &str, go: watch::Receiver<bool>) -> Plugins {
-    let profile = AgentProfile { description: "Slow.".into(), traits: Vec::new(), capabilities: Object::new() };
-    let about = About {
+    let profile = PluginAgent { description: "Slow.".into(), traits: Vec::new(), capabilities: Object::new() };
+    let about = PluginDescription {
         name: "slow".into(),
         version: "1.0.0".into(),
         description: "Answers when the test allows it.".into(),

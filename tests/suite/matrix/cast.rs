@@ -10,7 +10,7 @@ use foldwork_engine::workspace::keys::{DerivedKeys, NewKey};
 use foldwork_engine::workspace::licenses::Device;
 use foldwork_engine::workspace::members::NewPlan;
 use foldwork_engine::workspace::projects::NewProject;
-use foldwork_engine::{AccessSettings, Operator, Unlocker};
+use foldwork_engine::{AccessSettings, Administrator, Unlocker};
 use foldwork_server::Config;
 use foldwork_tests::handles::{Handles, join};
 use foldwork_tests::issuer::Provider;
@@ -57,7 +57,7 @@ pub async fn cast() -> anyhow::Result<Cast> {
         join(&server.engine, &owner.owner, token, &format!("{name}@example.com"), role).await?;
     }
     let lapsed = server.engine.authenticate(server.key("cleo").expect("a token")).await?;
-    let operator: Operator =
+    let operator: Administrator =
         server.engine.enter(server.engine.authenticate(server.key("owner").expect("a key")).await?).await?;
     let plan = NewPlan { status: Some(PlanStatus::Canceled), ..NewPlan::default() };
     operator.set_plan(lapsed.user_id(), plan).await?;

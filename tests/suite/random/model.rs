@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::workspace::PageLimit;
-use foldwork_engine::workspace::aggregates::Listing;
+use foldwork_engine::workspace::aggregates::AggregateFilter;
 use foldwork_engine::workspace::projects::NewProject;
 use foldwork_engine::workspace::query::Query;
 use foldwork_engine::{Engine, Store};
@@ -198,7 +198,7 @@ async fn check(workspace: &Handles, model: &Model, when: &str) -> Result<(), Tes
         let (mut listed, mut before) = (0, None);
         loop {
             let limit = PageLimit { rows: 200, ..PageLimit::NONE };
-            let listing = Listing { aggregate_type: Some(aggregate_type.to_owned()), project: None };
+            let listing = AggregateFilter { aggregate_type: Some(aggregate_type.to_owned()), project: None };
             let page = workspace.reader.list_aggregates(&listing, before, limit).await.map_err(failed)?;
             listed += page.items.len();
             before = page.next;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use foldwork_engine::model::event::{Expected, NewEvent};
+use foldwork_engine::model::event::{NewEvent, StreamExpectation};
 use foldwork_engine::model::value::{Object, Value};
 use proptest::prelude::*;
 
@@ -97,7 +97,7 @@ pub fn event() -> impl Strategy<Value = NewEvent> {
             event_type: format!("{aggregate_type}.{verb}"),
             payload,
             restore: true,
-            expected: Expected::Any,
+            expected: StreamExpectation::Any,
             ..NewEvent::default()
         }
     })

@@ -7,7 +7,7 @@ use crate::model::address;
 
 /// The claims of a token that this module reads. Optional claims of the wrong type are ignored.
 #[derive(Debug, Deserialize)]
-pub struct Claims {
+pub struct TokenClaims {
     pub sub: String,
     exp: f64,
     #[serde(default)]
@@ -33,7 +33,7 @@ const LEEWAY_MS: i64 = 60_000;
 /// The maximum length of a claim's text, in bytes.
 const MAX_LENGTH: usize = 320;
 
-impl Claims {
+impl TokenClaims {
     /// Returns whether the token identifies a user, as opposed to an anonymous visitor or a service.
     pub fn is_user(&self) -> bool {
         let is_anonymous = !matches!(self.is_anonymous, Value::Null | Value::Bool(false));

@@ -14,15 +14,15 @@ const PERIOD_MS: i64 = 60_000;
 
 /// A denied token: the error for the client, and the reason for the operator.
 #[derive(Debug)]
-pub struct Denied {
+pub struct TokenDenial {
     pub error: Error,
     pub reason: &'static str,
 }
 
-impl Denied {
+impl TokenDenial {
     /// Creates a denial. The denial is boxed, since errors are much larger than identities.
-    pub fn new(error: Error, reason: &'static str) -> Box<Denied> {
-        Box::new(Denied { error, reason })
+    pub fn new(error: Error, reason: &'static str) -> Box<TokenDenial> {
+        Box::new(TokenDenial { error, reason })
     }
 }
 
@@ -41,9 +41,9 @@ struct Period {
 
 impl Denials {
     /// Writes a message about a denied token, unless the current period already has [`MAX_MESSAGES`] messages.
-    pub fn log(&self, token: &str, denied: &Denied, now: i64) {
+    pub fn log(&self, token: &str, denied: &TokenDenial, now: i64) {
         let Some(omitted) = self.admit(now) else { return };
-        let Named { issuer, key_id } = Named::by(token);
+        let TokenIdentifiers { issuer, key_id } = TokenIdentifiers::by(token);
         // Debug formatting escapes what a client may have put into its token.
         tracing::warn!(?issuer, ?key_id, reason = denied.reason, omitted, "denied a token");
     }
@@ -66,15 +66,15 @@ impl Denials {
 
 /// The issuer and the key id that an unverified token names, shortened.
 #[derive(Default)]
-struct Named {
+struct TokenIdentifiers {
     issuer: Option<String>,
     key_id: Option<String>,
 }
 
-impl Named {
-    fn by(token: &str) -> Named {
+impl TokenIdentifiers {
+    fn by(token: &str) -> TokenIdentifiers {
         let key_id = jsonwebtoken::decode_header(token).ok().and_then(|header| header.kid);
-        Named { issuer: named_issuer(token).map(excerpt_of), key_id: key_id.map(excerpt_of) }
+        TokenIdentifiers { issuer: named_issuer(token).map(excerpt_of), key_id: key_id.map(excerpt_of) }
     }
 }
 
@@ -82,7 +82,7 @@ impl Named {
 /// with.
 pub fn named_issuer(token: &str) -> Option<String> {
     #[derive(Deserialize)]
-    struct Payload {
+    struct TokenPayload {
         iss: String,
     }
     let mut parts = token.split('.');
@@ -91,7 +91,7 @@ pub fn named_issuer(token: &str) -> Option<String> {
         return None;
     }
     let payload = URL_SAFE_NO_PAD.decode(payload).ok()?;
-    serde_json::from_slice::<Payload>(&payload).ok().map(|payload| payload.iss)
+    serde_json::from_slice::<TokenPayload>(&payload).ok().map(|payload| payload.iss)
 }
 
 #[cfg(test)]

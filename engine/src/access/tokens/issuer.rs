@@ -5,8 +5,8 @@ use std::sync::Arc;
 use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey, TokenData, Validation, decode};
 
-use super::claims::Claims;
-use super::key_set::{FetchKeys, KeySet, Missing};
+use super::claims::TokenClaims;
+use super::key_set::{FetchKeys, KeySet, MissingKey};
 use crate::access::settings::{IssuerSettings, Trust};
 
 /// The minimum length of a secret, in bytes: the output length of SHA-256.
@@ -29,7 +29,7 @@ enum Verifier {
 
 /// The reason why a token was rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refused {
+pub enum TokenRefusal {
     /// The token is not valid. The reason is written only to the log.
     Invalid(&'static str),
     Silent,
@@ -71,13 +71,13 @@ impl Issuer {
     }
 
     /// Returns the claims of a token if its signature is valid. Does not check the token's validity period.
-    pub async fn verify(&self, token: &str, now: i64) -> Result<Claims, Refused> {
-        let header = jsonwebtoken::decode_header(token).map_err(|error| Refused::Invalid(reason_of(&error)))?;
+    pub async fn verify(&self, token: &str, now: i64) -> Result<TokenClaims, TokenRefusal> {
+        let header = jsonwebtoken::decode_header(token).map_err(|error| TokenRefusal::Invalid(reason_of(&error)))?;
         if header.crit.is_some() {
-            return Err(Refused::Invalid("it has critical header extensions, and none is supported"));
+            return Err(TokenRefusal::Invalid("it has critical header extensions, and none is supported"));
         }
         if !self.algorithms.contains(&header.alg) {
-            return Err(Refused::Invalid("its algorithm is not allowed for its issuer"));
+            return Err(TokenRefusal::Invalid("its algorithm is not allowed for its issuer"));
         }
         let mut rules = Validation::new(header.alg);
         rules.set_issuer(&[&self.name]);
@@ -90,13 +90,13 @@ impl Issuer {
             Verifier::KeySet(keys) => {
                 let found = keys.find(header.kid.as_deref(), header.alg, now).await;
                 found.map(|key| key.decoding).map_err(|missing| match missing {
-                    Missing::Unknown => Refused::Invalid("its issuer has no such key"),
-                    Missing::Silent => Refused::Silent,
+                    MissingKey::Unknown => TokenRefusal::Invalid("its issuer has no such key"),
+                    MissingKey::Silent => TokenRefusal::Silent,
                 })?
             }
         };
-        let checked: TokenData<Claims> =
-            decode(token, &key, &rules).map_err(|error| Refused::Invalid(reason_of(&error)))?;
+        let checked: TokenData<TokenClaims> =
+            decode(token, &key, &rules).map_err(|error| TokenRefusal::Invalid(reason_of(&error)))?;
         Ok(checked.claims)
     }
 

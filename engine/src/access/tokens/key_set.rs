@@ -29,14 +29,14 @@ pub trait FetchKeys: Send + Sync + 'static {
 pub struct KeySet {
     url: String,
     fetch: Arc<dyn FetchKeys>,
-    known: Mutex<Known>,
+    known: Mutex<KeySetCache>,
     /// The lock that is held during a fetch from the issuer.
     fetching: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
-struct Known {
-    keys: Arc<[Key]>,
+struct KeySetCache {
+    keys: Arc<[VerificationKey]>,
     /// The number of times that a fetched set differed from the previous one.
     generation: u64,
     text: Vec<u8>,
@@ -46,7 +46,7 @@ struct Known {
 
 /// A key that verifies signatures.
 #[derive(Clone)]
-pub struct Key {
+pub struct VerificationKey {
     id: Option<String>,
     /// The only algorithm that the key may be used with, if the key set names one.
     algorithm: Option<String>,
@@ -56,7 +56,7 @@ pub struct Key {
 
 /// The reason why no key was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Missing {
+pub enum MissingKey {
     /// The issuer has no such key.
     Unknown,
     /// The issuer's keys have never been fetched successfully.
@@ -69,7 +69,12 @@ impl KeySet {
     }
 
     /// Returns the key that a token names. An unknown key triggers a fetch, at a limited rate.
-    pub async fn find(self: &Arc<Self>, id: Option<&str>, algorithm: Algorithm, now: i64) -> Result<Key, Missing> {
+    pub async fn find(
+        self: &Arc<Self>,
+        id: Option<&str>,
+        algorithm: Algorithm,
+        now: i64,
+    ) -> Result<VerificationKey, MissingKey> {
         if let Some(key) = self.search(id, algorithm) {
             self.keep_fresh(now);
             return Ok(key);
@@ -80,8 +85,8 @@ impl KeySet {
             tracing::error!(%error, "fetching keys failed");
         }
         self.search(id, algorithm).ok_or(match self.known().fetched_at {
-            Some(_) => Missing::Unknown,
-            None => Missing::Silent,
+            Some(_) => MissingKey::Unknown,
+            None => MissingKey::Silent,
         })
     }
 
@@ -102,7 +107,7 @@ impl KeySet {
         }
     }
 
-    fn search(&self, id: Option<&str>, algorithm: Algorithm) -> Option<Key> {
+    fn search(&self, id: Option<&str>, algorithm: Algorithm) -> Option<VerificationKey> {
         let keys = self.known().keys.clone();
         let mut fitting = keys.iter().filter(|key| key.fits(algorithm));
         match id {
@@ -134,7 +139,7 @@ impl KeySet {
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, KeySetCache> {
         self.known.lock()
     }
 }
@@ -145,7 +150,7 @@ fn is_within(at: Option<i64>, span: i64, now: i64) -> bool {
     at.is_some_and(|at| (at..at.saturating_add(span)).contains(&now))
 }
 
-impl Key {
+impl VerificationKey {
     fn fits(&self, algorithm: Algorithm) -> bool {
         let is_meant = |own: &String| own.parse() == Ok(algorithm);
         self.family == algorithm.family() && self.algorithm.as_ref().is_none_or(is_meant)
@@ -153,22 +158,22 @@ impl Key {
 }
 
 /// Returns the keys of a set that verify signatures. Skips keys of unknown kinds.
-fn read(text: &[u8]) -> Result<Vec<Key>, String> {
+fn read(text: &[u8]) -> Result<Vec<VerificationKey>, String> {
     #[derive(Deserialize)]
-    struct Set {
+    struct KeySetDocument {
         keys: Vec<serde_json::Value>,
     }
     if text.len() > MAX_BYTES {
         return Err(format!("the set has more than {MAX_BYTES} bytes"));
     }
-    let set: Set = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+    let set: KeySetDocument = serde_json::from_slice(text).map_err(|error| error.to_string())?;
     if set.keys.len() > MAX_KEYS {
         return Err(format!("the set has more than {MAX_KEYS} keys"));
     }
     Ok(set.keys.into_iter().filter_map(|key| usable(serde_json::from_value(key).ok()?)).collect())
 }
 
-fn usable(key: Jwk) -> Option<Key> {
+fn usable(key: Jwk) -> Option<VerificationKey> {
     let common = &key.common;
     let is_for_signatures = common.public_key_use.as_ref().is_none_or(|used| *used == PublicKeyUse::Signature)
         && common.key_operations.as_ref().is_none_or(|operations| operations.contains(&KeyOperations::Verify));
@@ -184,5 +189,5 @@ fn usable(key: Jwk) -> Option<Key> {
     }
     let algorithm = common.key_algorithm.map(|algorithm| algorithm.to_string());
     let decoding = DecodingKey::from_jwk(&key).ok()?;
-    Some(Key { id: key.common.key_id, algorithm, family, decoding })
+    Some(VerificationKey { id: key.common.key_id, algorithm, family, decoding })
 }

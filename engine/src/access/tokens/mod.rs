@@ -10,9 +10,9 @@ pub mod key_set;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use claims::Claims;
-use denial::{Denials, Denied, named_issuer};
-use issuer::{Issuer, Refused};
+use claims::TokenClaims;
+use denial::{Denials, TokenDenial, named_issuer};
+use issuer::{Issuer, TokenRefusal};
 use key_set::FetchKeys;
 use parking_lot::{Mutex, MutexGuard};
 use sha2::{Digest, Sha256};
@@ -27,21 +27,21 @@ const MAX_LENGTH: usize = 16 << 10;
 const MAX_CACHED: usize = 20_000;
 
 /// Returns the denial of a token that is not valid, with the reason for the log.
-fn invalid(reason: &'static str) -> Box<Denied> {
-    Denied::new(Error::Unauthenticated("the bearer token is not valid"), reason)
+fn invalid(reason: &'static str) -> Box<TokenDenial> {
+    TokenDenial::new(Error::Unauthenticated("the bearer token is not valid"), reason)
 }
 
 /// The trusted issuers, and the cache of verified tokens.
 #[derive(Default)]
 pub struct Tokens {
     issuers: Vec<Issuer>,
-    verified: Mutex<HashMap<[u8; 32], Arc<Identity>>>,
+    verified: Mutex<HashMap<[u8; 32], Arc<TokenIdentity>>>,
     denials: Denials,
 }
 
 /// The user that a valid token identifies.
 #[derive(Debug)]
-pub struct Identity {
+pub struct TokenIdentity {
     /// The id of the user, derived from issuer and subject, so that the id is the same on every server.
     pub user_id: Arc<str>,
     pub email: Option<Arc<str>>,
@@ -63,14 +63,14 @@ impl Tokens {
     }
 
     /// Verifies a token and returns its user. The reason why a token is denied is in the log.
-    pub async fn verify(&self, token: &str, now: i64) -> Result<Arc<Identity>> {
+    pub async fn verify(&self, token: &str, now: i64) -> Result<Arc<TokenIdentity>> {
         self.try_verify(token, now).await.map_err(|denied| {
             self.denials.log(token, &denied, now);
             denied.error
         })
     }
 
-    async fn try_verify(&self, token: &str, now: i64) -> Result<Arc<Identity>, Box<Denied>> {
+    async fn try_verify(&self, token: &str, now: i64) -> Result<Arc<TokenIdentity>, Box<TokenDenial>> {
         if self.issuers.is_empty() {
             return Err(invalid("it is no key, and no issuer of tokens is configured"));
         }
@@ -96,11 +96,11 @@ impl Tokens {
     }
 
     /// Returns whether the issuer's keys are the same as when the token was verified.
-    fn is_current(&self, identity: &Identity, now: i64) -> bool {
+    fn is_current(&self, identity: &TokenIdentity, now: i64) -> bool {
         self.issuers.get(identity.issuer).is_some_and(|issuer| issuer.generation(now) == identity.generation)
     }
 
-    async fn check(&self, token: &str, now: i64) -> Result<Identity, Box<Denied>> {
+    async fn check(&self, token: &str, now: i64) -> Result<TokenIdentity, Box<TokenDenial>> {
         let named = named_issuer(token).ok_or_else(|| invalid("it is neither a key nor a token with the claim iss"))?;
         let mut denied = invalid("no issuer with this name is configured");
         for (place, issuer) in self.issuers.iter().enumerate().filter(|(_, issuer)| issuer.name == named) {
@@ -110,33 +110,33 @@ impl Tokens {
             match issuer.verify(token, now).await {
                 Ok(claims) if !claims.is_user() => {
                     let error = Error::Unauthenticated("the bearer token does not identify a user");
-                    return Err(Denied::new(error, "it does not identify a user"));
+                    return Err(TokenDenial::new(error, "it does not identify a user"));
                 }
-                Ok(claims) => return Ok(Identity::new(&claims, place, issuer, generation)),
-                Err(Refused::Silent) => {
-                    denied = Denied::new(Error::IssuerSilent, "the keys of its issuer cannot be fetched");
+                Ok(claims) => return Ok(TokenIdentity::new(&claims, place, issuer, generation)),
+                Err(TokenRefusal::Silent) => {
+                    denied = TokenDenial::new(Error::IssuerSilent, "the keys of its issuer cannot be fetched");
                 }
                 // Another issuer of the same name may accept the token when its keys can be fetched.
-                Err(Refused::Invalid(_)) if matches!(denied.error, Error::IssuerSilent) => {}
-                Err(Refused::Invalid(reason)) => denied = invalid(reason),
+                Err(TokenRefusal::Invalid(_)) if matches!(denied.error, Error::IssuerSilent) => {}
+                Err(TokenRefusal::Invalid(reason)) => denied = invalid(reason),
             }
         }
         Err(denied)
     }
 
-    fn verified(&self) -> MutexGuard<'_, HashMap<[u8; 32], Arc<Identity>>> {
+    fn verified(&self) -> MutexGuard<'_, HashMap<[u8; 32], Arc<TokenIdentity>>> {
         self.verified.lock()
     }
 }
 
-impl Identity {
-    fn new(claims: &Claims, place: usize, issuer: &Issuer, generation: u64) -> Identity {
+impl TokenIdentity {
+    fn new(claims: &TokenClaims, place: usize, issuer: &Issuer, generation: u64) -> TokenIdentity {
         let name = format!("{}\n{}", issuer.name, claims.sub);
         let email = claims.email();
         // `trust_email` replaces a missing claim, but not a negative one.
         let is_verified = claims.email_verified().unwrap_or(issuer.trusts_email);
         let validity = claims.validity();
-        Identity {
+        TokenIdentity {
             user_id: Uuid::new_v5(&Uuid::NAMESPACE_URL, name.as_bytes()).to_string().into(),
             email_verified: email.is_some() && is_verified,
             email: email.map(Arc::from),
@@ -150,14 +150,14 @@ impl Identity {
     }
 
     /// Returns the identity if its token is valid at this time.
-    fn at(self: &Arc<Self>, now: i64) -> Result<Arc<Identity>, Box<Denied>> {
+    fn at(self: &Arc<Self>, now: i64) -> Result<Arc<TokenIdentity>, Box<TokenDenial>> {
         if self.expires_at <= now {
             let error = Error::Unauthenticated("the bearer token has expired");
-            return Err(Denied::new(error, "it has expired"));
+            return Err(TokenDenial::new(error, "it has expired"));
         }
         if now < self.valid_from {
             let error = Error::Unauthenticated("the bearer token is not valid yet");
-            return Err(Denied::new(error, "it is not valid yet"));
+            return Err(TokenDenial::new(error, "it is not valid yet"));
         }
         Ok(self.clone())
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Compiling, parse_fields};
+use super::{PatternCompilation, parse_fields};
 use crate::model::hint;
 use crate::model::id::is_valid_name;
 use crate::model::value::{Object, Value};
@@ -13,7 +13,7 @@ use crate::model::violation::{Violations, segment};
 pub(super) fn parse(
     value: Option<&Value>,
     type_name: &str,
-    compiling: &mut Option<Compiling>,
+    compiling: &mut Option<PatternCompilation>,
     violations: &mut Violations,
 ) -> Arc<Object> {
     let object = match value {

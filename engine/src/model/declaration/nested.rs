@@ -1,6 +1,6 @@
 //! The nested parts of a field: the items of an array, and the fields of an object.
 
-use super::{Compiling, field_value, given, parse_fields, parse_options};
+use super::{PatternCompilation, field_value, given, parse_fields, parse_options};
 use crate::model::definition::{Field, FieldType, Fold};
 use crate::model::hint;
 use crate::model::value::{Object, Value};
@@ -27,7 +27,7 @@ pub(super) fn parse(
     field: &mut Field,
     at: &str,
     depth: usize,
-    compiling: &mut Option<Compiling>,
+    compiling: &mut Option<PatternCompilation>,
     violations: &mut Violations,
 ) {
     for (key, value, wanted) in
@@ -51,7 +51,7 @@ fn parse_item(
     value: &Value,
     at: &str,
     depth: usize,
-    compiling: &mut Option<Compiling>,
+    compiling: &mut Option<PatternCompilation>,
     violations: &mut Violations,
 ) -> Option<Field> {
     let Some(object) = value.as_object() else {

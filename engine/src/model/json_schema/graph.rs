@@ -43,12 +43,12 @@ const DYNAMIC: [&str; 2] = ["$dynamicRef", "$recursiveRef"];
 /// The subschemas reachable from the root. The root comes first.
 #[derive(Debug)]
 pub(super) struct Graph {
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<SchemaNode>,
 }
 
 /// A subschema, reduced to the properties that determine the cost of checking a value.
 #[derive(Debug, Default)]
-pub(super) struct Node {
+pub(super) struct SchemaNode {
     pub same_value: Vec<usize>,
     pub properties: HashMap<String, usize>,
     /// The subschema of each pattern, by index, and the number of steps that matching the pattern takes for each byte
@@ -72,14 +72,14 @@ impl Graph {
     pub fn read(schema: &Value) -> Result<Graph, Violation> {
         check_levels(schema)?;
         let mut reading =
-            Reading { root: schema, found: Vec::new(), known: HashMap::new(), patterns: 0, unevaluated: 0 };
+            SchemaReader { root: schema, found: Vec::new(), known: HashMap::new(), patterns: 0, unevaluated: 0 };
         reading.reach(schema, String::new())?;
         let mut nodes = Vec::new();
         while let Some((value, at)) = reading.found.get(nodes.len()).cloned() {
             nodes.push(reading.node(value, &at)?);
         }
         let graph = Graph { nodes };
-        let mut expanded = vec![Expanded::Unknown; graph.nodes.len()];
+        let mut expanded = vec![Expansion::Unknown; graph.nodes.len()];
         for place in 0..graph.nodes.len() {
             let at = |place: usize| reading.found.get(place).map_or("", |(_, at)| at.as_str());
             graph.expand(place, &mut expanded, 1).map_err(|(place, reason)| refused(at(place), reason))?;
@@ -89,10 +89,10 @@ impl Graph {
 
     /// Returns the number of evaluations that a subschema causes for one value, and the nesting depth of these
     /// evaluations. The values inside the value do not count.
-    fn expand(&self, place: usize, known: &mut [Expanded], nested: usize) -> Result<(u64, usize), (usize, String)> {
+    fn expand(&self, place: usize, known: &mut [Expansion], nested: usize) -> Result<(u64, usize), (usize, String)> {
         match known.get(place) {
-            Some(Expanded::Known(evaluations, depth)) => return Ok((*evaluations, *depth)),
-            Some(Expanded::UnderWay) => {
+            Some(Expansion::Known(evaluations, depth)) => return Ok((*evaluations, *depth)),
+            Some(Expansion::UnderWay) => {
                 return Err((place, "the schema refers to itself for the same value".into()));
             }
             _ => {}
@@ -102,7 +102,7 @@ impl Graph {
             return Err(too_deep());
         }
         let Some(node) = self.nodes.get(place) else { return Ok((0, 0)) };
-        known[place] = Expanded::UnderWay;
+        known[place] = Expansion::UnderWay;
         let (mut evaluations, mut depth) = (0_u64, 0);
         for next in &node.same_value {
             let (more, below) = self.expand(*next, known, nested + 1)?;
@@ -116,20 +116,20 @@ impl Graph {
             let message = format!("one value would take {evaluations} evaluations; at most {MAX_EXPANDED} are allowed");
             return Err((place, message));
         }
-        known[place] = Expanded::Known(evaluations, depth);
+        known[place] = Expansion::Known(evaluations, depth);
         Ok((evaluations, depth))
     }
 }
 
 #[derive(Clone)]
-enum Expanded {
+enum Expansion {
     Unknown,
     UnderWay,
     Known(u64, usize),
 }
 
 /// The state while a schema is read.
-struct Reading<'s> {
+struct SchemaReader<'s> {
     root: &'s Value,
     /// The subschemas reached so far, with their JSON pointers.
     found: Vec<(&'s Value, String)>,
@@ -139,7 +139,7 @@ struct Reading<'s> {
     unevaluated: usize,
 }
 
-impl<'s> Reading<'s> {
+impl<'s> SchemaReader<'s> {
     /// Returns the index of a subschema. Adds the subschema if it was not reached before.
     fn reach(&mut self, schema: &'s Value, at: String) -> Result<usize, Violation> {
         let next = self.found.len();
@@ -153,8 +153,8 @@ impl<'s> Reading<'s> {
         Ok(number)
     }
 
-    fn node(&mut self, schema: &'s Value, at: &str) -> Result<Node, Violation> {
-        let mut node = Node { times: 1, steps: 1, ..Node::default() };
+    fn node(&mut self, schema: &'s Value, at: &str) -> Result<SchemaNode, Violation> {
+        let mut node = SchemaNode { times: 1, steps: 1, ..SchemaNode::default() };
         let Some(object) = schema.as_object() else { return Ok(node) };
         node.steps += object.len() as u64;
         self.same_value(&mut node, object, at)?;
@@ -183,7 +183,7 @@ impl<'s> Reading<'s> {
         Ok(node)
     }
 
-    fn same_value(&mut self, node: &mut Node, object: &'s Map<String, Value>, at: &str) -> Result<(), Violation> {
+    fn same_value(&mut self, node: &mut SchemaNode, object: &'s Map<String, Value>, at: &str) -> Result<(), Violation> {
         if let Some(name) = DYNAMIC.into_iter().find(|name| object.contains_key(*name)) {
             return Err(refused(&format!("{at}/{name}"), "dynamic references are not allowed; use $ref".into()));
         }
@@ -208,7 +208,7 @@ impl<'s> Reading<'s> {
         Ok(())
     }
 
-    fn members(&mut self, node: &mut Node, object: &'s Map<String, Value>, at: &str) -> Result<(), Violation> {
+    fn members(&mut self, node: &mut SchemaNode, object: &'s Map<String, Value>, at: &str) -> Result<(), Violation> {
         let properties = self.map(object.get("properties"), &format!("{at}/properties"))?;
         node.properties = properties.into_iter().map(|(name, number)| (name.to_owned(), number)).collect();
         node.steps += node.properties.len() as u64;
@@ -228,7 +228,7 @@ impl<'s> Reading<'s> {
         Ok(())
     }
 
-    fn items(&mut self, node: &mut Node, object: &'s Map<String, Value>, at: &str) -> Result<(), Violation> {
+    fn items(&mut self, node: &mut SchemaNode, object: &'s Map<String, Value>, at: &str) -> Result<(), Violation> {
         node.prefix_items = self.list(object.get("prefixItems"), &format!("{at}/prefixItems"))?;
         // Before draft 2020-12, a list in `items` had the meaning that `prefixItems` has now.
         node.prefix_items.extend(self.list(object.get("items"), &format!("{at}/items"))?);

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::graph::{Graph, Node, size};
+use super::graph::{Graph, SchemaNode, size};
 
-/// The maximum number of steps that one [`Meter`] counts. A step takes about ten nanoseconds.
+/// The maximum number of steps that one [`SchemaMeter`] counts. A step takes about ten nanoseconds.
 const MAX_STEPS: u64 = 40_000_000;
 /// The number of steps that each evaluation counts as, in addition to the steps of its keywords.
 const STEPS_PER_EVALUATION: u64 = 10;
@@ -14,12 +14,12 @@ const MAX_NESTED: usize = 256;
 /// A counter of evaluations and steps. The counts are upper bounds, because they assume that no keyword ends the check
 /// early.
 #[derive(Debug, Default)]
-pub struct Meter {
+pub struct SchemaMeter {
     steps: u64,
     evaluations: u64,
 }
 
-impl Meter {
+impl SchemaMeter {
     pub(super) fn evaluations(&self) -> u64 {
         self.evaluations
     }
@@ -72,7 +72,7 @@ impl Meter {
     fn member(
         &mut self,
         graph: &Graph,
-        node: &Node,
+        node: &SchemaNode,
         name: &str,
         value: &Value,
         (times, nested): (u64, usize),

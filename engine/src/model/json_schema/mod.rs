@@ -14,7 +14,7 @@ use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 
 use self::graph::{Graph, MAX_PATTERN_BYTES};
-pub use self::meter::Meter;
+pub use self::meter::SchemaMeter;
 use super::violation::Violation;
 
 /// The maximum size of a schema as JSON, in bytes. A schema is compiled for each use.
@@ -61,16 +61,16 @@ impl Schema {
     ///
     /// A value that would take too many steps to check is also reported as a violation.
     pub fn violations(&self, value: &Value) -> Vec<Violation> {
-        self.violations_within(value, &mut Meter::default())
+        self.violations_within(value, &mut SchemaMeter::default())
     }
 
     /// Checks a value like [`Schema::violations`]. All values that are checked with the same `meter` share one limit on
     /// steps.
-    pub fn violations_within(&self, value: &Value, meter: &mut Meter) -> Vec<Violation> {
+    pub fn violations_within(&self, value: &Value, meter: &mut SchemaMeter) -> Vec<Violation> {
         stacker::grow(STACK_BYTES, || self.counted(value, meter))
     }
 
-    fn counted(&self, value: &Value, meter: &mut Meter) -> Vec<Violation> {
+    fn counted(&self, value: &Value, meter: &mut SchemaMeter) -> Vec<Violation> {
         let before = meter.evaluations();
         if let Err(reason) = meter.evaluate(&self.graph, value) {
             return vec![refused("", reason.into())];
@@ -107,7 +107,7 @@ fn message(error: &ValidationError<'_>) -> String {
 
 /// Formats `shown` and returns the first `max` characters. Formatting stops at the cut.
 fn cut(max: usize, shown: &impl fmt::Display) -> String {
-    let mut text = Bounded { text: String::new(), remaining: max };
+    let mut text = BoundedWriter { text: String::new(), remaining: max };
     if write!(text, "{shown}").is_err() {
         text.text.push('…');
     }
@@ -115,12 +115,12 @@ fn cut(max: usize, shown: &impl fmt::Display) -> String {
 }
 
 /// A writer that accepts `remaining` more characters and then fails.
-struct Bounded {
+struct BoundedWriter {
     text: String,
     remaining: usize,
 }
 
-impl Write for Bounded {
+impl Write for BoundedWriter {
     fn write_str(&mut self, more: &str) -> fmt::Result {
         let mut chars = more.chars();
         let taken = chars.by_ref().take(self.remaining).map(|letter| self.text.push(letter)).count();
@@ -131,7 +131,7 @@ impl Write for Bounded {
 
 /// Returns whether the JSON text of a value has at most `max` bytes.
 fn is_within(value: &Value, max: usize) -> bool {
-    let mut text = Bounded { text: String::new(), remaining: max };
+    let mut text = BoundedWriter { text: String::new(), remaining: max };
     write!(text, "{value}").is_ok() && text.text.len() <= max
 }
 

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use fancy_regex::{Expr, RegexInput};
 
-use super::search::{Match, SIZE_BYTES, Tick, Unfinished};
+use super::search::{PatternMatch, SIZE_BYTES, SearchFailure, Tick};
 
 /// The possible limits on the backtracking steps of one search, in descending order. A search uses the largest limit
 /// that the pattern and the length of the text allow.
@@ -26,7 +26,7 @@ const STATE_CACHE_BYTES: usize = 128 << 10;
 
 /// A pattern with one engine for each limit in [`STEP_LIMITS`]. An engine is built for the first search that uses its
 /// limit.
-pub struct Backtracking {
+pub struct BacktrackingPattern {
     pattern: String,
     options: String,
     states: usize,
@@ -34,8 +34,8 @@ pub struct Backtracking {
     engines: [OnceLock<fancy_regex::Regex>; STEP_LIMITS.len()],
 }
 
-impl Backtracking {
-    pub fn new(pattern: String, options: String) -> Result<Backtracking, String> {
+impl BacktrackingPattern {
+    pub fn new(pattern: String, options: String) -> Result<BacktrackingPattern, String> {
         let (states, parts) = match Expr::parse_tree(&pattern) {
             Ok(tree) => (states(&tree.expr), parts(&tree.expr)),
             // Building the engine below reports the syntax error.
@@ -44,7 +44,7 @@ impl Backtracking {
         if states > MAX_STATES {
             return Err(format!("the compiled pattern exceeds the limit of {MAX_STATES} states"));
         }
-        let backtracking = Backtracking { pattern, options, states, parts, engines: Default::default() };
+        let backtracking = BacktrackingPattern { pattern, options, states, parts, engines: Default::default() };
         backtracking.engine(STEP_LIMITS.len() - 1)?;
         Ok(backtracking)
     }
@@ -75,22 +75,29 @@ impl Backtracking {
 
     /// Returns the index in [`STEP_LIMITS`] of the limit for a search in a text of `bytes` bytes. Fails if the text is
     /// too long.
-    fn tier<E>(&self, bytes: usize) -> Result<usize, Unfinished<E>> {
+    fn tier<E>(&self, bytes: usize) -> Result<usize, SearchFailure<E>> {
         // A part with many states may visit many states for each byte.
         let cost = (self.states / SMALL_STATES).max(1).pow(2);
         let steps = MAX_BYTES_READ / bytes.max(1).saturating_mul(cost);
         let tier = STEP_LIMITS.iter().position(|limit| *limit <= steps);
         tier.ok_or_else(|| {
             let limit = MAX_BYTES_READ / cost / STEP_LIMITS[STEP_LIMITS.len() - 1];
-            Unfinished::Costly(format!("this pattern backtracks, so it can only search texts of at most {limit} bytes"))
+            SearchFailure::Costly(format!(
+                "this pattern backtracks, so it can only search texts of at most {limit} bytes"
+            ))
         })
     }
 
-    pub fn find<'t, E>(&self, text: &'t str, from: usize, tick: Tick<E>) -> Result<Option<Match<'t>>, Unfinished<E>> {
-        let engine = self.engine(self.tier(text.len())?).map_err(Unfinished::Costly)?;
+    pub fn find<'t, E>(
+        &self,
+        text: &'t str,
+        from: usize,
+        tick: Tick<E>,
+    ) -> Result<Option<PatternMatch<'t>>, SearchFailure<E>> {
+        let engine = self.engine(self.tier(text.len())?).map_err(SearchFailure::Costly)?;
         let input = RegexInput::new(text);
         // One search may take as long as processing many rows, so the caller's budget is charged after each search.
-        let ticked = |found| tick(256).map_err(Unfinished::Ended).map(|()| found);
+        let ticked = |found| tick(256).map_err(SearchFailure::Ended).map(|()| found);
         if text.len() <= MAX_UNINTERRUPTED_BYTES {
             return ticked(found(engine.captures_input(input.from_pos(from)))?);
         }
@@ -106,12 +113,12 @@ impl Backtracking {
 
 fn found<'t, E>(
     captures: fancy_regex::Result<Option<fancy_regex::Captures<'t, str>>>,
-) -> Result<Option<Match<'t>>, Unfinished<E>> {
-    let captures = captures.map_err(|error| Unfinished::Costly(error.to_string()))?;
+) -> Result<Option<PatternMatch<'t>>, SearchFailure<E>> {
+    let captures = captures.map_err(|error| SearchFailure::Costly(error.to_string()))?;
     Ok(captures.and_then(|captures| {
         let whole = captures.get(0)?;
         let groups = captures.iter().skip(1).map(|group| Some(group?.as_str())).collect();
-        Some(Match { start: whole.start(), end: whole.end(), groups })
+        Some(PatternMatch { start: whole.start(), end: whole.end(), groups })
     }))
 }
 

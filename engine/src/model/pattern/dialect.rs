@@ -1,7 +1,7 @@
 //! Translates patterns from MongoDB's PCRE syntax to the syntax of the engines.
 
 /// A translated pattern.
-pub struct Translated {
+pub struct TranslatedPattern {
     pub pattern: String,
     /// Whether the pattern needs the backtracking engine, because the linear engine would interpret the pattern
     /// differently.
@@ -10,7 +10,7 @@ pub struct Translated {
 
 /// Translates a pattern. `\d`, `\w` and `\s` match only ASCII, unless the pattern starts with `(*UCP)`. The translation
 /// escapes brackets and hyphens inside a class, so that the engines treat them as literal characters.
-pub fn translate(pattern: &str) -> Translated {
+pub fn translate(pattern: &str) -> TranslatedPattern {
     let (pattern, unicode) = without_verbs(pattern);
     let mut out = String::with_capacity(pattern.len() + 8);
     let mut backtracks = false;
@@ -69,7 +69,7 @@ pub fn translate(pattern: &str) -> Translated {
             other => out.push(other),
         }
     }
-    Translated { pattern: out, backtracks }
+    TranslatedPattern { pattern: out, backtracks }
 }
 
 /// Returns the number of Unicode classes in a pattern. Each class stands for hundreds of character ranges.

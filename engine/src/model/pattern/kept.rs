@@ -5,7 +5,7 @@ use std::sync::Arc;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
-use super::compiled::{Compiled, Syntax};
+use super::compiled_pattern::{CompiledPattern, Syntax};
 
 /// The maximum size of the cached patterns of all workspaces, in bytes.
 const CACHE_BYTES: u64 = 32 << 20;
@@ -17,14 +17,14 @@ type Key = (Syntax, Arc<str>, Arc<str>);
 
 /// The cache of compiled patterns of a process. Compiling takes time and must not run on threads that serve requests.
 pub struct Patterns {
-    cache: Cache<Key, Arc<Compiled>, Weigh>,
+    cache: Cache<Key, Arc<CompiledPattern>, Weigh>,
 }
 
 #[derive(Clone)]
 struct Weigh;
 
-impl Weighter<Key, Arc<Compiled>> for Weigh {
-    fn weight(&self, (_, pattern, options): &Key, compiled: &Arc<Compiled>) -> u64 {
+impl Weighter<Key, Arc<CompiledPattern>> for Weigh {
+    fn weight(&self, (_, pattern, options): &Key, compiled: &Arc<CompiledPattern>) -> u64 {
         (pattern.len() + options.len() + compiled.size_bytes()) as u64
     }
 }
@@ -38,13 +38,13 @@ impl Default for Patterns {
 impl Patterns {
     /// Returns the compiled pattern from the cache. Compiles the pattern first if it is not cached. The error describes
     /// the mistake in the pattern.
-    pub fn compiled(&self, pattern: &str, options: &str, syntax: Syntax) -> Result<Arc<Compiled>, String> {
+    pub fn compiled(&self, pattern: &str, options: &str, syntax: Syntax) -> Result<Arc<CompiledPattern>, String> {
         let key = (syntax, Arc::from(pattern), Arc::from(options));
-        self.cache.get_or_insert_with(&key, || Compiled::new(pattern, options, syntax).map(Arc::new))
+        self.cache.get_or_insert_with(&key, || CompiledPattern::new(pattern, options, syntax).map(Arc::new))
     }
 
     /// Returns the compiled pattern (without options) from the cache, or `None` if it is not cached.
-    pub fn cached(&self, pattern: &Arc<str>, syntax: Syntax) -> Option<Arc<Compiled>> {
+    pub fn cached(&self, pattern: &Arc<str>, syntax: Syntax) -> Option<Arc<CompiledPattern>> {
         self.cache.get(&(syntax, pattern.clone(), Arc::from("")))
     }
 }

@@ -10,7 +10,7 @@ use regex_automata::nfa::thompson;
 use regex_automata::util::syntax;
 use regex_automata::{Anchored, Input};
 
-use super::search::{Match, SIZE_BYTES, Tick, Unfinished};
+use super::search::{PatternMatch, SIZE_BYTES, SearchFailure, Tick};
 
 /// The size of the state cache of an automaton, in bytes.
 const STATE_CACHE_BYTES: usize = 128 << 10;
@@ -23,7 +23,7 @@ const MAX_UNINTERRUPTED_WORK: usize = 1 << 23;
 const BYTES_PER_TICK: usize = 64;
 
 /// A compiled pattern that is a regular language.
-pub struct Linear {
+pub struct LinearPattern {
     whole: meta::Regex,
     /// The automata of the pattern, which can run byte by byte. Built for the first long search. `None` if building
     /// failed.
@@ -33,26 +33,27 @@ pub struct Linear {
 }
 
 /// The reason why the compilation of a pattern failed.
-pub struct Refused {
+pub struct PatternRefusal {
     pub reason: String,
     /// Whether the pattern is valid, but too large when compiled.
     pub too_large: bool,
 }
 
-impl Linear {
-    pub fn new(pattern: Arc<str>, options: Arc<str>) -> Result<Linear, Refused> {
+impl LinearPattern {
+    pub fn new(pattern: Arc<str>, options: Arc<str>) -> Result<LinearPattern, PatternRefusal> {
         let config = meta::Config::new()
             .nfa_size_limit(Some(SIZE_BYTES))
             .onepass_size_limit(Some(STATE_CACHE_BYTES))
             .hybrid_cache_capacity(STATE_CACHE_BYTES);
         let built = meta::Regex::builder().configure(config).syntax(syntax_of(&options)).build(&pattern);
         let whole = built.map_err(|error| match error.size_limit() {
-            Some(limit) => {
-                Refused { reason: format!("the compiled pattern exceeds the limit of {limit} bytes"), too_large: true }
-            }
-            None => Refused { reason: innermost(&error), too_large: false },
+            Some(limit) => PatternRefusal {
+                reason: format!("the compiled pattern exceeds the limit of {limit} bytes"),
+                too_large: true,
+            },
+            None => PatternRefusal { reason: innermost(&error), too_large: false },
         })?;
-        Ok(Linear { whole, walked: OnceLock::new(), pattern, options })
+        Ok(LinearPattern { whole, walked: OnceLock::new(), pattern, options })
     }
 
     pub fn size_bytes(&self) -> usize {
@@ -72,17 +73,22 @@ impl Linear {
         self.states().saturating_mul(bytes) <= MAX_UNINTERRUPTED_WORK
     }
 
-    pub fn is_match<E>(&self, text: &str, tick: Tick<E>) -> Result<bool, Unfinished<E>> {
+    pub fn is_match<E>(&self, text: &str, tick: Tick<E>) -> Result<bool, SearchFailure<E>> {
         if self.is_short(text.len()) {
-            tick(1 + text.len() / 256).map_err(Unfinished::Ended)?;
+            tick(1 + text.len() / 256).map_err(SearchFailure::Ended)?;
             return Ok(self.whole.is_match(text));
         }
         let automata = self.automata()?;
-        let mut walk = Walk::new(automata.forward(), self.states(), tick);
+        let mut walk = AutomatonRun::new(automata.forward(), self.states(), tick);
         Ok(walk.forward(text.as_bytes(), 0, true)?.is_some())
     }
 
-    pub fn find<'t, E>(&self, text: &'t str, from: usize, tick: Tick<E>) -> Result<Option<Match<'t>>, Unfinished<E>> {
+    pub fn find<'t, E>(
+        &self,
+        text: &'t str,
+        from: usize,
+        tick: Tick<E>,
+    ) -> Result<Option<PatternMatch<'t>>, SearchFailure<E>> {
         let (begin, end, anchored) = if self.is_short(text.len() - from) {
             (from, text.len(), Anchored::No)
         } else {
@@ -93,25 +99,25 @@ impl Linear {
         };
         if !self.is_short(end - begin) {
             let limit = MAX_UNINTERRUPTED_WORK / self.states().max(1);
-            return Err(Unfinished::Costly(format!("a match of this pattern may have at most {limit} bytes")));
+            return Err(SearchFailure::Costly(format!("a match of this pattern may have at most {limit} bytes")));
         }
         let mut captures = self.whole.create_captures();
         self.whole.search_captures(&Input::new(text).range(begin..end).anchored(anchored), &mut captures);
-        let found = captures.get_group(0).map(|whole| Match {
+        let found = captures.get_group(0).map(|whole| PatternMatch {
             start: whole.start,
             end: whole.end,
             groups: captures.iter().skip(1).map(|group| text.get(group?.range())).collect(),
         });
         tick(1 + found.as_ref().map_or(end, |found| found.end).saturating_sub(begin) / 256)
-            .map_err(Unfinished::Ended)?;
+            .map_err(SearchFailure::Ended)?;
         Ok(found)
     }
 
     /// Returns the byte offsets of the start and the end of the first match at or after `from`.
-    fn span<E>(&self, text: &str, from: usize, tick: Tick<E>) -> Result<Option<(usize, usize)>, Unfinished<E>> {
+    fn span<E>(&self, text: &str, from: usize, tick: Tick<E>) -> Result<Option<(usize, usize)>, SearchFailure<E>> {
         let automata = self.automata()?;
-        let mut forward = Walk::new(automata.forward(), self.states(), tick);
-        let mut backward = Walk::new(automata.reverse(), self.states(), tick);
+        let mut forward = AutomatonRun::new(automata.forward(), self.states(), tick);
+        let mut backward = AutomatonRun::new(automata.reverse(), self.states(), tick);
         let mut from = from;
         while let Some(end) = forward.forward(text.as_bytes(), from, false)? {
             let begin = backward.backward(text.as_bytes(), from, end)?.unwrap_or(end);
@@ -124,7 +130,7 @@ impl Linear {
         Ok(None)
     }
 
-    fn automata<E>(&self) -> Result<&Automata, Unfinished<E>> {
+    fn automata<E>(&self) -> Result<&Automata, SearchFailure<E>> {
         let build = || {
             let states = dfa::Config::new()
                 .cache_capacity(STATE_CACHE_BYTES)
@@ -142,7 +148,7 @@ impl Linear {
 }
 
 /// A run of an automaton over a text, byte by byte.
-struct Walk<'w, E> {
+struct AutomatonRun<'w, E> {
     automaton: &'w DFA,
     cache: dfa::Cache,
     states: usize,
@@ -151,15 +157,15 @@ struct Walk<'w, E> {
     tick: Tick<'w, E>,
 }
 
-impl<'w, E> Walk<'w, E> {
-    fn new(automaton: &'w DFA, states: usize, tick: Tick<'w, E>) -> Walk<'w, E> {
+impl<'w, E> AutomatonRun<'w, E> {
+    fn new(automaton: &'w DFA, states: usize, tick: Tick<'w, E>) -> AutomatonRun<'w, E> {
         let cache = automaton.create_cache();
-        Walk { automaton, built: cache.memory_usage(), cache, states, tick }
+        AutomatonRun { automaton, built: cache.memory_usage(), cache, states, tick }
     }
 
     /// Returns the end of the first match: the earliest possible end if `earliest` is set, otherwise the last end that
     /// the automaton reaches.
-    fn forward(&mut self, text: &[u8], from: usize, earliest: bool) -> Result<Option<usize>, Unfinished<E>> {
+    fn forward(&mut self, text: &[u8], from: usize, earliest: bool) -> Result<Option<usize>, SearchFailure<E>> {
         let input = Input::new(text).range(from..);
         let mut state = self.automaton.start_state_forward(&mut self.cache, &input).map_err(|_| costly())?;
         let mut found = None;
@@ -184,7 +190,7 @@ impl<'w, E> Walk<'w, E> {
     }
 
     /// Returns the beginning of the match that ends at a position.
-    fn backward(&mut self, text: &[u8], from: usize, end: usize) -> Result<Option<usize>, Unfinished<E>> {
+    fn backward(&mut self, text: &[u8], from: usize, end: usize) -> Result<Option<usize>, SearchFailure<E>> {
         let input = Input::new(text).range(from..end).anchored(Anchored::Yes);
         let mut state = self.automaton.start_state_reverse(&mut self.cache, &input).map_err(|_| costly())?;
         let mut found = None;
@@ -210,7 +216,7 @@ impl<'w, E> Walk<'w, E> {
 
     /// Ticks once per block of bytes. The tick includes the work for states that were built since the last tick. In the
     /// worst case, building a state visits all states of the pattern.
-    fn count(&mut self, place: usize) -> Result<(), Unfinished<E>> {
+    fn count(&mut self, place: usize) -> Result<(), SearchFailure<E>> {
         if !place.is_multiple_of(BYTES_PER_TICK) {
             return Ok(());
         }
@@ -221,7 +227,7 @@ impl<'w, E> Walk<'w, E> {
             None => BYTES_PER_TICK,
         };
         self.built = now;
-        (self.tick)(1 + built * self.states / 256).map_err(Unfinished::Ended)
+        (self.tick)(1 + built * self.states / 256).map_err(SearchFailure::Ended)
     }
 }
 
@@ -233,8 +239,8 @@ fn syntax_of(options: &str) -> syntax::Config {
         .ignore_whitespace(options.contains('x'))
 }
 
-fn costly<E>() -> Unfinished<E> {
-    Unfinished::Costly("the text is too long for this pattern".into())
+fn costly<E>() -> SearchFailure<E> {
+    SearchFailure::Costly("the text is too long for this pattern".into())
 }
 
 /// Returns the last line of the innermost error's message, which describes the cause.
@@ -252,8 +258,8 @@ mod tests {
 
     use super::*;
 
-    fn linear(pattern: &str) -> Linear {
-        Linear::new(pattern.into(), "".into()).unwrap_or_else(|refused| panic!("{pattern}: {}", refused.reason))
+    fn linear(pattern: &str) -> LinearPattern {
+        LinearPattern::new(pattern.into(), "".into()).unwrap_or_else(|refused| panic!("{pattern}: {}", refused.reason))
     }
 
     #[test]
@@ -282,7 +288,7 @@ mod tests {
             ticks.set(ticks.get() + count);
             if ticks.get() > 100_000 { Err(()) } else { Ok(()) }
         };
-        assert!(matches!(linear.is_match(&text, &tick), Err(Unfinished::Ended(()))));
-        assert!(matches!(linear.find(&text, 0, &|_| Err(())), Err(Unfinished::Ended(()))));
+        assert!(matches!(linear.is_match(&text, &tick), Err(SearchFailure::Ended(()))));
+        assert!(matches!(linear.find(&text, 0, &|_| Err(())), Err(SearchFailure::Ended(()))));
     }
 }

@@ -5,14 +5,14 @@
 //! depends on the length of the text and the size of the pattern.
 
 mod backtracking;
-mod compiled;
+mod compiled_pattern;
 mod dialect;
 mod kept;
 mod linear;
-mod matching;
+mod matcher;
 mod search;
 
-pub use compiled::{Compiled, Syntax};
+pub use compiled_pattern::{CompiledPattern, Syntax};
 pub use kept::Patterns;
-pub use matching::Matching;
-pub use search::{Match, Unfinished};
+pub use matcher::PatternMatcher;
+pub use search::{PatternMatch, SearchFailure};

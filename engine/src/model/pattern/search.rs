@@ -4,7 +4,7 @@
 pub const SIZE_BYTES: usize = 1 << 20;
 
 /// A match in a text: the position of the match, and the text of each group.
-pub struct Match<'t> {
+pub struct PatternMatch<'t> {
     pub start: usize,
     pub end: usize,
     pub groups: Vec<Option<&'t str>>,
@@ -12,7 +12,7 @@ pub struct Match<'t> {
 
 /// The reason why a search has no result.
 #[derive(Debug)]
-pub enum Unfinished<E> {
+pub enum SearchFailure<E> {
     /// The caller's budget ended the search.
     Ended(E),
     /// The search would exceed the limits that apply to every search. The text describes the limit.

@@ -21,12 +21,12 @@ pub struct Stamp {
     pub by: String,
     pub at_ms: i64,
     /// The caller of the request. `None` for plugins.
-    pub sender: Option<Arc<Sender>>,
+    pub sender: Option<Arc<TaskSender>>,
 }
 
 /// The caller of a request about a task.
 #[derive(Debug, Clone)]
-pub struct Sender {
+pub struct TaskSender {
     pub user_id: Arc<str>,
     pub key_id: Option<Arc<str>>,
     /// The role of the person in the workspace.
@@ -40,7 +40,7 @@ pub struct Sender {
     pub decides_on_own: bool,
 }
 
-impl Sender {
+impl TaskSender {
     /// Returns the key or session of the request.
     pub fn origin(&self) -> Option<&Arc<str>> {
         self.lineage.first()
@@ -83,15 +83,15 @@ impl Stamp {
 /// The role of a message's author.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "lowercase")]
-pub enum Role {
+pub enum AuthorRole {
     User,
     Agent,
     System,
 }
 
-impl Role {
+impl AuthorRole {
     /// Returns the role with this name.
-    pub fn parse(name: &str) -> Option<Role> {
+    pub fn parse(name: &str) -> Option<AuthorRole> {
         name.parse().ok()
     }
 
@@ -127,7 +127,7 @@ impl Message {
     }
 
     /// Returns the message in its stored form.
-    pub fn entry(&self, role: Role, stamp: &Stamp) -> Value {
+    pub fn entry(&self, role: AuthorRole, stamp: &Stamp) -> Value {
         let mut entry = Object::from_iter([
             ("id", Value::from(stamp.id("message", 0))),
             ("role", role.name().into()),
@@ -227,7 +227,7 @@ impl Effect {
 
 /// An artifact in a request. A missing field keeps the value of the previous version.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Draft {
+pub struct ArtifactDraft {
     /// The JSON pointer of the draft in its request.
     pub at: String,
     /// The id of the artifact version that this draft replaces.
@@ -240,7 +240,7 @@ pub struct Draft {
     pub drops_effect: bool,
 }
 
-impl Draft {
+impl ArtifactDraft {
     pub fn has_effect(&self) -> bool {
         self.effect.is_some()
     }

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use super::content::{Draft, Effect, Stamp, content_part, data_part, stored_parts};
+use super::content::{ArtifactDraft, Effect, Stamp, content_part, data_part, stored_parts};
 use super::record::Task;
 use super::review::plain;
 use crate::model::depth::{self, MAX_CONTENT_DEPTH};
 use crate::model::excerpt::excerpt;
-use crate::model::json_schema::Meter;
+use crate::model::json_schema::SchemaMeter;
 use crate::model::value::{Object, Value};
 use crate::model::violation::{Violation, Violations, segment};
-use crate::model::written::{Fields, replaced_at};
+use crate::model::written::{WrittenFields, replaced_at};
 
 /// The maximum number of places in a payload that an error lists.
 const MAX_PLACES: usize = 20;
@@ -24,7 +24,7 @@ pub enum Edit {
     Content(Value),
     /// New versions of artifacts. Each draft identifies the artifact by its id, by its name, or, without both, by its
     /// position. A single draft without id and name stands for the last artifact.
-    Artifacts(Vec<Draft>),
+    Artifacts(Vec<ArtifactDraft>),
 }
 
 impl Edit {
@@ -47,43 +47,43 @@ impl Edit {
         match self {
             Edit::Modifications(modifications) => modifications.size_bytes(),
             Edit::Content(content) => content.size_bytes(),
-            Edit::Artifacts(drafts) => drafts.iter().map(Draft::size_bytes).sum(),
+            Edit::Artifacts(drafts) => drafts.iter().map(ArtifactDraft::size_bytes).sum(),
         }
     }
 }
 
 /// The reason why an edit is rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refusal {
+pub enum EditRefusal {
     Invalid(Vec<Violation>),
     /// The edit changes the content of this artifact, but does not specify the new effect.
     EffectUnchanged {
         name: String,
-        why: Unclear,
+        why: EffectConflict,
     },
 }
 
-impl From<Vec<Violation>> for Refusal {
-    fn from(violations: Vec<Violation>) -> Refusal {
-        Refusal::Invalid(violations)
+impl From<Vec<Violation>> for EditRefusal {
+    fn from(violations: Vec<Violation>) -> EditRefusal {
+        EditRefusal::Invalid(violations)
     }
 }
 
 /// The reason why an effect cannot be adapted to a change of its artifact's content.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Unclear {
+pub enum EffectConflict {
     /// The payload of the effect does not contain the changed content.
     Absent,
     /// Several parts of the payload equal the previous content, at these JSON pointers.
     Several(Vec<String>),
 }
 
-impl Unclear {
+impl EffectConflict {
     /// Returns the reason as the predicate of a sentence whose subject is the effect.
     pub fn explain(&self) -> String {
         match self {
-            Unclear::Absent => "does not contain the changed content".to_owned(),
-            Unclear::Several(pointers) => {
+            EffectConflict::Absent => "does not contain the changed content".to_owned(),
+            EffectConflict::Several(pointers) => {
                 format!("contains the changed content in several places: {}", pointers.join(", "))
             }
         }
@@ -91,33 +91,33 @@ impl Unclear {
 }
 
 /// A new version of an artifact with the version that it replaces.
-struct Change<'a> {
+struct ArtifactChange<'a> {
     before: Option<&'a Object>,
-    draft: Draft,
+    draft: ArtifactDraft,
     /// The reason why the effect cannot be adapted to the new content. `None` if it was adapted, or if the edit
     /// specifies the new effect.
-    unclear: Option<Unclear>,
+    unclear: Option<EffectConflict>,
 }
 
 /// Returns the artifact versions that an edit creates, after checking them against the schema of the task's review.
-pub fn edited(task: &Task<'_>, edit: &Edit, stamp: &Stamp) -> Result<Vec<Object>, Refusal> {
+pub fn edited(task: &Task<'_>, edit: &Edit, stamp: &Stamp) -> Result<Vec<Object>, EditRefusal> {
     edit.check()?;
     let current = task.current_artifacts();
-    let changes: Vec<Change<'_>> = match edit {
+    let changes: Vec<ArtifactChange<'_>> = match edit {
         Edit::Modifications(modifications) => vec![modified(current.last().copied(), modifications)],
         Edit::Content(content) => vec![with_parts(current.last().copied(), vec![content_part(content)])],
         Edit::Artifacts(drafts) => matched(&current, drafts, task.subject())?,
     };
     for change in &changes {
-        if let Change { before: Some(before), unclear: Some(why), .. } = change {
+        if let ArtifactChange { before: Some(before), unclear: Some(why), .. } = change {
             let name = before.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
-            return Err(Refusal::EffectUnchanged { name, why: why.clone() });
+            return Err(EditRefusal::EffectUnchanged { name, why: why.clone() });
         }
     }
     let schema = task.review().schema().map_err(|refused| vec![Violation { pointer: String::new(), ..refused }])?;
-    let mut meter = Meter::default();
+    let mut meter = SchemaMeter::default();
     let (mut entries, mut violations) = (Vec::with_capacity(changes.len()), Vec::new());
-    for (number, Change { before, draft, .. }) in changes.iter().enumerate() {
+    for (number, ArtifactChange { before, draft, .. }) in changes.iter().enumerate() {
         let mut entry = draft.entry(*before, number, stamp);
         if let (Some(schema), Some(value)) = (&schema, argued(*before, &entry)) {
             violations.extend(schema.violations_within(&plain(&value), &mut meter));
@@ -128,7 +128,7 @@ pub fn edited(task: &Task<'_>, edit: &Edit, stamp: &Stamp) -> Result<Vec<Object>
         entries.push(entry);
     }
     check_names(&current, &changes, &entries)?;
-    if violations.is_empty() { Ok(entries) } else { Err(Refusal::Invalid(violations)) }
+    if violations.is_empty() { Ok(entries) } else { Err(EditRefusal::Invalid(violations)) }
 }
 
 /// Returns the part of an artifact that is checked against the schema of the review. This is the payload of the effect
@@ -143,7 +143,7 @@ fn argued(before: Option<&Object>, entry: &Object) -> Option<Value> {
 
 /// Checks that an edit gives no artifact the name of another artifact, and that it changes no artifact twice.
 /// Otherwise, the effects of both versions would be appended. Artifacts of older tasks may already share a name.
-fn check_names(current: &[&Object], changes: &[Change<'_>], entries: &[Object]) -> Result<(), Vec<Violation>> {
+fn check_names(current: &[&Object], changes: &[ArtifactChange<'_>], entries: &[Object]) -> Result<(), Vec<Violation>> {
     for (number, (change, entry)) in changes.iter().zip(entries).enumerate() {
         let is_same = |artifact: &Object, field: &str, other: &Object| artifact.get(field) == other.get(field);
         let keeps_name = change.before.is_some_and(|before| is_same(before, "name", entry));
@@ -163,9 +163,9 @@ fn check_names(current: &[&Object], changes: &[Change<'_>], entries: &[Object]) 
 /// Pairs each draft with the artifact version that the draft replaces, if there is one.
 fn matched<'a>(
     current: &[&'a Object],
-    drafts: &[Draft],
+    drafts: &[ArtifactDraft],
     subject: Option<&str>,
-) -> Result<Vec<Change<'a>>, Vec<Violation>> {
+) -> Result<Vec<ArtifactChange<'a>>, Vec<Violation>> {
     let has = |artifact: &Object, name: &str, text: &str| artifact.get(name).and_then(Value::as_str) == Some(text);
     let mut changes = Vec::with_capacity(drafts.len());
     for (number, draft) in drafts.iter().enumerate() {
@@ -190,7 +190,7 @@ fn matched<'a>(
 
 /// Returns the next version of an artifact. If the draft has new parts and no effect, the effect of the previous
 /// version is adapted to the new content. `subject` is the id of the aggregate that the task is about.
-fn carried<'a>(before: Option<&'a Object>, draft: &Draft, subject: Option<&str>) -> Change<'a> {
+fn carried<'a>(before: Option<&'a Object>, draft: &ArtifactDraft, subject: Option<&str>) -> ArtifactChange<'a> {
     let effect_before = before.and_then(Effect::of);
     let is_about_same = |one: &Effect, other: &Effect| {
         one.aggregate_id.as_deref().or(subject) == other.aggregate_id.as_deref().or(subject)
@@ -199,21 +199,21 @@ fn carried<'a>(before: Option<&'a Object>, draft: &Draft, subject: Option<&str>)
         (Some(parts), None, Some(_)) if !draft.drops_effect => {
             let change = with_parts(before, parts.clone());
             let (at, supersedes, name) = (draft.at.clone(), draft.supersedes.clone(), draft.name.clone());
-            Change { draft: Draft { at, supersedes, name, ..change.draft }, ..change }
+            ArtifactChange { draft: ArtifactDraft { at, supersedes, name, ..change.draft }, ..change }
         }
         // An effect on the same aggregate keeps the version that the author of the previous effect has read.
         (_, Some(effect), Some(previous)) if is_about_same(effect, &previous) => {
             let expected_version = effect.expected_version.or(previous.expected_version);
             let effect = Effect { expected_version, ..effect.clone() };
-            Change { before, draft: Draft { effect: Some(effect), ..draft.clone() }, unclear: None }
+            ArtifactChange { before, draft: ArtifactDraft { effect: Some(effect), ..draft.clone() }, unclear: None }
         }
-        _ => Change { before, draft: draft.clone(), unclear: None },
+        _ => ArtifactChange { before, draft: draft.clone(), unclear: None },
     }
 }
 
 /// Returns an agent's draft of the next version of an artifact. If the draft has new parts and no effect, the effect of
 /// the previous version is adapted to the new content. Fails if the effect cannot be adapted.
-pub fn redrafted(before: &Object, draft: &Draft) -> Result<Draft, Unclear> {
+pub fn redrafted(before: &Object, draft: &ArtifactDraft) -> Result<ArtifactDraft, EffectConflict> {
     if draft.effect.is_some() {
         return Ok(draft.clone());
     }
@@ -223,14 +223,14 @@ pub fn redrafted(before: &Object, draft: &Draft) -> Result<Draft, Unclear> {
 
 /// Returns a draft with new parts. If the artifact's effect contains the previous content exactly once, the effect gets
 /// the new content in its place.
-fn with_parts(before: Option<&Object>, parts: Vec<Value>) -> Change<'_> {
+fn with_parts(before: Option<&Object>, parts: Vec<Value>) -> ArtifactChange<'_> {
     let is_changed = before.is_some_and(|before| before.get("parts") != Some(&stored_parts(&parts)));
     let mut unclear = None;
     let effect = before.and_then(Effect::of).map(|effect| {
         let previous_content = before.and_then(argument).filter(|_| changes_only_first(before, &parts));
         let followed = match (previous_content, parts.first().and_then(held_by)) {
             (Some(previous), Some(new)) => followed(&effect.payload, &previous, &new),
-            _ => Err(Unclear::Absent),
+            _ => Err(EffectConflict::Absent),
         };
         match followed {
             Ok(payload) => Effect { payload, ..effect },
@@ -240,19 +240,19 @@ fn with_parts(before: Option<&Object>, parts: Vec<Value>) -> Change<'_> {
             }
         }
     });
-    Change { before, draft: Draft { parts: Some(parts), effect, ..Draft::default() }, unclear }
+    ArtifactChange { before, draft: ArtifactDraft { parts: Some(parts), effect, ..ArtifactDraft::default() }, unclear }
 }
 
 /// Returns the payload of an effect with the new content in place of the previous content. Fails unless exactly one
 /// part of the payload equals the previous content: among several equal parts, a replacement of the wrong part would go
 /// unnoticed.
-fn followed(payload: &Object, previous_content: &Value, new_content: &Value) -> Result<Object, Unclear> {
+fn followed(payload: &Object, previous_content: &Value, new_content: &Value) -> Result<Object, EffectConflict> {
     let mut places = Vec::new();
     find(&Value::from(payload.clone()), previous_content, &mut (Vec::new(), String::new()), &mut places);
     match places.as_slice() {
-        [] => Err(Unclear::Absent),
-        [(path, _)] => replaced_at(payload, path, new_content).ok_or(Unclear::Absent),
-        several => Err(Unclear::Several(several.iter().map(|(_, pointer)| pointer.clone()).collect())),
+        [] => Err(EffectConflict::Absent),
+        [(path, _)] => replaced_at(payload, path, new_content).ok_or(EffectConflict::Absent),
+        several => Err(EffectConflict::Several(several.iter().map(|(_, pointer)| pointer.clone()).collect())),
     }
 }
 
@@ -295,41 +295,51 @@ fn changes_only_first(before: Option<&Object>, parts: &[Value]) -> bool {
 
 /// Returns a draft with changed fields. The changes are merged into the artifact's data. If the artifact has no data,
 /// the changes are merged into its effect. If the artifact has no effect either, the changes become its data.
-fn modified<'a>(before: Option<&'a Object>, modifications: &Object) -> Change<'a> {
-    let merged = |object: &Object| Fields::of(object).merge(modifications).into_object();
+fn modified<'a>(before: Option<&'a Object>, modifications: &Object) -> ArtifactChange<'a> {
+    let merged = |object: &Object| WrittenFields::of(object).merge(modifications).into_object();
     let data = before.and_then(argument).and_then(|content| content.as_object().cloned());
     match (data, before.and_then(Effect::of)) {
         (Some(data), _) => {
             let after = merged(&data);
             let mut change = with_parts(before, vec![data_part(after.clone().into())]);
             // An effect that contains the whole data has already been adapted.
-            if let Some(effect) = change.draft.effect.as_mut().filter(|_| change.unclear == Some(Unclear::Absent)) {
+            if let Some(effect) =
+                change.draft.effect.as_mut().filter(|_| change.unclear == Some(EffectConflict::Absent))
+            {
                 change.unclear = carry(effect, &data, &after).err();
             }
             change
         }
         (None, Some(effect)) => {
             let effect = Effect { payload: merged(&effect.payload), ..effect };
-            Change { before, draft: Draft { effect: Some(effect), ..Draft::default() }, unclear: None }
+            ArtifactChange {
+                before,
+                draft: ArtifactDraft { effect: Some(effect), ..ArtifactDraft::default() },
+                unclear: None,
+            }
         }
         (None, None) => {
             let data = data_part(merged(&Object::new()).into());
-            Change { before, draft: Draft { parts: Some(vec![data]), ..Draft::default() }, unclear: None }
+            ArtifactChange {
+                before,
+                draft: ArtifactDraft { parts: Some(vec![data]), ..ArtifactDraft::default() },
+                unclear: None,
+            }
         }
     }
 }
 
 /// Copies each changed field of the data into the effect's payload. Fails if the payload does not have the previous
 /// value of the field under the same name.
-fn carry(effect: &mut Effect, before: &Object, after: &Object) -> Result<(), Unclear> {
+fn carry(effect: &mut Effect, before: &Object, after: &Object) -> Result<(), EffectConflict> {
     // A field with the written form of a number counts as changed, because the previous data has only the nearest
     // double.
     let changed = |name: &&Arc<str>| before.get(name) != after.get(name) || after.is_written(name);
     let names: Vec<&Arc<str>> = before.keys().chain(after.keys().filter(|name| !before.contains(name))).collect();
-    let mut payload = Fields::of(&effect.payload);
+    let mut payload = WrittenFields::of(&effect.payload);
     for name in names.into_iter().filter(changed) {
         if before.get(name).is_none() || effect.payload.get(name) != before.get(name) {
-            return Err(Unclear::Absent);
+            return Err(EffectConflict::Absent);
         }
         match after.contains(name) {
             true => payload.copy(name, after),

@@ -18,7 +18,7 @@ const ASSIGNEE_KEYS: [&str; 4] = ["assignee_type", "assignee_id", "agent_id", "u
 
 /// A step of an escalation.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Step {
+pub struct EscalationStep {
     /// The time between the due date and the step, in milliseconds.
     pub after_ms: i64,
     pub to: Option<Assignee>,
@@ -34,18 +34,18 @@ pub fn check(steps: &Value) -> Vec<Violation> {
 }
 
 /// Returns the escalation steps of a task. Returns an empty list if the steps are missing or invalid.
-pub fn steps(escalate: Option<&Value>) -> Vec<Step> {
+pub fn steps(escalate: Option<&Value>) -> Vec<EscalationStep> {
     let mut violations = Violations::default();
     let steps = escalate.map(|escalate| read(escalate, &mut violations)).unwrap_or_default();
     if violations.is_empty() { steps } else { Vec::new() }
 }
 
-fn read(value: &Value, violations: &mut Violations) -> Vec<Step> {
+fn read(value: &Value, violations: &mut Violations) -> Vec<EscalationStep> {
     let Some(items) = value.as_array().filter(|items| items.len() <= MAX_STEPS) else {
         violations.add("", format!("expected an array of at most {MAX_STEPS} steps"));
         return Vec::new();
     };
-    let mut steps: Vec<Step> = Vec::with_capacity(items.len());
+    let mut steps: Vec<EscalationStep> = Vec::with_capacity(items.len());
     for (index, item) in items.iter().enumerate() {
         let at = format!("/{index}");
         let Some(object) = item.as_object() else {
@@ -61,7 +61,7 @@ fn read(value: &Value, violations: &mut Violations) -> Vec<Step> {
     steps
 }
 
-fn step(object: &Object, at: &str, violations: &mut Violations) -> Option<Step> {
+fn step(object: &Object, at: &str, violations: &mut Violations) -> Option<EscalationStep> {
     hint::add_unknown(object, &KEYS, at, violations);
     let field = |name: &str| object.get(name).filter(|value| !value.is_null());
     let after_ms = field("after").and_then(after_ms);
@@ -97,7 +97,7 @@ fn step(object: &Object, at: &str, violations: &mut Violations) -> Option<Step> 
     if to.is_none() && priority.is_none() {
         violations.add(at, "required: to, priority or both");
     }
-    Some(Step { after_ms: after_ms?, to, priority })
+    Some(EscalationStep { after_ms: after_ms?, to, priority })
 }
 
 /// Converts a number of seconds, or a duration such as `2h`, to milliseconds.

@@ -2,7 +2,7 @@
 //! an overdue task. The creator of the task chooses these settings.
 
 use super::act::Action;
-use super::escalation::{self, Step};
+use super::escalation::{self, EscalationStep};
 use crate::model::access::Role;
 use crate::model::hint;
 use crate::model::json_schema::Schema;
@@ -64,7 +64,7 @@ impl<'a> Review<'a> {
     }
 
     /// Returns the escalation steps that apply while the task is overdue.
-    pub fn escalation(&self) -> Vec<Step> {
+    pub fn escalation(&self) -> Vec<EscalationStep> {
         escalation::steps(self.escalate)
     }
 

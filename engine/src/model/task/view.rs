@@ -5,7 +5,7 @@ use std::sync::Arc;
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use super::act::Action;
-use super::content::{Effect, Role};
+use super::content::{AuthorRole, Effect};
 use super::record::Task;
 use super::record::field::{self, *};
 use super::source::SourceType;
@@ -156,7 +156,7 @@ impl WholeTask {
 #[derive(Debug, Clone)]
 pub struct MessageView {
     pub id: Arc<str>,
-    pub role: Role,
+    pub role: AuthorRole,
     pub author: Arc<str>,
     pub parts: Vec<Arc<Object>>,
     /// The texts of all parts.
@@ -169,10 +169,10 @@ pub struct MessageView {
 impl MessageView {
     /// Reads the stored form of a message. Returns `None` if the value is not an object.
     pub fn of(stored: &Value) -> Option<MessageView> {
-        let stored = Stored(stored.as_object()?);
+        let stored = StoredContent(stored.as_object()?);
         Some(MessageView {
             id: stored.text("id").unwrap_or_default(),
-            role: stored.text("role").and_then(|name| Role::parse(&name)).unwrap_or(Role::System),
+            role: stored.text("role").and_then(|name| AuthorRole::parse(&name)).unwrap_or(AuthorRole::System),
             author: stored.text("author").unwrap_or_default(),
             parts: stored.objects("parts").unwrap_or_default(),
             text: stored.text("text").unwrap_or_default(),
@@ -203,7 +203,7 @@ pub struct ArtifactView {
 impl ArtifactView {
     /// Reads the stored form of an artifact. Returns `None` if the value is not an object.
     pub fn of(stored: &Value) -> Option<ArtifactView> {
-        let stored = Stored(stored.as_object()?);
+        let stored = StoredContent(stored.as_object()?);
         Some(ArtifactView {
             id: stored.text("id").unwrap_or_default(),
             name: stored.text("name").unwrap_or_default(),
@@ -282,7 +282,7 @@ pub struct EffectView {
     /// The row of the aggregate after the approval. `None` if the rows of the other effects already reach the size
     /// limit.
     pub state: Option<Value>,
-    pub stale: Option<Stale>,
+    pub stale: Option<StaleEffect>,
 }
 
 impl EffectView {
@@ -302,7 +302,7 @@ impl EffectView {
 
 /// The changes of an aggregate since the author of an effect read it.
 #[derive(Debug, Clone)]
-pub struct Stale {
+pub struct StaleEffect {
     /// The version that the author has read.
     pub expected_version: u64,
     pub current_version: u64,
@@ -325,9 +325,9 @@ pub fn difference(was: &Object, now: &Object) -> Object {
 }
 
 /// The stored form of a message or an artifact.
-struct Stored<'o>(&'o Object);
+struct StoredContent<'o>(&'o Object);
 
-impl Stored<'_> {
+impl StoredContent<'_> {
     fn text(&self, name: &str) -> Option<Arc<str>> {
         self.0.get(name).and_then(text_of)
     }

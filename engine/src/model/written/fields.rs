@@ -3,23 +3,23 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::numbers::{Number, Numbers, Places, inside};
+use super::numbers::{NumberPlaces, Numbers, WrittenNumber, inside};
 use crate::model::value::{Object, Value};
 
 /// The fields of an object, each with the written forms of its numbers.
-pub struct Fields(Vec<(Arc<str>, Value, Option<Number>)>);
+pub struct WrittenFields(Vec<(Arc<str>, Value, Option<WrittenNumber>)>);
 
-impl Fields {
-    pub fn of(object: &Object) -> Fields {
-        Fields::with(object, object.numbers())
+impl WrittenFields {
+    pub fn of(object: &Object) -> WrittenFields {
+        WrittenFields::with(object, object.numbers())
     }
 
-    fn with(object: &Object, numbers: Option<&Numbers>) -> Fields {
-        let mut numbers = Places::new(numbers);
+    fn with(object: &Object, numbers: Option<&Numbers>) -> WrittenFields {
+        let mut numbers = NumberPlaces::new(numbers);
         let field = |(place, (name, value)): (usize, (&Arc<str>, &Value))| {
             (name.clone(), value.clone(), numbers.next(place).cloned())
         };
-        Fields(object.iter().enumerate().map(field).collect())
+        WrittenFields(object.iter().enumerate().map(field).collect())
     }
 
     /// Returns the object with its fields and the written forms of their numbers.
@@ -58,17 +58,17 @@ impl Fields {
     }
 
     /// Merges another object into the fields, as a JSON merge patch (RFC 7396).
-    pub fn merge(self, patch: &Object) -> Fields {
+    pub fn merge(self, patch: &Object) -> WrittenFields {
         self.merge_with(patch, patch.numbers())
     }
 
-    fn merge_with(self, patch: &Object, numbers: Option<&Numbers>) -> Fields {
+    fn merge_with(self, patch: &Object, numbers: Option<&Numbers>) -> WrittenFields {
         let mut slots: Vec<Option<_>> = self.0.into_iter().map(Some).collect();
         let mut places: HashMap<Arc<str>, usize> = HashMap::with_capacity(slots.len());
         for (place, slot) in slots.iter().enumerate() {
             places.extend(slot.iter().map(|(name, ..)| (name.clone(), place)));
         }
-        let mut numbers = Places::new(numbers);
+        let mut numbers = NumberPlaces::new(numbers);
         for (place, (name, value)) in patch.iter().enumerate() {
             let number = numbers.next(place);
             let before = places.get(name).and_then(|place| slots.get_mut(*place)).and_then(Option::take);
@@ -79,11 +79,13 @@ impl Fields {
                 }
                 Value::Object(patch) => {
                     let below = match &before {
-                        Some((_, Value::Object(before), number)) => Fields::with(before, inside(number.as_ref())),
-                        _ => Fields(Vec::new()),
+                        Some((_, Value::Object(before), number)) => {
+                            WrittenFields::with(before, inside(number.as_ref()))
+                        }
+                        _ => WrittenFields(Vec::new()),
                     };
                     let (object, numbers) = below.merge_with(patch, inside(number)).split();
-                    (name.clone(), object.into(), numbers.map(Number::Inside))
+                    (name.clone(), object.into(), numbers.map(WrittenNumber::Inside))
                 }
                 other => (name.clone(), other.clone(), number.cloned()),
             };
@@ -95,7 +97,7 @@ impl Fields {
                 }
             }
         }
-        Fields(slots.into_iter().flatten().collect())
+        WrittenFields(slots.into_iter().flatten().collect())
     }
 }
 
@@ -118,13 +120,13 @@ fn replaced((value, numbers): (&Value, Option<&Numbers>), path: &[usize], new: &
             other => (other.clone(), None),
         };
     };
-    let below = |value: &Value, number: Option<&Number>| {
+    let below = |value: &Value, number: Option<&WrittenNumber>| {
         let (value, numbers) = replaced((value, inside(number)), rest, new);
-        (value, numbers.map(Number::Inside))
+        (value, numbers.map(WrittenNumber::Inside))
     };
     match value {
         Value::Object(object) => {
-            let mut fields = Fields::with(object, numbers);
+            let mut fields = WrittenFields::with(object, numbers);
             if let Some((_, value, number)) = fields.0.get_mut(*place) {
                 (*value, *number) = below(value, number.as_ref());
             }
@@ -133,7 +135,7 @@ fn replaced((value, numbers): (&Value, Option<&Numbers>), path: &[usize], new: &
         }
         Value::Array(items) => {
             let mut items = items.to_vec();
-            let mut kept: Vec<(usize, Number)> = numbers.map(|numbers| numbers.0.clone()).unwrap_or_default();
+            let mut kept: Vec<(usize, WrittenNumber)> = numbers.map(|numbers| numbers.0.clone()).unwrap_or_default();
             if let Some(item) = items.get_mut(*place) {
                 let index = kept.iter().position(|(at, _)| at == place);
                 let (value, number) = below(item, index.and_then(|index| kept.get(index)).map(|(_, number)| number));
@@ -173,7 +175,7 @@ mod tests {
             (r#"{"a":[18446744073709551616]}"#, r#"{"a":{"b":1}}"#, r#"{"a":{"b":1}}"#),
         ];
         for (target, patch, expected) in cases {
-            let merged = Fields::of(&object(target)).merge(&object(patch)).into_object();
+            let merged = WrittenFields::of(&object(target)).merge(&object(patch)).into_object();
             assert_eq!(json::text(&merged), expected, "{target} {patch}");
         }
     }
@@ -193,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_field_is_copied_with_its_number() {
-        let mut fields = Fields::of(&object(r#"{"a":1,"b":18446744073709551616,"c":2}"#));
+        let mut fields = WrittenFields::of(&object(r#"{"a":1,"b":18446744073709551616,"c":2}"#));
         fields.copy("a", &object(r#"{"x":1,"a":18446744073709551617}"#));
         fields.remove("c");
         assert_eq!(json::text(&fields.into_object()), r#"{"a":18446744073709551617,"b":18446744073709551616}"#);

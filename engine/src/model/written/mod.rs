@@ -12,8 +12,8 @@ use serde_json::value::RawValue;
 use super::json;
 use super::value::{Object, Value};
 use decimal::Decimal;
-pub use fields::{Fields, replaced_at};
-use numbers::{Number, Numbers, Places, inside};
+pub use fields::{WrittenFields, replaced_at};
+use numbers::{NumberPlaces, Numbers, WrittenNumber, inside};
 pub use scan::{is_likely_in, numbers_of};
 
 /// Reads an object with the written forms of its numbers. Returns `None` if the text is not an object, or nests deeper
@@ -35,35 +35,37 @@ pub fn with_numbers_of(object: Object, text: &str) -> Object {
 /// Serializes an object with the written forms of its numbers.
 pub(super) fn serialize<S: Serializer>(object: &Object, numbers: &Numbers, serializer: S) -> Result<S::Ok, S::Error> {
     let mut map = serializer.serialize_map(Some(object.len()))?;
-    let mut numbers = Places::new(Some(numbers));
+    let mut numbers = NumberPlaces::new(Some(numbers));
     for (place, (name, value)) in object.iter().enumerate() {
-        map.serialize_entry(&**name, &Spelled { value, number: numbers.next(place) })?;
+        map.serialize_entry(&**name, &SpelledValue { value, number: numbers.next(place) })?;
     }
     map.end()
 }
 
 /// A value that is serialized with the written forms of its numbers.
-struct Spelled<'v> {
+struct SpelledValue<'v> {
     value: &'v Value,
-    number: Option<&'v Number>,
+    number: Option<&'v WrittenNumber>,
 }
 
-impl Serialize for Spelled<'_> {
+impl Serialize for SpelledValue<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match (self.value, self.number) {
             // The value may have been replaced after the number was read.
-            (Value::Double(double), Some(Number::Text(text))) if text.parse() == Ok(*double) => {
+            (Value::Double(double), Some(WrittenNumber::Text(text))) if text.parse() == Ok(*double) => {
                 match RawValue::from_string(text.to_string()) {
                     Ok(raw) => raw.serialize(serializer),
                     Err(_) => self.value.serialize(serializer),
                 }
             }
-            (Value::Array(items), number @ Some(Number::Inside(_))) => {
-                let mut numbers = Places::inside(number);
-                let spelled = |(place, value)| Spelled { value, number: numbers.next(place) };
+            (Value::Array(items), number @ Some(WrittenNumber::Inside(_))) => {
+                let mut numbers = NumberPlaces::inside(number);
+                let spelled = |(place, value)| SpelledValue { value, number: numbers.next(place) };
                 serializer.collect_seq(items.iter().enumerate().map(spelled))
             }
-            (Value::Object(object), Some(Number::Inside(numbers))) => self::serialize(object, numbers, serializer),
+            (Value::Object(object), Some(WrittenNumber::Inside(numbers))) => {
+                self::serialize(object, numbers, serializer)
+            }
             _ => self.value.serialize(serializer),
         }
     }
@@ -76,19 +78,19 @@ pub fn is_same(a: &Object, b: &Object) -> bool {
 }
 
 fn fields_are_same(a: (&Object, Option<&Numbers>), b: (&Object, Option<&Numbers>)) -> bool {
-    let (mut of_a, mut of_b) = (Places::new(a.1), Places::new(b.1));
+    let (mut of_a, mut of_b) = (NumberPlaces::new(a.1), NumberPlaces::new(b.1));
     let mut fields = a.0.iter().zip(b.0.iter()).enumerate();
     fields.all(|(place, ((_, a), (_, b)))| are_same((a, of_a.next(place)), (b, of_b.next(place))))
 }
 
 /// Compares two equal values by the written forms of their numbers.
-fn are_same(a: (&Value, Option<&Number>), b: (&Value, Option<&Number>)) -> bool {
+fn are_same(a: (&Value, Option<&WrittenNumber>), b: (&Value, Option<&WrittenNumber>)) -> bool {
     if a.1.is_none() && b.1.is_none() {
         return true;
     }
     match (a.0, b.0) {
         (Value::Array(items_a), Value::Array(items_b)) => {
-            let (mut of_a, mut of_b) = (Places::inside(a.1), Places::inside(b.1));
+            let (mut of_a, mut of_b) = (NumberPlaces::inside(a.1), NumberPlaces::inside(b.1));
             let mut items = items_a.iter().zip(items_b.iter()).enumerate();
             items.all(|(place, (a, b))| are_same((a, of_a.next(place)), (b, of_b.next(place))))
         }
@@ -99,9 +101,9 @@ fn are_same(a: (&Value, Option<&Number>), b: (&Value, Option<&Number>)) -> bool 
     }
 }
 
-fn decimal_of((value, number): (&Value, Option<&Number>)) -> Option<Decimal> {
+fn decimal_of((value, number): (&Value, Option<&WrittenNumber>)) -> Option<Decimal> {
     match (value, number) {
-        (_, Some(Number::Text(text))) => Some(Decimal::of(text)),
+        (_, Some(WrittenNumber::Text(text))) => Some(Decimal::of(text)),
         (Value::Int(int), _) => Some(Decimal::of(&int.to_string())),
         (Value::Double(double), _) => Some(Decimal::of_double(*double)),
         _ => None,

@@ -4,11 +4,11 @@ use std::iter::Peekable;
 
 /// The written forms of the numbers in one object or array, in the order of their places.
 #[derive(Debug, Clone, Default)]
-pub struct Numbers(pub(super) Vec<(usize, Number)>);
+pub struct Numbers(pub(super) Vec<(usize, WrittenNumber)>);
 
 /// The written form of a number, or the written forms inside a nested object or array.
 #[derive(Debug, Clone)]
-pub(super) enum Number {
+pub(super) enum WrittenNumber {
     Text(Box<str>),
     Inside(Numbers),
 }
@@ -17,8 +17,8 @@ impl Numbers {
     /// Returns the written form of the number at a place of the object or array itself.
     pub(in crate::model) fn text(&self, place: usize) -> Option<&str> {
         match self.at(place)? {
-            Number::Text(text) => Some(text),
-            Number::Inside(_) => None,
+            WrittenNumber::Text(text) => Some(text),
+            WrittenNumber::Inside(_) => None,
         }
     }
 
@@ -36,7 +36,7 @@ impl Numbers {
         inside(self.at(place))
     }
 
-    pub(super) fn at(&self, place: usize) -> Option<&Number> {
+    pub(super) fn at(&self, place: usize) -> Option<&WrittenNumber> {
         let index = self.0.binary_search_by_key(&place, |(place, _)| *place).ok()?;
         self.0.get(index).map(|(_, number)| number)
     }
@@ -44,34 +44,34 @@ impl Numbers {
     /// Returns the size of the written forms in memory, in bytes.
     pub(in crate::model) fn size_bytes(&self) -> usize {
         let inside = self.0.iter().map(|(_, number)| match number {
-            Number::Text(text) => text.len(),
-            Number::Inside(numbers) => numbers.size_bytes(),
+            WrittenNumber::Text(text) => text.len(),
+            WrittenNumber::Inside(numbers) => numbers.size_bytes(),
         });
-        self.0.capacity() * size_of::<(usize, Number)>() + inside.sum::<usize>()
+        self.0.capacity() * size_of::<(usize, WrittenNumber)>() + inside.sum::<usize>()
     }
 }
 
-pub(super) fn inside(number: Option<&Number>) -> Option<&Numbers> {
+pub(super) fn inside(number: Option<&WrittenNumber>) -> Option<&Numbers> {
     match number {
-        Some(Number::Inside(numbers)) => Some(numbers),
+        Some(WrittenNumber::Inside(numbers)) => Some(numbers),
         _ => None,
     }
 }
 
 /// An iterator over the written forms in one object or array.
-pub(super) struct Places<'n>(Peekable<std::slice::Iter<'n, (usize, Number)>>);
+pub(super) struct NumberPlaces<'n>(Peekable<std::slice::Iter<'n, (usize, WrittenNumber)>>);
 
-impl<'n> Places<'n> {
-    pub(super) fn new(numbers: Option<&'n Numbers>) -> Places<'n> {
-        Places(numbers.map_or_else(Default::default, |numbers| numbers.0.iter()).peekable())
+impl<'n> NumberPlaces<'n> {
+    pub(super) fn new(numbers: Option<&'n Numbers>) -> NumberPlaces<'n> {
+        NumberPlaces(numbers.map_or_else(Default::default, |numbers| numbers.0.iter()).peekable())
     }
 
-    pub(super) fn inside(number: Option<&'n Number>) -> Places<'n> {
-        Places::new(inside(number))
+    pub(super) fn inside(number: Option<&'n WrittenNumber>) -> NumberPlaces<'n> {
+        NumberPlaces::new(inside(number))
     }
 
     /// Returns the entry for a place. Each call must pass a later place than the previous call.
-    pub(super) fn next(&mut self, place: usize) -> Option<&'n Number> {
+    pub(super) fn next(&mut self, place: usize) -> Option<&'n WrittenNumber> {
         self.0.next_if(|(next, _)| *next == place).map(|(_, number)| number)
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::decimal::Decimal;
-use super::numbers::{Number, Numbers};
+use super::numbers::{Numbers, WrittenNumber};
 use crate::model::json::MAX_STORED_DEPTH;
 
 /// The minimum number of digits and points in a number whose written form may have to be kept. A double represents
@@ -27,19 +27,19 @@ pub fn is_likely_in(text: &[u8]) -> bool {
 
 /// Returns the written forms that must be kept, from the valid JSON text of an object.
 pub fn numbers_of(text: &str) -> Numbers {
-    match (Scan { text, at: 0 }).value(MAX_STORED_DEPTH) {
-        Some(Number::Inside(numbers)) => numbers,
+    match (JsonScan { text, at: 0 }).value(MAX_STORED_DEPTH) {
+        Some(WrittenNumber::Inside(numbers)) => numbers,
         _ => Numbers::default(),
     }
 }
 
 /// A position in JSON text that a parser has accepted. The scan of any other text ends early.
-struct Scan<'t> {
+struct JsonScan<'t> {
     text: &'t str,
     at: usize,
 }
 
-impl<'t> Scan<'t> {
+impl<'t> JsonScan<'t> {
     fn peek(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
@@ -60,7 +60,7 @@ impl<'t> Scan<'t> {
     }
 
     /// Skips a value and returns the written forms that must be kept.
-    fn value(&mut self, levels: usize) -> Option<Number> {
+    fn value(&mut self, levels: usize) -> Option<WrittenNumber> {
         self.skip(|byte| byte.is_ascii_whitespace());
         match self.peek()? {
             b'{' => self.object(levels.checked_sub(1)?),
@@ -73,7 +73,7 @@ impl<'t> Scan<'t> {
         }
     }
 
-    fn object(&mut self, levels: usize) -> Option<Number> {
+    fn object(&mut self, levels: usize) -> Option<WrittenNumber> {
         self.at += 1;
         let mut fields = Vec::new();
         loop {
@@ -105,10 +105,10 @@ impl<'t> Scan<'t> {
                 None => drop(numbers.remove(&place)),
             }
         }
-        Some(Number::Inside(Numbers(numbers.into_iter().collect())))
+        Some(WrittenNumber::Inside(Numbers(numbers.into_iter().collect())))
     }
 
-    fn array(&mut self, levels: usize) -> Option<Number> {
+    fn array(&mut self, levels: usize) -> Option<WrittenNumber> {
         self.at += 1;
         let mut numbers = Vec::new();
         let mut place = 0;
@@ -121,7 +121,7 @@ impl<'t> Scan<'t> {
                 break;
             }
         }
-        (!numbers.is_empty()).then_some(Number::Inside(Numbers(numbers)))
+        (!numbers.is_empty()).then_some(WrittenNumber::Inside(Numbers(numbers)))
     }
 
     /// Skips a string and returns the string with its quotes.
@@ -143,11 +143,11 @@ impl<'t> Scan<'t> {
     }
 
     /// Skips a number, `true`, `false` or `null`. Returns the written form of a number that must be kept.
-    fn scalar(&mut self) -> Option<Number> {
+    fn scalar(&mut self) -> Option<WrittenNumber> {
         let start = self.at;
         self.skip(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.'));
         let text = self.text.get(start..self.at)?;
-        is_kept(text).then(|| Number::Text(text.into()))
+        is_kept(text).then(|| WrittenNumber::Text(text.into()))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The typed values of a segment's cells, and the functions that write, read and drop a value.
 
-use super::dictionary::{Code, Dictionary};
+use super::dictionary::{Dictionary, TextCode};
 use super::lists::Lists;
 use crate::model::value::Value;
 
@@ -10,7 +10,7 @@ const MAX_EXACT_INT: i64 = 1 << 53;
 /// The kind of a cell. The value of the cell is stored separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum CellKind {
     Value,
     /// An integer that is stored as a double, without loss of precision.
     Int,
@@ -38,7 +38,7 @@ pub enum Cells {
     Dates(Vec<i64>),
     Bools(Vec<bool>),
     /// Strings, each stored as its code in the column's dictionary. A cell without a string holds the code of none.
-    Texts(Vec<Code>),
+    Texts(Vec<TextCode>),
     /// Arrays that contain only strings.
     Lists(Lists),
     Mixed(Vec<Value>),
@@ -52,7 +52,7 @@ impl Cells {
             Cells::Ints(cells) | Cells::Dates(cells) => cells.capacity() * size_of::<i64>(),
             Cells::Numbers(cells) => cells.capacity() * size_of::<f64>(),
             Cells::Bools(cells) => cells.capacity(),
-            Cells::Texts(cells) => cells.capacity() * size_of::<Code>(),
+            Cells::Texts(cells) => cells.capacity() * size_of::<TextCode>(),
             Cells::Lists(lists) => lists.size_bytes(),
             Cells::Mixed(cells) => cells.iter().map(Value::size_bytes).sum(),
         }
@@ -90,7 +90,7 @@ impl Cells {
         match self {
             Cells::Lists(lists) => lists.put(row, &[]),
             Cells::Mixed(cells) => put(cells, row, Value::Null),
-            Cells::Texts(cells) => put(cells, row, Code::default()),
+            Cells::Texts(cells) => put(cells, row, TextCode::default()),
             Cells::Empty | Cells::Ints(_) | Cells::Numbers(_) | Cells::Dates(_) | Cells::Bools(_) => {}
         }
     }
@@ -107,20 +107,20 @@ impl Cells {
             Cells::Ints(cells) | Cells::Dates(cells) => fill(cells, rows, 0),
             Cells::Numbers(cells) => fill(cells, rows, 0.0),
             Cells::Bools(cells) => fill(cells, rows, false),
-            Cells::Texts(cells) => fill(cells, rows, Code::default()),
+            Cells::Texts(cells) => fill(cells, rows, TextCode::default()),
             Cells::Lists(lists) => lists.fill(rows),
             Cells::Mixed(cells) => fill(cells, rows, Value::Null),
         }
     }
 
     /// Writes a value that has the type of the cells. Returns `None` for a value of another type.
-    pub fn write(&mut self, row: usize, value: &Value, texts: &mut Dictionary) -> Option<Kind> {
+    pub fn write(&mut self, row: usize, value: &Value, texts: &mut Dictionary) -> Option<CellKind> {
         match (self, value) {
             (Cells::Ints(cells), Value::Int(number)) => put(cells, row, *number),
             (Cells::Numbers(cells), Value::Double(number)) => put(cells, row, *number),
             (Cells::Numbers(cells), Value::Int(number)) if is_exact(*number) => {
                 put(cells, row, *number as f64);
-                return Some(Kind::Int);
+                return Some(CellKind::Int);
             }
             (Cells::Dates(cells), Value::Date(ms)) => put(cells, row, *ms),
             (Cells::Bools(cells), Value::Bool(flag)) => put(cells, row, *flag),
@@ -131,20 +131,20 @@ impl Cells {
                 }
                 let code = |item: &Value| match item {
                     Value::String(text) => texts.code_or_add(text),
-                    _ => Code::default(),
+                    _ => TextCode::default(),
                 };
-                let codes: Vec<Code> = items.iter().map(code).collect();
+                let codes: Vec<TextCode> = items.iter().map(code).collect();
                 lists.put(row, &codes);
             }
             (Cells::Mixed(cells), value) => put(cells, row, value.clone()),
             _ => return None,
         }
-        Some(Kind::Value)
+        Some(CellKind::Value)
     }
 }
 
 /// Returns the strings that have the given codes.
-fn texts_of<'d>(codes: &'d [Code], texts: &'d Dictionary) -> impl Iterator<Item = Value> + 'd {
+fn texts_of<'d>(codes: &'d [TextCode], texts: &'d Dictionary) -> impl Iterator<Item = Value> + 'd {
     codes.iter().filter_map(|code| texts.text(*code)).cloned().map(Value::String)
 }
 

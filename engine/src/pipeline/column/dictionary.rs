@@ -9,25 +9,25 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::RwLock;
 use rustc_hash::FxBuildHasher;
 
-use super::index::Index;
+use super::index::NumberIndex;
 
 /// The number of strings in a block. A view holds one pointer for each block.
 const BLOCK: usize = 1_024;
 
 /// The code of a string in a dictionary. The default is the code of no string, which a cell without a string holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Code(u32);
+pub struct TextCode(u32);
 
-impl Default for Code {
-    fn default() -> Code {
-        Code(u32::MAX)
+impl Default for TextCode {
+    fn default() -> TextCode {
+        TextCode(u32::MAX)
     }
 }
 
-impl Code {
+impl TextCode {
     /// Returns the index of the string in its dictionary, or `None` for the code of no string.
     pub fn index(self) -> Option<usize> {
-        (self != Code::default()).then_some(self.0 as usize)
+        (self != TextCode::default()).then_some(self.0 as usize)
     }
 }
 
@@ -39,7 +39,7 @@ pub struct Dictionary {
     /// taken.
     open: Arc<Box<[OnceLock<Arc<str>>]>>,
     len: u32,
-    index: Arc<RwLock<Index>>,
+    index: Arc<RwLock<NumberIndex>>,
 }
 
 impl Dictionary {
@@ -58,12 +58,12 @@ impl Dictionary {
     }
 
     /// Returns the codes of all strings, in the order of their indexes.
-    pub fn codes(&self) -> impl Iterator<Item = Code> + use<> {
-        (0..self.len).map(Code)
+    pub fn codes(&self) -> impl Iterator<Item = TextCode> + use<> {
+        (0..self.len).map(TextCode)
     }
 
     /// Returns the string with the given code. There is none for the code of no string.
-    pub fn text(&self, code: Code) -> Option<&Arc<str>> {
+    pub fn text(&self, code: TextCode) -> Option<&Arc<str>> {
         let index = code.index()?;
         let (block, offset) = (index / BLOCK, index % BLOCK);
         match self.full.get(block) {
@@ -74,12 +74,12 @@ impl Dictionary {
     }
 
     /// Returns the code of a string, if this view contains the string.
-    pub fn code(&self, text: &str) -> Option<Code> {
+    pub fn code(&self, text: &str) -> Option<TextCode> {
         self.find(&self.index.read(), hash(text), text)
     }
 
     /// Returns the code of a string. Adds the string if the dictionary does not contain it.
-    pub fn code_or_add(&mut self, text: &Arc<str>) -> Code {
+    pub fn code_or_add(&mut self, text: &Arc<str>) -> TextCode {
         let shared = self.index.clone();
         let mut index = shared.write();
         let hash = hash(text);
@@ -99,7 +99,7 @@ impl Dictionary {
         if offset + 1 == BLOCK {
             self.close();
         }
-        Code(code)
+        TextCode(code)
     }
 
     /// Copies the full block to a smaller representation, and starts an empty block. Views that share the full block
@@ -110,9 +110,9 @@ impl Dictionary {
         self.open = Arc::default();
     }
 
-    fn find(&self, index: &Index, hash: u64, text: &str) -> Option<Code> {
+    fn find(&self, index: &NumberIndex, hash: u64, text: &str) -> Option<TextCode> {
         // Strings that were added after this view was taken do not belong to the view.
-        let mut own = index.candidates(hash).filter(|code| *code < self.len).map(Code);
+        let mut own = index.candidates(hash).filter(|code| *code < self.len).map(TextCode);
         own.find(|code| self.text(*code).is_some_and(|known| **known == *text))
     }
 }
@@ -129,21 +129,21 @@ mod tests {
     fn texts_keep_their_numbers_and_views_keep_their_texts() {
         let mut dictionary = Dictionary::default();
         let texts: Vec<Arc<str>> = (0..5_000).map(|number| number.to_string().into()).collect();
-        let codes: Vec<Code> = texts.iter().map(|text| dictionary.code_or_add(text)).collect();
-        assert!(codes.iter().copied().eq((0..5_000).map(Code)));
+        let codes: Vec<TextCode> = texts.iter().map(|text| dictionary.code_or_add(text)).collect();
+        assert!(codes.iter().copied().eq((0..5_000).map(TextCode)));
         let view = dictionary.clone();
-        assert_eq!(dictionary.code_or_add(&"more".into()), Code(5_000));
-        assert_eq!(dictionary.code_or_add(&"17".into()), Code(17));
-        assert_eq!((view.code("more"), view.code("4999"), view.len()), (None, Some(Code(4_999)), 5_000));
-        assert_eq!(dictionary.code("more"), Some(Code(5_000)));
+        assert_eq!(dictionary.code_or_add(&"more".into()), TextCode(5_000));
+        assert_eq!(dictionary.code_or_add(&"17".into()), TextCode(17));
+        assert_eq!((view.code("more"), view.code("4999"), view.len()), (None, Some(TextCode(4_999)), 5_000));
+        assert_eq!(dictionary.code("more"), Some(TextCode(5_000)));
         for code in [321, 1_023, 1_024, 4_095, 4_096, 4_999] {
-            assert_eq!(view.text(Code(code)), Some(&texts[code as usize]));
+            assert_eq!(view.text(TextCode(code)), Some(&texts[code as usize]));
         }
         for number in 5_001..7_000 {
             dictionary.code_or_add(&format!("n-{number}").into());
         }
-        let shown = [Code(4_999), Code(6_500), Code::default()].map(|code| view.text(code));
+        let shown = [TextCode(4_999), TextCode(6_500), TextCode::default()].map(|code| view.text(code));
         assert_eq!(shown, [Some(&texts[4_999]), None, None]);
-        assert_eq!(dictionary.text(Code(6_500)).map(|text| &**text), Some("n-6500"));
+        assert_eq!(dictionary.text(TextCode(6_500)).map(|text| &**text), Some("n-6500"));
     }
 }

@@ -4,12 +4,12 @@ use hashbrown::HashTable;
 
 /// A hash table of numbers. The keys are stored elsewhere, and the caller compares them to find the right number.
 #[derive(Default)]
-pub struct Index {
+pub struct NumberIndex {
     /// Pairs of half of the hash and the number. The stored half lets the table grow without reading keys.
     entries: HashTable<(u32, u32)>,
 }
 
-impl Index {
+impl NumberIndex {
     /// Returns the numbers that are stored under a hash, and possibly numbers that are stored under other hashes with
     /// the same half.
     pub fn candidates(&self, hash: u64) -> impl Iterator<Item = u32> + '_ {
@@ -54,7 +54,7 @@ mod tests {
     #[test]
     fn entries_are_found_until_they_are_removed() {
         let hash = |number: u32| u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let mut index = Index::default();
+        let mut index = NumberIndex::default();
         assert_eq!(index.candidates(7).count(), 0);
         index.remove(7, 7);
         (0..5_000).for_each(|number| index.insert(hash(number), number));

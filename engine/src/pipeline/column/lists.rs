@@ -2,13 +2,13 @@
 
 use rustc_hash::FxHashMap;
 
-use super::dictionary::Code;
+use super::dictionary::TextCode;
 use super::segment::SEGMENT;
 
 /// Lists of strings, stored one after the other. Rows with equal lists may share one list.
 #[derive(Debug, Clone, Default)]
 pub struct Lists {
-    codes: Vec<Code>,
+    codes: Vec<TextCode>,
     spans: Vec<(u32, u32)>,
     /// The number of codes in replaced lists. A list that several rows shared counts once for each row that replaced
     /// it.
@@ -18,7 +18,7 @@ pub struct Lists {
 impl Lists {
     /// Returns the size of the lists in bytes.
     pub fn size_bytes(&self) -> usize {
-        self.codes.capacity() * size_of::<Code>() + self.spans.capacity() * size_of::<(u32, u32)>()
+        self.codes.capacity() * size_of::<TextCode>() + self.spans.capacity() * size_of::<(u32, u32)>()
     }
 
     /// Creates an empty collection with capacity for `rows` rows.
@@ -27,13 +27,13 @@ impl Lists {
     }
 
     /// Returns the codes of a row's list.
-    pub fn get(&self, row: usize) -> &[Code] {
+    pub fn get(&self, row: usize) -> &[TextCode] {
         let Some((start, len)) = self.spans.get(row).copied() else { return &[] };
         self.codes.get(start as usize..(start + len) as usize).unwrap_or_default()
     }
 
     /// Sets the list of a row.
-    pub fn put(&mut self, row: usize, codes: &[Code]) {
+    pub fn put(&mut self, row: usize, codes: &[TextCode]) {
         self.fill(row + 1);
         // The previous list stays in memory, because other rows may share it.
         self.stale += self.spans[row].1 as usize;
@@ -54,7 +54,7 @@ impl Lists {
     /// Rewrites the lists. Stores each distinct list once and drops replaced lists.
     pub fn compact(&mut self) {
         let mut codes = Vec::new();
-        let mut known: FxHashMap<&[Code], u32> = FxHashMap::default();
+        let mut known: FxHashMap<&[TextCode], u32> = FxHashMap::default();
         for (start, len) in &mut self.spans {
             let list = &self.codes[*start as usize..(*start + *len) as usize];
             *start = *known.entry(list).or_insert_with(|| {

@@ -82,7 +82,7 @@ impl Mask {
 
     /// Returns the rows in ascending order.
     pub fn rows(&self) -> impl Iterator<Item = u32> + '_ {
-        self.words.iter().enumerate().flat_map(|(index, word)| Bits { word: *word, base: index as u32 * 64 })
+        self.words.iter().enumerate().flat_map(|(index, word)| SetBits { word: *word, base: index as u32 * 64 })
     }
 
     /// Replaces the content of `out` with the rows in ascending order.
@@ -93,7 +93,7 @@ impl Mask {
             match *word {
                 0 => {}
                 u64::MAX => out.extend(base..base + 64),
-                word => out.extend(Bits { word, base }),
+                word => out.extend(SetBits { word, base }),
             }
         }
     }
@@ -109,12 +109,12 @@ impl Mask {
     }
 }
 
-struct Bits {
+struct SetBits {
     word: u64,
     base: u32,
 }
 
-impl Iterator for Bits {
+impl Iterator for SetBits {
     type Item = u32;
 
     fn next(&mut self) -> Option<u32> {

@@ -12,9 +12,9 @@ mod segment;
 
 use std::sync::Arc;
 
-pub use cells::{Cell, Cells, Kind};
-pub use dictionary::{Code, Dictionary};
-pub use index::Index;
+pub use cells::{Cell, CellKind, Cells};
+pub use dictionary::{Dictionary, TextCode};
+pub use index::NumberIndex;
 pub use lists::Lists;
 pub use mask::Mask;
 pub use segment::{SEGMENT, Segment};

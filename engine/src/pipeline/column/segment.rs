@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::cells::{Cell, Cells, Kind, is_exact};
+use super::cells::{Cell, CellKind, Cells, is_exact};
 use super::dictionary::Dictionary;
 use crate::model::value::Value;
 
@@ -14,7 +14,7 @@ pub const SEGMENT: usize = 4_096;
 pub struct Segment {
     len: usize,
     /// The kind of each cell. Empty as long as every cell is a plain value.
-    kinds: Vec<Kind>,
+    kinds: Vec<CellKind>,
     cells: Cells,
     /// The number of rows for which new cells allocate capacity.
     capacity: usize,
@@ -59,12 +59,12 @@ impl Segment {
     }
 
     /// Returns the kind of an existing cell.
-    pub fn kind(&self, row: usize) -> Kind {
-        self.kinds.get(row).copied().unwrap_or(Kind::Value)
+    pub fn kind(&self, row: usize) -> CellKind {
+        self.kinds.get(row).copied().unwrap_or(CellKind::Value)
     }
 
     /// Returns the kind of each cell of a segment that is not [plain](Segment::is_plain).
-    pub fn kinds(&self) -> &[Kind] {
+    pub fn kinds(&self) -> &[CellKind] {
         &self.kinds
     }
 
@@ -93,13 +93,13 @@ impl Segment {
             return None;
         }
         match self.kind(row) {
-            Kind::Missing | Kind::Opaque => None,
-            Kind::Null => Some(Value::Null),
-            Kind::Int => match &self.cells {
+            CellKind::Missing | CellKind::Opaque => None,
+            CellKind::Null => Some(Value::Null),
+            CellKind::Int => match &self.cells {
                 Cells::Numbers(cells) => cells.get(row).map(|number| Value::Int(*number as i64)),
                 _ => None,
             },
-            Kind::Value => self.cells.value(row, texts),
+            CellKind::Value => self.cells.value(row, texts),
         }
     }
 
@@ -109,13 +109,13 @@ impl Segment {
             return false;
         }
         match (self.kind(row), cell) {
-            (Kind::Missing, Cell::Missing) | (Kind::Opaque, Cell::Opaque) => true,
-            (Kind::Null, Cell::Value(value)) => value.is_null(),
-            (Kind::Value, Cell::Value(Value::String(text))) => match &self.cells {
+            (CellKind::Missing, Cell::Missing) | (CellKind::Opaque, Cell::Opaque) => true,
+            (CellKind::Null, Cell::Value(value)) => value.is_null(),
+            (CellKind::Value, Cell::Value(Value::String(text))) => match &self.cells {
                 Cells::Texts(cells) => cells.get(row).and_then(|code| texts.text(*code)) == Some(text),
                 _ => false,
             },
-            (Kind::Value | Kind::Int, Cell::Value(value)) => {
+            (CellKind::Value | CellKind::Int, Cell::Value(value)) => {
                 self.value(row, texts).is_some_and(|known| same(&known, value))
             }
             _ => false,
@@ -126,24 +126,24 @@ impl Segment {
     pub fn set(&mut self, row: usize, cell: Cell, texts: &mut Dictionary) {
         let is_new = row >= self.len;
         let kind = match cell {
-            Cell::Missing => Kind::Missing,
-            Cell::Opaque => Kind::Opaque,
-            Cell::Value(Value::Null) => Kind::Null,
+            Cell::Missing => CellKind::Missing,
+            Cell::Opaque => CellKind::Opaque,
+            Cell::Value(Value::Null) => CellKind::Null,
             Cell::Value(value) => self.write(row, value, texts),
         };
-        if !matches!(kind, Kind::Value | Kind::Int) {
+        if !matches!(kind, CellKind::Value | CellKind::Int) {
             self.cells.blank(row);
         }
         if is_new {
             self.len += 1;
         } else {
             let before = self.kind(row);
-            self.others -= usize::from(before != Kind::Value);
-            self.opaque -= usize::from(before == Kind::Opaque);
+            self.others -= usize::from(before != CellKind::Value);
+            self.opaque -= usize::from(before == CellKind::Opaque);
         }
-        self.note(row, kind);
-        self.others += usize::from(kind != Kind::Value);
-        self.opaque += usize::from(kind == Kind::Opaque);
+        self.record(row, kind);
+        self.others += usize::from(kind != CellKind::Value);
+        self.opaque += usize::from(kind == CellKind::Opaque);
         self.cells.fill(self.len);
         if let (true, SEGMENT, Cells::Lists(lists)) = (is_new, self.len, &mut self.cells) {
             lists.compact();
@@ -151,8 +151,8 @@ impl Segment {
     }
 
     /// Records the kind of a cell. Records nothing as long as all cells are plain values.
-    fn note(&mut self, row: usize, kind: Kind) {
-        if self.kinds.is_empty() && kind == Kind::Value {
+    fn record(&mut self, row: usize, kind: CellKind) {
+        if self.kinds.is_empty() && kind == CellKind::Value {
             return;
         }
         self.write_kinds();
@@ -164,11 +164,11 @@ impl Segment {
     /// Extends `kinds` to one entry for each row.
     fn write_kinds(&mut self) {
         self.kinds.reserve_exact(self.capacity.saturating_sub(self.kinds.len()));
-        self.kinds.resize(self.len, Kind::Value);
+        self.kinds.resize(self.len, CellKind::Value);
     }
 
     /// Writes a value that is not null. Converts the cells to a wider type if the current type cannot hold the value.
-    fn write(&mut self, row: usize, value: &Value, texts: &mut Dictionary) -> Kind {
+    fn write(&mut self, row: usize, value: &Value, texts: &mut Dictionary) -> CellKind {
         if let Value::Int(number) | Value::Date(number) = value {
             self.span = *self.span.start().min(number)..=*self.span.end().max(number);
         }
@@ -180,8 +180,8 @@ impl Segment {
             (Cells::Ints(cells), Value::Double(_)) if cells.iter().all(|number| is_exact(*number)) => {
                 let numbers = cells.iter().map(|number| *number as f64).collect();
                 self.write_kinds();
-                let before = self.kinds.iter().filter(|kind| **kind == Kind::Value).count();
-                self.kinds.iter_mut().filter(|kind| **kind == Kind::Value).for_each(|kind| *kind = Kind::Int);
+                let before = self.kinds.iter().filter(|kind| **kind == CellKind::Value).count();
+                self.kinds.iter_mut().filter(|kind| **kind == CellKind::Value).for_each(|kind| *kind = CellKind::Int);
                 self.others += before;
                 Cells::Numbers(numbers)
             }
@@ -191,13 +191,13 @@ impl Segment {
             return kind;
         }
         self.cells = self.mixed(texts);
-        self.cells.write(row, value, texts).unwrap_or(Kind::Opaque)
+        self.cells.write(row, value, texts).unwrap_or(CellKind::Opaque)
     }
 
     fn mixed(&mut self, texts: &Dictionary) -> Cells {
         let values = (0..self.len()).map(|row| self.value(row, texts).unwrap_or_default()).collect();
-        let ints = self.kinds.iter_mut().filter(|kind| **kind == Kind::Int);
-        self.others -= ints.map(|kind| *kind = Kind::Value).count();
+        let ints = self.kinds.iter_mut().filter(|kind| **kind == CellKind::Int);
+        self.others -= ints.map(|kind| *kind = CellKind::Value).count();
         Cells::Mixed(values)
     }
 }
@@ -248,7 +248,7 @@ mod tests {
         segment.set(9, Cell::Missing, &mut texts);
         assert_eq!(
             (segment.kind(8), segment.kind(9), segment.kinds().len()),
-            (Kind::Value, Kind::Missing, numbers.len())
+            (CellKind::Value, CellKind::Missing, numbers.len())
         );
         assert_eq!((segment.value(9, &texts), segment.value(10, &texts)), (None, Some(list(numbers[10]))));
         assert_eq!(segment.value(numbers.len(), &texts), None);

@@ -2,38 +2,38 @@
 
 use std::sync::Arc;
 
-use super::rows::Rows;
+use super::rows::RowFields;
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::accumulator::Accumulator;
 use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::expression::expr::Unit;
 use crate::pipeline::expression::filter::Filter;
 use crate::pipeline::expression::projection::Projection;
-use crate::pipeline::expression::window::Output;
+use crate::pipeline::expression::window::WindowOutput;
 use crate::pipeline::source::scan::{AsOf, EdgeScan};
 use crate::pipeline::value::path::FieldPath;
-use crate::pipeline::value::query_path::Path;
+use crate::pipeline::value::query_path::QueryPath;
 
 /// The parsed stages of a pipeline or sub-pipeline, with the known fields of its rows.
 #[derive(Debug)]
 pub struct Pipeline {
-    pub stages: Vec<Staged>,
+    pub stages: Vec<IndexedStage>,
     /// The known fields of the rows before the first stage.
-    pub first: Rows,
+    pub first: RowFields,
     /// The known fields of the rows after the last stage.
-    pub last: Rows,
+    pub last: RowFields,
 }
 
 impl Pipeline {
     /// Returns a pipeline without stages, which returns the rows that it reads.
-    pub fn empty(rows: Rows) -> Pipeline {
+    pub fn empty(rows: RowFields) -> Pipeline {
         Pipeline { stages: Vec::new(), first: rows.clone(), last: rows }
     }
 }
 
 /// A parsed stage, with its position in the request.
 #[derive(Debug)]
-pub struct Staged {
+pub struct IndexedStage {
     /// The index of the top-level stage that contains this stage.
     pub index: usize,
     /// The specification of the stage under its canonical name: `$set`, never `$addFields`. Constants have the types of
@@ -47,7 +47,7 @@ pub struct Staged {
 pub enum Stage {
     Documents(Documents),
     Match(Filter),
-    Fold(Fold),
+    Fold(FoldOptions),
     Project(Projection),
     Set(Projection),
     Unset(Projection),
@@ -66,7 +66,7 @@ pub enum Stage {
     Lookup(Box<Lookup>),
     /// A lookup along the edges of the knowledge graph.
     Follow(Box<Follow>),
-    UnionWith(From, Pipeline),
+    UnionWith(SubpipelineSource, Pipeline),
     Sample(u64),
     Redact(Expr),
     /// `$setWindowFields`.
@@ -86,7 +86,7 @@ pub enum Documents {
 
 /// The options of `$fold`, which folds streams into states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fold {
+pub struct FoldOptions {
     pub as_of: AsOf,
     /// Whether the result includes deleted aggregates.
     pub deleted: bool,
@@ -94,9 +94,9 @@ pub struct Fold {
     pub events: bool,
 }
 
-impl Default for Fold {
-    fn default() -> Fold {
-        Fold { as_of: AsOf::Now, deleted: false, events: false }
+impl Default for FoldOptions {
+    fn default() -> FoldOptions {
+        FoldOptions { as_of: AsOf::Now, deleted: false, events: false }
     }
 }
 
@@ -129,7 +129,7 @@ impl Group {
 /// A key of a `$sort`.
 #[derive(Debug, Clone)]
 pub struct SortKey {
-    pub path: Path,
+    pub path: QueryPath,
     pub descending: bool,
 }
 
@@ -173,7 +173,7 @@ pub enum Granularity {
 
 /// The source of a sub-pipeline.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum From {
+pub enum SubpipelineSource {
     /// The states of an aggregate type.
     Type(Arc<str>),
     Events,
@@ -184,9 +184,9 @@ pub enum From {
 /// A `$lookup` that joins rows by equal values, by a sub-pipeline, or by both.
 #[derive(Debug)]
 pub struct Lookup {
-    pub from: From,
+    pub from: SubpipelineSource,
     /// The local and the foreign path whose values must be equal.
-    pub join: Option<(Path, Path)>,
+    pub join: Option<(QueryPath, QueryPath)>,
     /// The variables of the sub-pipeline, each with the expression that computes its value from the local row.
     pub variables: Vec<(Arc<str>, Expr)>,
     /// All variables that are visible to the sub-pipeline's expressions, in the order of their slots.
@@ -215,7 +215,7 @@ pub struct Windows {
     pub sort: Option<Vec<SortKey>>,
     /// The path of the sort values, if there is exactly one sort key.
     pub sort_path: Option<FieldPath>,
-    pub outputs: Vec<Output>,
+    pub outputs: Vec<WindowOutput>,
     /// Writes the computed fields. Each reads a variable that holds the value of the output with the same index.
     pub write: Projection,
 }
@@ -245,13 +245,13 @@ pub struct Fill {
 pub struct Densify {
     pub field: FieldPath,
     pub partition: Vec<FieldPath>,
-    pub step: Step,
+    pub step: DensifyStep,
     pub range: Range,
 }
 
 /// The distance between two values of a densified field.
 #[derive(Debug, Clone)]
-pub enum Step {
+pub enum DensifyStep {
     Number(Value),
     Time(i64, Unit),
 }
@@ -270,10 +270,10 @@ pub enum Range {
 /// A `$graphLookup`, which follows equal values of two fields from row to row.
 #[derive(Debug)]
 pub struct GraphLookup {
-    pub from: From,
+    pub from: SubpipelineSource,
     pub start: Expr,
     pub connect_from: FieldPath,
-    pub connect_to: Path,
+    pub connect_to: QueryPath,
     pub target: FieldPath,
     pub max_depth: Option<u64>,
     pub depth_field: Option<FieldPath>,

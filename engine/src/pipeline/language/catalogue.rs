@@ -4,12 +4,12 @@ use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use super::parse;
 use crate::pipeline::expression::{accumulator, expr, filter, window};
-use crate::pipeline::value::documented::Documented;
+use crate::pipeline::value::documentation::NameDocumentation;
 
 /// A position in which a name is allowed. Some names are allowed in several positions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "lowercase")]
-pub enum Kind {
+pub enum NameKind {
     Stage,
     Query,
     Accumulator,
@@ -19,22 +19,22 @@ pub enum Kind {
     Variable,
 }
 
-impl Kind {
+impl NameKind {
     pub fn name(self) -> &'static str {
         self.into()
     }
 
     /// Returns the kind with this name.
-    pub fn parse(name: &str) -> Option<Kind> {
+    pub fn parse(name: &str) -> Option<NameKind> {
         name.parse().ok()
     }
 }
 
 /// A name of the pipeline language, with its kind and its documentation.
 #[derive(Debug, Clone, Copy)]
-pub struct Entry {
-    pub kind: Kind,
-    pub word: &'static Documented,
+pub struct CatalogueEntry {
+    pub kind: NameKind,
+    pub word: &'static NameDocumentation,
 }
 
 /// One argument of a stage or operator.
@@ -47,7 +47,7 @@ pub struct Argument {
     pub repeated: bool,
 }
 
-impl Entry {
+impl CatalogueEntry {
     pub fn arguments(&self) -> impl Iterator<Item = Argument> + use<> {
         self.word.arguments.split(", ").filter(|text| !text.is_empty()).map(argument)
     }
@@ -59,19 +59,19 @@ impl Entry {
         let rows = if input.starts_with('[') { input.to_owned() } else { format!("[{input}]") };
         let documents = format!(r#"{{"$documents":{rows}}}"#);
         match self.kind {
-            Kind::Stage if matches!(self.word.name, "$fold" | "$documents") => format!("[{written}]"),
-            Kind::Stage => format!("[{documents},{written}]"),
-            Kind::Query => format!(r#"[{documents},{{"$match":{written}}}]"#),
-            Kind::Accumulator => {
+            NameKind::Stage if matches!(self.word.name, "$fold" | "$documents") => format!("[{written}]"),
+            NameKind::Stage => format!("[{documents},{written}]"),
+            NameKind::Query => format!(r#"[{documents},{{"$match":{written}}}]"#),
+            NameKind::Accumulator => {
                 format!(r#"[{documents},{{"$group":{{"_id":null,"result":{written}}}}},{{"$project":{{"_id":0}}}}]"#)
             }
-            Kind::Window => format!(
+            NameKind::Window => format!(
                 r#"[{documents},{{"$setWindowFields":{{"sortBy":{{"t":1}},"output":{{"result":{written}}}}}}},{{"$group":{{"_id":null,"result":{{"$push":"$result"}}}}}},{{"$project":{{"_id":0}}}}]"#
             ),
-            Kind::Variable if matches!(self.word.name, "$$DESCEND" | "$$PRUNE" | "$$KEEP") => {
+            NameKind::Variable if matches!(self.word.name, "$$DESCEND" | "$$PRUNE" | "$$KEEP") => {
                 format!(r#"[{documents},{{"$redact":{written}}}]"#)
             }
-            Kind::Expression | Kind::Variable => {
+            NameKind::Expression | NameKind::Variable => {
                 format!(r#"[{documents},{{"$project":{{"_id":0,"result":{written}}}}}]"#)
             }
         }
@@ -86,13 +86,15 @@ fn argument(text: &'static str) -> Argument {
 }
 
 /// Returns all entries, grouped by kind.
-pub fn catalogue() -> impl Iterator<Item = Entry> {
-    let stages = parse::STAGES.iter().map(|word| Entry { kind: Kind::Stage, word });
-    let queries = filter::words().map(|word| Entry { kind: Kind::Query, word });
-    let accumulators = accumulator::catalogue().map(|known| Entry { kind: Kind::Accumulator, word: &known.word });
-    let expressions = expr::catalogue::catalogue().map(|known| Entry { kind: Kind::Expression, word: &known.word });
-    let variables = expr::VARIABLES.iter().map(|word| Entry { kind: Kind::Variable, word });
-    let windows = window::catalogue().map(|known| Entry { kind: Kind::Window, word: &known.word });
+pub fn catalogue() -> impl Iterator<Item = CatalogueEntry> {
+    let stages = parse::STAGES.iter().map(|word| CatalogueEntry { kind: NameKind::Stage, word });
+    let queries = filter::words().map(|word| CatalogueEntry { kind: NameKind::Query, word });
+    let accumulators =
+        accumulator::catalogue().map(|known| CatalogueEntry { kind: NameKind::Accumulator, word: &known.word });
+    let expressions =
+        expr::catalogue::catalogue().map(|known| CatalogueEntry { kind: NameKind::Expression, word: &known.word });
+    let variables = expr::VARIABLES.iter().map(|word| CatalogueEntry { kind: NameKind::Variable, word });
+    let windows = window::catalogue().map(|known| CatalogueEntry { kind: NameKind::Window, word: &known.word });
     stages.chain(queries).chain(accumulators).chain(windows).chain(expressions).chain(variables)
 }
 
@@ -135,7 +137,7 @@ mod tests {
         names.sort_unstable();
         assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{names:?}");
         for entry in catalogue() {
-            let Documented { name, summary, remark, .. } = entry.word;
+            let NameDocumentation { name, summary, remark, .. } = entry.word;
             assert!(summary.ends_with('.') && (remark.is_empty() || remark.ends_with('.')), "{name}");
             for argument in entry.arguments() {
                 let known = ["any", "number", "integer", "string", "boolean", "date", "object", "array"];

@@ -1,12 +1,18 @@
 //! The explanation of a run: the source, pushed parts and operators, with the rows and time of each.
 
 use crate::model::value::{Object, Value};
-use crate::pipeline::run::meter::Meter;
+use crate::pipeline::run::meter::OperatorMeter;
 use crate::pipeline::run::program::Program;
 use crate::pipeline::source::scan::Scan;
 
 /// Returns the plan with its measurements. `read` holds the measurements of the source.
-pub fn explain(program: &Program, scans: &[Scan], rules: &[&'static str], meters: &[Meter], read: &Meter) -> Value {
+pub fn explain(
+    program: &Program,
+    scans: &[Scan],
+    rules: &[&'static str],
+    meters: &[OperatorMeter],
+    read: &OperatorMeter,
+) -> Value {
     let Value::Array(plan) = program.describe(scans) else { return Value::Null };
     let mut stages = Vec::with_capacity(plan.len());
     let mut below = 0;

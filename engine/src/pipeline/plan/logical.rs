@@ -4,28 +4,28 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::model::value::{Object, Value};
-use crate::pipeline::expression::expr::{Expr, Scope};
+use crate::pipeline::expression::expr::{Expr, ParseScope};
 use crate::pipeline::expression::filter::Filter;
 use crate::pipeline::expression::projection::Projection;
 use crate::pipeline::language::ast;
-use crate::pipeline::language::ast::{Documents, Fold, From, SortKey, Stage, Staged};
+use crate::pipeline::language::ast::{Documents, FoldOptions, IndexedStage, SortKey, Stage, SubpipelineSource};
 use crate::pipeline::source::scan;
 use crate::pipeline::source::scan::EdgeScan;
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::path::FieldPath;
-use crate::pipeline::value::query_path::Path;
+use crate::pipeline::value::query_path::QueryPath;
 
 /// A logical plan: a source, and the steps that its rows pass through.
 #[derive(Debug)]
-pub struct Plan {
-    pub source: Source,
-    pub nodes: Vec<Node>,
+pub struct LogicalPlan {
+    pub source: PlanSource,
+    pub nodes: Vec<PlanNode>,
 }
 
 /// A source of rows, with the work that is pushed to the source.
 #[derive(Debug)]
-pub enum Source {
+pub enum PlanSource {
     Documents(Documents),
     Events(Events),
     States(States),
@@ -45,8 +45,8 @@ pub struct Events {
 pub struct States {
     /// The filters over the events that are folded. An event must match all of these filters.
     pub event_filters: Vec<Filter>,
-    pub fold: Fold,
-    pub choice: scan::Source,
+    pub fold: FoldOptions,
+    pub choice: scan::StateSource,
     /// The filters over states. A row must match all of these filters.
     pub filters: Vec<Filter>,
     pub limit: Option<u64>,
@@ -55,16 +55,16 @@ pub struct States {
 
 /// A step of a plan, with the index of the top-level stage that the step comes from.
 #[derive(Debug)]
-pub struct Node {
+pub struct PlanNode {
     pub index: usize,
     /// The specification of the stage, for `explain`.
     pub text: Value,
-    pub step: Step,
+    pub step: PlanStep,
 }
 
 /// The operation of a step.
 #[derive(Debug)]
-pub enum Step {
+pub enum PlanStep {
     Match(Filter),
     Project(Projection),
     Group(ast::Group),
@@ -78,35 +78,35 @@ pub enum Step {
     Count(Arc<str>),
     Unwind(ast::Unwind),
     ReplaceRoot(Expr),
-    Facet(Vec<(Arc<str>, Vec<Node>)>),
+    Facet(Vec<(Arc<str>, Vec<PlanNode>)>),
     Bucket(ast::Bucket),
     BucketAuto(ast::BucketAuto),
-    Lookup(Box<Lookup>),
-    Follow(Box<Follow>),
-    Union(Plan),
+    Lookup(Box<LookupStep>),
+    Follow(Box<FollowStep>),
+    Union(LogicalPlan),
     Sample(u64),
     Redact(Expr),
     Windows(Box<ast::Windows>),
     Densify(Box<ast::Densify>),
-    GraphLookup(Box<GraphLookup>),
+    GraphLookup(Box<GraphLookupStep>),
 }
 
 /// A `$graphLookup` with the plan of the rows that it searches.
 #[derive(Debug)]
-pub struct GraphLookup {
+pub struct GraphLookupStep {
     pub start: Expr,
     pub connect_from: FieldPath,
-    pub connect_to: Path,
+    pub connect_to: QueryPath,
     pub target: FieldPath,
     pub max_depth: Option<u64>,
     pub depth_field: Option<FieldPath>,
-    pub plan: Plan,
+    pub plan: LogicalPlan,
 }
 
 /// A `$lookup` with the plan of its sub-pipeline.
 #[derive(Debug)]
-pub struct Lookup {
-    pub join: Option<(Path, Path)>,
+pub struct LookupStep {
+    pub join: Option<(QueryPath, QueryPath)>,
     /// A foreign path and an expression over the variables. The value at the path must equal the value of the
     /// expression. An index over the path finds candidate rows, and the `$match` that contains the condition checks the
     /// candidates again.
@@ -114,51 +114,51 @@ pub struct Lookup {
     pub variables: Vec<(Arc<str>, Expr)>,
     /// All variables that are visible to the plan's expressions, in the order of their slots.
     pub names: Vec<Arc<str>>,
-    pub plan: Plan,
+    pub plan: LogicalPlan,
     pub target: FieldPath,
 }
 
 /// A `$lookup` along edges, with the steps over the reached states.
 #[derive(Debug)]
-pub struct Follow {
+pub struct FollowStep {
     pub edges: EdgeScan,
     pub local: FieldPath,
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<PlanNode>,
     pub target: FieldPath,
 }
 
 /// Returns the plan of a top-level pipeline. The rows of the pipeline are events, or states after `$fold`.
-pub fn plan(pipeline: ast::Pipeline, query: &Context) -> Result<Plan> {
-    over(pipeline, From::Events, &Scope::root(query))
+pub fn plan(pipeline: ast::Pipeline, query: &Context) -> Result<LogicalPlan> {
+    over(pipeline, SubpipelineSource::Events, &ParseScope::root(query))
 }
 
 /// Returns the plan of a pipeline whose rows come from `from`.
-fn over(pipeline: ast::Pipeline, from: From, root: &Scope) -> Result<Plan> {
+fn over(pipeline: ast::Pipeline, from: SubpipelineSource, root: &ParseScope) -> Result<LogicalPlan> {
     let folds = pipeline.stages.iter().any(|staged| matches!(staged.stage, Stage::Fold(_)));
     let mut stages = pipeline.stages.into_iter().peekable();
     let source = match stages.next_if(|staged| matches!(staged.stage, Stage::Documents(_))).map(|staged| staged.stage) {
-        Some(Stage::Documents(documents)) => Source::Documents(documents),
+        Some(Stage::Documents(documents)) => PlanSource::Documents(documents),
         _ => streams(&mut stages, folds, from, root)?,
     };
-    Ok(Plan { source, nodes: nodes(stages, root)? })
+    Ok(LogicalPlan { source, nodes: nodes(stages, root)? })
 }
 
 /// Returns a source of events or states. Consumes `$fold`, and the `$match` stages before the `$fold`.
 fn streams(
-    stages: &mut std::iter::Peekable<impl Iterator<Item = Staged>>,
+    stages: &mut std::iter::Peekable<impl Iterator<Item = IndexedStage>>,
     folds: bool,
-    from: From,
-    root: &Scope,
-) -> Result<Source> {
+    from: SubpipelineSource,
+    root: &ParseScope,
+) -> Result<PlanSource> {
     let of_type = match &from {
-        From::Type(name) => Some(type_filter(name, root)?),
-        From::Events | From::Documents => None,
+        SubpipelineSource::Type(name) => Some(type_filter(name, root)?),
+        SubpipelineSource::Events | SubpipelineSource::Documents => None,
     };
     if !folds && of_type.is_none() {
-        return Ok(Source::Events(Events::default()));
+        return Ok(PlanSource::Events(Events::default()));
     }
     let mut event_filters: Vec<Filter> = of_type.into_iter().collect();
-    let mut fold = Fold::default();
+    let mut fold = FoldOptions::default();
     if folds {
         let index = stages.peek().map_or(0, |staged| staged.index);
         loop {
@@ -177,23 +177,23 @@ fn streams(
             }
         }
     }
-    let choice = scan::Source::Log;
-    Ok(Source::States(States { event_filters, fold, choice, filters: Vec::new(), limit: None, fields: None }))
+    let choice = scan::StateSource::Log;
+    Ok(PlanSource::States(States { event_filters, fold, choice, filters: Vec::new(), limit: None, fields: None }))
 }
 
 fn misplaced_fold() -> Error {
     Error::new(40602, "$fold is allowed only once, and only after $match stages")
 }
 
-fn type_filter(name: &Arc<str>, root: &Scope) -> Result<Filter> {
+fn type_filter(name: &Arc<str>, root: &ParseScope) -> Result<Filter> {
     let equal: Value = Object::from_iter([("$eq", name.clone())]).into();
     let spec: Value = Object::from_iter([("aggregate_type", equal)]).into();
     Filter::parse(&spec, root)
 }
 
-fn nodes(stages: impl Iterator<Item = Staged>, root: &Scope) -> Result<Vec<Node>> {
+fn nodes(stages: impl Iterator<Item = IndexedStage>, root: &ParseScope) -> Result<Vec<PlanNode>> {
     let mut nodes = Vec::new();
-    for Staged { index, text, stage } in stages {
+    for IndexedStage { index, text, stage } in stages {
         root.query.tick()?;
         let step = match stage {
             Stage::Documents(_) => {
@@ -201,48 +201,50 @@ fn nodes(stages: impl Iterator<Item = Staged>, root: &Scope) -> Result<Vec<Node>
                 return Err(Error::new(40602, text).at_stage(index));
             }
             Stage::Fold(_) => return Err(misplaced_fold().at_stage(index)),
-            Stage::Match(filter) => Step::Match(filter),
-            Stage::Project(projection) | Stage::Set(projection) | Stage::Unset(projection) => Step::Project(projection),
-            Stage::Group(group) => Step::Group(group),
-            Stage::Sort(keys) => Step::Sort { keys, limit: None },
-            Stage::Limit(limit) => Step::Limit(limit),
-            Stage::Skip(skip) => Step::Skip(skip),
-            Stage::Count(name) => Step::Count(name),
-            Stage::SortByCount(by) => {
-                nodes.push(Node { index, text: text.clone(), step: Step::Group(counted(by, root)?) });
-                let keys = vec![SortKey { path: Path::new("count"), descending: true }];
-                Step::Sort { keys, limit: None }
+            Stage::Match(filter) => PlanStep::Match(filter),
+            Stage::Project(projection) | Stage::Set(projection) | Stage::Unset(projection) => {
+                PlanStep::Project(projection)
             }
-            Stage::Unwind(unwind) => Step::Unwind(unwind),
-            Stage::ReplaceRoot(expr) => Step::ReplaceRoot(expr),
-            Stage::Facet(facets) => Step::Facet(
+            Stage::Group(group) => PlanStep::Group(group),
+            Stage::Sort(keys) => PlanStep::Sort { keys, limit: None },
+            Stage::Limit(limit) => PlanStep::Limit(limit),
+            Stage::Skip(skip) => PlanStep::Skip(skip),
+            Stage::Count(name) => PlanStep::Count(name),
+            Stage::SortByCount(by) => {
+                nodes.push(PlanNode { index, text: text.clone(), step: PlanStep::Group(counted(by, root)?) });
+                let keys = vec![SortKey { path: QueryPath::new("count"), descending: true }];
+                PlanStep::Sort { keys, limit: None }
+            }
+            Stage::Unwind(unwind) => PlanStep::Unwind(unwind),
+            Stage::ReplaceRoot(expr) => PlanStep::ReplaceRoot(expr),
+            Stage::Facet(facets) => PlanStep::Facet(
                 facets
                     .into_iter()
                     .map(|(name, pipeline)| Ok((name, self::nodes(pipeline.stages.into_iter(), root)?)))
                     .collect::<Result<_>>()?,
             ),
-            Stage::Bucket(bucket) => Step::Bucket(bucket),
-            Stage::BucketAuto(bucket) => Step::BucketAuto(bucket),
+            Stage::Bucket(bucket) => PlanStep::Bucket(bucket),
+            Stage::BucketAuto(bucket) => PlanStep::BucketAuto(bucket),
             Stage::Lookup(lookup) => {
                 let ast::Lookup { from, join, variables, names, pipeline, target } = *lookup;
                 let plan = over(pipeline, from, root)?;
-                Step::Lookup(Box::new(Lookup { join, probe: None, variables, names, plan, target }))
+                PlanStep::Lookup(Box::new(LookupStep { join, probe: None, variables, names, plan, target }))
             }
             Stage::Follow(follow) => {
                 let ast::Follow { edges, local, pipeline, target } = *follow;
                 let nodes = self::nodes(pipeline.stages.into_iter(), root)?;
-                Step::Follow(Box::new(Follow { edges, local, nodes, target }))
+                PlanStep::Follow(Box::new(FollowStep { edges, local, nodes, target }))
             }
-            Stage::UnionWith(from, pipeline) => Step::Union(over(pipeline, from, root)?),
-            Stage::Sample(size) => Step::Sample(size),
-            Stage::Redact(expr) => Step::Redact(expr),
-            Stage::Windows(windows) => Step::Windows(windows),
+            Stage::UnionWith(from, pipeline) => PlanStep::Union(over(pipeline, from, root)?),
+            Stage::Sample(size) => PlanStep::Sample(size),
+            Stage::Redact(expr) => PlanStep::Redact(expr),
+            Stage::Windows(windows) => PlanStep::Windows(windows),
             Stage::Fill(fill) => {
                 let ast::Fill { windows, values } = *fill;
-                let windows = windows.map(|windows| Step::Windows(Box::new(windows)));
-                match (windows, values.map(Step::Project)) {
+                let windows = windows.map(|windows| PlanStep::Windows(Box::new(windows)));
+                match (windows, values.map(PlanStep::Project)) {
                     (Some(windows), Some(values)) => {
-                        nodes.push(Node { index, text: text.clone(), step: windows });
+                        nodes.push(PlanNode { index, text: text.clone(), step: windows });
                         values
                     }
                     (Some(step), None) | (None, Some(step)) => step,
@@ -250,28 +252,28 @@ fn nodes(stages: impl Iterator<Item = Staged>, root: &Scope) -> Result<Vec<Node>
                     (None, None) => continue,
                 }
             }
-            Stage::Densify(densify) => Step::Densify(densify),
-            Stage::GraphLookup(lookup) => Step::GraphLookup(Box::new(graph_lookup(*lookup, index, root)?)),
+            Stage::Densify(densify) => PlanStep::Densify(densify),
+            Stage::GraphLookup(lookup) => PlanStep::GraphLookup(Box::new(graph_lookup(*lookup, index, root)?)),
         };
-        nodes.push(Node { index, text, step });
+        nodes.push(PlanNode { index, text, step });
     }
     Ok(nodes)
 }
 
 /// Returns the plan of a `$graphLookup`. The restriction becomes the last step of the searched rows, so that rules can
 /// move it to the source.
-fn graph_lookup(lookup: ast::GraphLookup, index: usize, root: &Scope) -> Result<GraphLookup> {
+fn graph_lookup(lookup: ast::GraphLookup, index: usize, root: &ParseScope) -> Result<GraphLookupStep> {
     let ast::GraphLookup { from, start, connect_from, connect_to, target, max_depth, depth_field, .. } = lookup;
     let mut plan = over(lookup.pipeline, from, root)?;
     if let Some(filter) = lookup.restriction {
         let text = Object::from_iter([("$match", filter.spec().clone())]).into();
-        plan.nodes.push(Node { index, text, step: Step::Match(filter) });
+        plan.nodes.push(PlanNode { index, text, step: PlanStep::Match(filter) });
     }
-    Ok(GraphLookup { start, connect_from, connect_to, target, max_depth, depth_field, plan })
+    Ok(GraphLookupStep { start, connect_from, connect_to, target, max_depth, depth_field, plan })
 }
 
 /// Returns the `$group` that counts the rows of a `$sortByCount` for each value of `by`.
-fn counted(by: Expr, root: &Scope) -> Result<ast::Group> {
+fn counted(by: Expr, root: &ParseScope) -> Result<ast::Group> {
     let one: Value = Object::from_iter([("$sum", 1i64)]).into();
     let count = crate::pipeline::expression::accumulator::parse("count", &one, root)?;
     Ok(ast::Group { id: by, fields: vec![("count".into(), count)] })

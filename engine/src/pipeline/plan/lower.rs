@@ -2,21 +2,21 @@
 
 use std::sync::Arc;
 
-use super::logical::{self, Node, Plan, Step};
+use super::logical::{self, LogicalPlan, PlanNode, PlanStep};
 use super::vectorize::vectorize;
 use crate::model::value::{Object, Value};
 use crate::pipeline::column::can_keep;
 use crate::pipeline::expression::filter::Filter;
 use crate::pipeline::language::ast::Documents;
 use crate::pipeline::run::operator;
-use crate::pipeline::run::program::{Lowered, Program, RowSource};
-use crate::pipeline::run::rows::{Operator, Owner};
-use crate::pipeline::run::vectorized::Vectorized;
-use crate::pipeline::source::scan::{EventScan, Read, Scan, Source, StateScan};
+use crate::pipeline::run::program::{Program, RowSource, StageOperator};
+use crate::pipeline::run::rows::{Operator, RowOwner};
+use crate::pipeline::run::vectorized::ColumnProgram;
+use crate::pipeline::source::scan::{EventScan, Read, Scan, StateScan, StateSource};
 use crate::pipeline::source::streams::{StreamFilter, is_of_stream};
 
 /// The state of lowering a plan.
-pub struct Lowering {
+pub struct PlanLowering {
     /// The scans of the steps that are already lowered.
     pub scans: Vec<Scan>,
     /// Whether the program may use columns.
@@ -24,24 +24,24 @@ pub struct Lowering {
 }
 
 /// Lowers a plan and the plans inside it.
-pub fn lower(plan: Plan, lowering: &mut Lowering) -> Program {
+pub fn lower(plan: LogicalPlan, lowering: &mut PlanLowering) -> Program {
     let mut vectorized = None;
     let input = match plan.source {
-        logical::Source::Documents(Documents::Literal(rows)) => RowSource::Literal(rows),
-        logical::Source::Documents(Documents::Computed(expr)) => RowSource::Computed(expr),
-        logical::Source::Events(events) => {
+        logical::PlanSource::Documents(Documents::Literal(rows)) => RowSource::Literal(rows),
+        logical::PlanSource::Documents(Documents::Computed(expr)) => RowSource::Computed(expr),
+        logical::PlanSource::Events(events) => {
             let (streams, filter) = streams(&events.filters);
             let read = Read::Events(EventScan { streams, filter, limit: events.limit });
             scan(Scan { read, fields: events.fields, columns: None }, lowering)
         }
-        logical::Source::States(states) => {
+        logical::PlanSource::States(states) => {
             let (mut streams, event_filter) = streams(&states.event_filters);
             let filter = rest(&states.filters, |conjunct| streams.take_set(conjunct, "_id"));
             // Aggregates that are selected by id are found without columns.
-            if lowering.columns && states.choice == Source::Resident && streams.aggregate_ids.is_none() {
+            if lowering.columns && states.choice == StateSource::Resident && streams.aggregate_ids.is_none() {
                 vectorized = Some(vectorize(filter.as_deref(), states.limit, &plan.nodes));
             }
-            let columns = vectorized.as_ref().map(Vectorized::paths);
+            let columns = vectorized.as_ref().map(ColumnProgram::paths);
             let read = Read::States(StateScan {
                 source: states.choice,
                 streams,
@@ -60,18 +60,18 @@ pub fn lower(plan: Plan, lowering: &mut Lowering) -> Program {
 }
 
 /// Returns the owner of the rows of a source. Rows of events are built for the query, so the pipeline owns them.
-fn source_owner(input: &RowSource, lowering: &Lowering) -> Owner {
+fn source_owner(input: &RowSource, lowering: &PlanLowering) -> RowOwner {
     let scan = match input {
         RowSource::Scan(scan) => lowering.scans.get(*scan),
         RowSource::Literal(_) | RowSource::Computed(_) | RowSource::Given => None,
     };
     match scan.map(|scan| &scan.read) {
-        Some(Read::Events(_)) => Owner::Pipeline,
-        Some(Read::States(_) | Read::Edges(_)) | None => Owner::Source,
+        Some(Read::Events(_)) => RowOwner::Pipeline,
+        Some(Read::States(_) | Read::Edges(_)) | None => RowOwner::Source,
     }
 }
 
-fn scan(scan: Scan, lowering: &mut Lowering) -> RowSource {
+fn scan(scan: Scan, lowering: &mut PlanLowering) -> RowSource {
     lowering.scans.push(scan);
     RowSource::Scan(lowering.scans.len() - 1)
 }
@@ -102,43 +102,45 @@ fn all(conjuncts: &[Filter]) -> Option<Arc<Filter>> {
     (!conjuncts.is_empty()).then(|| Arc::new(Filter::all(conjuncts)))
 }
 
-fn steps(nodes: Vec<Node>, above: Owner, lowering: &mut Lowering) -> Vec<Lowered> {
-    let mut steps: Vec<Lowered> = Vec::with_capacity(nodes.len());
-    for Node { index, text, step } in nodes {
+fn steps(nodes: Vec<PlanNode>, above: RowOwner, lowering: &mut PlanLowering) -> Vec<StageOperator> {
+    let mut steps: Vec<StageOperator> = Vec::with_capacity(nodes.len());
+    for PlanNode { index, text, step } in nodes {
         let owner = steps.last().map_or(above, |step| step.owner);
         let mut about = Object::new();
-        let (name, operator, made): (&str, Box<dyn Operator>, Owner) = match step {
-            Step::Match(filter) => ("match", Box::new(operator::Match { filter }), owner),
-            Step::Project(projection) => ("project", Box::new(operator::Project { projection }), Owner::Pipeline),
-            Step::Group(group) => ("group", Box::new(operator::Group { group }), Owner::Pipeline),
-            Step::Sort { keys, limit } => {
+        let (name, operator, made): (&str, Box<dyn Operator>, RowOwner) = match step {
+            PlanStep::Match(filter) => ("match", Box::new(operator::MatchOperator { filter }), owner),
+            PlanStep::Project(projection) => {
+                ("project", Box::new(operator::ProjectOperator { projection }), RowOwner::Pipeline)
+            }
+            PlanStep::Group(group) => ("group", Box::new(operator::GroupOperator { group }), RowOwner::Pipeline),
+            PlanStep::Sort { keys, limit } => {
                 if let Some(limit) = limit {
                     about.push("keeps", i64::try_from(limit).unwrap_or(i64::MAX));
                 }
                 let name = if limit.is_some() { "top" } else { "sort" };
-                (name, Box::new(operator::Sort::new(keys, limit, owner)), owner)
+                (name, Box::new(operator::SortOperator::new(keys, limit, owner)), owner)
             }
-            Step::Limit(rows) => ("limit", Box::new(operator::Limit { rows }), owner),
-            Step::Skip(rows) => ("skip", Box::new(operator::Skip { rows }), owner),
-            Step::Count(name) => ("count", Box::new(operator::Count { name }), Owner::Pipeline),
-            Step::Unwind(unwind) => ("unwind", Box::new(operator::Unwind { unwind }), Owner::Pipeline),
-            Step::ReplaceRoot(new_root) => {
-                ("replace_root", Box::new(operator::ReplaceRoot { new_root }), Owner::Pipeline)
+            PlanStep::Limit(rows) => ("limit", Box::new(operator::LimitOperator { rows }), owner),
+            PlanStep::Skip(rows) => ("skip", Box::new(operator::SkipOperator { rows }), owner),
+            PlanStep::Count(name) => ("count", Box::new(operator::CountOperator { name }), RowOwner::Pipeline),
+            PlanStep::Unwind(unwind) => ("unwind", Box::new(operator::UnwindOperator { unwind }), RowOwner::Pipeline),
+            PlanStep::ReplaceRoot(new_root) => {
+                ("replace_root", Box::new(operator::ReplaceRootOperator { new_root }), RowOwner::Pipeline)
             }
-            Step::Facet(facets) => {
+            PlanStep::Facet(facets) => {
                 let facets: Vec<(Arc<str>, Program)> =
                     facets.into_iter().map(|(name, nodes)| (name, over_input(nodes, owner, lowering))).collect();
                 let plans: Object =
                     facets.iter().map(|(name, program)| (name.clone(), program.describe(&lowering.scans))).collect();
                 about.push("plans", plans);
-                ("facet", Box::new(operator::Facet { facets, owner }), Owner::Pipeline)
+                ("facet", Box::new(operator::FacetOperator { facets, owner }), RowOwner::Pipeline)
             }
-            Step::Bucket(bucket) => ("bucket", Box::new(operator::Bucket { bucket }), Owner::Pipeline),
-            Step::BucketAuto(bucket) => {
-                ("bucket_auto", Box::new(operator::BucketAuto { bucket, owner }), Owner::Pipeline)
+            PlanStep::Bucket(bucket) => ("bucket", Box::new(operator::BucketOperator { bucket }), RowOwner::Pipeline),
+            PlanStep::BucketAuto(bucket) => {
+                ("bucket_auto", Box::new(operator::BucketAutoOperator { bucket, owner }), RowOwner::Pipeline)
             }
-            Step::Lookup(lookup) => {
-                let logical::Lookup { join, probe, variables, names: _, plan, target } = *lookup;
+            PlanStep::Lookup(lookup) => {
+                let logical::LookupStep { join, probe, variables, names: _, plan, target } = *lookup;
                 let program = lower(plan, lowering);
                 if let Some((_, foreign)) = &join {
                     request_column(&program, foreign.text(), lowering);
@@ -150,23 +152,27 @@ fn steps(nodes: Vec<Node>, above: Owner, lowering: &mut Lowering) -> Vec<Lowered
                 };
                 about.push("join", kind);
                 about.push("plan", program.describe(&lowering.scans));
-                ("lookup", Box::new(operator::Lookup { join, probe, variables, program, target }), Owner::Pipeline)
+                (
+                    "lookup",
+                    Box::new(operator::LookupOperator { join, probe, variables, program, target }),
+                    RowOwner::Pipeline,
+                )
             }
-            Step::Follow(follow) => {
-                let logical::Follow { edges, local, nodes, target } = *follow;
+            PlanStep::Follow(follow) => {
+                let logical::FollowStep { edges, local, nodes, target } = *follow;
                 about.push("edges", edges.describe());
                 lowering.scans.push(Scan { read: Read::Edges(edges), fields: None, columns: None });
                 let scan = lowering.scans.len() - 1;
-                let program = over_input(nodes, Owner::Source, lowering);
+                let program = over_input(nodes, RowOwner::Source, lowering);
                 about.push("plan", program.describe(&lowering.scans));
-                ("follow", Box::new(operator::Follow { scan, local, program, target }), Owner::Pipeline)
+                ("follow", Box::new(operator::FollowOperator { scan, local, program, target }), RowOwner::Pipeline)
             }
-            Step::Union(plan) => {
+            PlanStep::Union(plan) => {
                 let program = lower(plan, lowering);
                 about.push("plan", program.describe(&lowering.scans));
-                ("union", Box::new(operator::Union { program }), Owner::Pipeline)
+                ("union", Box::new(operator::UnionOperator { program }), RowOwner::Pipeline)
             }
-            Step::Windows(windows) => {
+            PlanStep::Windows(windows) => {
                 let structures =
                     windows.outputs.iter().map(|output| (output.name, Value::from(output.function.structure())));
                 about.push(
@@ -177,42 +183,45 @@ fn steps(nodes: Vec<Node>, above: Owner, lowering: &mut Lowering) -> Vec<Lowered
                         })
                         .collect::<Vec<_>>(),
                 );
-                ("windows", Box::new(operator::Windows::new(*windows, owner)), Owner::Pipeline)
+                ("windows", Box::new(operator::WindowsOperator::new(*windows, owner)), RowOwner::Pipeline)
             }
-            Step::Densify(densify) => {
-                ("densify", Box::new(operator::Densify { densify: *densify, owner }), Owner::Pipeline)
+            PlanStep::Densify(densify) => {
+                ("densify", Box::new(operator::DensifyOperator { densify: *densify, owner }), RowOwner::Pipeline)
             }
-            Step::GraphLookup(lookup) => {
+            PlanStep::GraphLookup(lookup) => {
                 let (operator, plan) = graph_lookup(*lookup, lowering);
                 about.push("plan", plan);
-                ("graph_lookup", Box::new(operator), Owner::Pipeline)
+                ("graph_lookup", Box::new(operator), RowOwner::Pipeline)
             }
-            Step::Sample(size) => ("sample", Box::new(operator::Sample { size, owner }), owner),
-            Step::Redact(expr) => ("redact", Box::new(operator::Redact { expr }), Owner::Pipeline),
+            PlanStep::Sample(size) => ("sample", Box::new(operator::SampleOperator { size, owner }), owner),
+            PlanStep::Redact(expr) => ("redact", Box::new(operator::RedactOperator { expr }), RowOwner::Pipeline),
         };
         let mut description = Object::from_iter([("operator", Value::from(name))]);
         description.push("stage", i64::try_from(index).unwrap_or(i64::MAX));
         description.push("from", text);
         about.into_iter().for_each(|(name, value)| description.push(name, value));
-        steps.push(Lowered { index, description, operator, owner: made });
+        steps.push(StageOperator { index, description, operator, owner: made });
     }
     steps
 }
 
-fn graph_lookup(lookup: logical::GraphLookup, lowering: &mut Lowering) -> (operator::GraphLookup, Value) {
-    let logical::GraphLookup { start, connect_from, connect_to, target, max_depth, depth_field, plan } = lookup;
+fn graph_lookup(
+    lookup: logical::GraphLookupStep,
+    lowering: &mut PlanLowering,
+) -> (operator::GraphLookupOperator, Value) {
+    let logical::GraphLookupStep { start, connect_from, connect_to, target, max_depth, depth_field, plan } = lookup;
     let program = lower(plan, lowering);
     let plan = program.describe(&lowering.scans);
-    (operator::GraphLookup { start, connect_from, connect_to, target, max_depth, depth_field, program }, plan)
+    (operator::GraphLookupOperator { start, connect_from, connect_to, target, max_depth, depth_field, program }, plan)
 }
 
 /// Lowers steps over rows that the program receives when it runs.
-fn over_input(nodes: Vec<Node>, owner: Owner, lowering: &mut Lowering) -> Program {
+fn over_input(nodes: Vec<PlanNode>, owner: RowOwner, lowering: &mut PlanLowering) -> Program {
     Program { input: RowSource::Given, source: owner, steps: steps(nodes, owner, lowering), vectorized: None }
 }
 
 /// Adds a path to the columns that a program requests from its scan.
-fn request_column(program: &Program, path: &Arc<str>, lowering: &mut Lowering) {
+fn request_column(program: &Program, path: &Arc<str>, lowering: &mut PlanLowering) {
     let scan = program.scan().and_then(|scan| lowering.scans.get_mut(scan));
     if let Some(columns) = scan.and_then(|scan| scan.columns.as_mut())
         && can_keep(path)

@@ -4,12 +4,12 @@
 //! that stage. Only the filters at the start of the pipeline are pushed to the source, and each of them is pushed
 //! separately. The source therefore shows the rows after each of these filters.
 
-use super::logical::{Events, Node, Plan, Source, States, Step};
-use super::lower::{Lowering, lower};
+use super::logical::{Events, LogicalPlan, PlanNode, PlanSource, PlanStep, States};
+use super::lower::{PlanLowering, lower};
 use super::optimize::{optimize_inside, prune_fields};
 use super::options::Options;
 use crate::pipeline::expression::filter::Filter;
-use crate::pipeline::run::preview::{Counted, Preview};
+use crate::pipeline::run::preview::{Preview, RowCountBound};
 use crate::pipeline::source::scan;
 use crate::pipeline::source::streams::{StreamFilter, is_of_stream};
 
@@ -25,38 +25,41 @@ pub struct Previews {
 }
 
 /// Returns the program that shows `shown` rows after every stage.
-pub fn preview(mut plan: Plan, options: &Options, shown: usize, lowering: &mut Lowering) -> Previews {
+pub fn preview(mut plan: LogicalPlan, options: &Options, shown: usize, lowering: &mut PlanLowering) -> Previews {
     optimize_inside(&mut plan, options);
     bound_sorts(&mut plan.nodes, shown);
     let before = match &plan.source {
-        Source::States(states) if !states.event_filters.is_empty() => {
+        PlanSource::States(states) if !states.event_filters.is_empty() => {
             let filters = states.event_filters.iter().cloned().enumerate();
-            let nodes =
-                filters.map(|(index, filter)| Node { index, text: filter.spec().clone(), step: Step::Match(filter) });
-            let plan = Plan { source: Source::Events(Events::default()), nodes: nodes.collect() };
+            let nodes = filters.map(|(index, filter)| PlanNode {
+                index,
+                text: filter.spec().clone(),
+                step: PlanStep::Match(filter),
+            });
+            let plan = LogicalPlan { source: PlanSource::Events(Events::default()), nodes: nodes.collect() };
             Some(part(plan, lowering))
         }
-        Source::States(_) | Source::Events(_) | Source::Documents(_) => None,
+        PlanSource::States(_) | PlanSource::Events(_) | PlanSource::Documents(_) => None,
     };
     Previews { before, rows: part(plan, lowering) }
 }
 
-fn part(mut plan: Plan, lowering: &mut Lowering) -> Preview {
+fn part(mut plan: LogicalPlan, lowering: &mut PlanLowering) -> Preview {
     let stage = match &plan.source {
-        Source::States(states) => Some(states.event_filters.len()),
-        Source::Documents(_) => Some(0),
-        Source::Events(_) => None,
+        PlanSource::States(states) => Some(states.event_filters.len()),
+        PlanSource::Documents(_) => Some(0),
+        PlanSource::Events(_) => None,
     };
     let mut levels = Vec::new();
-    if let (Source::States(states), Some(stage)) = (&plan.source, stage)
-        && states.choice == scan::Source::Resident
+    if let (PlanSource::States(states), Some(stage)) = (&plan.source, stage)
+        && states.choice == scan::StateSource::Resident
     {
-        levels.push((stage, lower(Plan { source: copy(&plan.source), nodes: Vec::new() }, lowering)));
+        levels.push((stage, lower(LogicalPlan { source: copy(&plan.source), nodes: Vec::new() }, lowering)));
     }
     while levels.len() < MAX_LEVELS
         && let Some(index) = push(&mut plan)
     {
-        levels.push((index, lower(Plan { source: copy(&plan.source), nodes: Vec::new() }, lowering)));
+        levels.push((index, lower(LogicalPlan { source: copy(&plan.source), nodes: Vec::new() }, lowering)));
     }
     // The levels show the rows of the source. If the first remaining step builds new rows, the steps need only the
     // fields that this step reads.
@@ -70,12 +73,14 @@ fn part(mut plan: Plan, lowering: &mut Lowering) -> Preview {
 
 /// Moves the first `$match` into the source, if the source can evaluate all conjuncts and count the matching rows.
 /// Returns the index of the stage.
-fn push(plan: &mut Plan) -> Option<usize> {
-    let Step::Match(filter) = &plan.nodes.first()?.step else { return None };
+fn push(plan: &mut LogicalPlan) -> Option<usize> {
+    let PlanStep::Match(filter) = &plan.nodes.first()?.step else { return None };
     let (filters, is_exact): (&mut Vec<Filter>, fn(&Filter) -> bool) = match &mut plan.source {
-        Source::States(states) if states.choice == scan::Source::Resident => (&mut states.filters, Filter::is_plain),
-        Source::Events(events) => (&mut events.filters, selects_streams),
-        Source::States(_) | Source::Documents(_) => return None,
+        PlanSource::States(states) if states.choice == scan::StateSource::Resident => {
+            (&mut states.filters, Filter::is_plain)
+        }
+        PlanSource::Events(events) => (&mut events.filters, selects_streams),
+        PlanSource::States(_) | PlanSource::Documents(_) => return None,
     };
     let conjuncts = filter.conjuncts();
     if !conjuncts.iter().all(|conjunct| !conjunct.may_fail() && is_exact(conjunct)) {
@@ -91,20 +96,22 @@ fn selects_streams(conjunct: &Filter) -> bool {
 
 /// Limits each sort directly before a `$limit` to the rows that the `$limit` keeps, or to the rows to show if these are
 /// more.
-fn bound_sorts(nodes: &mut [Node], shown: usize) {
+fn bound_sorts(nodes: &mut [PlanNode], shown: usize) {
     for at in 1..nodes.len() {
         let [sort, next] = &mut nodes[at - 1..=at] else { continue };
-        if let (Step::Sort { limit: limit @ None, .. }, Step::Limit(rows)) = (&mut sort.step, &next.step) {
+        if let (PlanStep::Sort { limit: limit @ None, .. }, PlanStep::Limit(rows)) = (&mut sort.step, &next.step) {
             *limit = Some((*rows).max(shown as u64));
         }
     }
 }
 
-fn copy(source: &Source) -> Source {
+fn copy(source: &PlanSource) -> PlanSource {
     match source {
-        Source::Documents(documents) => Source::Documents(documents.clone()),
-        Source::Events(events) => Source::Events(Events { filters: events.filters.clone(), limit: None, fields: None }),
-        Source::States(states) => Source::States(States {
+        PlanSource::Documents(documents) => PlanSource::Documents(documents.clone()),
+        PlanSource::Events(events) => {
+            PlanSource::Events(Events { filters: events.filters.clone(), limit: None, fields: None })
+        }
+        PlanSource::States(states) => PlanSource::States(States {
             event_filters: states.event_filters.clone(),
             fold: states.fold,
             choice: states.choice,
@@ -115,26 +122,26 @@ fn copy(source: &Source) -> Source {
     }
 }
 
-fn counted(step: &Step) -> Counted {
+fn counted(step: &PlanStep) -> RowCountBound {
     match step {
-        Step::Project(_)
-        | Step::ReplaceRoot(_)
-        | Step::Sort { .. }
-        | Step::Lookup(_)
-        | Step::Follow(_)
-        | Step::Windows(_)
-        | Step::GraphLookup(_) => Counted::Same,
-        Step::Limit(rows) | Step::Sample(rows) => Counted::AtMost(*rows),
-        Step::Skip(rows) => Counted::Without(*rows),
-        Step::Match(_)
-        | Step::Group(_)
-        | Step::Count(_)
-        | Step::Unwind(_)
-        | Step::Facet(_)
-        | Step::Bucket(_)
-        | Step::BucketAuto(_)
-        | Step::Union(_)
-        | Step::Redact(_)
-        | Step::Densify(_) => Counted::Own,
+        PlanStep::Project(_)
+        | PlanStep::ReplaceRoot(_)
+        | PlanStep::Sort { .. }
+        | PlanStep::Lookup(_)
+        | PlanStep::Follow(_)
+        | PlanStep::Windows(_)
+        | PlanStep::GraphLookup(_) => RowCountBound::Same,
+        PlanStep::Limit(rows) | PlanStep::Sample(rows) => RowCountBound::AtMost(*rows),
+        PlanStep::Skip(rows) => RowCountBound::Without(*rows),
+        PlanStep::Match(_)
+        | PlanStep::Group(_)
+        | PlanStep::Count(_)
+        | PlanStep::Unwind(_)
+        | PlanStep::Facet(_)
+        | PlanStep::Bucket(_)
+        | PlanStep::BucketAuto(_)
+        | PlanStep::Union(_)
+        | PlanStep::Redact(_)
+        | PlanStep::Densify(_) => RowCountBound::Own,
     }
 }

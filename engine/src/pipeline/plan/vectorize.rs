@@ -1,31 +1,33 @@
 //! Selects the parts of a plan that can run over columns: the filter of the scan, and the steps directly after the
 //! scan.
 
-use super::logical::{Node, Step};
+use super::logical::{PlanNode, PlanStep};
 use crate::pipeline::expression::filter::Filter;
-use crate::pipeline::run::vectorized::{Group, Preceding, Selects, Tail, Top, Vectorized};
+use crate::pipeline::run::vectorized::{ColumnGroup, ColumnProgram, PrecedingStep, ProgramTail, Selects, Top};
 
 /// Returns the part of a plan that can run over columns: the filter and the limit of the scan, and the first steps in
 /// `nodes`.
-pub fn vectorize(filter: Option<&Filter>, limit: Option<u64>, nodes: &[Node]) -> Vectorized {
-    let (tail, covers) = if limit.is_none() { tail(nodes) } else { (Tail::Rows, 0) };
-    Vectorized { selects: Selects::new(filter, limit), tail, covers }
+pub fn vectorize(filter: Option<&Filter>, limit: Option<u64>, nodes: &[PlanNode]) -> ColumnProgram {
+    let (tail, covers) = if limit.is_none() { tail(nodes) } else { (ProgramTail::Rows, 0) };
+    ColumnProgram { selects: Selects::new(filter, limit), tail, covers }
 }
 
-fn tail(nodes: &[Node]) -> (Tail, usize) {
+fn tail(nodes: &[PlanNode]) -> (ProgramTail, usize) {
     let mut steps = nodes.iter().map(|node| &node.step);
     let (first, second) = (steps.next(), steps.next());
     let (tail, covers) = match (first, second) {
-        (Some(Step::Count(name)), _) => (Some(Tail::Count(name.clone())), 1),
-        (Some(Step::Sort { keys, limit }), _) => (Top::new(keys, *limit).map(Tail::Top), 1),
-        (Some(Step::Group(group)), _) => (Group::new(Preceding::Nothing, group).map(Tail::Group), 1),
-        (Some(Step::Unwind(unwind)), Some(Step::Group(group))) => {
-            (Group::new(Preceding::Unwind(unwind), group).map(Tail::Group), 2)
+        (Some(PlanStep::Count(name)), _) => (Some(ProgramTail::Count(name.clone())), 1),
+        (Some(PlanStep::Sort { keys, limit }), _) => (Top::new(keys, *limit).map(ProgramTail::Top), 1),
+        (Some(PlanStep::Group(group)), _) => {
+            (ColumnGroup::new(PrecedingStep::Nothing, group).map(ProgramTail::Group), 1)
         }
-        (Some(Step::Project(projection)), Some(Step::Group(group))) => {
-            (Group::new(Preceding::Project(projection), group).map(Tail::Group), 2)
+        (Some(PlanStep::Unwind(unwind)), Some(PlanStep::Group(group))) => {
+            (ColumnGroup::new(PrecedingStep::Unwind(unwind), group).map(ProgramTail::Group), 2)
+        }
+        (Some(PlanStep::Project(projection)), Some(PlanStep::Group(group))) => {
+            (ColumnGroup::new(PrecedingStep::Project(projection), group).map(ProgramTail::Group), 2)
         }
         _ => (None, 0),
     };
-    tail.map_or((Tail::Rows, 0), |tail| (tail, covers))
+    tail.map_or((ProgramTail::Rows, 0), |tail| (tail, covers))
 }

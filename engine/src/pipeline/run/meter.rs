@@ -10,13 +10,13 @@ use crate::pipeline::value::error::Result;
 /// The measurements of an operator: the number of returned rows, and the elapsed time in microseconds. The time
 /// includes the preceding operators.
 #[derive(Debug, Default)]
-pub struct Meter {
+pub struct OperatorMeter {
     rows: Cell<u64>,
     us: Cell<u64>,
     by_columns: Cell<bool>,
 }
 
-impl Meter {
+impl OperatorMeter {
     /// Sets the measurements of a step that ran over columns.
     pub fn measured(&self, rows: u64, us: u64) {
         self.rows.set(rows);
@@ -51,14 +51,14 @@ impl Meter {
 
 /// The rows that an operator returns. Adds the index of the stage to errors. If there is a meter, counts the rows and
 /// measures the time.
-pub struct Tracked<'a> {
+pub struct MeteredRows<'a> {
     pub rows: Rows<'a>,
     pub index: usize,
-    pub meter: Option<&'a Meter>,
+    pub meter: Option<&'a OperatorMeter>,
     pub query: &'a Context<'a>,
 }
 
-impl Iterator for Tracked<'_> {
+impl Iterator for MeteredRows<'_> {
     type Item = Result<Value>;
 
     fn next(&mut self) -> Option<Result<Value>> {

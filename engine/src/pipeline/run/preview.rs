@@ -8,9 +8,9 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use super::meter::Meter;
+use super::meter::OperatorMeter;
 use super::program::Program;
-use super::rows::{Rows, Run, collect};
+use super::rows::{Rows, RunContext, collect};
 use super::stopwatch::Stopwatch;
 use crate::model::value::Value;
 use crate::pipeline::value::error::Result;
@@ -45,12 +45,12 @@ pub struct Preview {
     /// The program of the remaining stages.
     pub main: Program,
     /// The relation between the numbers of rows before and after each step of `main`.
-    pub counts: Vec<Counted>,
+    pub counts: Vec<RowCountBound>,
 }
 
 /// The results that a run returns.
 #[derive(Debug, Clone, Copy)]
-pub enum Wanted {
+pub enum RunOutput {
     /// The rows after the last stage, and the previews of all stages.
     Rows,
     /// Only the previews of all stages.
@@ -59,7 +59,7 @@ pub enum Wanted {
 
 /// The relation between the numbers of rows before and after a step.
 #[derive(Debug, Clone, Copy)]
-pub enum Counted {
+pub enum RowCountBound {
     Same,
     AtMost(u64),
     Without(u64),
@@ -76,12 +76,12 @@ struct Tap<'a> {
     first: RefCell<Vec<Value>>,
     /// The number of rows, once it is known.
     count: Cell<Option<u64>>,
-    counted: Counted,
-    shared: Rc<Shared<'a>>,
+    counted: RowCountBound,
+    shared: Rc<PreviewRun<'a>>,
 }
 
-struct Shared<'a> {
-    run: Run<'a>,
+struct PreviewRun<'a> {
+    run: RunContext<'a>,
     /// The number of rows to show.
     shown: usize,
     watch: Stopwatch<'a>,
@@ -99,19 +99,24 @@ impl Drop for Taps<'_> {
 
 impl Preview {
     /// Runs the pipeline. Returns its rows, and shows at most `shown` rows after every stage.
-    pub fn run<'a>(&'a self, run: Run<'a>, shown: usize, wanted: Wanted) -> Result<(Vec<Value>, Vec<StagePreview>)> {
+    pub fn run<'a>(
+        &'a self,
+        run: RunContext<'a>,
+        shown: usize,
+        wanted: RunOutput,
+    ) -> Result<(Vec<Value>, Vec<StagePreview>)> {
         let mut stages = Vec::new();
         for (index, program) in &self.levels {
             stages.push(level(*index, program, run, shown).map_err(|error| error.at_stage(*index))?);
         }
         let steps = self.main.steps.len();
-        let shared = Rc::new(Shared { run, shown, watch: Stopwatch::new(run.query, steps + 1) });
+        let shared = Rc::new(PreviewRun { run, shown, watch: Stopwatch::new(run.query, steps + 1) });
         let mut taps = Taps(Vec::with_capacity(steps + 1));
         let known = stages.last().map(|stage| stage.count);
         let rows = self.open(&shared, known, &mut taps)?;
         let rows = match wanted {
-            Wanted::Rows => collect(rows, self.main.owner(), run.query)?,
-            Wanted::Stages => Vec::new(),
+            RunOutput::Rows => collect(rows, self.main.owner(), run.query)?,
+            RunOutput::Stages => Vec::new(),
         };
         for tap in taps.0.iter().rev() {
             let is_shown = tap.number > 0 || self.source.is_some();
@@ -138,9 +143,9 @@ impl Preview {
     }
 
     /// Opens the main program with a tap after its source and after each step. Returns the final rows.
-    fn open<'a>(&'a self, shared: &Rc<Shared<'a>>, known: Option<u64>, taps: &mut Taps<'a>) -> Result<Rows<'a>> {
+    fn open<'a>(&'a self, shared: &Rc<PreviewRun<'a>>, known: Option<u64>, taps: &mut Taps<'a>) -> Result<Rows<'a>> {
         let run = shared.run;
-        let mut tap = |index: usize, rows: Rows<'a>, counted: Counted, count: Option<u64>| -> Rows<'a> {
+        let mut tap = |index: usize, rows: Rows<'a>, counted: RowCountBound, count: Option<u64>| -> Rows<'a> {
             let tap = Rc::new(Tap {
                 number: taps.0.len(),
                 index,
@@ -154,8 +159,8 @@ impl Preview {
             taps.0.push(tap.clone());
             Box::new(std::iter::from_fn(move || tap.next()))
         };
-        let read = Meter::default();
-        let meters: Vec<Meter> = self.main.steps.iter().map(|_| Meter::default()).collect();
+        let read = OperatorMeter::default();
+        let meters: Vec<OperatorMeter> = self.main.steps.iter().map(|_| OperatorMeter::default()).collect();
         let source_index = self.source.unwrap_or_default();
         let covers = self.main.vectorized.as_ref().map_or(0, |vectorized| vectorized.covers);
         let by_columns = shared.watch.timed(covers, || self.main.tail_rows(run, Some(&read), &meters))?;
@@ -163,16 +168,16 @@ impl Preview {
             None => {
                 let source = shared.watch.timed(0, || self.main.source_rows(run, None));
                 let source = source.map_err(|error| error.at_stage(source_index))?;
-                (tap(source_index, source, Counted::Own, known), 0)
+                (tap(source_index, source, RowCountBound::Own, known), 0)
             }
             Some((rows, covered)) => {
-                drop(tap(source_index, Box::new(std::iter::empty()), Counted::Own, known.or(Some(read.rows()))));
+                drop(tap(source_index, Box::new(std::iter::empty()), RowCountBound::Own, known.or(Some(read.rows()))));
                 // The covered steps ran over columns together, so there are no rows between them. Each covered step
                 // except the last runs again over rows, to show its first rows.
                 for (number, step) in self.main.steps.iter().enumerate().take(covered.saturating_sub(1)) {
                     let source = self.main.source_rows(run, None)?;
                     let opened = step.operator.open(source, run).map_err(|error| error.at_stage(step.index))?;
-                    drop(tap(step.index, opened, Counted::Own, Some(meters[number].rows())));
+                    drop(tap(step.index, opened, RowCountBound::Own, Some(meters[number].rows())));
                 }
                 let (index, counted) = self.step(covered.saturating_sub(1));
                 (tap(index, rows, counted, None), covered)
@@ -195,14 +200,14 @@ impl Preview {
 
     /// Returns the index of the stage that a step belongs to, and the relation between the numbers of rows before and
     /// after the step.
-    fn step(&self, number: usize) -> (usize, Counted) {
+    fn step(&self, number: usize) -> (usize, RowCountBound) {
         let index = self.main.steps.get(number).map_or(0, |step| step.index);
-        (index, self.counts.get(number).copied().unwrap_or(Counted::Own))
+        (index, self.counts.get(number).copied().unwrap_or(RowCountBound::Own))
     }
 }
 
 /// Counts and shows the rows of a source.
-fn level(index: usize, program: &Program, run: Run, shown: usize) -> Result<StagePreview> {
+fn level(index: usize, program: &Program, run: RunContext, shown: usize) -> Result<StagePreview> {
     let start = (run.query.elapsed_us)();
     let known = program.count(run)?;
     let mut rows = Vec::new();
@@ -256,7 +261,7 @@ impl Tap<'_> {
     /// Reads the rows that later steps have not read: all of them if they must be counted, and otherwise only the rows
     /// to show.
     fn fill(&self, shown: usize) -> Result<()> {
-        let is_counted = matches!(self.counted, Counted::Own) && self.count.get().is_none();
+        let is_counted = matches!(self.counted, RowCountBound::Own) && self.count.get().is_none();
         while is_counted || self.seen.get() < shown as u64 {
             match self.next() {
                 Some(row) => drop(row?),
@@ -269,10 +274,10 @@ impl Tap<'_> {
     /// Returns the number of rows, given the number before the step.
     fn total(&self, before: u64) -> u64 {
         self.count.get().unwrap_or(match self.counted {
-            Counted::Same => before,
-            Counted::AtMost(most) => before.min(most),
-            Counted::Without(skipped) => before.saturating_sub(skipped),
-            Counted::Own => self.seen.get(),
+            RowCountBound::Same => before,
+            RowCountBound::AtMost(most) => before.min(most),
+            RowCountBound::Without(skipped) => before.saturating_sub(skipped),
+            RowCountBound::Own => self.seen.get(),
         })
     }
 

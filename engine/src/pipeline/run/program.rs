@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::meter::{Meter, Tracked};
-use super::rows::{Operator, Owner, Rows, Run, collect};
-use super::vectorized::{Probe, Selection, Tail, Vectorized};
+use super::meter::{MeteredRows, OperatorMeter};
+use super::rows::{Operator, RowOwner, Rows, RunContext, collect};
+use super::vectorized::{ColumnProgram, ProgramTail, RowProbe, RowSelection};
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::language::parse::not_objects;
@@ -19,10 +19,10 @@ const MAX_CHAIN: usize = 16;
 pub struct Program {
     pub input: RowSource,
     /// The owner of the rows of `input`.
-    pub source: Owner,
-    pub steps: Vec<Lowered>,
+    pub source: RowOwner,
+    pub steps: Vec<StageOperator>,
     /// The part of the program that runs over columns, if the table has columns.
-    pub vectorized: Option<Vectorized>,
+    pub vectorized: Option<ColumnProgram>,
 }
 
 /// The source of a program's rows.
@@ -36,13 +36,13 @@ pub enum RowSource {
 }
 
 /// An operator, with the index of the top-level stage that the operator comes from.
-pub struct Lowered {
+pub struct StageOperator {
     pub index: usize,
     /// The description of the operator for `explain`.
     pub description: Object,
     pub operator: Box<dyn Operator>,
     /// The owner of the rows that the operator returns.
-    pub owner: Owner,
+    pub owner: RowOwner,
 }
 
 impl Program {
@@ -60,18 +60,23 @@ impl Program {
     }
 
     /// Runs the whole program.
-    pub fn rows<'a>(&'a self, run: Run<'a>) -> Result<Rows<'a>> {
+    pub fn rows<'a>(&'a self, run: RunContext<'a>) -> Result<Rows<'a>> {
         self.measured(run, None, &[])
     }
 
     /// Runs the whole program. `read` measures the source, and each meter measures one step.
-    pub fn measured<'a>(&'a self, run: Run<'a>, read: Option<&'a Meter>, meters: &'a [Meter]) -> Result<Rows<'a>> {
+    pub fn measured<'a>(
+        &'a self,
+        run: RunContext<'a>,
+        read: Option<&'a OperatorMeter>,
+        meters: &'a [OperatorMeter],
+    ) -> Result<Rows<'a>> {
         if let Some((rows, covered)) = self.tail_rows(run, read, meters)? {
             return self.metered(rows, covered, run, meters);
         }
         let source = self.source_rows(run, read)?;
         let source = match read {
-            Some(_) => Box::new(Tracked { rows: source, index: 0, meter: read, query: run.query }),
+            Some(_) => Box::new(MeteredRows { rows: source, index: 0, meter: read, query: run.query }),
             None => source,
         };
         self.metered(source, 0, run, meters)
@@ -81,9 +86,9 @@ impl Program {
     /// `None` if no step can run over columns.
     pub fn tail_rows<'a>(
         &'a self,
-        run: Run<'a>,
-        read: Option<&Meter>,
-        meters: &[Meter],
+        run: RunContext<'a>,
+        read: Option<&OperatorMeter>,
+        meters: &[OperatorMeter],
     ) -> Result<Option<(Rows<'a>, usize)>> {
         let Some((vectorized, selection)) = self.selection(run)? else { return Ok(None) };
         let index = self.steps.get(vectorized.covers.saturating_sub(1)).map_or(0, |step| step.index);
@@ -91,8 +96,8 @@ impl Program {
         let columns = selection.columns;
         let mut counts = [0; 3];
         let rows: Rows = match &vectorized.tail {
-            Tail::Rows => return Ok(None),
-            Tail::Count(name) => {
+            ProgramTail::Rows => return Ok(None),
+            ProgramTail::Count(name) => {
                 for segment in 0..selection.segments() {
                     counts[0] += selection.mask(segment)?.count() as u64;
                 }
@@ -101,14 +106,14 @@ impl Program {
                 let row = (count > 0).then(|| Value::from(Object::from_iter([(name.clone(), count)])));
                 Box::new(row.into_iter().map(Ok))
             }
-            Tail::Top(top) => match top.run(&selection, run.query, index)? {
+            ProgramTail::Top(top) => match top.run(&selection, run.query, index)? {
                 Some((row_indices, selected)) => {
                     (counts[0], counts[1]) = (selected, row_indices.len() as u64);
                     Box::new(row_indices.into_iter().filter_map(move |row_index| columns.row(row_index)).map(Ok))
                 }
                 None => return Ok(None),
             },
-            Tail::Group(group) => match group.run(&selection, run, index)? {
+            ProgramTail::Group(group) => match group.run(&selection, run, index)? {
                 Some((rows, [selected, before])) => {
                     counts = match vectorized.covers {
                         1 => [selected, rows.len() as u64, 0],
@@ -130,7 +135,7 @@ impl Program {
     }
 
     /// Returns the number of rows before the first step, or `None` if counting the rows would require building them.
-    pub fn count(&self, run: Run) -> Result<Option<u64>> {
+    pub fn count(&self, run: RunContext) -> Result<Option<u64>> {
         let Some(table) = self.scan().and_then(|scan| run.tables.get(scan)) else { return Ok(None) };
         if let Some(count) = table.count()? {
             return Ok(Some(count));
@@ -142,22 +147,22 @@ impl Program {
 
     /// Binds the scan's filter to the columns of the table. Returns `None` if the program or the table does not use
     /// columns.
-    fn selection<'a>(&'a self, run: Run<'a>) -> Result<Option<(&'a Vectorized, Selection<'a>)>> {
+    fn selection<'a>(&'a self, run: RunContext<'a>) -> Result<Option<(&'a ColumnProgram, RowSelection<'a>)>> {
         let (Some(vectorized), RowSource::Scan(scan)) = (&self.vectorized, &self.input) else { return Ok(None) };
         let Some(columns) = run.tables.get(*scan).and_then(|table| table.columns()) else { return Ok(None) };
         Ok(Some((vectorized, vectorized.selects.bind(columns, run.query)?)))
     }
 
     /// Returns a probe that finds source rows by their value at a path, or `None` if no column provides this value.
-    pub fn probe<'a>(&'a self, path: &str, run: Run<'a>) -> Result<Option<Probe<'a>>> {
+    pub fn probe<'a>(&'a self, path: &str, run: RunContext<'a>) -> Result<Option<RowProbe<'a>>> {
         match self.selection(run)? {
-            Some((_, selection)) => Probe::new(selection, path),
+            Some((_, selection)) => RowProbe::new(selection, path),
             None => Ok(None),
         }
     }
 
     /// Returns the rows before the first step.
-    pub fn source_rows<'a>(&'a self, run: Run<'a>, read: Option<&Meter>) -> Result<Rows<'a>> {
+    pub fn source_rows<'a>(&'a self, run: RunContext<'a>, read: Option<&OperatorMeter>) -> Result<Rows<'a>> {
         if let Some((_, selection)) = self.selection(run)?
             && selection.is_useful()
         {
@@ -185,13 +190,19 @@ impl Program {
     }
 
     /// Applies the steps to `input`.
-    pub fn over<'a>(&'a self, input: Rows<'a>, run: Run<'a>) -> Result<Rows<'a>> {
+    pub fn over<'a>(&'a self, input: Rows<'a>, run: RunContext<'a>) -> Result<Rows<'a>> {
         self.metered(input, 0, run, &[])
     }
 
     /// Applies the steps after the first `covered` steps to `input`. If a step has a meter, the meter measures the
     /// step.
-    fn metered<'a>(&'a self, input: Rows<'a>, covered: usize, run: Run<'a>, meters: &'a [Meter]) -> Result<Rows<'a>> {
+    fn metered<'a>(
+        &'a self,
+        input: Rows<'a>,
+        covered: usize,
+        run: RunContext<'a>,
+        meters: &'a [OperatorMeter],
+    ) -> Result<Rows<'a>> {
         let mut rows = input;
         let mut chain = 0;
         for (number, step) in self.steps.iter().enumerate().skip(covered) {
@@ -207,13 +218,13 @@ impl Program {
             if let (Some(meter), Some(start)) = (meter, start) {
                 meter.took((run.query.elapsed_us)().saturating_sub(start));
             }
-            rows = Box::new(Tracked { rows: opened, index: step.index, meter, query: run.query });
+            rows = Box::new(MeteredRows { rows: opened, index: step.index, meter, query: run.query });
         }
         Ok(rows)
     }
 
     /// Returns the owner of the final rows.
-    pub fn owner(&self) -> Owner {
+    pub fn owner(&self) -> RowOwner {
         self.steps.last().map_or(self.source, |step| step.owner)
     }
 
@@ -233,7 +244,7 @@ impl Program {
     }
 }
 
-fn computed(expr: &Expr, run: Run) -> Result<Vec<Value>> {
+fn computed(expr: &Expr, run: RunContext) -> Result<Vec<Value>> {
     let no_row = Object::new().into();
     match expr.eval(&run.env(&no_row))? {
         Some(Value::Array(rows)) if rows.iter().all(|row| row.as_object().is_some()) => Ok(rows.to_vec()),

@@ -14,7 +14,7 @@ pub type Rows<'a> = Box<dyn Iterator<Item = Result<Value>> + 'a>;
 pub trait Operator: Send + Sync {
     /// Applies the operator to the rows of `input`. An operator that needs all input rows reads them in this call;
     /// other operators read input rows when their output is read.
-    fn open<'a>(&'a self, input: Rows<'a>, run: Run<'a>) -> Result<Rows<'a>>;
+    fn open<'a>(&'a self, input: Rows<'a>, run: RunContext<'a>) -> Result<Rows<'a>>;
 
     /// Returns whether [`open`](Operator::open) reads all input rows.
     fn is_blocking(&self) -> bool {
@@ -24,14 +24,14 @@ pub trait Operator: Send + Sync {
 
 /// The context in which operators process rows.
 #[derive(Clone, Copy)]
-pub struct Run<'a> {
+pub struct RunContext<'a> {
     pub query: &'a Context<'a>,
     pub tables: &'a [&'a dyn Table],
     /// The values of the variables of the enclosing `$lookup` stages.
     pub variables: Option<&'a Frame<'a>>,
 }
 
-impl<'a> Run<'a> {
+impl<'a> RunContext<'a> {
     /// Returns the environment in which expressions over one row are evaluated.
     pub fn env<'r>(&'r self, row: &'r Value) -> Env<'r> {
         Env { query: self.query, root: row, variables: self.variables }
@@ -49,24 +49,24 @@ impl<'a> Run<'a> {
 
 /// The owner of rows. The owner determines how much memory a kept row costs the query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Owner {
+pub enum RowOwner {
     /// The source, which keeps the rows regardless of the pipeline.
     Source,
     Pipeline,
 }
 
-impl Owner {
+impl RowOwner {
     /// Charges the query for a row that an operator keeps.
     pub fn hold(self, row: &Value, query: &Context) -> Result<()> {
         match self {
-            Owner::Source => memory::hold_shared(query),
-            Owner::Pipeline => memory::hold(row, query),
+            RowOwner::Source => memory::hold_shared(query),
+            RowOwner::Pipeline => memory::hold(row, query),
         }
     }
 }
 
 /// Collects all rows and charges the query for them.
-pub fn collect(rows: Rows, owner: Owner, query: &Context) -> Result<Vec<Value>> {
+pub fn collect(rows: Rows, owner: RowOwner, query: &Context) -> Result<Vec<Value>> {
     let mut collected = Vec::new();
     for row in rows {
         let row = row?;

@@ -1,7 +1,7 @@
 //! Describes scans for `explain`.
 
 use super::positions::Positions;
-use super::scan::{AsOf, Read, Scan, Source};
+use super::scan::{AsOf, Read, Scan, StateSource};
 use super::surrealql::node_query;
 use crate::model::value::{Object, Value};
 
@@ -22,7 +22,7 @@ impl Scan {
                     AsOf::Version(version) => object.push("version", version),
                     AsOf::Position(position) => object.push("position", position),
                 }
-                if let (Source::Nodes, query) = (scan.source, node_query(scan)) {
+                if let (StateSource::Nodes, query) = (scan.source, node_query(scan)) {
                     object.push("where", query.text);
                     object.push("exact", query.exact);
                 }

@@ -1,7 +1,7 @@
 //! Computes the range of log positions in which a filter over events can match.
 
 use crate::model::value::{Object, Value};
-use crate::pipeline::expression::filter::{Comparison, Filter, Node, Test};
+use crate::pipeline::expression::filter::{Comparison, Filter, FilterNode, Test};
 
 /// A range of log positions, including the first and the last. Events outside the range do not match a filter. Events
 /// inside the range may match.
@@ -29,10 +29,10 @@ impl Positions {
         object
     }
 
-    fn narrowed(self, node: &Node) -> Positions {
+    fn narrowed(self, node: &FilterNode) -> Positions {
         match node {
-            Node::And(nodes) => nodes.iter().fold(self, Positions::narrowed),
-            Node::Field(path, test) if &**path.text() == "position" => match test {
+            FilterNode::And(nodes) => nodes.iter().fold(self, Positions::narrowed),
+            FilterNode::Field(path, test) if &**path.text() == "position" => match test {
                 Test::Compare(comparison, operand) => self.compared(*comparison, operand),
                 Test::In(members) => {
                     let bounds = members.values().map(|member| Positions::ALL.compared(Comparison::Eq, member));
@@ -76,11 +76,11 @@ impl Positions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pipeline::expression::expr::Scope;
+    use crate::pipeline::expression::expr::ParseScope;
     use crate::pipeline::value::context::Context;
 
     fn of(condition: serde_json::Value) -> (u64, u64) {
-        let filter = Filter::parse(&Value::from(condition), &Scope::root(&Context::new(0, 0, &|| 0, 1, i64::MAX)))
+        let filter = Filter::parse(&Value::from(condition), &ParseScope::root(&Context::new(0, 0, &|| 0, 1, i64::MAX)))
             .expect("a filter");
         let Positions { first, last } = Positions::of(Some(&filter));
         (first, last)

@@ -63,9 +63,9 @@ pub struct EventScan {
 /// A scan of states, which are folded from streams of events.
 #[derive(Debug, Clone)]
 pub struct StateScan {
-    pub source: Source,
+    pub source: StateSource,
     pub streams: StreamFilter,
-    /// The filter over the events that are folded. Set only with [`Source::Log`].
+    /// The filter over the events that are folded. Set only with [`StateSource::Log`].
     pub event_filter: Option<Arc<Filter>>,
     pub as_of: AsOf,
     /// Whether the source returns deleted aggregates.
@@ -93,7 +93,7 @@ pub enum AsOf {
 /// The place from which a scan reads states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
-pub enum Source {
+pub enum StateSource {
     /// The states in memory.
     Resident,
     /// The stored snapshots.
@@ -102,7 +102,7 @@ pub enum Source {
     Log,
 }
 
-impl Source {
+impl StateSource {
     pub fn name(self) -> &'static str {
         self.into()
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::model::value::{Object, Value};
-use crate::pipeline::expression::filter::{Comparison, Filter, Node, Test};
+use crate::pipeline::expression::filter::{Comparison, Filter, FilterNode, Test};
 
 /// A selection of streams. A stream must satisfy every part that is present; an absent part does not restrict the
 /// selection.
@@ -29,8 +29,8 @@ impl StreamFilter {
     /// Adds a conjunct that restricts ids, types or projects to a set. Returns `false` for any other conjunct. `id` is
     /// the name of the field that holds the aggregate's id in the rows.
     pub fn take_set(&mut self, conjunct: &Filter, id: &str) -> bool {
-        let Node::And(nodes) = conjunct.node() else { return false };
-        let [Node::Field(path, test)] = nodes.as_slice() else { return false };
+        let FilterNode::And(nodes) = conjunct.node() else { return false };
+        let [FilterNode::Field(path, test)] = nodes.as_slice() else { return false };
         let Some(values) = texts(test) else { return false };
         let set = match &**path.text() {
             name if name == id => &mut self.aggregate_ids,

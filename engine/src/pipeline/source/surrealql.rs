@@ -6,8 +6,8 @@
 use super::scan::StateScan;
 use super::streams::StreamFilter;
 use crate::model::value::Value;
-use crate::pipeline::expression::filter::{Comparison, Filter, Node, Test};
-use crate::pipeline::value::query_path::Path;
+use crate::pipeline::expression::filter::{Comparison, Filter, FilterNode, Test};
+use crate::pipeline::value::query_path::QueryPath;
 
 /// A SurrealQL condition for use after `WHERE`, with the values of its parameters.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,7 +33,7 @@ pub enum Support {
 
 /// Returns the precision with which the stored snapshots can evaluate a conjunct of a `$match`.
 pub fn support(conjunct: &Filter) -> Support {
-    let mut writer = Writer::default();
+    let mut writer = ConditionWriter::default();
     match writer.node(conjunct.node()) {
         None => Support::None,
         Some(_) if writer.inexact => Support::Inexact,
@@ -43,7 +43,7 @@ pub fn support(conjunct: &Filter) -> Support {
 
 /// Returns the condition for a scan.
 pub fn node_query(scan: &StateScan) -> NodeQuery {
-    let mut writer = Writer::default();
+    let mut writer = ConditionWriter::default();
     let mut parts = Vec::new();
     let StreamFilter { aggregate_ids, aggregate_types, project_ids, filter } = &scan.streams;
     let sets = [("aggregate_id", aggregate_ids), ("aggregate_type", aggregate_types), ("project_id", project_ids)];
@@ -71,12 +71,12 @@ pub fn node_query(scan: &StateScan) -> NodeQuery {
 
 /// A writer of conditions, which collects the values that the conditions bind.
 #[derive(Default)]
-struct Writer {
+struct ConditionWriter {
     bindings: Vec<(String, Value)>,
     inexact: bool,
 }
 
-impl Writer {
+impl ConditionWriter {
     fn bind(&mut self, value: Value) -> String {
         let name = format!("p{}", self.bindings.len());
         let parameter = format!("${name}");
@@ -86,9 +86,9 @@ impl Writer {
 
     /// Returns a condition that accepts every row that satisfies the predicate, or `None` if no such condition can be
     /// written.
-    fn node(&mut self, node: &Node) -> Option<String> {
+    fn node(&mut self, node: &FilterNode) -> Option<String> {
         match node {
-            Node::And(nodes) => {
+            FilterNode::And(nodes) => {
                 // A conjunct that cannot be translated is left out: the condition then accepts more rows, but never
                 // fewer.
                 let known = nodes.len();
@@ -96,14 +96,14 @@ impl Writer {
                 self.inexact |= parts.len() < known;
                 join(&parts, " AND ")
             }
-            Node::Or(nodes) => {
+            FilterNode::Or(nodes) => {
                 let parts = nodes.iter().map(|node| self.node(node)).collect::<Option<Vec<String>>>()?;
                 join(&parts, " OR ")
             }
-            Node::Field(path, test) => self.own(column(path)?, test),
+            FilterNode::Field(path, test) => self.own(column(path)?, test),
             // The negation of a condition that accepts too many rows would accept too few.
-            Node::Nor(_) | Node::Not(_) => None,
-            Node::Constant(_) | Node::Expr(_) | Node::Schema(_) => None,
+            FilterNode::Nor(_) | FilterNode::Not(_) => None,
+            FilterNode::Constant(_) | FilterNode::Expr(_) | FilterNode::Schema(_) => None,
         }
     }
 
@@ -138,7 +138,7 @@ impl Writer {
 }
 
 /// Returns the column of a path, or `None` for folded fields and for fields that are not stored.
-fn column(path: &Path) -> Option<&'static str> {
+fn column(path: &QueryPath) -> Option<&'static str> {
     match &**path.text() {
         "_id" => Some("aggregate_id"),
         "aggregate_type" => Some("aggregate_type"),
@@ -169,14 +169,14 @@ fn join(parts: &[String], with: &str) -> Option<String> {
 mod tests {
     use super::*;
     use crate::model::json;
-    use crate::pipeline::expression::expr::Scope;
+    use crate::pipeline::expression::expr::ParseScope;
     use crate::pipeline::value::context::Context;
 
     fn ask(filter: &str) -> (Support, Option<String>) {
         let spec = json::parse(filter.as_bytes()).expect("a test's JSON");
         let filter =
-            Filter::parse(&spec, &Scope::root(&Context::new(0, 0, &|| 0, 1, i64::MAX))).expect("a test's filter");
-        (support(&filter), Writer::default().node(filter.node()))
+            Filter::parse(&spec, &ParseScope::root(&Context::new(0, 0, &|| 0, 1, i64::MAX))).expect("a test's filter");
+        (support(&filter), ConditionWriter::default().node(filter.node()))
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// keep working.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
-    pub code: Code,
+    pub code: PipelineErrorCode,
     pub message: String,
     /// The index of the top-level stage that caused the error, if the stage is known.
     pub stage: Option<usize>,
@@ -28,7 +28,7 @@ pub const EXCEEDED_MEMORY: i32 = 146;
 
 /// The content of `code` in the error response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Code {
+pub enum PipelineErrorCode {
     /// MongoDB's error number.
     Number(i32),
     /// The code for a query that ran longer than the server allows.
@@ -40,12 +40,18 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
     pub fn new(code: i32, message: impl Into<String>) -> Error {
-        Error { code: Code::Number(code), message: bounded(message.into()), stage: None, path: Vec::new(), hint: None }
+        Error {
+            code: PipelineErrorCode::Number(code),
+            message: bounded(message.into()),
+            stage: None,
+            path: Vec::new(),
+            hint: None,
+        }
     }
 
     /// Returns the error for a query that has exceeded its time limit.
     pub fn timeout() -> Error {
-        Error { code: Code::QueryTimeout, ..Error::new(0, "operation exceeded time limit") }
+        Error { code: PipelineErrorCode::QueryTimeout, ..Error::new(0, "operation exceeded time limit") }
     }
 
     /// Adds the enclosing field or index to the place of the error. Callers add the innermost name first.
@@ -84,17 +90,17 @@ impl Error {
     /// Returns MongoDB's name of the code.
     pub fn code_name(&self) -> String {
         match self.code {
-            Code::Number(2) => "BadValue".into(),
-            Code::Number(9) => "FailedToParse".into(),
-            Code::Number(14) => "TypeMismatch".into(),
-            Code::Number(15) => "Overflow".into(),
-            Code::Number(51) => "NonConformantBSON".into(),
-            Code::Number(73) => "InvalidNamespace".into(),
-            Code::Number(EXCEEDED_MEMORY) => "ExceededMemoryLimit".into(),
-            Code::Number(168) => "InvalidPipelineOperator".into(),
-            Code::Number(241) => "ConversionFailure".into(),
-            Code::Number(number) => format!("Location{number}"),
-            Code::QueryTimeout => "MaxTimeMSExpired".into(),
+            PipelineErrorCode::Number(2) => "BadValue".into(),
+            PipelineErrorCode::Number(9) => "FailedToParse".into(),
+            PipelineErrorCode::Number(14) => "TypeMismatch".into(),
+            PipelineErrorCode::Number(15) => "Overflow".into(),
+            PipelineErrorCode::Number(51) => "NonConformantBSON".into(),
+            PipelineErrorCode::Number(73) => "InvalidNamespace".into(),
+            PipelineErrorCode::Number(EXCEEDED_MEMORY) => "ExceededMemoryLimit".into(),
+            PipelineErrorCode::Number(168) => "InvalidPipelineOperator".into(),
+            PipelineErrorCode::Number(241) => "ConversionFailure".into(),
+            PipelineErrorCode::Number(number) => format!("Location{number}"),
+            PipelineErrorCode::QueryTimeout => "MaxTimeMSExpired".into(),
         }
     }
 }

@@ -30,7 +30,8 @@ const TYPES: [(&str, &str); 7] = [
 /// Replaces all typed values in a pipeline. The error for a malformed value names the location of the value and the
 /// allowed content.
 pub fn read(pipeline: &Value) -> Result<Cow<'_, Value>> {
-    Ok(inside(pipeline, &Location { outer: None, step: Step::Item(0) })?.map_or(Cow::Borrowed(pipeline), Cow::Owned))
+    Ok(inside(pipeline, &Location { outer: None, step: PathStep::Item(0) })?
+        .map_or(Cow::Borrowed(pipeline), Cow::Owned))
 }
 
 /// Returns the pattern and the options of a `$regularExpression`.
@@ -43,17 +44,17 @@ pub fn regex(value: &Value) -> Option<(&str, &str)> {
 /// The location of a value within the pipeline.
 struct Location<'p> {
     outer: Option<&'p Location<'p>>,
-    step: Step<'p>,
+    step: PathStep<'p>,
 }
 
 #[derive(Clone, Copy)]
-enum Step<'p> {
+enum PathStep<'p> {
     Field(&'p str),
     Item(usize),
 }
 
 impl<'p> Location<'p> {
-    fn at(&'p self, step: Step<'p>) -> Location<'p> {
+    fn at(&'p self, step: PathStep<'p>) -> Location<'p> {
         Location { outer: Some(self), step }
     }
 
@@ -68,20 +69,20 @@ impl<'p> Location<'p> {
         for step in steps.iter().rev() {
             // Writing to a string cannot fail.
             let _ = match step {
-                Step::Field(name) => write!(path, "/{}", name.replace('~', "~0").replace('/', "~1")),
-                Step::Item(index) => write!(path, "/{index}"),
+                PathStep::Field(name) => write!(path, "/{}", name.replace('~', "~0").replace('/', "~1")),
+                PathStep::Item(index) => write!(path, "/{index}"),
             };
         }
         let mut error = Error::new(9, format!("malformed Extended JSON at {path}: {name} must be {allowed}"));
         // The innermost step is the first one.
         for step in &steps {
             error = match step {
-                Step::Field(name) => error.within(*name),
-                Step::Item(index) => error.within(index.to_string()),
+                PathStep::Field(name) => error.within(*name),
+                PathStep::Item(index) => error.within(index.to_string()),
             };
         }
         match steps.last() {
-            Some(Step::Item(stage)) => error.at_stage(*stage),
+            Some(PathStep::Item(stage)) => error.at_stage(*stage),
             _ => error,
         }
     }
@@ -93,7 +94,7 @@ fn inside(value: &Value, location: &Location) -> Result<Option<Value>> {
         Value::Object(object) => match typed(object, location)? {
             Some(typed) => Ok(typed),
             None => {
-                let field = |(name, field)| inside(field, &location.at(Step::Field(name)));
+                let field = |(name, field)| inside(field, &location.at(PathStep::Field(name)));
                 let read: Vec<Option<Value>> =
                     object.iter().map(|(name, value)| field((name, value))).collect::<Result<_>>()?;
                 Ok(read.iter().any(Option::is_some).then(|| {
@@ -106,7 +107,7 @@ fn inside(value: &Value, location: &Location) -> Result<Option<Value>> {
             }
         },
         Value::Array(items) => {
-            let item = |(index, item)| inside(item, &location.at(Step::Item(index)));
+            let item = |(index, item)| inside(item, &location.at(PathStep::Item(index)));
             let read: Vec<Option<Value>> = items.iter().enumerate().map(item).collect::<Result<_>>()?;
             Ok(read.iter().any(Option::is_some).then(|| {
                 let read = items.iter().zip(read).map(|(item, read)| read.unwrap_or_else(|| item.clone()));

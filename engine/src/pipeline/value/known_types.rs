@@ -21,13 +21,13 @@ pub type TypeNames = Option<Arc<BTreeSet<Arc<str>>>>;
 /// The types of a workspace, with their fields.
 pub struct KnownTypes<'a> {
     definitions: &'a HashMap<Arc<str>, Arc<Definition>>,
-    observed: Observed<'a>,
+    observed: ObservedFields<'a>,
     comparisons: Cell<u32>,
 }
 
 /// The functions that look up the fields of events. Their first argument is the name of the type.
 #[derive(Clone, Copy)]
-pub struct Observed<'a> {
+pub struct ObservedFields<'a> {
     /// The function that returns whether an event of the type may have had the field.
     pub has_field: &'a dyn Fn(&str, &str) -> bool,
     /// The function that returns the fields that events of the type had.
@@ -51,7 +51,7 @@ pub enum FieldKind {
 
 /// Why no value of a field can equal a constant.
 #[derive(Debug, Clone, Copy)]
-pub enum Refusal<'d> {
+pub enum ConstantMismatch<'d> {
     /// The values have this type.
     Type(FieldType),
     /// The values are among these.
@@ -60,13 +60,13 @@ pub enum Refusal<'d> {
 
 /// The form of the values at a path: payloads have dates and decimals as clients sent them, states have them converted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum ValueForm {
     Payload,
     State,
 }
 
 /// What a definition declares about the values at a path.
-enum Declared<'d> {
+enum PathDeclaration<'d> {
     /// The values are those of a field or of its items.
     Values(&'d Field),
     /// The values are inside a field whose objects or items are not described.
@@ -76,7 +76,7 @@ enum Declared<'d> {
 }
 
 impl<'a> KnownTypes<'a> {
-    pub fn new(definitions: &'a HashMap<Arc<str>, Arc<Definition>>, observed: Observed<'a>) -> KnownTypes<'a> {
+    pub fn new(definitions: &'a HashMap<Arc<str>, Arc<Definition>>, observed: ObservedFields<'a>) -> KnownTypes<'a> {
         KnownTypes { definitions, observed, comparisons: Cell::new(0) }
     }
 
@@ -86,8 +86,8 @@ impl<'a> KnownTypes<'a> {
         let mut known = None;
         for definition in self.among(types) {
             let kind = match (definition.field(name), declared(definition, path)) {
-                (Some(field), Declared::Values(inner)) => kind_of(field, inner),
-                (Some(_), Declared::Undescribed) => FieldKind::Plain,
+                (Some(field), PathDeclaration::Values(inner)) => kind_of(field, inner),
+                (Some(_), PathDeclaration::Undescribed) => FieldKind::Plain,
                 (None, _) if (self.observed.has_field)(&definition.type_name, name) => FieldKind::Plain,
                 _ => continue,
             };
@@ -105,18 +105,18 @@ impl<'a> KnownTypes<'a> {
         types: &'s TypeNames,
         path: &str,
         constant: &Value,
-        form: Form,
-    ) -> Option<Refusal<'s>> {
+        form: ValueForm,
+    ) -> Option<ConstantMismatch<'s>> {
         let name = first_of(path);
         let mut refusal = None;
         for definition in self.among(types) {
             match (definition.field(name), declared(definition, path)) {
-                (Some(field), Declared::Values(inner)) => {
+                (Some(field), PathDeclaration::Values(inner)) => {
                     // A value that one of the types allows is no mistake.
                     let refused = refused(field, inner, constant, form)?;
                     refusal.get_or_insert(refused);
                 }
-                (Some(_), Declared::Undescribed) => return None,
+                (Some(_), PathDeclaration::Undescribed) => return None,
                 (None, _) if (self.observed.has_field)(&definition.type_name, name) => return None,
                 _ => {}
             }
@@ -127,7 +127,7 @@ impl<'a> KnownTypes<'a> {
     /// Returns whether one of these types declares a value at the path, or an object or array there that it leaves open.
     pub fn declares(&self, types: &TypeNames, path: &str) -> bool {
         let is_declared = |found: &Definition| {
-            found.field(first_of(path)).is_some() && !matches!(declared(found, path), Declared::Nothing(_))
+            found.field(first_of(path)).is_some() && !matches!(declared(found, path), PathDeclaration::Nothing(_))
         };
         self.among(types).any(|definition| is_declared(definition))
     }
@@ -149,7 +149,7 @@ impl<'a> KnownTypes<'a> {
     pub fn may_have(&self, types: &TypeNames, path: &str) -> bool {
         let name = first_of(path);
         self.among(types).any(|definition| match definition.field(name) {
-            Some(_) => !matches!(declared(definition, path), Declared::Nothing(_)),
+            Some(_) => !matches!(declared(definition, path), PathDeclaration::Nothing(_)),
             None => (self.observed.has_field)(&definition.type_name, name),
         })
     }
@@ -165,7 +165,7 @@ impl<'a> KnownTypes<'a> {
             // The shortest beginning of the path that leads nowhere ends with the wrong name.
             let ends = path.match_indices('.').map(|(end, _)| end).chain([path.len()]);
             let (wrong, fields) = ends.map(|end| &path[..end]).find_map(|part| match declared(definition, part) {
-                Declared::Nothing(fields) => Some((part, fields)),
+                PathDeclaration::Nothing(fields) => Some((part, fields)),
                 _ => None,
             })?;
             let (before, name) = wrong.rsplit_once('.')?;
@@ -208,13 +208,13 @@ fn first_of(path: &str) -> &str {
 
 /// Returns what a definition declares about the values at a path. An index may follow the name of any field, because
 /// folds collect values in lists.
-fn declared<'d>(definition: &'d Definition, path: &str) -> Declared<'d> {
+fn declared<'d>(definition: &'d Definition, path: &str) -> PathDeclaration<'d> {
     let mut names = path.split('.');
     let Some(mut field) = names.next().and_then(|name| definition.field(name)) else {
-        return Declared::Nothing(Some(definition.fields()));
+        return PathDeclaration::Nothing(Some(definition.fields()));
     };
     if field.fold == Fold::Count && path.contains('.') {
-        return Declared::Nothing(None);
+        return PathDeclaration::Nothing(None);
     }
     for name in names {
         if is_index(name) && field.fields.field(name).is_none() {
@@ -227,12 +227,14 @@ fn declared<'d>(definition: &'d Definition, path: &str) -> Declared<'d> {
         }
         match (field.fields.field(name), field.field_type) {
             (Some(inner), _) => field = inner,
-            (None, FieldType::Object | FieldType::Array) if field.fields.is_empty() => return Declared::Undescribed,
-            (None, FieldType::Object) => return Declared::Nothing(Some(&field.fields)),
-            (None, _) => return Declared::Nothing(None),
+            (None, FieldType::Object | FieldType::Array) if field.fields.is_empty() => {
+                return PathDeclaration::Undescribed;
+            }
+            (None, FieldType::Object) => return PathDeclaration::Nothing(Some(&field.fields)),
+            (None, _) => return PathDeclaration::Nothing(None),
         }
     }
-    Declared::Values(field)
+    PathDeclaration::Values(field)
 }
 
 /// Returns the kind of the values that states have at the field `inner` inside `field`, or in its items.
@@ -248,8 +250,8 @@ fn kind_of(field: &Field, inner: &Field) -> FieldKind {
 }
 
 /// Returns why no value at the field `inner` inside `field`, or in its items, equals a constant.
-fn refused<'d>(field: &Field, inner: &'d Field, constant: &Value, form: Form) -> Option<Refusal<'d>> {
-    let of_type = |is_possible: bool, field_type| (!is_possible).then_some(Refusal::Type(field_type));
+fn refused<'d>(field: &Field, inner: &'d Field, constant: &Value, form: ValueForm) -> Option<ConstantMismatch<'d>> {
+    let of_type = |is_possible: bool, field_type| (!is_possible).then_some(ConstantMismatch::Type(field_type));
     let is_text = constant.as_str().is_some();
     let wrong_type = match (inner.field_type, &inner.items) {
         _ if field.fold == Fold::Count => return of_type(constant.is_number(), FieldType::Integer),
@@ -260,10 +262,10 @@ fn refused<'d>(field: &Field, inner: &'d Field, constant: &Value, form: Form) ->
         (FieldType::Boolean, _) => of_type(matches!(constant, Value::Bool(_)), inner.field_type),
         // The constants for the dates of states have been converted before.
         (FieldType::Date, _) if field.fold == Fold::Sum => return None,
-        (FieldType::Date, _) => of_type(is_text || form == Form::State && constant.is_number(), inner.field_type),
+        (FieldType::Date, _) => of_type(is_text || form == ValueForm::State && constant.is_number(), inner.field_type),
         (FieldType::Decimal, _) => of_type(is_text || constant.is_number(), inner.field_type),
-        (FieldType::Object, _) => Some(Refusal::Type(inner.field_type)),
+        (FieldType::Object, _) => Some(ConstantMismatch::Type(inner.field_type)),
     };
     let allowed = inner.allowed.as_deref().filter(|_| is_text && inner.field_type == FieldType::String);
-    wrong_type.or_else(|| allowed.filter(|values| !values.contains(constant)).map(Refusal::Values))
+    wrong_type.or_else(|| allowed.filter(|values| !values.contains(constant)).map(ConstantMismatch::Values))
 }

@@ -22,7 +22,7 @@ pub fn hold_shared(query: &Context) -> Result<()> {
     query.charge(VALUE_BYTES)
 }
 
-/// Rejects a value that is nested too deeply, or whose expanded size (see [`look`]) exceeds the query's remaining
+/// Rejects a value that is nested too deeply, or whose expanded size (see [`measure`]) exceeds the query's remaining
 /// memory.
 pub fn check_depth(value: &Value, query: &Context) -> Result<()> {
     match value {
@@ -42,7 +42,7 @@ pub fn check_depth(value: &Value, query: &Context) -> Result<()> {
 ///
 /// Rejects a value whose expanded size would exceed the query's remaining memory. The expanded size counts a shared
 /// part once for each occurrence, so it may far exceed the memory that the value occupies.
-pub fn look(value: &Value, query: &Context) -> Result<usize> {
+pub fn measure(value: &Value, query: &Context) -> Result<usize> {
     match value {
         Value::Array(_) | Value::Object(_) => {
             let mut bytes = Bytes { counted: 0, query };
@@ -58,9 +58,9 @@ pub fn look(value: &Value, query: &Context) -> Result<usize> {
     }
 }
 
-/// Calls [`look`] on each value and returns the sum.
-pub fn look_at_all<'v>(values: impl IntoIterator<Item = &'v Value>, query: &Context) -> Result<usize> {
-    values.into_iter().try_fold(0usize, |sum, value| Ok(sum.saturating_add(look(value, query)?)))
+/// Calls [`measure`] on each value and returns the sum.
+pub fn measure_all<'v>(values: impl IntoIterator<Item = &'v Value>, query: &Context) -> Result<usize> {
+    values.into_iter().try_fold(0usize, |sum, value| Ok(sum.saturating_add(measure(value, query)?)))
 }
 
 /// A counter for the approximate expanded size of a value, in bytes. A shared part counts once for each occurrence,

@@ -2,7 +2,7 @@
 //! errors.
 
 pub mod context;
-pub mod documented;
+pub mod documentation;
 pub mod error;
 pub mod extended;
 pub mod known_types;

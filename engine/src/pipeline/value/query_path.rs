@@ -7,13 +7,13 @@ use crate::model::value::Value;
 
 /// A dotted path of a query, a sort key or a join.
 #[derive(Debug, Clone)]
-pub struct Path {
+pub struct QueryPath {
     text: Arc<str>,
-    parts: Vec<Part>,
+    parts: Vec<PathPart>,
 }
 
 #[derive(Debug, Clone)]
-struct Part {
+struct PathPart {
     name: Arc<str>,
     index: Option<usize>,
 }
@@ -31,11 +31,11 @@ pub enum Leaf {
 /// stop the search.
 pub type Visit<'v> = dyn FnMut(Option<&Value>) -> Result<bool> + 'v;
 
-impl Path {
+impl QueryPath {
     /// Parses a dotted path. Query paths have no naming rules: any text is a field name.
-    pub fn new(text: &str) -> Path {
-        let parts = text.split('.').map(|name| Part { name: name.into(), index: index(name) }).collect();
-        Path { text: text.into(), parts }
+    pub fn new(text: &str) -> QueryPath {
+        let parts = text.split('.').map(|name| PathPart { name: name.into(), index: index(name) }).collect();
+        QueryPath { text: text.into(), parts }
     }
 
     pub fn text(&self) -> &Arc<str> {
@@ -56,7 +56,7 @@ pub(super) fn index(name: &str) -> Option<usize> {
 }
 
 /// Follows the path `parts` from a value. If the value is an array, the first part must be the index of an element.
-fn walk(value: &Value, parts: &[Part], leaf: Leaf, visit: &mut Visit) -> Result<bool> {
+fn walk(value: &Value, parts: &[PathPart], leaf: Leaf, visit: &mut Visit) -> Result<bool> {
     let Some((part, rest)) = parts.split_first() else { return visit(Some(value)) };
     let field = match value {
         Value::Object(object) => object.get(&part.name),
@@ -72,7 +72,7 @@ fn walk(value: &Value, parts: &[Part], leaf: Leaf, visit: &mut Visit) -> Result<
 }
 
 /// Follows the path `parts` from each object in an array, and from the element whose index is the first part.
-fn walk_items(items: &[Value], parts: &[Part], leaf: Leaf, visit: &mut Visit) -> Result<bool> {
+fn walk_items(items: &[Value], parts: &[PathPart], leaf: Leaf, visit: &mut Visit) -> Result<bool> {
     let Some((part, rest)) = parts.split_first() else { return Ok(false) };
     for (place, item) in items.iter().enumerate() {
         if matches!(item, Value::Object(_)) && walk(item, parts, leaf, visit)? {
@@ -118,7 +118,7 @@ mod tests {
             seen.push(value.map_or_else(|| "missing".to_owned(), crate::model::json::text));
             Ok(false)
         };
-        Path::new(path).any(&row, Leaf::Expanded, visit).expect("a visit that never fails");
+        QueryPath::new(path).any(&row, Leaf::Expanded, visit).expect("a visit that never fails");
         seen
     }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::context::Context;
 use super::error::{Error, Result};
 use crate::model::excerpt::excerpt_of;
-pub use crate::model::pattern::Match;
-use crate::model::pattern::{Compiled, Syntax, Unfinished};
+pub use crate::model::pattern::PatternMatch;
+use crate::model::pattern::{CompiledPattern, SearchFailure, Syntax};
 
 /// The maximum number of patterns that one pipeline may hold.
 const MAX_PATTERNS: usize = 200;
@@ -14,11 +14,11 @@ const MAX_PATTERNS: usize = 200;
 /// A compiled pattern.
 #[derive(Debug, Clone)]
 pub struct Regex {
-    compiled: Arc<Compiled>,
+    compiled: Arc<CompiledPattern>,
 }
 
 /// The reason why the compilation of a pattern failed.
-pub enum Refused {
+pub enum RegexRefusal {
     /// The query has exceeded one of its limits.
     Ended(Error),
     /// The pattern is invalid. The text describes the problem.
@@ -27,26 +27,26 @@ pub enum Refused {
 
 impl Regex {
     /// Compiles a pattern. The options `i`, `m`, `s`, `x` and `u` are supported; others are ignored.
-    pub fn compile(pattern: &str, options: &str, query: &Context) -> Result<Regex, Refused> {
+    pub fn compile(pattern: &str, options: &str, query: &Context) -> Result<Regex, RegexRefusal> {
         let compiled = match &query.patterns {
             Some(patterns) => patterns.compiled(pattern, options, Syntax::Query),
-            None => Compiled::new(pattern, options, Syntax::Query).map(Arc::new),
+            None => CompiledPattern::new(pattern, options, Syntax::Query).map(Arc::new),
         };
         // Compiling a pattern may take as long as processing many rows, so the stopwatch is read after each pattern.
-        query.check_time().map_err(Refused::Ended)?;
-        Ok(Regex { compiled: compiled.map_err(|reason| Refused::Invalid(reason_of(&reason)))? })
+        query.check_time().map_err(RegexRefusal::Ended)?;
+        Ok(Regex { compiled: compiled.map_err(|reason| RegexRefusal::Invalid(reason_of(&reason)))? })
     }
 
     /// Compiles a pattern that the pipeline keeps until the query ends, and charges the query for the pattern.
-    pub fn compile_held(pattern: &str, options: &str, query: &Context) -> Result<Regex, Refused> {
+    pub fn compile_held(pattern: &str, options: &str, query: &Context) -> Result<Regex, RegexRefusal> {
         let held = query.patterns_held.get() + 1;
         query.patterns_held.set(held);
         if held > MAX_PATTERNS {
             let message = format!("a pipeline may contain at most {MAX_PATTERNS} regular expressions");
-            return Err(Refused::Ended(Error::new(51091, message)));
+            return Err(RegexRefusal::Ended(Error::new(51091, message)));
         }
         let regex = Regex::compile(pattern, options, query)?;
-        query.charge(regex.compiled.size_bytes()).map_err(Refused::Ended)?;
+        query.charge(regex.compiled.size_bytes()).map_err(RegexRefusal::Ended)?;
         Ok(regex)
     }
 
@@ -59,8 +59,8 @@ impl Regex {
             return Err(Error::new(2, "Regular expression cannot contain an embedded null byte"));
         }
         Regex::compile_held(pattern, options, query).map_err(|refused| match refused {
-            Refused::Ended(error) => error,
-            Refused::Invalid(reason) => Error::new(51091, format!("Regular expression is invalid: {reason}")),
+            RegexRefusal::Ended(error) => error,
+            RegexRefusal::Invalid(reason) => Error::new(51091, format!("Regular expression is invalid: {reason}")),
         })
     }
 
@@ -70,15 +70,15 @@ impl Regex {
     }
 
     /// Returns the first match at or after the byte offset `from`.
-    pub fn find<'t>(&self, text: &'t str, from: usize, query: &Context) -> Result<Option<Match<'t>>> {
+    pub fn find<'t>(&self, text: &'t str, from: usize, query: &Context) -> Result<Option<PatternMatch<'t>>> {
         self.compiled.find(text, from, &|count| query.tick_many(count)).map_err(failed)
     }
 }
 
-fn failed(unfinished: Unfinished<Error>) -> Error {
+fn failed(unfinished: SearchFailure<Error>) -> Error {
     match unfinished {
-        Unfinished::Ended(error) => error,
-        Unfinished::Costly(reason) => {
+        SearchFailure::Ended(error) => error,
+        SearchFailure::Costly(reason) => {
             Error::new(51156, format!("Error occurred while executing the regular expression: {reason}"))
         }
     }
@@ -101,8 +101,8 @@ mod tests {
     fn compiled(pattern: &str, query: &Context) -> Regex {
         match Regex::compile(pattern, "", query) {
             Ok(regex) => regex,
-            Err(Refused::Ended(error)) => panic!("{pattern}: {error}"),
-            Err(Refused::Invalid(reason)) => panic!("{pattern}: {reason}"),
+            Err(RegexRefusal::Ended(error)) => panic!("{pattern}: {error}"),
+            Err(RegexRefusal::Invalid(reason)) => panic!("{pattern}: {reason}"),
         }
     }
 

@@ -6,19 +6,19 @@ use std::sync::Arc;
 use super::error::{Error, Result};
 use super::path::FieldPath;
 use super::query_path::index;
-use super::sort_key::{Order, SortKey};
+use super::sort_key::{SortKey, SortOrder};
 use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
 
 /// A sort order and the paths that it reads.
 #[derive(Debug, Clone)]
-pub struct Sort {
+pub struct SortSpec {
     paths: Arc<[FieldPath]>,
-    order: Order,
+    order: SortOrder,
 }
 
 /// Parses an order such as `{a: 1, b: -1}`.
-pub fn parse_sort(spec: &Value, code: i32) -> Result<Sort> {
+pub fn parse_sort(spec: &Value, code: i32) -> Result<SortSpec> {
     let Value::Object(object) = spec else {
         let message = format!("expected 'sortBy' to be an object, found: {}", spec.type_name());
         return Err(Error::new(code, message));
@@ -41,10 +41,10 @@ pub fn parse_sort(spec: &Value, code: i32) -> Result<Sort> {
         paths.push(FieldPath::parse(name)?);
         keys.push((&**name, number < 0.0));
     }
-    Ok(Sort { paths: paths.into(), order: Order::new(keys) })
+    Ok(SortSpec { paths: paths.into(), order: SortOrder::new(keys) })
 }
 
-impl Sort {
+impl SortSpec {
     pub fn visit_paths(&self, visit: &mut dyn FnMut(&FieldPath)) {
         self.paths.iter().for_each(visit);
     }

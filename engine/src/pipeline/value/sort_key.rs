@@ -9,12 +9,12 @@ use crate::model::value::Value;
 
 /// Sort paths, each with its direction.
 #[derive(Debug, Clone)]
-pub struct Order {
-    keys: Arc<[Key]>,
+pub struct SortOrder {
+    keys: Arc<[SortPath]>,
 }
 
 #[derive(Debug)]
-struct Key {
+struct SortPath {
     names: Box<[Arc<str>]>,
     descending: bool,
 }
@@ -24,19 +24,19 @@ pub type SortKey = Vec<Option<Value>>;
 
 /// A sort value whose comparison respects the direction of the sort.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Directed {
+pub struct SortValue {
     pub value: Option<Value>,
     pub descending: bool,
 }
 
-impl Ord for Directed {
-    fn cmp(&self, other: &Directed) -> Ordering {
+impl Ord for SortValue {
+    fn cmp(&self, other: &SortValue) -> Ordering {
         direct(self.value.cmp(&other.value), self.descending)
     }
 }
 
-impl PartialOrd for Directed {
-    fn partial_cmp(&self, other: &Directed) -> Option<Ordering> {
+impl PartialOrd for SortValue {
+    fn partial_cmp(&self, other: &SortValue) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
@@ -48,18 +48,18 @@ pub fn direct(order: Ordering, descending: bool) -> Ordering {
 
 /// A key whose value is read from an object, or from the items of an array.
 #[derive(Clone, Copy)]
-struct Slot<'r> {
+struct KeySlot<'r> {
     /// The index of the key.
     key: usize,
     /// The remaining names of the key's path.
     names: &'r [Arc<str>],
     /// What the path leads to if its first remaining name is the index of an item of the array.
-    indexed: Option<Found<'r>>,
+    indexed: Option<PathValue<'r>>,
 }
 
 /// A value on a path. Either the path ends at the value, or the value is an array.
 #[derive(Clone, Copy)]
-struct Found<'r> {
+struct PathValue<'r> {
     /// The value. `None` if the path leads to no value.
     value: Option<&'r Value>,
     /// The names that remain.
@@ -70,17 +70,17 @@ struct Found<'r> {
 
 /// An array through which paths lead.
 #[derive(Clone, Copy)]
-struct Through<'r> {
+struct PathArray<'r> {
     array: &'r Value,
     items: &'r [Value],
 }
 
-impl Order {
+impl SortOrder {
     /// Creates an order from pairs of a path and a flag, which is `true` for a descending order.
-    pub fn new<'p>(keys: impl IntoIterator<Item = (&'p str, bool)>) -> Order {
+    pub fn new<'p>(keys: impl IntoIterator<Item = (&'p str, bool)>) -> SortOrder {
         let key =
-            |(text, descending): (&str, bool)| Key { names: text.split('.').map(Arc::from).collect(), descending };
-        Order { keys: keys.into_iter().map(key).collect() }
+            |(text, descending): (&str, bool)| SortPath { names: text.split('.').map(Arc::from).collect(), descending };
+        SortOrder { keys: keys.into_iter().map(key).collect() }
     }
 
     /// Returns the sort key of a row. Keys whose paths lead through the same array take their values from the same
@@ -91,7 +91,8 @@ impl Order {
     /// of an item.
     pub fn key(&self, row: &Value) -> Result<SortKey> {
         let numbered = self.keys.iter().enumerate();
-        let slots: Vec<Slot> = numbered.map(|(key, known)| Slot { key, names: &known.names, indexed: None }).collect();
+        let slots: Vec<KeySlot> =
+            numbered.map(|(key, known)| KeySlot { key, names: &known.names, indexed: None }).collect();
         self.read(&slots, row)
     }
 
@@ -100,10 +101,10 @@ impl Order {
     }
 
     /// Reads the slots from a value, which is a row or an item of an array. At least one name of each slot remains.
-    fn read<'r>(&self, slots: &[Slot<'r>], value: &'r Value) -> Result<SortKey> {
+    fn read<'r>(&self, slots: &[KeySlot<'r>], value: &'r Value) -> Result<SortKey> {
         let mut key = Vec::with_capacity(slots.len());
-        let mut through: Option<Through> = None;
-        let mut below: Vec<(usize, Slot, bool)> = Vec::new();
+        let mut through: Option<PathArray> = None;
+        let mut below: Vec<(usize, KeySlot, bool)> = Vec::new();
         for (place, slot) in slots.iter().enumerate() {
             let found = slot.find(value)?;
             key.push(Some(found.value.cloned().unwrap_or_default()));
@@ -111,12 +112,12 @@ impl Order {
             if through.is_some_and(|known| !std::ptr::eq(known.array, array)) {
                 return Err(Error::new(2, "cannot sort with keys that are parallel arrays"));
             }
-            through = Some(Through { array, items });
+            through = Some(PathArray { array, items });
             let indexed = found.names.split_first().and_then(|(name, rest)| indexed(items, name, rest));
-            below.push((place, Slot { key: slot.key, names: found.names, indexed }, found.is_item));
+            below.push((place, KeySlot { key: slot.key, names: found.names, indexed }, found.is_item));
         }
         let Some(through) = through else { return Ok(key) };
-        let slots: Vec<(Slot, bool)> = below.iter().map(|(_, slot, is_item)| (*slot, *is_item)).collect();
+        let slots: Vec<(KeySlot, bool)> = below.iter().map(|(_, slot, is_item)| (*slot, *is_item)).collect();
         let first = self.first(&slots, through)?;
         below.iter().zip(first).for_each(|((place, ..), value)| key[*place] = value);
         Ok(key)
@@ -124,7 +125,7 @@ impl Order {
 
     /// Returns the sort keys of the item that sorts first in an array, one key for each slot. The flag of a slot is set
     /// if the array is itself an item.
-    fn first<'r>(&self, slots: &[(Slot<'r>, bool)], through: Through<'r>) -> Result<SortKey> {
+    fn first<'r>(&self, slots: &[(KeySlot<'r>, bool)], through: PathArray<'r>) -> Result<SortKey> {
         let mut first: Option<SortKey> = None;
         for item in through.items {
             let key = self.read_item(slots, item, through.array)?;
@@ -133,14 +134,14 @@ impl Order {
                 first = Some(key);
             }
         }
-        let of_none = |(slot, _): &(Slot, bool)| if slot.names.is_empty() { None } else { Some(Value::Null) };
+        let of_none = |(slot, _): &(KeySlot, bool)| if slot.names.is_empty() { None } else { Some(Value::Null) };
         Ok(first.unwrap_or_else(|| slots.iter().map(of_none).collect()))
     }
 
-    fn read_item<'r>(&self, slots: &[(Slot<'r>, bool)], item: &'r Value, array: &Value) -> Result<SortKey> {
-        let further: Vec<Slot> = slots.iter().map(|(slot, _)| *slot).filter(|slot| !slot.names.is_empty()).collect();
+    fn read_item<'r>(&self, slots: &[(KeySlot<'r>, bool)], item: &'r Value, array: &Value) -> Result<SortKey> {
+        let further: Vec<KeySlot> = slots.iter().map(|(slot, _)| *slot).filter(|slot| !slot.names.is_empty()).collect();
         let mut read = self.read(&further, item)?.into_iter();
-        let value = |(slot, is_item): &(Slot, bool)| match (slot.names.is_empty(), is_item) {
+        let value = |(slot, is_item): &(KeySlot, bool)| match (slot.names.is_empty(), is_item) {
             (true, true) => Some(array.clone()),
             (true, false) => Some(item.clone()),
             (false, _) => read.next().flatten(),
@@ -149,9 +150,9 @@ impl Order {
     }
 }
 
-impl<'r> Slot<'r> {
+impl<'r> KeySlot<'r> {
     /// Follows the path from a value, which is a row or an item of an array.
-    fn find(&self, value: &'r Value) -> Result<Found<'r>> {
+    fn find(&self, value: &'r Value) -> Result<PathValue<'r>> {
         let first =
             self.names.first().filter(|name| matches!(value, Value::Object(object) if object.get(name).is_some()));
         match (first, self.indexed) {
@@ -162,53 +163,53 @@ impl<'r> Slot<'r> {
             }
             (Some(_), None) => Ok(go(value, self.names)),
             (None, Some(found)) => Ok(found),
-            (None, None) => Ok(Found { value: None, names: self.names, is_item: false }),
+            (None, None) => Ok(PathValue { value: None, names: self.names, is_item: false }),
         }
     }
 }
 
 /// Follows a path from an array if its first name is the index of an item.
-fn indexed<'r>(items: &'r [Value], name: &str, rest: &'r [Arc<str>]) -> Option<Found<'r>> {
+fn indexed<'r>(items: &'r [Value], name: &str, rest: &'r [Arc<str>]) -> Option<PathValue<'r>> {
     let item = items.get(index(name)?)?;
     match item {
-        Value::Array(_) => Some(Found { value: Some(item), names: rest, is_item: true }),
+        Value::Array(_) => Some(PathValue { value: Some(item), names: rest, is_item: true }),
         _ => Some(go(item, rest)),
     }
 }
 
 /// Compares two rows by some of the keys. `a` and `b` hold one value for each of these keys.
-fn compare<'k>(keys: impl Iterator<Item = &'k Key>, a: &[Option<Value>], b: &[Option<Value>]) -> Ordering {
+fn compare<'k>(keys: impl Iterator<Item = &'k SortPath>, a: &[Option<Value>], b: &[Option<Value>]) -> Ordering {
     let mut orders = a.iter().zip(b).zip(keys).map(|((a, b), key)| key.direct(a.cmp(b)));
     orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
 }
 
-impl Key {
+impl SortPath {
     fn direct(&self, order: Ordering) -> Ordering {
         direct(order, self.descending)
     }
 }
 
 /// Follows names through objects. Stops at an array.
-fn go<'r>(mut value: &'r Value, mut names: &'r [Arc<str>]) -> Found<'r> {
+fn go<'r>(mut value: &'r Value, mut names: &'r [Arc<str>]) -> PathValue<'r> {
     while let (Value::Object(object), Some((first, rest))) = (value, names.split_first()) {
         match object.get(first) {
             Some(inner) => (value, names) = (inner, rest),
-            None => return Found { value: None, names, is_item: false },
+            None => return PathValue { value: None, names, is_item: false },
         }
     }
     let is_there = names.is_empty() || matches!(value, Value::Array(_));
-    Found { value: is_there.then_some(value), names, is_item: false }
+    PathValue { value: is_there.then_some(value), names, is_item: false }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::model::json;
-    use crate::pipeline::value::error::Code;
+    use crate::pipeline::value::error::PipelineErrorCode;
 
     fn key(keys: &[(&str, bool)], row: &str) -> Result<Vec<String>> {
         let row = json::parse(row.as_bytes()).expect("a test's JSON");
-        let key = Order::new(keys.iter().copied()).key(&row)?;
+        let key = SortOrder::new(keys.iter().copied()).key(&row)?;
         Ok(key.iter().map(|value| value.as_ref().map_or_else(|| "none".to_owned(), json::text)).collect())
     }
 
@@ -244,7 +245,7 @@ mod tests {
     #[test]
     fn a_name_is_not_an_index_and_a_field_at_once() {
         let error = key(&[("a.0", false)], r#"{"a": [{"0": 1}]}"#).expect_err("ambiguous");
-        assert_eq!(error.code, Code::Number(16746));
+        assert_eq!(error.code, PipelineErrorCode::Number(16746));
         assert!(error.message.ends_with("field: '0'"), "{error:?}");
         assert_eq!(key(&[("a.1", false)], r#"{"a": [{"1": 5}]}"#).expect("a key"), ["5"]);
     }

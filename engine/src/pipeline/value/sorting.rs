@@ -5,16 +5,16 @@ use std::cmp::Ordering;
 use super::context::Context;
 use super::error::Result;
 
-/// Sorts the items stably. `look` counts the work for an item and returns the approximate number of values that a
+/// Sorts the items stably. `weigh` counts the work for an item and returns the approximate number of values that a
 /// comparison of the item visits, or 0 if a comparison takes negligible time.
 pub fn sorted<T>(
     mut items: Vec<T>,
     query: &Context,
-    look: impl Fn(&T) -> Result<usize>,
+    weigh: impl Fn(&T) -> Result<usize>,
     compare: impl Fn(&T, &T) -> Ordering,
 ) -> Result<Vec<T>> {
     query.tick_many(items.len())?;
-    let weights: Vec<usize> = items.iter().map(look).collect::<Result<_>>()?;
+    let weights: Vec<usize> = items.iter().map(weigh).collect::<Result<_>>()?;
     if weights.iter().all(|weight| *weight == 0) {
         query.check_time()?;
         items.sort_by(compare);
@@ -58,7 +58,7 @@ fn merged(count: usize, mut is_before: impl FnMut(usize, usize) -> Result<bool>)
 mod tests {
     use super::*;
     use crate::model::value::Value;
-    use crate::pipeline::value::memory::look;
+    use crate::pipeline::value::memory::measure;
 
     #[test]
     fn large_and_small_values_are_sorted_alike() {
@@ -83,6 +83,6 @@ mod tests {
         let query = Context::new(0, 0, &elapsed, 3, i64::MAX);
         let large: Value = vec![Value::Null; 10].into();
         let items = vec![large; 2_000];
-        assert!(sorted(items, &query, |item| look(item, &query), Value::cmp).is_err());
+        assert!(sorted(items, &query, |item| measure(item, &query), Value::cmp).is_err());
     }
 }

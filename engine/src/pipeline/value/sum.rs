@@ -5,19 +5,19 @@ use crate::model::value::Value;
 
 /// A number of any type.
 #[derive(Debug, Clone, Copy)]
-pub enum Number {
+pub enum NumericValue {
     Int(i64),
     Double(f64),
     Decimal(Decimal),
 }
 
-impl Number {
+impl NumericValue {
     /// Returns the number, or `None` for other values.
-    pub fn of(value: &Value) -> Option<Number> {
+    pub fn of(value: &Value) -> Option<NumericValue> {
         match value {
-            Value::Int(number) => Some(Number::Int(*number)),
-            Value::Double(number) => Some(Number::Double(*number)),
-            Value::Decimal(number) => Some(Number::Decimal(*number)),
+            Value::Int(number) => Some(NumericValue::Int(*number)),
+            Value::Double(number) => Some(NumericValue::Double(*number)),
+            Value::Decimal(number) => Some(NumericValue::Decimal(*number)),
             _ => None,
         }
     }
@@ -45,22 +45,22 @@ impl Sum {
 
     /// Adds a number like [`Sum::add`]. Returns `false` if the value is not a number.
     pub fn add_number(&mut self, value: Option<&Value>) -> bool {
-        let number = value.and_then(Number::of);
+        let number = value.and_then(NumericValue::of);
         number.into_iter().for_each(|number| self.take(number));
         number.is_some()
     }
 
-    pub fn take(&mut self, number: Number) {
+    pub fn take(&mut self, number: NumericValue) {
         match number {
-            Number::Int(number) => self.whole = self.whole.saturating_add(i128::from(number)),
-            Number::Decimal(number) => match self.decimal.unwrap_or_default().checked_add(number) {
+            NumericValue::Int(number) => self.whole = self.whole.saturating_add(i128::from(number)),
+            NumericValue::Decimal(number) => match self.decimal.unwrap_or_default().checked_add(number) {
                 Some(sum) => self.decimal = Some(sum),
                 None => {
                     self.is_beyond = true;
-                    self.take(Number::Double(decimal::to_double(number)));
+                    self.take(NumericValue::Double(decimal::to_double(number)));
                 }
             },
-            Number::Double(number) => {
+            NumericValue::Double(number) => {
                 self.has_double = true;
                 let sum = self.double + number;
                 if sum.is_finite() {
@@ -78,10 +78,10 @@ impl Sum {
     pub fn merge(&mut self, other: &Sum) {
         self.whole = self.whole.saturating_add(other.whole);
         if let Some(number) = other.decimal {
-            self.take(Number::Decimal(number));
+            self.take(NumericValue::Decimal(number));
         }
         if other.has_double || other.is_beyond {
-            self.take(Number::Double(other.double));
+            self.take(NumericValue::Double(other.double));
             self.lost += other.lost;
         }
         self.is_beyond |= other.is_beyond;
@@ -93,7 +93,7 @@ impl Sum {
         let most = self.whole as f64;
         let decimal = self.decimal.map_or(0.0, decimal::to_double);
         for part in [most, self.whole.saturating_sub(most as i128) as f64, decimal] {
-            all.take(Number::Double(part));
+            all.take(NumericValue::Double(part));
         }
         if all.double.is_finite() { all.double + all.lost } else { all.double }
     }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-pub use walk::{Kinds, Neighbourhood, Past, PastMoment, Walk};
+pub use walk::{Kinds, Neighbourhood, PastGraph, PastMoment, Traversal};
 
 use crate::model::aggregate::Aggregate;
 use crate::model::definition::Definition;
@@ -20,7 +20,7 @@ use crate::model::event::Event;
 use crate::model::facts::Facts;
 use crate::model::graph::{Address, AddressedBy, Edge, EnrichmentFacts, PluginFacts};
 use crate::model::id::AggregateId;
-use crate::resident::sharing::Sharing;
+use crate::resident::sharing::PartInterner;
 
 /// The knowledge graph at the position of the log's follower.
 #[derive(Default)]
@@ -43,7 +43,7 @@ pub struct Edges {
     addresses: FxHashMap<Address, BTreeMap<u64, AggregateId>>,
     outgoing: FxHashMap<AggregateId, Vec<Arc<Edge>>>,
     incoming: FxHashMap<AggregateId, Vec<Arc<Edge>>>,
-    sharing: Sharing,
+    sharing: PartInterner,
 }
 
 /// The aggregates at the position of the log's follower.
@@ -188,7 +188,7 @@ impl Graph {
     }
 
     /// Returns the neighbourhood of a node.
-    pub fn walk(&self, from: &AggregateId, walk: &Walk) -> Neighbourhood {
+    pub fn walk(&self, from: &AggregateId, walk: &Traversal) -> Neighbourhood {
         walk::walk(&self.read(), from, walk)
     }
 
@@ -197,8 +197,8 @@ impl Graph {
     pub fn walk_while<E>(
         &self,
         from: &[AggregateId],
-        walk: &Walk,
-        past: Option<&Past>,
+        walk: &Traversal,
+        past: Option<&PastGraph>,
         proceed: impl FnMut() -> Result<(), E>,
     ) -> Result<Neighbourhood, E> {
         walk::walk_while(&self.read(), from, walk, past, proceed)

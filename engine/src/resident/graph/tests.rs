@@ -66,7 +66,7 @@ impl Articles {
     }
 
     fn around(&self, id: &str, direction: Direction, depth: u32) -> Vec<String> {
-        let walk = Walk { kinds: Kinds::default(), direction, depth, most: 100 };
+        let walk = Traversal { kinds: Kinds::default(), direction, depth, most: 100 };
         let id = AggregateId::parse(id).expect("an id");
         self.graph.walk(&id, &walk).nodes.into_iter().map(|(id, distance)| format!("{id} {distance}")).collect()
     }

@@ -13,7 +13,7 @@ use crate::model::id::AggregateId;
 
 /// The parameters of a traversal.
 #[derive(Debug, Clone)]
-pub struct Walk {
+pub struct Traversal {
     pub kinds: Kinds,
     pub direction: Direction,
     pub depth: u32,
@@ -60,26 +60,27 @@ impl PastMoment {
 
 /// The difference between the edges that are open now and the edges that were open at a moment.
 #[derive(Debug)]
-pub struct Past {
+pub struct PastGraph {
     moment: PastMoment,
     /// The edges that were open at the moment and were closed later, by the node at their start and at their end.
     outgoing: FxHashMap<AggregateId, Vec<Arc<Edge>>>,
     incoming: FxHashMap<AggregateId, Vec<Arc<Edge>>>,
 }
 
-impl Past {
-    /// Creates the difference for a position. The caller must add the edges that were closed later with [`Past::add`].
-    pub fn at(position: u64) -> Past {
-        Past::new(PastMoment::Position(position))
+impl PastGraph {
+    /// Creates the difference for a position. The caller must add the edges that were closed later with
+    /// [`PastGraph::add`].
+    pub fn at(position: u64) -> PastGraph {
+        PastGraph::new(PastMoment::Position(position))
     }
 
-    /// Creates the difference for a time, as [`Past::at`] does for a position.
-    pub fn at_time(time_ms: i64) -> Past {
-        Past::new(PastMoment::Time(time_ms))
+    /// Creates the difference for a time, as [`PastGraph::at`] does for a position.
+    pub fn at_time(time_ms: i64) -> PastGraph {
+        PastGraph::new(PastMoment::Time(time_ms))
     }
 
-    fn new(moment: PastMoment) -> Past {
-        Past { moment, outgoing: FxHashMap::default(), incoming: FxHashMap::default() }
+    fn new(moment: PastMoment) -> PastGraph {
+        PastGraph { moment, outgoing: FxHashMap::default(), incoming: FxHashMap::default() }
     }
 
     pub fn moment(&self) -> PastMoment {
@@ -108,7 +109,7 @@ pub struct Neighbourhood {
 }
 
 /// Returns the neighbourhood of one node.
-pub fn walk(edges: &Edges, from: &AggregateId, walk: &Walk) -> Neighbourhood {
+pub fn walk(edges: &Edges, from: &AggregateId, walk: &Traversal) -> Neighbourhood {
     let Ok(found) = walk_while(edges, std::slice::from_ref(from), walk, None, || Ok::<(), Infallible>(()));
     found
 }
@@ -119,8 +120,8 @@ pub fn walk(edges: &Edges, from: &AggregateId, walk: &Walk) -> Neighbourhood {
 pub fn walk_while<E>(
     edges: &Edges,
     from: &[AggregateId],
-    walk: &Walk,
-    past: Option<&Past>,
+    walk: &Traversal,
+    past: Option<&PastGraph>,
     mut proceed: impl FnMut() -> Result<(), E>,
 ) -> Result<Neighbourhood, E> {
     let mut reached: IndexMap<AggregateId, u32> = IndexMap::new();
@@ -171,7 +172,7 @@ fn around<'a>(
     edges: &'a Edges,
     id: &AggregateId,
     direction: Direction,
-    past: Option<&'a Past>,
+    past: Option<&'a PastGraph>,
 ) -> impl Iterator<Item = (&'a Arc<Edge>, &'a AggregateId)> {
     let (out, into) = match direction {
         Direction::Out => (true, false),

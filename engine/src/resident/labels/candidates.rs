@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::fold::{fold, is_pair, trigrams, words};
-use super::index::{Entry, Index, LABEL_BYTES, beginning};
+use super::index::{LABEL_BYTES, LabelEntry, LabelIndex, beginning};
 use super::words::{Sketch, Words};
 
 /// The maximum number of candidates found by trigrams, and of candidates found by words.
@@ -31,19 +31,19 @@ pub struct LabelQuery {
     pub words: Vec<String>,
     pub trigrams: Vec<u64>,
     /// The filter that results must match.
-    pub filter: Filter,
+    pub filter: SearchFilter,
 }
 
 /// A filter on the aggregates that a search may return.
 #[derive(Debug, Clone, Default)]
-pub struct Filter {
+pub struct SearchFilter {
     pub aggregate_type: Option<Arc<str>>,
     /// The types that are left out if `aggregate_type` is `None`.
     pub without_types: &'static [&'static str],
     pub project_id: Option<Arc<str>>,
 }
 
-impl Filter {
+impl SearchFilter {
     pub fn admits(&self, aggregate_type: &Arc<str>, project_id: Option<&Arc<str>>) -> bool {
         let of_type = match &self.aggregate_type {
             Some(required) => required == aggregate_type,
@@ -52,13 +52,13 @@ impl Filter {
         of_type && self.project_id.as_ref().is_none_or(|required| Some(required) == project_id)
     }
 
-    fn admits_entry(&self, entry: &Entry) -> bool {
+    fn admits_entry(&self, entry: &LabelEntry) -> bool {
         self.admits(&entry.aggregate_type, entry.project_id.as_ref())
     }
 }
 
 impl LabelQuery {
-    pub fn new(query: &str, filter: Filter) -> LabelQuery {
+    pub fn new(query: &str, filter: SearchFilter) -> LabelQuery {
         let folded = fold(beginning(query, LABEL_BYTES));
         let words: Vec<String> = words(&fold(query)).take(MAX_QUERY_WORDS).map(str::to_owned).collect();
         let trigrams = trigrams(&words.join(" "));
@@ -118,7 +118,7 @@ impl Words {
     }
 }
 
-impl Index {
+impl LabelIndex {
     /// Returns the numbers of the entries to score.
     pub fn candidates(&self, query: &LabelQuery) -> Vec<u32> {
         let mut found = self.by_trigrams(query);

@@ -14,7 +14,7 @@ const MAX_SIGNS: usize = 3;
 
 /// Returns the folded words of a text, separated by one space.
 pub fn fold(text: &str) -> String {
-    let mut folder = Folder { folded: String::with_capacity(text.len()), ..Folder::default() };
+    let mut folder = TextFolder { folded: String::with_capacity(text.len()), ..TextFolder::default() };
     if text.is_ascii() {
         text.chars().for_each(|c| folder.ascii(c));
     } else {
@@ -26,7 +26,7 @@ pub fn fold(text: &str) -> String {
 }
 
 #[derive(Default)]
-struct Folder {
+struct TextFolder {
     folded: String,
     /// Whether the next letter would continue the last word.
     in_word: bool,
@@ -40,7 +40,7 @@ struct Folder {
     starts: Vec<usize>,
 }
 
-impl Folder {
+impl TextFolder {
     fn ascii(&mut self, c: char) {
         match c {
             'a'..='z' | '0'..='9' => self.letter(c),

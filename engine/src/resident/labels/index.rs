@@ -16,7 +16,7 @@ pub const BODY_BYTES: usize = 20_000;
 
 /// The searchable text of one aggregate.
 #[derive(Debug, Clone)]
-pub struct Text {
+pub struct SearchText {
     pub id: AggregateId,
     pub aggregate_type: Arc<str>,
     pub project_id: Option<Arc<str>>,
@@ -24,18 +24,18 @@ pub struct Text {
     /// The labels of the aggregate. The first one is the aggregate's own label, if it has one.
     pub labels: Vec<Arc<str>>,
     /// The texts that are searched besides the labels.
-    pub body: Vec<Part>,
+    pub body: Vec<TextPart>,
 }
 
 /// A text of an aggregate, and the weight of each of its words.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Part {
+pub struct TextPart {
     pub text: Arc<str>,
     pub weight: u32,
 }
 
 /// One label of an aggregate.
-pub struct Entry {
+pub struct LabelEntry {
     pub id: AggregateId,
     pub aggregate_type: Arc<str>,
     pub project_id: Option<Arc<str>>,
@@ -46,7 +46,7 @@ pub struct Entry {
     pub words: u32,
     /// The texts besides the labels, in the entry of the first label only. Strings share their memory with the state;
     /// the texts of lists do not.
-    pub body: Vec<Part>,
+    pub body: Vec<TextPart>,
     pub body_words: u32,
     /// Whether the label is not the aggregate's first label. The first label is the aggregate's own label, if it has
     /// one. All other labels come from plugins.
@@ -55,8 +55,8 @@ pub struct Entry {
 
 /// The entries by number, and the lookups from trigrams and words to entries.
 #[derive(Default)]
-pub struct Index {
-    entries: Vec<Option<Entry>>,
+pub struct LabelIndex {
+    entries: Vec<Option<LabelEntry>>,
     free: Vec<u32>,
     /// The entry of each aggregate's first label, and the entries of its further labels.
     first: FxHashMap<AggregateId, u32>,
@@ -70,13 +70,13 @@ pub struct Index {
     pub bodies: Words,
 }
 
-impl Index {
+impl LabelIndex {
     /// Returns the approximate size of the index, in bytes. Texts that the states own do not count.
     pub fn size_bytes(&self) -> usize {
-        let own = |part: &Part| if Arc::strong_count(&part.text) == 1 { part.text.len() } else { 0 };
-        let of_entry = |entry: &Entry| {
-            let body = entry.body.iter().map(|part| size_of::<Part>() + own(part)).sum::<usize>();
-            size_of::<Entry>() + 64 + entry.folded.len() + body
+        let own = |part: &TextPart| if Arc::strong_count(&part.text) == 1 { part.text.len() } else { 0 };
+        let of_entry = |entry: &LabelEntry| {
+            let body = entry.body.iter().map(|part| size_of::<TextPart>() + own(part)).sum::<usize>();
+            size_of::<LabelEntry>() + 64 + entry.folded.len() + body
         };
         let entries = self.entries.iter().flatten().map(of_entry);
         let trigrams = self.trigrams.values().map(|numbers| 48 + numbers.capacity() * size_of::<u32>());
@@ -84,7 +84,7 @@ impl Index {
     }
 
     /// Replaces the entries of an aggregate by entries for the given text.
-    pub fn set(&mut self, text: Text) {
+    pub fn set(&mut self, text: SearchText) {
         let mut known = self.entries_of(&text.id);
         known.reverse();
         let mut kept = Vec::new();
@@ -109,20 +109,20 @@ impl Index {
             }
         }
         known.into_iter().for_each(|number| self.drop_entry(number));
-        self.note(&text.id, kept);
+        self.record(&text.id, kept);
     }
 
     /// Removes the entries of an aggregate.
     pub fn remove(&mut self, id: &AggregateId) {
         self.entries_of(id).into_iter().for_each(|number| self.drop_entry(number));
-        self.note(id, Vec::new());
+        self.record(id, Vec::new());
     }
 
     fn entries_of(&self, id: &AggregateId) -> Vec<u32> {
         self.first.get(id).into_iter().chain(self.further.get(id).into_iter().flatten()).copied().collect()
     }
 
-    fn note(&mut self, id: &AggregateId, mut numbers: Vec<u32>) {
+    fn record(&mut self, id: &AggregateId, mut numbers: Vec<u32>) {
         let further = if numbers.is_empty() { Vec::new() } else { numbers.split_off(1) };
         match numbers.first() {
             Some(first) => drop(self.first.insert(id.clone(), *first)),
@@ -135,7 +135,14 @@ impl Index {
         }
     }
 
-    fn add(&mut self, text: &Text, label: &Arc<str>, folded: String, body: Vec<Part>, further: bool) -> Option<u32> {
+    fn add(
+        &mut self,
+        text: &SearchText,
+        label: &Arc<str>,
+        folded: String,
+        body: Vec<TextPart>,
+        further: bool,
+    ) -> Option<u32> {
         let number = match self.free.pop() {
             Some(number) => number,
             None if self.entries.len() < MAX_ENTRIES => {
@@ -145,7 +152,7 @@ impl Index {
             }
             None => return None,
         };
-        self.entries[number as usize] = Some(Entry {
+        self.entries[number as usize] = Some(LabelEntry {
             id: text.id.clone(),
             aggregate_type: text.aggregate_type.clone(),
             project_id: text.project_id.clone(),
@@ -168,7 +175,7 @@ impl Index {
     }
 
     /// Replaces the content of an entry. Parts that have not changed are not indexed again.
-    fn change(&mut self, number: u32, folded: String, body: Vec<Part>, last_event_at: i64, further: bool) {
+    fn change(&mut self, number: u32, folded: String, body: Vec<TextPart>, last_event_at: i64, further: bool) {
         let Some(entry) = self.entries.get_mut(number as usize).and_then(Option::as_mut) else { return };
         (entry.last_event_at, entry.further) = (last_event_at, further);
         if *entry.folded != *folded {
@@ -208,7 +215,7 @@ impl Index {
         }
     }
 
-    pub fn entry(&self, number: u32) -> Option<&Entry> {
+    pub fn entry(&self, number: u32) -> Option<&LabelEntry> {
         self.entries.get(number as usize)?.as_ref()
     }
 
@@ -241,13 +248,13 @@ fn put_in(numbers: &mut Vec<u32>, number: u32) {
 
 /// Returns the folded texts with their weights. If the texts are longer than [`BODY_BYTES`] together, the longest texts
 /// are cut, so that a long text does not keep the others from being found.
-fn folded_parts(parts: &[Part]) -> Vec<(String, u32)> {
+fn folded_parts(parts: &[TextPart]) -> Vec<(String, u32)> {
     let mut by_length: Vec<usize> = (0..parts.len()).collect();
     by_length.sort_by_key(|place| parts[*place].text.len());
     let mut folded = vec![(String::new(), 0); parts.len()];
     let mut left = BODY_BYTES;
     for (done, place) in by_length.into_iter().enumerate() {
-        let Part { text, weight } = &parts[place];
+        let TextPart { text, weight } = &parts[place];
         let part = beginning(text, left / (parts.len() - done));
         left -= part.len();
         folded[place] = (fold(part), *weight);
@@ -266,7 +273,7 @@ mod tests {
 
     #[test]
     fn a_long_text_does_not_displace_the_others() {
-        let part = |text: String, weight| Part { text: text.into(), weight };
+        let part = |text: String, weight| TextPart { text: text.into(), weight };
         let parts = [part("a ".repeat(BODY_BYTES), 2), part("short".into(), 1), part("b ".repeat(BODY_BYTES), 1)];
         let folded = folded_parts(&parts);
         assert_eq!(folded[1], ("short".to_owned(), 1));

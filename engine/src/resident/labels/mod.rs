@@ -32,9 +32,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::{Mutex, MutexGuard, RwLock, RwLockWriteGuard};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-pub use candidates::Filter;
 use candidates::LabelQuery;
-use index::{BODY_BYTES, Index, Part, Text, beginning};
+pub use candidates::SearchFilter;
+use index::{BODY_BYTES, LabelIndex, SearchText, TextPart, beginning};
 use scores::{Scorer, Scores};
 
 use crate::model::aggregate::Aggregate;
@@ -51,7 +51,7 @@ const MAX_INDEXED_PER_SEARCH: usize = 2_048;
 /// The search index over the labels of one workspace.
 #[derive(Default)]
 pub struct Labels {
-    index: RwLock<Option<Index>>,
+    index: RwLock<Option<LabelIndex>>,
     /// Whether a first search has started to build the index. Until then, changes are not marked.
     used: AtomicBool,
     changed: Mutex<FxHashSet<AggregateId>>,
@@ -60,7 +60,7 @@ pub struct Labels {
 
 /// An aggregate that a search found.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Hit {
+pub struct LabelHit {
     pub id: AggregateId,
     pub scores: Scores,
     /// The highest of the scores.
@@ -93,7 +93,7 @@ impl Labels {
     /// Returns the approximate size of the index in bytes, or 0 before the first search.
     pub fn size_bytes(&self) -> usize {
         let index = self.index.read();
-        index.as_ref().map_or(0, Index::size_bytes)
+        index.as_ref().map_or(0, LabelIndex::size_bytes)
     }
 
     /// Returns whether there are marked aggregates that are not indexed again yet.
@@ -102,7 +102,7 @@ impl Labels {
     }
 
     /// Returns the searchable text of an aggregate, or `None` if the aggregate is deleted or has no text.
-    pub fn text(&self, aggregate: &Aggregate, definition: &Definition) -> Option<Text> {
+    pub fn text(&self, aggregate: &Aggregate, definition: &Definition) -> Option<SearchText> {
         if aggregate.deleted {
             return None;
         }
@@ -113,9 +113,9 @@ impl Labels {
         for (name, weight) in definition.searched() {
             let text = aggregate.state.get(name).and_then(searchable);
             // The label is in the index already.
-            body.extend(text.filter(|text| labels.first() != Some(text)).map(|text| Part { text, weight }));
+            body.extend(text.filter(|text| labels.first() != Some(text)).map(|text| TextPart { text, weight }));
         }
-        (!labels.is_empty() || !body.is_empty()).then(|| Text {
+        (!labels.is_empty() || !body.is_empty()).then(|| SearchText {
             id: aggregate.id.clone(),
             aggregate_type: aggregate.aggregate_type.clone(),
             project_id: aggregate.project_id.clone(),
@@ -126,7 +126,7 @@ impl Labels {
     }
 
     /// Builds the index if it does not exist. `each_text` must call its argument with the text of every aggregate.
-    pub fn make(&self, each_text: impl FnOnce(&mut dyn FnMut(Text))) {
+    pub fn make(&self, each_text: impl FnOnce(&mut dyn FnMut(SearchText))) {
         // Changes must be marked before the texts are read. Otherwise a change during the build could be missing from
         // the index.
         self.used.store(true, Ordering::SeqCst);
@@ -135,7 +135,7 @@ impl Labels {
         }
         let mut slot = self.write();
         if slot.is_none() {
-            let mut index = Index::default();
+            let mut index = LabelIndex::default();
             each_text(&mut |text| index.set(text));
             *slot = Some(index);
         }
@@ -143,7 +143,7 @@ impl Labels {
 
     /// Indexes marked aggregates again. `text` returns the current text of an aggregate. Returns whether marked
     /// aggregates remain.
-    pub fn catch_up(&self, text: impl Fn(&AggregateId) -> Option<Text>) -> bool {
+    pub fn catch_up(&self, text: impl Fn(&AggregateId) -> Option<SearchText>) -> bool {
         for _ in 0..MAX_INDEXED_PER_SEARCH / BATCH_SIZE {
             // A mark is removed while the index is locked. A search that finds no marks therefore reads an index with
             // all changes.
@@ -173,12 +173,12 @@ impl Labels {
     /// Returns the aggregates that match a query, sorted by descending score. Among equal scores, aggregates whose
     /// labels equal the query exactly come first. The remaining order is by the last change, newest first, and then by
     /// id.
-    pub fn search(&self, query: &str, filter: Filter, limit: usize) -> Vec<Hit> {
+    pub fn search(&self, query: &str, filter: SearchFilter, limit: usize) -> Vec<LabelHit> {
         let query = LabelQuery::new(query, filter);
         let slot = self.index.read();
         let Some(index) = slot.as_ref() else { return Vec::new() };
         let mut scorer = Scorer::new(index, &query);
-        let mut found: FxHashMap<&AggregateId, Hit> = FxHashMap::default();
+        let mut found: FxHashMap<&AggregateId, LabelHit> = FxHashMap::default();
         for number in index.candidates(&query) {
             let Some(entry) = index.entry(number) else { continue };
             let scores = scorer.scores(number, entry);
@@ -186,14 +186,16 @@ impl Labels {
             let as_written = entry.label.trim() == query.text;
             let is_better = found.get(&entry.id).is_none_or(|hit| (hit.score, hit.as_written) < (score, as_written));
             if scores.is_match() && is_better {
-                let hit = Hit { id: entry.id.clone(), scores, score, as_written, last_event_at: entry.last_event_at };
+                let hit =
+                    LabelHit { id: entry.id.clone(), scores, score, as_written, last_event_at: entry.last_event_at };
                 found.insert(&entry.id, hit);
             }
         }
-        let mut found: Vec<Hit> = found.into_values().collect();
-        let newer =
-            |a: &Hit, b: &Hit| b.last_event_at.cmp(&a.last_event_at).then_with(|| a.id.as_str().cmp(b.id.as_str()));
-        let closer = |a: &Hit, b: &Hit| b.score.total_cmp(&a.score).then(b.as_written.cmp(&a.as_written));
+        let mut found: Vec<LabelHit> = found.into_values().collect();
+        let newer = |a: &LabelHit, b: &LabelHit| {
+            b.last_event_at.cmp(&a.last_event_at).then_with(|| a.id.as_str().cmp(b.id.as_str()))
+        };
+        let closer = |a: &LabelHit, b: &LabelHit| b.score.total_cmp(&a.score).then(b.as_written.cmp(&a.as_written));
         found.sort_by(|a, b| closer(a, b).then_with(|| newer(a, b)));
         found.truncate(limit);
         found
@@ -201,7 +203,7 @@ impl Labels {
 
     // A panic during a write may leave an index with missing entries. Such an index is still better than no search at
     // all.
-    fn write(&self) -> RwLockWriteGuard<'_, Option<Index>> {
+    fn write(&self) -> RwLockWriteGuard<'_, Option<LabelIndex>> {
         self.index.write()
     }
 
@@ -235,14 +237,14 @@ mod tests {
     use super::scores::FURTHER;
     use super::*;
 
-    fn text(id: usize, labels: &[String], body: Option<String>, last_event_at: i64) -> Text {
-        Text {
+    fn text(id: usize, labels: &[String], body: Option<String>, last_event_at: i64) -> SearchText {
+        SearchText {
             id: AggregateId::parse(&format!("a{id}")).expect("a valid id"),
             aggregate_type: "note".into(),
             project_id: None,
             last_event_at,
             labels: labels.iter().map(|label| label.as_str().into()).collect(),
-            body: body.map(|text| Part { text: text.into(), weight: 1 }).into_iter().collect(),
+            body: body.map(|text| TextPart { text: text.into(), weight: 1 }).into_iter().collect(),
         }
     }
 
@@ -253,7 +255,7 @@ mod tests {
         words.join(" ")
     }
 
-    fn made_of(texts: &[Option<Text>]) -> Labels {
+    fn made_of(texts: &[Option<SearchText>]) -> Labels {
         let labels = Labels::default();
         labels.make(|add| texts.iter().flatten().cloned().for_each(add));
         labels
@@ -262,7 +264,7 @@ mod tests {
     #[test]
     fn an_updated_index_gives_the_same_results_as_a_new_one() {
         let mut random = fastrand::Rng::with_seed(7);
-        let mut texts: Vec<Option<Text>> = vec![None; 40];
+        let mut texts: Vec<Option<SearchText>> = vec![None; 40];
         let kept = made_of(&texts);
         for round in 0..60 {
             for _ in 0..random.usize(1..12) {
@@ -276,7 +278,7 @@ mod tests {
             assert!(!kept.catch_up(now));
             let new = made_of(&texts);
             for query in ["alpha", "betta gamma", "del", "omega alpine", "都庁", &some_words(&mut random)] {
-                let results = |labels: &Labels| labels.search(query, Filter::default(), 100);
+                let results = |labels: &Labels| labels.search(query, SearchFilter::default(), 100);
                 assert_eq!(results(&kept), results(&new), "round {round}, '{query}'");
             }
         }
@@ -285,14 +287,14 @@ mod tests {
     #[test]
     fn an_aggregate_is_found_once_by_each_of_its_labels() {
         let labels = made_of(&[Some(text(1, &["Vienna".into(), "Wien".into(), "Vienna city".into()], None, 0))]);
-        let found = labels.search("wien", Filter::default(), 10);
+        let found = labels.search("wien", SearchFilter::default(), 10);
         assert_eq!(found.iter().map(|hit| (hit.id.as_str(), hit.score)).collect::<Vec<_>>(), [("a1", FURTHER)]);
-        let found = labels.search("vienna", Filter::default(), 10);
+        let found = labels.search("vienna", SearchFilter::default(), 10);
         assert_eq!(found.iter().map(|hit| (hit.id.as_str(), hit.score)).collect::<Vec<_>>(), [("a1", 1.0)]);
     }
 
     fn found(labels: &Labels, query: &str) -> Vec<String> {
-        labels.search(query, Filter::default(), 10).into_iter().map(|hit| hit.id.to_string()).collect()
+        labels.search(query, SearchFilter::default(), 10).into_iter().map(|hit| hit.id.to_string()).collect()
     }
 
     fn labelled(all: &[&str]) -> Labels {
@@ -315,7 +317,7 @@ mod tests {
     fn an_exact_label_ranks_before_an_equally_folded_one() {
         let labels = labelled(&["resume", "Résumé", "RESUME"]);
         for (query, first) in [("resume", "a0"), ("Résumé", "a1"), (" RESUME ", "a2"), ("Resumé", "a2")] {
-            let found = labels.search(query, Filter::default(), 10);
+            let found = labels.search(query, SearchFilter::default(), 10);
             assert_eq!((found.len(), found[0].id.as_str()), (3, first), "{query}");
             assert!(found.iter().all(|hit| hit.score == 1.0), "{query}");
         }
@@ -348,7 +350,7 @@ mod tests {
         let long = "x".repeat(100);
         let labels = labelled(&[&format!("{long}a"), &format!("{long}b"), &"y".repeat(900)]);
         for (query, first) in [(format!("{long}a"), "a0"), (format!("{long}b"), "a1"), ("y".repeat(900), "a2")] {
-            let found = labels.search(&query, Filter::default(), 10);
+            let found = labels.search(&query, SearchFilter::default(), 10);
             assert_eq!((found[0].id.as_str(), found[0].score), (first, 1.0), "{query}");
         }
     }
@@ -358,8 +360,8 @@ mod tests {
         let long = "word ".repeat(100_000);
         let labels = made_of(&[Some(text(1, &[long.clone(), "é".repeat(2_000)], Some(long.clone()), 0))]);
         for query in [long.as_str(), "\u{0}", "\u{301}\u{301}", "𝔘𝔫𝔦𝔠𝔬𝔡𝔢", "  ", "ﷺﷺﷺ"] {
-            labels.search(query, Filter::default(), 10);
+            labels.search(query, SearchFilter::default(), 10);
         }
-        assert_eq!(labels.search("word", Filter::default(), 10).len(), 1);
+        assert_eq!(labels.search("word", SearchFilter::default(), 10).len(), 1);
     }
 }

@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::candidates::{BODY_WEIGHT, LabelQuery, likeness};
 use super::fold::{common, is_pair, trigrams, words};
-use super::index::{Entry, Index};
+use super::index::{LabelEntry, LabelIndex};
 use super::words::Words;
 
 /// The constants of BM25. `K1` determines how strongly repetitions of a word raise the score, and `B` how strongly long
@@ -89,7 +89,7 @@ impl Scores {
 
 /// A scorer of entries against one query.
 pub struct Scorer<'a> {
-    index: &'a Index,
+    index: &'a LabelIndex,
     query: &'a LabelQuery,
     /// For each query word, the similarities of the label words compared so far. They are cached because labels share
     /// many words.
@@ -105,7 +105,7 @@ struct Term {
 }
 
 impl<'a> Scorer<'a> {
-    pub fn new(index: &'a Index, query: &'a LabelQuery) -> Scorer<'a> {
+    pub fn new(index: &'a LabelIndex, query: &'a LabelQuery) -> Scorer<'a> {
         let term = |word: &String| {
             let (in_labels, in_bodies) = (index.labels.find(word), index.bodies.find(word));
             let count = |words: &Words, number: Option<u32>| number.map_or(0, |number| words.entries(number).len());
@@ -117,7 +117,7 @@ impl<'a> Scorer<'a> {
     }
 
     /// Returns all scores of an entry, rounded to four digits.
-    pub fn scores(&mut self, number: u32, entry: &'a Entry) -> Scores {
+    pub fn scores(&mut self, number: u32, entry: &'a LabelEntry) -> Scores {
         let share = if entry.further { FURTHER } else { 1.0 };
         let trigram = self.trigram(entry);
         let scores = Scores {
@@ -130,7 +130,7 @@ impl<'a> Scorer<'a> {
         scores.each(|score| (score * share * 1e4).round() / 1e4)
     }
 
-    fn prefix(&self, entry: &Entry) -> f64 {
+    fn prefix(&self, entry: &LabelEntry) -> f64 {
         let (query, label) = (self.query.folded.as_str(), &*entry.folded);
         let share = query.len() as f64 / label.len().max(1) as f64;
         match label.strip_prefix(query) {
@@ -144,7 +144,7 @@ impl<'a> Scorer<'a> {
         }
     }
 
-    fn trigram(&self, entry: &Entry) -> f64 {
+    fn trigram(&self, entry: &LabelEntry) -> f64 {
         let query = &self.query.trigrams;
         let of_label = trigrams(&entry.folded);
         let both = common(query, &of_label);
@@ -154,7 +154,7 @@ impl<'a> Scorer<'a> {
 
     /// Scores the share of the query's words that are in the label and, with less weight, the share of the label that
     /// the query covers.
-    fn token_set(&mut self, entry: &'a Entry) -> f64 {
+    fn token_set(&mut self, entry: &'a LabelEntry) -> f64 {
         let mut best_of_label = vec![0f64; entry.words as usize];
         let (mut query_covered, mut query_length, mut place, mut backwards) = (0.0, 0.0, 0, 0.0);
         for (query_word, cache) in self.query.words.iter().zip(&mut self.likenesses) {
@@ -186,7 +186,7 @@ impl<'a> Scorer<'a> {
 
     /// Scores the similarity of label and query letter by letter. This finds a label even if a space is missing in the
     /// query, for example. Returns 0 if many letters differ.
-    fn as_a_whole(&self, entry: &Entry, trigram: f64) -> f64 {
+    fn as_a_whole(&self, entry: &LabelEntry, trigram: f64) -> f64 {
         let (query, label) = (self.query.folded.as_str(), &*entry.folded);
         let longer = query.len().max(label.len());
         // Texts with many differences are skipped: a few typing errors leave most trigrams of a longer text unchanged.
@@ -199,8 +199,8 @@ impl<'a> Scorer<'a> {
         if distance <= max_edits { 1.0 - distance as f64 / longer.max(1) as f64 } else { 0.0 }
     }
 
-    fn bm25(&self, number: u32, entry: &Entry) -> f64 {
-        let Index { labels, bodies, .. } = self.index;
+    fn bm25(&self, number: u32, entry: &LabelEntry) -> f64 {
+        let LabelIndex { labels, bodies, .. } = self.index;
         let saturated = |words: &Words, term: Option<u32>, length: u32| {
             let count = term.map_or(0.0, |term| f64::from(words.count_in(term, number)));
             count / (count + K1 * (1.0 - B + B * f64::from(length) / words.average_length().max(1.0)))

@@ -8,7 +8,7 @@ use crate::state::plugins::Plugins;
 use crate::state::releases::Releases;
 use crate::state::storage::SharedStorage;
 use crate::store::Store;
-use crate::store::append::Batch;
+use crate::store::append::AppendBatch;
 
 #[tokio::test]
 async fn a_type_that_is_defined_and_used_while_the_state_loads_is_known() {
@@ -35,7 +35,9 @@ async fn a_type_that_is_defined_and_used_while_the_state_loads_is_known() {
     };
     define("to", 0).await;
     let event = Event { aggregate_type: "trip".into(), ..Event::sample("t", "trip.created", 1) };
-    db.append(Batch { events: &[Arc::new(event)], types_changed: 1, ..Batch::default() }).await.expect("appended");
+    db.append(AppendBatch { events: &[Arc::new(event)], types_changed: 1, ..AppendBatch::default() })
+        .await
+        .expect("appended");
     state.load_states().await.expect("loaded");
     assert_eq!(state.folded.get("t").map(|trip| trip.version), Some(1));
     // The next check of the head still detects what has changed.

@@ -7,19 +7,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use arc_swap::ArcSwap;
 use tokio::sync::Mutex;
 
-use super::{HookCall, PluginIndex, PluginMap, Plugins, Version};
+use super::{HookCall, PluginIndex, PluginMap, PluginVersion, Plugins};
 use crate::clock::Clock;
-use crate::hook::{About, Failure, FailureKind, Hook, Outcome};
+use crate::hook::{Failure, FailureKind, Hook, Outcome, PluginDescription};
 use crate::state::deadlines::Deadlines;
-use crate::state::meter::{Measures, Meter};
+use crate::state::meter::{CallMeter, Measures};
 use crate::state::releases::Releases;
 
 /// The plugins of one workspace, each in the version that the workspace has adopted. They run on the engine's threads
 /// and are measured per workspace.
 pub struct PluginHost {
     releases: Arc<Releases>,
-    adopted: PluginMap<ArcSwap<Version>>,
-    meters: PluginMap<Arc<Meter>>,
+    adopted: PluginMap<ArcSwap<PluginVersion>>,
+    meters: PluginMap<Arc<CallMeter>>,
     /// Whether each plugin is stopped, as of the consumer's last commit.
     stopped: PluginMap<AtomicBool>,
     /// Whether parked steps have changed since they were last counted.
@@ -52,7 +52,7 @@ impl PluginHost {
     }
 
     /// Returns the version of a plugin that the workspace has adopted.
-    pub fn about(&self, plugin: PluginIndex) -> Arc<Version> {
+    pub fn about(&self, plugin: PluginIndex) -> Arc<PluginVersion> {
         self.adopted[plugin].load_full()
     }
 
@@ -67,7 +67,7 @@ impl PluginHost {
     }
 
     /// Adopts versions. Only the workspace's worker calls this, between two events. Returns whether a version changed.
-    pub fn adopt(&self, versions: &PluginMap<Arc<Version>>) -> bool {
+    pub fn adopt(&self, versions: &PluginMap<Arc<PluginVersion>>) -> bool {
         let mut has_changed = false;
         for (plugin, version) in versions.iter() {
             has_changed |= !self.adopted[plugin].swap(version.clone()).is(version);
@@ -77,7 +77,8 @@ impl PluginHost {
 
     /// Returns the plugins whose hook is called for an event type with these traits.
     pub fn called(&self, hook: Hook, event_type: &str, traits: &[Arc<str>]) -> impl Iterator<Item = PluginIndex> {
-        let called = move |about: &About| about.hooks.contains(&hook) && about.on.admits(event_type, traits);
+        let called =
+            move |about: &PluginDescription| about.hooks.contains(&hook) && about.on.admits(event_type, traits);
         self.indexes().filter(move |plugin| called(&self.adopted[*plugin].load()))
     }
 
@@ -99,7 +100,7 @@ impl PluginHost {
     async fn call_with<I, T>(
         &self,
         plugin: PluginIndex,
-        version: &Version,
+        version: &PluginVersion,
         inputs: Vec<Arc<I>>,
         hook: HookCall<I, T>,
         streak: usize,
@@ -116,7 +117,7 @@ impl PluginHost {
     pub async fn call_version<I, T>(
         &self,
         plugin: PluginIndex,
-        version: &Version,
+        version: &PluginVersion,
         input: Arc<I>,
         hook: HookCall<I, T>,
     ) -> Outcome<T>
@@ -138,12 +139,17 @@ impl PluginHost {
 
     /// Calls a hook of a version once, without counting the call in the measures. The version need not be adopted. Also
     /// returns the call's duration in milliseconds.
-    pub async fn try_once<I, T>(&self, version: &Version, input: Arc<I>, hook: HookCall<I, T>) -> (Outcome<T>, f64)
+    pub async fn try_once<I, T>(
+        &self,
+        version: &PluginVersion,
+        input: Arc<I>,
+        hook: HookCall<I, T>,
+    ) -> (Outcome<T>, f64)
     where
         I: Send + Sync + 'static,
         T: Send + 'static,
     {
-        let meter: Arc<Meter> = Arc::default();
+        let meter: Arc<CallMeter> = Arc::default();
         let call =
             self.releases.plugins().call(version.plugin(), vec![input], hook, 1, meter.clone(), self.clock.clone());
         let outcomes = call.await;
@@ -204,21 +210,21 @@ mod tests {
 
     use super::*;
     use crate::clock::SystemClock;
-    use crate::hook::{Candidates, Done, OnError, Plugin, Subscription};
+    use crate::hook::{Candidates, HookOutput, OnError, Plugin, Subscription};
     use crate::model::value::Object;
     use crate::state::plugins::PORTION;
     use crate::store::Store;
 
-    struct Named(About);
+    struct Named(PluginDescription);
 
     impl Plugin for Named {
-        fn about(&self) -> &About {
+        fn about(&self) -> &PluginDescription {
             &self.0
         }
     }
 
     fn named(name: &str) -> Arc<dyn Plugin> {
-        Arc::new(Named(About {
+        Arc::new(Named(PluginDescription {
             name: name.into(),
             version: "1.0.0".into(),
             description: String::new(),
@@ -247,11 +253,11 @@ mod tests {
             let _ = gate.recv();
         }
         input.calls.fetch_add(1, Ordering::SeqCst);
-        Ok(Done::default())
+        Ok(HookOutput::default())
     }
 
     fn little(_: &dyn Plugin, input: &Input) -> Outcome<usize> {
-        Ok(Done { value: input.calls.load(Ordering::SeqCst), operations: 0 })
+        Ok(HookOutput { value: input.calls.load(Ordering::SeqCst), operations: 0 })
     }
 
     #[tokio::test(flavor = "multi_thread")]

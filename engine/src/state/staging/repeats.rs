@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Staging;
+use super::BatchBuilder;
 use crate::error::{Error, Result};
 use crate::model::aggregate::UNSET;
 use crate::model::derivation::Derivation;
@@ -14,7 +14,7 @@ use crate::model::written;
 use crate::state::append::Append;
 use crate::state::slugs;
 
-impl Staging<'_> {
+impl BatchBuilder<'_> {
     /// Returns whether another actor, such as an import, has already appended events that a plugin derives from the
     /// same event.
     pub(super) fn were_imported(&self, new_events: &[NewEvent], append: &Append) -> bool {

@@ -25,18 +25,20 @@ const SYNC_BYTES: usize = 64 << 20;
 const BLOCK_BYTES: u64 = 256 << 10;
 
 /// A block that is being read. Blocks are read in order.
-struct Reading {
+struct PendingBlock {
     block: JoinHandle<io::Result<(File, Bytes)>>,
     /// The number of bytes of the range that follow after this block.
     behind: u64,
 }
 
-impl Reading {
+impl PendingBlock {
     /// Starts to read the next block of the `remaining` bytes. Returns `None` if no bytes remain.
-    fn begin(file: File, remaining: u64) -> Option<Reading> {
+    fn begin(file: File, remaining: u64) -> Option<PendingBlock> {
         let length = BLOCK_BYTES.min(remaining);
-        (length > 0)
-            .then(|| Reading { block: spawn_blocking(move || read_block(file, length)), behind: remaining - length })
+        (length > 0).then(|| PendingBlock {
+            block: spawn_blocking(move || read_block(file, length)),
+            behind: remaining - length,
+        })
     }
 }
 
@@ -49,16 +51,16 @@ fn read_block(file: File, length: u64) -> io::Result<(File, Bytes)> {
     }
 }
 
-pub struct Folder {
+pub struct BlobFolder {
     files: LocalFileSystem,
 }
 
-impl Folder {
-    pub fn open(path: &str) -> Result<Folder> {
+impl BlobFolder {
+    pub fn open(path: &str) -> Result<BlobFolder> {
         let failed = |error: io::Error| Error::Opening(format!("cannot open the files folder {path}: {error}"));
         std::fs::create_dir_all(path).map_err(failed)?;
         let files = LocalFileSystem::new_with_prefix(path).map_err(Error::Blobs)?;
-        Ok(Folder { files })
+        Ok(BlobFolder { files })
     }
 
     /// Returns the folder as an object store.
@@ -75,7 +77,7 @@ impl Folder {
             path,
             gathered: Vec::new(),
             gathered_bytes: 0,
-            writing: Writing::Idle(file),
+            writing: WriteState::Idle(file),
             unsynced_bytes: 0,
             syncing: None,
         })
@@ -93,11 +95,11 @@ impl Folder {
             return Ok(found.into_stream().map(own).boxed());
         };
         file.seek(SeekFrom::Start(range.start)).map_err(failed)?;
-        let first = Reading::begin(file, range.end - range.start);
+        let first = PendingBlock::begin(file, range.end - range.start);
         let blocks = stream::try_unfold(first, |reading| async move {
-            let Some(Reading { block, behind }) = reading else { return Ok(None) };
+            let Some(PendingBlock { block, behind }) = reading else { return Ok(None) };
             let (file, block) = joined(block).await?;
-            Ok(Some((block, Reading::begin(file, behind))))
+            Ok(Some((block, PendingBlock::begin(file, behind))))
         });
         Ok(blocks.boxed())
     }
@@ -113,7 +115,7 @@ impl Folder {
     }
 }
 
-impl Folder {
+impl BlobFolder {
     /// Removes a folder with all files in it.
     pub async fn remove_all(&self, folder: &Path) -> Result<()> {
         let path = self.files.path_to_filesystem(folder)?;
@@ -131,12 +133,12 @@ pub struct FolderWriter {
     path: PathBuf,
     gathered: Vec<Bytes>,
     gathered_bytes: usize,
-    writing: Writing,
+    writing: WriteState,
     unsynced_bytes: usize,
     syncing: Option<JoinHandle<io::Result<()>>>,
 }
 
-enum Writing {
+enum WriteState {
     Idle(File),
     UnderWay(JoinHandle<io::Result<File>>),
     Failed,
@@ -159,7 +161,7 @@ impl FolderWriter {
         self.unsynced_bytes += self.gathered_bytes;
         let blocks = std::mem::take(&mut self.gathered);
         self.gathered_bytes = 0;
-        self.writing = Writing::UnderWay(spawn_blocking(move || {
+        self.writing = WriteState::UnderWay(spawn_blocking(move || {
             blocks.iter().try_for_each(|block| file.write_all(block))?;
             Ok(file)
         }));
@@ -187,10 +189,10 @@ impl FolderWriter {
     }
 
     async fn idle(&mut self) -> Result<File> {
-        match std::mem::replace(&mut self.writing, Writing::Failed) {
-            Writing::Idle(file) => Ok(file),
-            Writing::UnderWay(writing) => joined(writing).await,
-            Writing::Failed => Err(failed(io::Error::other("an earlier write failed"))),
+        match std::mem::replace(&mut self.writing, WriteState::Failed) {
+            WriteState::Idle(file) => Ok(file),
+            WriteState::UnderWay(writing) => joined(writing).await,
+            WriteState::Failed => Err(failed(io::Error::other("an earlier write failed"))),
         }
     }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use folder::{Folder, FolderWriter};
+use folder::{BlobFolder, FolderWriter};
 use futures_util::stream::BoxStream;
 use object_store::ObjectStore;
 use object_store::local::LocalFileSystem;
@@ -39,20 +39,20 @@ pub struct OpenObjects {
 
 /// The storage for the bytes of files.
 pub struct Blobs {
-    place: Place,
+    place: BlobPlace,
 }
 
-enum Place {
-    Folder(Folder),
+enum BlobPlace {
+    Folder(BlobFolder),
     Objects(Objects),
 }
 
 /// A writer for the bytes under one key.
 pub struct BlobWriter {
-    writer: Writer,
+    writer: BlobSink,
 }
 
-enum Writer {
+enum BlobSink {
     Folder(FolderWriter),
     Objects(ObjectsWriter),
 }
@@ -64,9 +64,9 @@ impl Blobs {
     pub fn open(url: &str, options: impl IntoIterator<Item = (String, String)>) -> Result<Blobs> {
         let (scheme, rest) = url.split_once("://").unwrap_or((url, ""));
         let place = match scheme {
-            "file" if !rest.is_empty() => Place::Folder(Folder::open(rest)?),
-            "mem" => Place::Objects(Objects::memory()),
-            _ => Place::Objects(Objects::open(scheme, url, rest, options)?),
+            "file" if !rest.is_empty() => BlobPlace::Folder(BlobFolder::open(rest)?),
+            "mem" => BlobPlace::Objects(Objects::memory()),
+            _ => BlobPlace::Objects(Objects::open(scheme, url, rest, options)?),
         };
         Ok(Blobs { place })
     }
@@ -74,22 +74,22 @@ impl Blobs {
     /// Opens an object store for other objects than files. `url` and `options` are those of [`Blobs::open`].
     pub fn open_objects(url: &str, options: impl IntoIterator<Item = (String, String)>) -> Result<OpenObjects> {
         Ok(match Blobs::open(url, options)?.place {
-            Place::Folder(folder) => folder.into_objects(),
-            Place::Objects(objects) => objects.into_objects(),
+            BlobPlace::Folder(folder) => folder.into_objects(),
+            BlobPlace::Objects(objects) => objects.into_objects(),
         })
     }
 
     /// Creates a storage in memory. The bytes are lost when the process ends.
     pub fn memory() -> Blobs {
-        Blobs { place: Place::Objects(Objects::memory()) }
+        Blobs { place: BlobPlace::Objects(Objects::memory()) }
     }
 
     /// Returns a writer for the bytes under a new key.
     pub async fn write(&self, key: &str, kind: BlobKind) -> Result<BlobWriter> {
         let key = parsed(key)?;
         let writer = match &self.place {
-            Place::Folder(folder) => Writer::Folder(folder.write(&key).await?),
-            Place::Objects(objects) => Writer::Objects(objects.write(&key, kind)),
+            BlobPlace::Folder(folder) => BlobSink::Folder(folder.write(&key).await?),
+            BlobPlace::Objects(objects) => BlobSink::Objects(objects.write(&key, kind)),
         };
         Ok(BlobWriter { writer })
     }
@@ -98,8 +98,8 @@ impl Blobs {
     pub async fn read(&self, key: &str, range: Range<u64>) -> Result<BoxStream<'static, Result<Bytes>>> {
         let key = parsed(key)?;
         match &self.place {
-            Place::Folder(folder) => folder.read(&key, range).await,
-            Place::Objects(objects) => objects.read(&key, range).await,
+            BlobPlace::Folder(folder) => folder.read(&key, range).await,
+            BlobPlace::Objects(objects) => objects.read(&key, range).await,
         }
     }
 
@@ -108,8 +108,8 @@ impl Blobs {
     pub async fn remove(&self, key: &str, parts_id: Option<&str>) -> Result<()> {
         let key = parsed(key)?;
         match &self.place {
-            Place::Folder(folder) => folder.remove(&key).await,
-            Place::Objects(objects) => objects.remove(&key, parts_id).await,
+            BlobPlace::Folder(folder) => folder.remove(&key).await,
+            BlobPlace::Objects(objects) => objects.remove(&key, parts_id).await,
         }
     }
 
@@ -117,8 +117,8 @@ impl Blobs {
     pub async fn remove_all(&self, folder: &str) -> Result<()> {
         let folder = parsed(folder)?;
         match &self.place {
-            Place::Folder(files) => files.remove_all(&folder).await,
-            Place::Objects(objects) => objects.remove_all(&folder).await,
+            BlobPlace::Folder(files) => files.remove_all(&folder).await,
+            BlobPlace::Objects(objects) => objects.remove_all(&folder).await,
         }
     }
 
@@ -126,8 +126,8 @@ impl Blobs {
     /// `None` if the storage does not support links.
     pub async fn link(&self, key: &str, valid: Duration) -> Result<Option<String>> {
         match &self.place {
-            Place::Folder(_) => Ok(None),
-            Place::Objects(objects) => objects.link(&parsed(key)?, valid).await,
+            BlobPlace::Folder(_) => Ok(None),
+            BlobPlace::Objects(objects) => objects.link(&parsed(key)?, valid).await,
         }
     }
 }
@@ -137,16 +137,16 @@ impl BlobWriter {
     /// all other calls. The id is needed to remove the parts after a failure.
     pub async fn write(&mut self, block: Bytes) -> Result<Option<String>> {
         match &mut self.writer {
-            Writer::Folder(writer) => writer.write(block).await.map(|()| None),
-            Writer::Objects(writer) => writer.write(block).await,
+            BlobSink::Folder(writer) => writer.write(block).await.map(|()| None),
+            BlobSink::Objects(writer) => writer.write(block).await,
         }
     }
 
     /// Completes the write. When this function returns, all bytes are stored durably.
     pub async fn finish(self) -> Result<()> {
         match self.writer {
-            Writer::Folder(writer) => writer.finish().await,
-            Writer::Objects(writer) => writer.finish().await,
+            BlobSink::Folder(writer) => writer.finish().await,
+            BlobSink::Objects(writer) => writer.finish().await,
         }
     }
 }

@@ -94,7 +94,7 @@ impl Objects {
 
     pub fn write(&self, key: &Path, kind: BlobKind) -> ObjectsWriter {
         let (path, objects) = (self.path(key), self.clone());
-        let sent = Sent { id: None, under_way: VecDeque::new(), parts: Vec::new(), count: 0 };
+        let sent = MultipartState { id: None, under_way: VecDeque::new(), parts: Vec::new(), count: 0 };
         ObjectsWriter { objects, path, kind, gathered: Vec::new(), gathered_bytes: 0, sent }
     }
 
@@ -154,11 +154,11 @@ pub struct ObjectsWriter {
     kind: BlobKind,
     gathered: Vec<Bytes>,
     gathered_bytes: usize,
-    sent: Sent,
+    sent: MultipartState,
 }
 
 /// The parts of a multipart upload that were sent, and the id of the upload. The id is `None` before the first part.
-struct Sent {
+struct MultipartState {
     id: Option<String>,
     under_way: VecDeque<JoinHandle<object_store::Result<PartId>>>,
     parts: Vec<PartId>,

@@ -3,7 +3,7 @@
 use super::*;
 use crate::model::value::{Object, Value};
 use crate::store::Store;
-use crate::store::append::Batch;
+use crate::store::append::AppendBatch;
 
 fn event(aggregate_id: &str, version: u64, position: u64) -> Arc<Event> {
     let payload: Object = [("z", Value::Int(1)), ("a", Value::Double(1.0))].into_iter().collect();
@@ -41,17 +41,21 @@ async fn a_batch_is_written_once_and_read_in_order() {
     let alone = Store::connect("mem://").await.expect("memory");
     let log = alone.workspace("0-1").await.expect("a database");
     let first = [event("b", 1, 1), event("a", 1, 2), event("b", 2, 3)];
-    log.append(Batch { events: &first, chosen_ids: &[1], responses: &[], ..Batch::default() }).await.expect("appended");
+    log.append(AppendBatch { events: &first, chosen_ids: &[1], responses: &[], ..AppendBatch::default() })
+        .await
+        .expect("appended");
     let second = [event("b", 3, 4)];
-    log.append(Batch { events: &second, chosen_ids: &[], responses: &[], ..Batch::default() }).await.expect("appended");
+    log.append(AppendBatch { events: &second, chosen_ids: &[], responses: &[], ..AppendBatch::default() })
+        .await
+        .expect("appended");
     assert!(matches!(
-        log.append(Batch { events: &second, chosen_ids: &[], responses: &[], ..Batch::default() }).await,
+        log.append(AppendBatch { events: &second, chosen_ids: &[], responses: &[], ..AppendBatch::default() }).await,
         Err(Error::Conflict)
     ));
     // The append is atomic, so the event before the conflicting event is not written either.
     let half = [event("d", 1, 5), event("b", 3, 6)];
     assert!(matches!(
-        log.append(Batch { events: &half, chosen_ids: &[0], responses: &[], ..Batch::default() }).await,
+        log.append(AppendBatch { events: &half, chosen_ids: &[0], responses: &[], ..AppendBatch::default() }).await,
         Err(Error::Conflict)
     ));
     assert_eq!(log.read_stream(&half[0].aggregate_id, 1, 9).await.expect("events").len(), 0);
@@ -60,7 +64,7 @@ async fn a_batch_is_written_once_and_read_in_order() {
     // rejected.
     let reopened = alone.workspace("0-1").await.expect("a database");
     let late = [event("late", 1, 5)];
-    let refused = log.append(Batch { events: &late, ..Batch::default() }).await;
+    let refused = log.append(AppendBatch { events: &late, ..AppendBatch::default() }).await;
     assert!(matches!(refused, Err(Error::Closing)), "{refused:?}");
     assert!(reopened.read_stream(&late[0].aggregate_id, 1, 9).await.expect("events").is_empty());
     // Opening the log in a shared store moves the head to the end of the log, because the single writer has not
@@ -68,11 +72,13 @@ async fn a_batch_is_written_once_and_read_in_order() {
     let log = alone.share().workspace("0-1").await.expect("a database");
     assert_eq!(log.ends().await.expect("a head").position, 4);
     assert!(matches!(
-        log.append(Batch { events: &second, chosen_ids: &[], responses: &[], ..Batch::default() }).await,
+        log.append(AppendBatch { events: &second, chosen_ids: &[], responses: &[], ..AppendBatch::default() }).await,
         Err(Error::Conflict)
     ));
     let third = [event("c", 1, 5)];
-    log.append(Batch { events: &third, chosen_ids: &[], responses: &[], ..Batch::default() }).await.expect("appended");
+    log.append(AppendBatch { events: &third, chosen_ids: &[], responses: &[], ..AppendBatch::default() })
+        .await
+        .expect("appended");
     assert_eq!(log.ends().await.expect("a head").position, 5);
 
     let positions = |events: &[Event]| events.iter().map(|event| event.position).collect::<Vec<_>>();
@@ -88,7 +94,9 @@ async fn a_batch_is_written_once_and_read_in_order() {
 
     // A commit may be longer than the range that is searched for it.
     let long: Vec<Arc<Event>> = (1..=200).map(|version| event("long", version, 5 + version)).collect();
-    log.append(Batch { events: &long, chosen_ids: &[], responses: &[], ..Batch::default() }).await.expect("appended");
+    log.append(AppendBatch { events: &long, chosen_ids: &[], responses: &[], ..AppendBatch::default() })
+        .await
+        .expect("appended");
     assert_eq!(positions(&log.read_after(5, 1).await.expect("events")), (6..=205).collect::<Vec<_>>());
     assert_eq!(positions(&log.read_after(100, 500).await.expect("events")), (101..=205).collect::<Vec<_>>());
 

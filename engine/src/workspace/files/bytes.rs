@@ -17,7 +17,7 @@ pub struct PreviousUpload(Arc<Mutex<Option<Arc<str>>>>);
 
 impl PreviousUpload {
     /// Records the upload that the file refers to. `before` is the file's aggregate before the event.
-    pub fn note(&self, before: Option<&Aggregate>) {
+    pub fn record(&self, before: Option<&Aggregate>) {
         *self.0.lock() = named_bytes(before).map(|(id, _)| id);
     }
 

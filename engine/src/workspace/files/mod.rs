@@ -40,8 +40,8 @@ use bytes::{PreviousUpload, is_live, not_found};
 pub use download::{FileLink, SignedLink, StoredFile, check_link};
 pub use kind::mime_type;
 pub use receive::Incoming;
-pub(super) use receive::Receiving;
-pub use upload::{NewFile, Uploaded};
+pub(super) use receive::RunningUpload;
+pub use upload::{NewFile, UploadOutcome};
 pub use upload_link::{CheckedLink, LinkedUpload, UploadLink, refusing};
 
 use super::call_context::{CallContext, Operation};
@@ -58,7 +58,7 @@ use crate::state::view::View;
 
 /// The storage usage of a workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Usage {
+pub struct StorageUsage {
     /// The size of all files, running uploads and data yet to be removed, in bytes.
     pub used_bytes: u64,
     /// The limit for `used_bytes`. `None` means no limit.
@@ -110,7 +110,7 @@ impl Reader {
     }
 
     /// Returns the storage usage of the workspace.
-    pub async fn storage_usage(&self) -> Result<Usage> {
+    pub async fn storage_usage(&self) -> Result<StorageUsage> {
         let state = self.context.state();
         self.context.refresh().await?;
         let (mut files, mut file_bytes) = (0, 0);
@@ -123,7 +123,7 @@ impl Reader {
         };
         self.context.visit_newest(Some(FILE), None, visit).await;
         let quota_bytes = self.context.storage_quota().await?;
-        Ok(Usage { used_bytes: state.db.used_bytes().await?, quota_bytes, files, file_bytes })
+        Ok(StorageUsage { used_bytes: state.db.used_bytes().await?, quota_bytes, files, file_bytes })
     }
 }
 
@@ -137,7 +137,7 @@ impl Writer {
         let (recorder, aggregate_id) = (previous.clone(), id.clone());
         let decide: Decide = Box::new(move |view: &View<'_>| {
             let found = view.aggregate(aggregate_id.as_str()).filter(|found| is_live(found));
-            recorder.note(found.as_deref());
+            recorder.record(found.as_deref());
             found.ok_or_else(|| not_found(&path))?;
             Ok(vec![NewEvent {
                 aggregate_id: aggregate_id.to_string(),

@@ -26,7 +26,7 @@ const MAX_BUFFERED_BYTES: usize = 1 << 20;
 const MAX_RESERVATION_STEP: u64 = 64 << 20;
 
 /// A running upload, from the reservation of storage until a file refers to the bytes or the upload is cancelled.
-pub struct Receiving {
+pub struct RunningUpload {
     state: Arc<State>,
     db: Database,
     upload: Upload,
@@ -37,22 +37,30 @@ pub struct Receiving {
 }
 
 /// The result of receiving the bytes.
-pub struct Received {
+pub struct ReceivedBytes {
     pub size: u64,
     /// The SHA-256 hash, in hexadecimal.
     pub sha256: String,
 }
 
-impl Receiving {
-    pub fn new(state: &Arc<State>, db: &Database, quota: Option<u64>) -> Receiving {
-        Receiving::with_id(state, db, state.clock.new_id().to_string().into(), quota)
+impl RunningUpload {
+    pub fn new(state: &Arc<State>, db: &Database, quota: Option<u64>) -> RunningUpload {
+        RunningUpload::with_id(state, db, state.clock.new_id().to_string().into(), quota)
     }
 
     /// Creates an upload with the id that the upload has in another store.
-    pub fn with_id(state: &Arc<State>, db: &Database, id: Arc<str>, quota: Option<u64>) -> Receiving {
+    pub fn with_id(state: &Arc<State>, db: &Database, id: Arc<str>, quota: Option<u64>) -> RunningUpload {
         let lease = Duration::from_millis(state.settings.upload_lease_ms);
         let upload = Upload { id, owner: state.storage.server(&*state.clock), lease };
-        Receiving { state: state.clone(), db: db.clone(), upload, quota, reserved: 0, parts_id: None, _renewal: None }
+        RunningUpload {
+            state: state.clone(),
+            db: db.clone(),
+            upload,
+            quota,
+            reserved: 0,
+            parts_id: None,
+            _renewal: None,
+        }
     }
 
     pub fn upload_id(&self) -> &Arc<str> {
@@ -60,7 +68,7 @@ impl Receiving {
     }
 
     /// Writes all bytes durably, then changes the reservation to their exact size.
-    pub async fn write(&mut self, announced: Option<u64>, bytes: Incoming, kind: BlobKind) -> Result<Received> {
+    pub async fn write(&mut self, announced: Option<u64>, bytes: Incoming, kind: BlobKind) -> Result<ReceivedBytes> {
         // The stream may end while bytes are buffered. A fused stream can still be polled after its end.
         let mut bytes = bytes.fuse();
         let mut buffered = Vec::new();
@@ -102,7 +110,7 @@ impl Receiving {
                 return Err(lost());
             }
         }
-        Ok(Received { size, sha256: hex::encode(hash.finish()) })
+        Ok(ReceivedBytes { size, sha256: hex::encode(hash.finish()) })
     }
 
     /// Reserves storage without writing bytes, for a file whose bytes no longer exist anywhere.

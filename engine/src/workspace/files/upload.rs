@@ -5,23 +5,23 @@ use std::sync::Arc;
 use futures_util::{StreamExt, stream};
 
 use super::bytes::{PreviousUpload, is_live};
-use super::receive::{Incoming, Received, Receiving};
+use super::receive::{Incoming, ReceivedBytes, RunningUpload};
 use crate::access::grant::Grant;
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::FILE;
-use crate::model::event::{Expected, NewEvent};
+use crate::model::event::{NewEvent, StreamExpectation};
 use crate::model::file::{ATTACHED_ID, ATTACHED_TYPE, FILENAME, MIME_TYPE, PATH, SHA256, SIZE, UPLOAD_ID};
-use crate::model::file_path::{FilePath, Place};
+use crate::model::file_path::{FileOwner, FilePath};
 use crate::model::id::AggregateId;
 use crate::model::value::{Object, Value};
-use crate::state::append::{Appended, Decide};
+use crate::state::append::{AppendOutcome, Decide};
 use crate::state::staging::object_of;
 use crate::state::view::View;
 use crate::store::blobs::BlobKind;
 use crate::workspace::articles::unknown_project;
 use crate::workspace::call_context::{CallContext, Operation};
-use crate::workspace::responses::RequestId;
+use crate::workspace::responses::IdempotentRequest;
 use crate::workspace::rights::Writer;
 
 const ENDED: &str = "the right to upload ended before the upload was complete";
@@ -33,19 +33,19 @@ pub struct NewFile {
     pub mime_type: String,
     /// The value of the header `content-disposition` that an object store sends with the file.
     pub content_disposition: String,
-    pub place: Place,
+    pub place: FileOwner,
     /// The path given by the client, which must equal the path made from `place` and `filename`.
     pub path: Option<String>,
     /// The announced number of bytes, if known.
     pub size: Option<u64>,
-    pub request: Option<RequestId>,
+    pub request: Option<IdempotentRequest>,
     /// The expected version of the path's stream.
-    pub expected: Expected,
+    pub expected: StreamExpectation,
 }
 
 /// The result of an upload.
 #[derive(Debug)]
-pub struct Uploaded {
+pub struct UploadOutcome {
     pub file: Arc<Aggregate>,
     /// Whether there was already a file at the path.
     pub replaced: bool,
@@ -54,17 +54,17 @@ pub struct Uploaded {
 }
 
 /// The validated target of an upload.
-pub(super) struct Target {
+pub(super) struct UploadTarget {
     pub path: FilePath,
     pub id: AggregateId,
-    place: Place,
+    place: FileOwner,
 }
 
 impl Writer {
     /// Stores a file at the path made from its place and name. Replaces an existing file. The old bytes are removed
     /// after the new bytes are stored, and count toward the quota until then. Uploading the same bytes again changes
     /// nothing.
-    pub async fn upload_file(&self, new: NewFile, bytes: Incoming) -> Result<Uploaded> {
+    pub async fn upload_file(&self, new: NewFile, bytes: Incoming) -> Result<UploadOutcome> {
         Operation::perform(self, |operation| async move {
             operation.state().refresh().await?;
             let target = operation.context().target(&new)?;
@@ -72,7 +72,7 @@ impl Writer {
                 return Ok(first);
             }
             let quota = operation.context().storage_quota().await?;
-            let mut receiving = Receiving::new(operation.state(), operation.database(), quota);
+            let mut receiving = RunningUpload::new(operation.state(), operation.database(), quota);
             let kind =
                 BlobKind { mime_type: new.mime_type.clone(), content_disposition: new.content_disposition.clone() };
             let stored = match operation.receive(&mut receiving, new.size, bytes, kind).await {
@@ -90,7 +90,7 @@ impl Writer {
 impl CallContext {
     /// Returns the validated target of an upload. Project and type must exist. The aggregate may be created later; if
     /// it exists, it must have this type and project.
-    pub(super) fn target(&self, new: &NewFile) -> Result<Target> {
+    pub(super) fn target(&self, new: &NewFile) -> Result<UploadTarget> {
         let state = self.state();
         let mut place = new.place.clone();
         // Validates the place before it is used for lookups.
@@ -117,10 +117,10 @@ impl CallContext {
         if new.path.as_ref().is_some_and(|given| given != path.as_str()) {
             return Err(Error::invalid(format!("the path of the file is '{}'", path.as_str())));
         }
-        Ok(Target { id: FilePath::aggregate_id(path.as_str()), path, place })
+        Ok(UploadTarget { id: FilePath::aggregate_id(path.as_str()), path, place })
     }
 
-    fn path_of(&self, place: &Place, filename: &str) -> Result<FilePath> {
+    fn path_of(&self, place: &FileOwner, filename: &str) -> Result<FilePath> {
         FilePath::new(&self.record().id, place, filename)
             .map_err(|(field, message)| Error::invalid_at(format!("/{field}"), message))
     }
@@ -133,11 +133,11 @@ impl Operation {
     /// it cannot happen after the upload was cancelled.
     async fn receive(
         &self,
-        receiving: &mut Receiving,
+        receiving: &mut RunningUpload,
         size: Option<u64>,
         bytes: Incoming,
         kind: BlobKind,
-    ) -> Result<Received> {
+    ) -> Result<ReceivedBytes> {
         let grant = self.context().grant();
         let received = receiving.write(size, while_granted(bytes, self.context().grant()), kind).await;
         // Checks the store, since another server may have ended the right a moment ago.
@@ -149,7 +149,7 @@ impl Operation {
 
     /// Returns the response of an earlier request with the same key. Called before storage is reserved, since a
     /// repeated request needs no storage.
-    async fn earlier_response(&self, new: &NewFile, id: &AggregateId) -> Result<Option<Uploaded>> {
+    async fn earlier_response(&self, new: &NewFile, id: &AggregateId) -> Result<Option<UploadOutcome>> {
         let Some(request) = &new.request else { return Ok(None) };
         let Some(appended) = self.state().earlier_append(self.database(), request).await? else { return Ok(None) };
         // Another server may have appended the event a moment ago.
@@ -158,19 +158,25 @@ impl Operation {
     }
 
     /// Appends the event that makes the file refer to the uploaded bytes. Appends nothing if the file would not change.
-    async fn name_bytes(&self, target: Target, new: NewFile, received: Received, upload: Arc<str>) -> Result<Uploaded> {
+    async fn name_bytes(
+        &self,
+        target: UploadTarget,
+        new: NewFile,
+        received: ReceivedBytes,
+        upload: Arc<str>,
+    ) -> Result<UploadOutcome> {
         let previous = PreviousUpload::default();
         let (recorder, id, given_bytes) = (previous.clone(), target.id.clone(), target.path.as_str().len());
         let payload = payload(&target, &new, &received, &upload);
         let decide: Decide = Box::new(move |view: &View<'_>| {
             let found = view.aggregate(target.id.as_str());
             let live = found.as_deref().filter(|found| is_live(found));
-            recorder.note(live);
+            recorder.record(live);
             let is_new = |(name, value): (&Arc<str>, &Value)| {
                 **name != *UPLOAD_ID && live.is_none_or(|live| live.state.get(name) != Some(value))
             };
             if live.is_some() && !payload.iter().any(is_new) {
-                recorder.note(None);
+                recorder.record(None);
                 return Ok(Vec::new());
             }
             let verb = if live.is_some() { "replaced" } else { "created" };
@@ -190,19 +196,19 @@ impl Operation {
     }
 
     /// Returns the file after the appended event, or the existing file if no event was appended.
-    fn uploaded(&self, appended: &Appended, id: &AggregateId) -> Result<Uploaded> {
+    fn uploaded(&self, appended: &AppendOutcome, id: &AggregateId) -> Result<UploadOutcome> {
         let repeated = appended.is_repeat();
         let Some(event) = appended.events.first() else {
             let found = self.state().folded.get(id.as_str()).filter(|found| is_live(found));
             let file = found.ok_or_else(|| Error::not_found("file", ""))?;
-            return Ok(Uploaded { file, replaced: true, repeated });
+            return Ok(UploadOutcome { file, replaced: true, repeated });
         };
         let (mut file, _) = self.context().made(appended)?;
         // The current aggregate has the time at which the path was first used.
         if let Some(now) = self.state().folded.get(event.aggregate_id.as_str()) {
             Arc::make_mut(&mut file).created_at = now.created_at;
         }
-        Ok(Uploaded { file, replaced: event.verb() == "replaced", repeated })
+        Ok(UploadOutcome { file, replaced: event.verb() == "replaced", repeated })
     }
 }
 
@@ -220,7 +226,7 @@ fn while_granted(bytes: Incoming, mut grant: Grant) -> Incoming {
 }
 
 /// Returns the payload of a file event. Every event contains all fields.
-fn payload(target: &Target, new: &NewFile, received: &Received, upload: &Arc<str>) -> Object {
+fn payload(target: &UploadTarget, new: &NewFile, received: &ReceivedBytes, upload: &Arc<str>) -> Object {
     let text = |text: &Option<String>| text.as_deref().map(Value::from);
     object_of([
         (PATH, Some(Value::from(target.path.as_str()))),

@@ -6,13 +6,13 @@
 use serde::{Deserialize, Serialize};
 
 use super::receive::Incoming;
-use super::upload::{NewFile, Uploaded};
+use super::upload::{NewFile, UploadOutcome};
 use crate::access::Access;
 use crate::access::signing::Purpose;
 use crate::access::stored_caller::StoredCaller;
 use crate::error::{Error, Result};
 use crate::model::access::Caller;
-use crate::model::event::Expected;
+use crate::model::event::StreamExpectation;
 use crate::model::file_path::FilePath;
 use crate::model::id::AggregateId;
 use crate::workspace::call_context::CallContext;
@@ -33,7 +33,7 @@ pub struct UploadLink {
 
 /// The signed contents of a link.
 #[derive(Serialize, Deserialize)]
-struct Claims {
+struct LinkClaims {
     path: String,
     mime_type: String,
     max_bytes: Option<u64>,
@@ -59,7 +59,7 @@ impl Writer {
         let target = self.context.target(&new)?;
         let (caller, soon) = (self.context.caller(), state.clock.now_ms().saturating_add(VALID_MS));
         let expires_at = caller.expires_at.map_or(soon, |end| end.min(soon));
-        let claims = Claims {
+        let claims = LinkClaims {
             path: target.path.as_str().to_owned(),
             mime_type: new.mime_type,
             max_bytes,
@@ -73,12 +73,12 @@ impl Writer {
 }
 
 /// A link that was issued by this installation and has not expired.
-pub struct CheckedLink(Claims);
+pub struct CheckedLink(LinkClaims);
 
 impl CheckedLink {
     /// Verifies a link. Returns the link and its creator, with the rights that the creator has now.
     pub async fn check(access: &Access, token: &str, now_ms: i64) -> Result<(CheckedLink, Caller)> {
-        let claims: Option<Claims> = access.verified_claims(Purpose::UploadLink, token).await?;
+        let claims: Option<LinkClaims> = access.verified_claims(Purpose::UploadLink, token).await?;
         let claims = claims.filter(|claims| now_ms < claims.expires_at).ok_or_else(refused)?;
         let caller = access.return_of(&claims.by).await.map_err(refusing)?;
         Ok((CheckedLink(claims), caller))
@@ -87,9 +87,9 @@ impl CheckedLink {
     /// Returns the upload that the link allows. `right` is the right of the link's creator. Checks everything that can
     /// be checked before the bytes arrive.
     pub async fn upload(self, right: Uploader) -> Result<LinkedUpload> {
-        let Claims { path, mime_type, max_bytes, version, .. } = self.0;
+        let LinkClaims { path, mime_type, max_bytes, version, .. } = self.0;
         let (_, place, filename) = FilePath::read(&path).map_err(Error::invalid)?;
-        let expected = if version == 0 { Expected::None } else { Expected::Version(version) };
+        let expected = if version == 0 { StreamExpectation::None } else { StreamExpectation::Version(version) };
         let new = NewFile { filename, mime_type, place, path: Some(path), expected, ..NewFile::default() };
         let writer = right.into_writer();
         writer.context.state().refresh().await?;
@@ -115,7 +115,7 @@ impl LinkedUpload {
 
     /// Stores the file like any other upload. The link contains neither the length nor the content disposition, so the
     /// request gives them.
-    pub async fn store(self, size: Option<u64>, content_disposition: String, bytes: Incoming) -> Result<Uploaded> {
+    pub async fn store(self, size: Option<u64>, content_disposition: String, bytes: Incoming) -> Result<UploadOutcome> {
         let new = NewFile { size, content_disposition, ..self.new };
         self.writer.upload_file(new, bytes).await.map_err(|error| match error {
             Error::Conflict { code: "version_conflict", .. } => changed(),

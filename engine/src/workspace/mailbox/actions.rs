@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::approval::{effects, with_difference};
 use crate::error::{Error, Result};
-use crate::mailbox::person::{self, ARTIFACTS_CHANGED, Prepared, QUESTION_CHANGED, TaskCommand};
+use crate::mailbox::person::{self, ARTIFACTS_CHANGED, DecisionInputs, QUESTION_CHANGED, TaskCommand};
 use crate::mailbox::{effect, find, limits};
 use crate::model::aggregate::Aggregate;
-use crate::model::event::Expected;
+use crate::model::event::StreamExpectation;
 use crate::model::facts::Assignee;
 use crate::model::task::Task;
 use crate::model::task::content::Stamp;
@@ -35,7 +35,7 @@ impl Writer {
     }
 
     /// Performs an action on a task. Returns the changed task and the events that an approval has appended.
-    pub async fn act_on_task(&self, id: &str, command: TaskCommand, expected: Expected) -> Result<ActedTask> {
+    pub async fn act_on_task(&self, id: &str, command: TaskCommand, expected: StreamExpectation) -> Result<ActedTask> {
         if let TaskCommand::Assign { assignee, .. } = &command {
             self.context.check_user(assignee.as_ref()).await?;
         }
@@ -45,7 +45,13 @@ impl Writer {
 }
 
 impl Operation {
-    async fn act(&self, id: &str, command: Arc<TaskCommand>, expected: Expected, stamp: Stamp) -> Result<ActedTask> {
+    async fn act(
+        &self,
+        id: &str,
+        command: Arc<TaskCommand>,
+        expected: StreamExpectation,
+        stamp: Stamp,
+    ) -> Result<ActedTask> {
         for _ in 0..MAX_ATTEMPTS {
             match self.try_act(id, &command, expected, &stamp).await {
                 Err(Error::Conflict { code: ARTIFACTS_CHANGED | QUESTION_CHANGED, .. }) => {}
@@ -59,7 +65,7 @@ impl Operation {
         &self,
         id: &str,
         command: &Arc<TaskCommand>,
-        expected: Expected,
+        expected: StreamExpectation,
         stamp: &Stamp,
     ) -> Result<ActedTask> {
         let state = self.state();
@@ -84,9 +90,15 @@ impl Operation {
     }
 
     /// Prepares the inputs of a decision that are not in the log, or that take too long to compute during the decision.
-    async fn prepare(&self, id: &str, command: &TaskCommand, expected: Expected, stamp: &Stamp) -> Result<Prepared> {
+    async fn prepare(
+        &self,
+        id: &str,
+        command: &TaskCommand,
+        expected: StreamExpectation,
+        stamp: &Stamp,
+    ) -> Result<DecisionInputs> {
         let state = self.state();
-        let mut prepared = Prepared::default();
+        let mut prepared = DecisionInputs::default();
         match command {
             TaskCommand::Edit { edit, .. } => {
                 state.refresh().await?;

@@ -9,14 +9,14 @@ use tokio::runtime::Handle;
 use crate::error::{Error, Result};
 use crate::mailbox::{effect, person};
 use crate::model::aggregate::Aggregate;
-use crate::model::event::{Event, Expected};
-use crate::model::fold::Folding;
+use crate::model::event::{Event, StreamExpectation};
+use crate::model::fold::StreamFold;
 use crate::model::id::AggregateId;
 use crate::model::task::Task;
-use crate::model::task::view::{EffectView, Stale, difference};
+use crate::model::task::view::{EffectView, StaleEffect, difference};
 use crate::model::value::{Object, Value};
 use crate::state::State;
-use crate::state::append::{Append, Appended};
+use crate::state::append::{Append, AppendOutcome};
 use crate::state::stream_pages::StreamPages;
 use crate::workspace::rights::Reader;
 
@@ -65,7 +65,7 @@ impl Reader {
 
     async fn preview(&self, task: &Aggregate) -> Result<Approval> {
         let state = self.context.state();
-        let (id, expected) = (task.id.to_string(), Expected::Version(task.version));
+        let (id, expected) = (task.id.to_string(), StreamExpectation::Version(task.version));
         let append = Append {
             decide: Box::new(move |view| person::approval(view, &id, expected)),
             event_ids: Vec::new(),
@@ -89,7 +89,7 @@ impl Reader {
 }
 
 /// Returns the effects among the events of an approval, which are all events after the first.
-pub(super) fn effects(state: &State, appended: &Appended) -> Vec<EffectView> {
+pub(super) fn effects(state: &State, appended: &AppendOutcome) -> Vec<EffectView> {
     let mut bytes = 0;
     let row = |after: &Arc<Aggregate>| Some(after.row(&*state.types.get(&after.aggregate_type)?));
     let view = |(event, after): (&Arc<Event>, &Arc<Aggregate>)| {
@@ -146,7 +146,7 @@ async fn mark_stale(state: &State, task: &Aggregate, effects: &mut [EffectView])
         let fitting = difference.and_then(|found| Some((bytes_left.checked_sub(found.size_bytes())?, found.clone())));
         bytes_left = fitting.as_ref().map_or(bytes_left, |(left, _)| *left);
         let difference = fitting.map(|(_, difference)| difference);
-        view.stale = Some(Stale { expected_version, current_version, difference });
+        view.stale = Some(StaleEffect { expected_version, current_version, difference });
     }
     Ok(())
 }
@@ -175,10 +175,10 @@ async fn changed_since(
         found.insert(0, difference(&Object::new(), &now.state));
     }
     let mut pages = StreamPages::new(id.clone(), 1..=last);
-    let mut read: Option<Folding> = None;
+    let mut read: Option<StreamFold> = None;
     while let Some(events) = pages.next(&state.db).await? {
         for event in &events {
-            let read = read.get_or_insert_with(|| Folding::new(event));
+            let read = read.get_or_insert_with(|| StreamFold::new(event));
             read.fold(event, &definition);
             if versions.contains(&event.version) {
                 found.insert(event.version, difference(read.state(), &now.state));

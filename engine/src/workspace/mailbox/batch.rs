@@ -5,10 +5,10 @@ use futures_util::stream;
 
 use super::actions::ActedTask;
 use super::approval::limit_states;
-use super::tasks::{Limit, TaskFilter};
+use super::tasks::{TaskFilter, TaskLimit};
 use crate::error::{Error, Result};
 use crate::mailbox::person::TaskCommand;
-use crate::model::event::Expected;
+use crate::model::event::StreamExpectation;
 use crate::model::value::{Object, Value};
 use crate::workspace::call_context::Operation;
 use crate::workspace::rights::Writer;
@@ -20,27 +20,27 @@ const AT_ONCE: usize = 64;
 
 /// The tasks to act on.
 #[derive(Debug, Clone)]
-pub enum Which {
+pub enum TaskChoice {
     /// The tasks with these ids, each with the version that it must have.
-    Ids(Vec<(String, Expected)>),
+    Ids(Vec<(String, StreamExpectation)>),
     /// The tasks that match a filter. The request is rejected unless `expected` tasks match.
     Filter { filter: Box<TaskFilter>, expected: usize },
 }
 
 /// The result of the action on one task.
-pub struct Outcome {
+pub struct TaskOutcome {
     pub id: String,
     pub result: Result<ActedTask>,
 }
 
 impl Writer {
     /// Performs one action on many tasks. Returns the results in the order of the tasks.
-    pub async fn act_on_tasks(&self, which: Which, command: TaskCommand) -> Result<Vec<Outcome>> {
+    pub async fn act_on_tasks(&self, which: TaskChoice, command: TaskCommand) -> Result<Vec<TaskOutcome>> {
         let ids = match which {
-            Which::Ids(ids) => ids,
-            Which::Filter { filter, expected } => {
+            TaskChoice::Ids(ids) => ids,
+            TaskChoice::Filter { filter, expected } => {
                 let ids = self.expected_ids(&filter, expected).await?;
-                ids.into_iter().map(|id| (id, Expected::Any)).collect()
+                ids.into_iter().map(|id| (id, StreamExpectation::Any)).collect()
             }
         };
         if ids.is_empty() || ids.len() > MAX_TASKS {
@@ -51,14 +51,15 @@ impl Writer {
         }
         let writer = self.clone();
         Operation::perform(self, |_| async move {
-            let act = |(id, expected): (String, Expected)| {
+            let act = |(id, expected): (String, StreamExpectation)| {
                 let (writer, command) = (writer.clone(), command.clone());
                 async move {
                     let result = writer.act_on_task(&id, command, expected).await;
-                    Outcome { id, result }
+                    TaskOutcome { id, result }
                 }
             };
-            let mut outcomes: Vec<Outcome> = stream::iter(ids.into_iter().map(act)).buffered(AT_ONCE).collect().await;
+            let mut outcomes: Vec<TaskOutcome> =
+                stream::iter(ids.into_iter().map(act)).buffered(AT_ONCE).collect().await;
             let acted = outcomes.iter_mut().filter_map(|outcome| outcome.result.as_mut().ok());
             limit_states(acted.flat_map(|acted| &mut acted.appended));
             Ok(outcomes)
@@ -72,7 +73,7 @@ impl Writer {
         if expected > MAX_TASKS {
             return Err(Error::invalid_at("/expected", format!("expected at most {MAX_TASKS}")));
         }
-        let found = self.context.select_tasks(filter, None, Limit::NONE).await?.items;
+        let found = self.context.select_tasks(filter, None, TaskLimit::NONE).await?.items;
         if found.len() != expected {
             let details = [("count", Value::Int(found.len() as i64)), ("expected", Value::Int(expected as i64))];
             let message = format!("the filter matches {} tasks, expected {expected}", found.len());

@@ -4,7 +4,7 @@ use crate::mailbox::person;
 use crate::model::access::{Role, Scope};
 use crate::model::aggregate::Aggregate;
 use crate::model::task::Task;
-use crate::model::task::content::Sender;
+use crate::model::task::content::TaskSender;
 use crate::model::task::view::TaskView;
 use crate::workspace::call_context::CallContext;
 use crate::workspace::rights::{AgentWriter, Reader, Writer};
@@ -13,7 +13,7 @@ use crate::workspace::rights::{AgentWriter, Reader, Writer};
 #[derive(Debug, Clone)]
 pub struct Decider {
     /// The caller, or `None` for a caller that changes no task as a person.
-    sender: Option<Sender>,
+    sender: Option<TaskSender>,
 }
 
 impl Decider {

@@ -12,18 +12,23 @@ pub mod tasks;
 pub mod work;
 
 use super::call_context::Operation;
-use super::responses::RequestId;
+use super::responses::IdempotentRequest;
 use crate::error::Result;
-use crate::state::append::{Appended, Decide};
+use crate::state::append::{AppendOutcome, Decide};
 
-pub use crate::mailbox::agent::{Work, Worker};
-pub use crate::mailbox::leases::Renewed;
-pub use crate::mailbox::person::{Accepted, TaskCommand};
+pub use crate::mailbox::agent::{AgentAction, Claimant};
+pub use crate::mailbox::leases::LeaseRenewal;
+pub use crate::mailbox::person::{ApprovalOverrides, TaskCommand};
 
 impl Operation {
     /// Appends the events that `decide` returns for a task. Refreshes from the store first: another server may have
     /// appended since, and a stale state must not reject the request.
-    async fn append_decided(&self, decide: Decide, request: Option<RequestId>, given_bytes: usize) -> Result<Appended> {
+    async fn append_decided(
+        &self,
+        decide: Decide,
+        request: Option<IdempotentRequest>,
+        given_bytes: usize,
+    ) -> Result<AppendOutcome> {
         self.state().refresh().await?;
         self.append(decide, request, given_bytes).await
     }

@@ -1,11 +1,11 @@
 //! Claims the next task of an agent: the oldest of the waiting tasks with the highest priority.
 
-use super::tasks::{Limit, TaskFilter};
-use super::work::{Worked, check_claim};
+use super::tasks::{TaskFilter, TaskLimit};
+use super::work::{ActionOutcome, check_claim};
 use crate::error::{Error, Result};
-use crate::mailbox::agent::{Work, Worker};
+use crate::mailbox::agent::{AgentAction, Claimant};
 use crate::model::agent;
-use crate::model::event::Expected;
+use crate::model::event::StreamExpectation;
 use crate::model::task::{Status, Task};
 use crate::workspace::rights::AgentWriter;
 
@@ -14,9 +14,15 @@ const MAX_TRIED: usize = 256;
 
 impl AgentWriter {
     /// Claims the next task that is assigned to an agent and waits for it. Returns `None` if there is none.
-    pub async fn claim_next(&self, agent_id: &str, seconds: i64, instance: Option<String>) -> Result<Option<Worked>> {
+    pub async fn claim_next(
+        &self,
+        agent_id: &str,
+        seconds: i64,
+        instance: Option<String>,
+    ) -> Result<Option<ActionOutcome>> {
         check_claim(seconds, instance.as_deref())?;
-        let (mut worker, work) = (Worker::new(Some(agent_id.to_owned()), None), Work::Claim { seconds, instance });
+        let (mut worker, work) =
+            (Claimant::new(Some(agent_id.to_owned()), None), AgentAction::Claim { seconds, instance });
         self.bind(&mut worker, &work)?;
         let state = self.context.state();
         state.refresh().await?;
@@ -33,11 +39,11 @@ impl AgentWriter {
             assignee_id: Some(agent_id.to_owned()),
             ..TaskFilter::default()
         };
-        let mut waiting = self.context.select_tasks(&filter, None, Limit::NONE).await?.items;
+        let mut waiting = self.context.select_tasks(&filter, None, TaskLimit::NONE).await?.items;
         waiting.sort_by_key(|task| (std::cmp::Reverse(Task::new(task).priority()), task.first_position));
         for task in waiting.into_iter().take(MAX_TRIED) {
             // The expected version prevents the claim from renewing the claim of another instance of this agent.
-            let expected = Expected::Version(task.version);
+            let expected = StreamExpectation::Version(task.version);
             match self.work_on_task(task.id.as_str(), worker.clone(), work.clone(), expected, None).await {
                 Err(Error::Conflict { code: "version_conflict" | "task_state_conflict", .. }) => {}
                 other => return other.map(Some),

@@ -2,9 +2,9 @@
 
 use strum::VariantArray;
 
-use super::tasks::{Limit, TaskFilter};
+use super::tasks::{TaskFilter, TaskLimit};
 use crate::error::{Error, Result};
-use crate::mailbox::offboarding::{self, Left};
+use crate::mailbox::offboarding::{self, Departure};
 use crate::mailbox::person::parts;
 use crate::model::agent;
 use crate::model::facts::Assignee;
@@ -43,7 +43,7 @@ impl CallContext {
 
 impl Operation {
     /// Hands over the open tasks of an assignee who has left.
-    pub(in crate::workspace) async fn hand_over(&self, left: &Left) -> Result<()> {
+    pub(in crate::workspace) async fn hand_over(&self, left: &Departure) -> Result<()> {
         let (kind, id) = parts(Some(&left.who));
         let filter = TaskFilter {
             statuses: Some(Status::VARIANTS.iter().copied().filter(|status| status.is_open()).collect()),
@@ -53,7 +53,7 @@ impl Operation {
         };
         let mut before = None;
         loop {
-            let page = self.context().select_tasks(&filter, before, Limit::tasks(AT_ONCE)).await?;
+            let page = self.context().select_tasks(&filter, before, TaskLimit::tasks(AT_ONCE)).await?;
             let ids: Vec<String> = page.items.iter().map(|task| task.id.to_string()).collect();
             if !ids.is_empty() {
                 let given_bytes = ids.len() * EVENT_BYTES;
@@ -76,7 +76,7 @@ impl Operation {
     pub(super) async fn settle_assignee(&self, assignee: Option<&Assignee>) -> Result<bool> {
         match assignee {
             Some(Assignee::User(id)) if !self.context().is_member(id).await? => {
-                self.hand_over(&Left::member(id, None)).await?;
+                self.hand_over(&Departure::member(id, None)).await?;
                 Ok(true)
             }
             _ => Ok(false),

@@ -6,17 +6,17 @@ use uuid::Uuid;
 
 use crate::error::{Error, Result};
 use crate::mailbox::artifacts::first_versions;
-use crate::mailbox::effect::Origin;
+use crate::mailbox::effect::EffectOrigin;
 use crate::mailbox::person::{check_assignee, parts};
-pub use crate::mailbox::selection::Limit;
-use crate::mailbox::selection::{self, Selection, select};
+pub use crate::mailbox::selection::TaskLimit;
+use crate::mailbox::selection::{self, TaskConditions, select};
 use crate::mailbox::{add_deliverers, find, signed};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::TASK;
 use crate::model::date::format_date;
 use crate::model::depth::{self, MAX_CONTENT_DEPTH};
 use crate::model::facts::{Assignee, Priority};
-use crate::model::task::content::{Draft, Sender, Stamp};
+use crate::model::task::content::{ArtifactDraft, Stamp, TaskSender};
 use crate::model::task::record::field;
 use crate::model::task::view::{TimelineView, WaitingOn, WholeTask};
 use crate::model::task::{SourceType, Status, review, title};
@@ -29,7 +29,7 @@ use crate::workspace::Page;
 use crate::workspace::articles::unknown_project;
 use crate::workspace::call_context::{CallContext, Operation, first_event};
 use crate::workspace::offload::offload;
-use crate::workspace::responses::RequestId;
+use crate::workspace::responses::IdempotentRequest;
 use crate::workspace::rights::{Reader, Writer};
 
 /// The maximum length of an idempotency key, in bytes.
@@ -51,10 +51,10 @@ pub struct NewTask {
     /// The due date, in milliseconds since the epoch.
     pub due_at: Option<i64>,
     /// The artifacts that the task is created with.
-    pub artifacts: Vec<Draft>,
+    pub artifacts: Vec<ArtifactDraft>,
     /// An idempotency key that never expires. A second request with the same key returns the task of the first request.
     pub idempotency_key: Option<String>,
-    pub request: Option<RequestId>,
+    pub request: Option<IdempotentRequest>,
 }
 
 /// A filter for lists of tasks.
@@ -158,7 +158,7 @@ impl Writer {
                 false => {
                     let subject = new.source.get("aggregate_id").and_then(Value::as_str);
                     let project = new.project.as_deref();
-                    let origin = Origin { task_id: &id, subject, subject_version: None, project };
+                    let origin = EffectOrigin { task_id: &id, subject, subject_version: None, project };
                     Some(first_versions(view, origin, &new.artifacts, &stamp)?)
                 }
             };
@@ -208,7 +208,7 @@ impl Reader {
         &self,
         filter: &TaskFilter,
         before: Option<u64>,
-        limit: Limit,
+        limit: TaskLimit,
     ) -> Result<Page<Arc<Aggregate>>> {
         self.context.select_tasks(filter, before, limit).await
     }
@@ -220,14 +220,14 @@ impl CallContext {
         &self,
         filter: &TaskFilter,
         before: Option<u64>,
-        limit: Limit,
+        limit: TaskLimit,
     ) -> Result<Page<Arc<Aggregate>>> {
         self.refresh().await?;
         let project_id = match &filter.project {
             None => None,
             Some(project) => Some(self.find_project(project).ok_or_else(|| unknown_project(project))?.id.text()),
         };
-        let selection = Selection {
+        let selection = TaskConditions {
             statuses: filter.statuses.clone().or(filter.waiting_on.map(WaitingOn::statuses)),
             waiting_on: filter.waiting_on,
             assignee_type: filter.assignee_type,
@@ -250,9 +250,9 @@ impl CallContext {
     }
 
     /// Returns the caller as the sender of a request about a task.
-    pub(super) fn sender(&self) -> Sender {
+    pub(super) fn sender(&self) -> TaskSender {
         let caller = self.caller();
-        Sender {
+        TaskSender {
             user_id: caller.user_id().into(),
             key_id: caller.key_id().map(Arc::from),
             role: caller.role(),

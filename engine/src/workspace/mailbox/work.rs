@@ -3,20 +3,20 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::mailbox::agent::{self, Work, Worker};
+use crate::mailbox::agent::{self, AgentAction, Claimant};
 use crate::mailbox::{NOT_LEASE_HOLDER, find};
 use crate::model::access;
 use crate::model::agent::is_agent;
 use crate::model::aggregate::Aggregate;
 use crate::model::depth::{self, MAX_CONTENT_DEPTH};
-use crate::model::event::{Event, Expected};
+use crate::model::event::{Event, StreamExpectation};
 use crate::model::task::{MAX_LEASE_S, Task, question};
 use crate::model::violation::{Violation, Violations};
 use crate::state::append::Decide;
 use crate::store::leases::LeaseRow;
 use crate::workspace::call_context::Operation;
 use crate::workspace::offload::offload;
-use crate::workspace::responses::RequestId;
+use crate::workspace::responses::IdempotentRequest;
 use crate::workspace::rights::{AgentWriter, Writer};
 
 /// The maximum length of the name of an agent's instance, in bytes.
@@ -25,7 +25,7 @@ const MAX_INSTANCE: usize = 200;
 const SEEN_AGAIN_MS: i64 = 5_000;
 
 /// The result of an agent's action.
-pub struct Worked {
+pub struct ActionOutcome {
     pub task: Arc<Aggregate>,
     /// The appended event. `None` if a claim was renewed, which appends no event.
     pub event: Option<Arc<Event>>,
@@ -51,7 +51,7 @@ impl HeldLease {
     }
 }
 
-impl Worked {
+impl ActionOutcome {
     /// Returns the lease of a claim.
     pub fn claimed(&mut self) -> Result<HeldLease> {
         self.lease.take().ok_or_else(|| Error::conflict(NOT_LEASE_HOLDER, "the lease has expired"))
@@ -63,20 +63,20 @@ impl AgentWriter {
     pub async fn work_on_task(
         &self,
         id: &str,
-        mut worker: Worker,
-        work: Work,
-        expected: Expected,
-        request: Option<RequestId>,
-    ) -> Result<Worked> {
+        mut worker: Claimant,
+        work: AgentAction,
+        expected: StreamExpectation,
+        request: Option<IdempotentRequest>,
+    ) -> Result<ActionOutcome> {
         self.bind(&mut worker, &work)?;
         let renewed_s = match &work {
-            Work::Claim { seconds, instance } => {
+            AgentAction::Claim { seconds, instance } => {
                 check_claim(*seconds, instance.as_deref())?;
                 *seconds
             }
             _ => 0,
         };
-        if let Work::RequestInput { schema: Some(schema), .. } = &work {
+        if let AgentAction::RequestInput { schema: Some(schema), .. } = &work {
             let mut wrong = Violations::default();
             depth::check(schema, MAX_CONTENT_DEPTH, "/schema", &mut wrong);
             wrong.finish(())?;
@@ -88,7 +88,7 @@ impl AgentWriter {
         worker.is_owner = self.caller().role() == access::Role::Owner;
         let until = stamp.at_ms.saturating_add(renewed_s.saturating_mul(1_000));
         let task_id = id.clone();
-        let present = worker.agent_id.clone().filter(|_| !matches!(work, Work::Cancel { .. }));
+        let present = worker.agent_id.clone().filter(|_| !matches!(work, AgentAction::Cancel { .. }));
         let decide: Decide = Box::new(move |view| agent::decide(view, &task_id, expected, &worker, &work, &stamp));
         let worked = Operation::perform(self, move |operation| async move {
             let appended = operation.append_decided(decide, request, given_bytes).await?;
@@ -98,7 +98,7 @@ impl AgentWriter {
                 None => Some(operation.renew_claim(&task, until).await?),
                 Some(_) => HeldLease::of(&task),
             };
-            Ok(Worked { task, event, lease, repeated: appended.is_repeat() })
+            Ok(ActionOutcome { task, event, lease, repeated: appended.is_repeat() })
         })
         .await?;
         if let Some(agent) = present {
@@ -126,9 +126,9 @@ impl AgentWriter {
 impl AgentWriter {
     /// Restricts a key that is bound to agents to these agents. If the key has a single agent, the request need not
     /// name the agent.
-    pub(super) fn bind(&self, worker: &mut Worker, work: &Work) -> Result<()> {
+    pub(super) fn bind(&self, worker: &mut Claimant, work: &AgentAction) -> Result<()> {
         let Some(agents) = self.caller().agents() else { return Ok(()) };
-        if matches!(work, Work::Cancel { .. }) {
+        if matches!(work, AgentAction::Cancel { .. }) {
             return Err(Error::forbidden("agent_key", "a key that is bound to agents cannot cancel a task"));
         }
         match (&worker.agent_id, &**agents) {

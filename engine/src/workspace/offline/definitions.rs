@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::model::declaration;
 use crate::model::definition::Definition;
 use crate::model::value::Value;
-use crate::workspace::types::{Defined, Past, define, past_definitions};
+use crate::workspace::types::{DefinitionOutcome, DefinitionVersion, define, past_definitions};
 
 /// The number of definitions that are read at once.
 const PAGE: usize = 50;
@@ -13,7 +13,7 @@ const PAGE: usize = 50;
 impl Offline {
     /// Returns at most `limit` definitions of the workspace's history, oldest first. Skips the first `start`
     /// definitions.
-    pub async fn definitions(&self, start: usize, limit: usize) -> Result<Vec<Past>> {
+    pub async fn definitions(&self, start: usize, limit: usize) -> Result<Vec<DefinitionVersion>> {
         past_definitions(&self.state, start, limit).await
     }
 
@@ -44,13 +44,13 @@ impl Offline {
 
     /// Defines or redefines a type, even with breaking changes, because the exported workspace already has the
     /// definition.
-    pub async fn define(&self, declaration: &Value) -> Result<Defined> {
+    pub async fn define(&self, declaration: &Value) -> Result<DefinitionOutcome> {
         define(&self.state, &self.appender, self.parsed(declaration)?, true).await
     }
 
     /// Defines or redefines a type as another log has recorded it. Parts that today's rules reject are left out, as they
     /// are when a stored definition is loaded.
-    pub async fn define_recorded(&self, declaration: &Value) -> Result<Defined> {
+    pub async fn define_recorded(&self, declaration: &Value) -> Result<DefinitionOutcome> {
         let definition = self.parsed(declaration).unwrap_or_else(|_| declaration::read(declaration).0);
         define(&self.state, &self.appender, definition, true).await
     }

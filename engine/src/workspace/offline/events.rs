@@ -8,7 +8,7 @@ use crate::model::agent;
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::{AGENT, PROJECT};
 use crate::model::event::{Event, MAX_EVENTS_PER_APPEND, NewEvent};
-use crate::state::append::{Append, Appended};
+use crate::state::append::{Append, AppendOutcome};
 
 /// The actor of imported events for which no actor is known.
 const IMPORT: &str = "system";
@@ -22,12 +22,12 @@ impl Offline {
     /// Appends events of any type, all of them or none. An event with [`NewEvent::recorded`] keeps its actor and its
     /// times, may follow the deletion of its aggregate, and is checked against the definition of its type only if the
     /// type is managed. Events that are already in the log are not appended again.
-    pub async fn append(&self, events: Vec<NewEvent>) -> Result<Appended> {
+    pub async fn append(&self, events: Vec<NewEvent>) -> Result<AppendOutcome> {
         self.append_naming(events, None).await
     }
 
     /// Appends events, one of which refers to an upload.
-    pub(super) async fn append_naming(&self, events: Vec<NewEvent>, upload: Option<Arc<str>>) -> Result<Appended> {
+    pub(super) async fn append_naming(&self, events: Vec<NewEvent>, upload: Option<Arc<str>>) -> Result<AppendOutcome> {
         if events.len() > MAX_EVENTS_PER_APPEND {
             return Err(Error::invalid(format!("expected at most {MAX_EVENTS_PER_APPEND} events")));
         }

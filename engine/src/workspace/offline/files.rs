@@ -13,10 +13,10 @@ use crate::model::event::NewEvent;
 use crate::model::file::{self, MIME_TYPE, PATH, SHA256, SIZE, UPLOAD_ID};
 use crate::model::file_path::FilePath;
 use crate::model::value::Value;
-use crate::state::append::Appended;
+use crate::state::append::AppendOutcome;
 use crate::state::storage::Storage;
 use crate::store::blobs::BlobKind;
-use crate::workspace::files::{Incoming, Receiving};
+use crate::workspace::files::{Incoming, RunningUpload};
 
 /// The bytes of a file to import.
 pub struct FileBytes {
@@ -26,7 +26,7 @@ pub struct FileBytes {
 }
 
 /// The upload that an event of a file refers to.
-struct Named {
+struct UploadReference {
     path: String,
     upload: Arc<str>,
     size: u64,
@@ -46,7 +46,7 @@ impl Offline {
 
     /// Stores the bytes of a file, then appends the event that refers to them. `bytes` is `None` if the file was
     /// replaced or deleted later, because the bytes no longer exist.
-    pub async fn append_file(&self, event: NewEvent, bytes: Option<FileBytes>) -> Result<Appended> {
+    pub async fn append_file(&self, event: NewEvent, bytes: Option<FileBytes>) -> Result<AppendOutcome> {
         // An event that is already in the log is only compared. Storing the bytes again would remove the bytes that the
         // file refers to.
         let is_known = match &event.event_id {
@@ -68,7 +68,11 @@ impl Offline {
     /// Does the same as [`Offline::append_file`] for an event of an archive, whose workspace may have lost its store and
     /// kept its files. Keeps bytes that the storage still has if they have the right hash, and replaces others. Returns
     /// whether the file has its bytes.
-    pub async fn append_archived_file(&self, event: NewEvent, bytes: Option<FileBytes>) -> Result<(Appended, bool)> {
+    pub async fn append_archived_file(
+        &self,
+        event: NewEvent,
+        bytes: Option<FileBytes>,
+    ) -> Result<(AppendOutcome, bool)> {
         let named = self.check_file(&event)?;
         let key = Storage::key(&self.state.record.id, &named.upload);
         if self.hash_of(&key, named.size).await.is_some_and(|found| found == named.sha256) {
@@ -90,9 +94,14 @@ impl Offline {
     }
 
     /// Stores the bytes of a file if there are any, then appends the event that refers to them.
-    async fn store_file(&self, event: NewEvent, named: Named, bytes: Option<FileBytes>) -> Result<Appended> {
-        let Named { path, upload, size, sha256 } = named;
-        let mut receiving = Receiving::with_id(&self.state, self.appender.database(), upload.clone(), None);
+    async fn store_file(
+        &self,
+        event: NewEvent,
+        named: UploadReference,
+        bytes: Option<FileBytes>,
+    ) -> Result<AppendOutcome> {
+        let UploadReference { path, upload, size, sha256 } = named;
+        let mut receiving = RunningUpload::with_id(&self.state, self.appender.database(), upload.clone(), None);
         let outcome = async {
             match bytes {
                 Some(FileBytes { bytes, content_disposition }) => {
@@ -116,7 +125,7 @@ impl Offline {
 
     /// Returns the path, the upload, the size and the hash in an event that refers to the bytes of a file. The file
     /// must belong to this workspace.
-    fn check_file(&self, event: &NewEvent) -> Result<Named> {
+    fn check_file(&self, event: &NewEvent) -> Result<UploadReference> {
         let at = |name: &str| format!("/payload/{name}");
         let text = |name: &str| {
             let found = event.payload.get(name).and_then(Value::as_str);
@@ -141,6 +150,6 @@ impl Offline {
         }
         let size = event.payload.get(SIZE).and_then(Value::as_int).and_then(|size| u64::try_from(size).ok());
         let size = size.ok_or_else(|| Error::invalid_at(at(SIZE), "expected a number of bytes"))?;
-        Ok(Named { path, upload: upload.into(), size, sha256 })
+        Ok(UploadReference { path, upload: upload.into(), size, sha256 })
     }
 }

@@ -19,7 +19,7 @@ use crate::model::access::WorkspaceRecord;
 use crate::state::State;
 use crate::state::append::Appender;
 use crate::store::Database;
-pub use crate::workspace::types::Past;
+pub use crate::workspace::types::DefinitionVersion;
 
 /// A workspace that no server has open.
 pub struct Offline {

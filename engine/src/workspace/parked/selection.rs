@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Cause, Parked, StepId};
+use super::{FailureCause, ParkedStep, StepId};
 use crate::error::{Error, Result};
 use crate::model::value::{Object, Value};
 use crate::store::DatabaseReader;
@@ -18,19 +18,19 @@ const FULL_PART: usize = 2_000;
 
 /// The steps that a request names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Which {
+pub enum StepChoice {
     /// All steps of one plugin, or of all enabled plugins.
     Plugin(Option<Arc<str>>),
     /// The steps with these ids. Ids of steps that are no longer parked are ignored.
     Ids(Vec<StepId>),
     /// The steps that failed for the same cause.
-    Cause(Cause),
+    Cause(FailureCause),
 }
 
 /// The steps that a request selects.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Selection {
-    pub which: Which,
+pub struct StepSelection {
+    pub which: StepChoice,
     /// The number of steps that the request must select. If the number differs, the request is rejected, so that it
     /// cannot affect steps that the client has not counted.
     pub expected: Option<usize>,
@@ -38,17 +38,17 @@ pub struct Selection {
     pub after: Option<StepId>,
 }
 
-impl From<Which> for Selection {
-    fn from(which: Which) -> Selection {
-        Selection { which, expected: None, after: None }
+impl From<StepChoice> for StepSelection {
+    fn from(which: StepChoice) -> StepSelection {
+        StepSelection { which, expected: None, after: None }
     }
 }
 
 /// The result of a selection.
-pub(super) struct Selected {
+pub(super) struct SelectedSteps {
     /// The oldest selected steps.
-    pub steps: Vec<Parked>,
-    /// The number of selected steps. Without [`Selection::expected`], counting may stop as soon as this number is
+    pub steps: Vec<ParkedStep>,
+    /// The number of selected steps. Without [`StepSelection::expected`], counting may stop as soon as this number is
     /// greater than the number of `steps`.
     pub count: usize,
 }
@@ -56,11 +56,11 @@ pub(super) struct Selected {
 impl CallContext {
     /// Returns the oldest selected steps, at most `most`. Fails if the number of selected steps is not the expected
     /// number.
-    pub(super) async fn select_parked(&self, selection: &Selection, most: usize) -> Result<Selected> {
-        let Selection { which, expected, after } = selection;
-        let is_after = |parked: &Parked| after.as_ref().is_none_or(|after| parked.id > *after);
-        let mut selected = Selected { steps: Vec::new(), count: 0 };
-        if let Which::Ids(ids) = which {
+    pub(super) async fn select_parked(&self, selection: &StepSelection, most: usize) -> Result<SelectedSteps> {
+        let StepSelection { which, expected, after } = selection;
+        let is_after = |parked: &ParkedStep| after.as_ref().is_none_or(|after| parked.id > *after);
+        let mut selected = SelectedSteps { steps: Vec::new(), count: 0 };
+        if let StepChoice::Ids(ids) = which {
             selected.steps = self.state().db.find_parked_steps(ids).await?;
             selected.steps.retain(is_after);
             selected.steps.sort_unstable_by(|a, b| a.id.cmp(&b.id));
@@ -68,13 +68,13 @@ impl CallContext {
             selected.steps.truncate(most);
         } else {
             let plugin = match which {
-                Which::Plugin(plugin) => plugin.as_deref(),
-                Which::Cause(cause) => Some(&*cause.plugin),
-                Which::Ids(_) => None,
+                StepChoice::Plugin(plugin) => plugin.as_deref(),
+                StepChoice::Cause(cause) => Some(&*cause.plugin),
+                StepChoice::Ids(_) => None,
             };
-            let admits = |parked: &Parked| match which {
-                Which::Cause(cause) => *cause == Cause::of(parked),
-                Which::Plugin(_) | Which::Ids(_) => true,
+            let admits = |parked: &ParkedStep| match which {
+                StepChoice::Cause(cause) => *cause == FailureCause::of(parked),
+                StepChoice::Plugin(_) | StepChoice::Ids(_) => true,
             };
             let mut scan = self.scan_parked(plugin, after.as_ref().map_or(1, |after| after.position));
             while let Some(part) = scan.next().await? {
@@ -96,10 +96,10 @@ impl CallContext {
     }
 
     /// Returns a scan of the parked steps of a plugin or of all enabled plugins, for events at or after a position.
-    pub(super) fn scan_parked(&self, plugin: Option<&str>, from: u64) -> Scan<'_> {
+    pub(super) fn scan_parked(&self, plugin: Option<&str>, from: u64) -> ParkedScan<'_> {
         let state = self.state();
         let (plugins, last) = (self.parking(plugin), state.folded.position());
-        Scan { db: &state.db, plugins, next: from.max(1), last, width: FIRST_WIDTH, examined: 0 }
+        ParkedScan { db: &state.db, plugins, next: from.max(1), last, width: FIRST_WIDTH, examined: 0 }
     }
 }
 
@@ -111,7 +111,7 @@ fn mismatch(count: usize, expected: usize) -> Error {
 
 /// A scan of parked steps, in parts and in log order. The database always reads a range to its end, even if the query
 /// has a limit. Each part is therefore a range of positions. The ranges become wider while they contain few steps.
-pub(super) struct Scan<'a> {
+pub(super) struct ParkedScan<'a> {
     db: &'a DatabaseReader,
     plugins: Vec<Arc<str>>,
     next: u64,
@@ -120,9 +120,9 @@ pub(super) struct Scan<'a> {
     examined: usize,
 }
 
-impl Scan<'_> {
+impl ParkedScan<'_> {
     /// Returns the next part. Returns `None` after the last part, or after [`MAX_EXAMINED`] steps.
-    pub async fn next(&mut self) -> Result<Option<Vec<Parked>>> {
+    pub async fn next(&mut self) -> Result<Option<Vec<ParkedStep>>> {
         if self.next > self.last || self.is_cut() {
             return Ok(None);
         }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use crate::consumer::dry_run::DryRuns;
 use crate::consumer::event_context::{EventContext, recall};
 use crate::error::{Error, Result};
-use crate::hook::{About, Draft, Refused};
+use crate::hook::{PluginDescription, PluginDraft, VersionRefusal};
 use crate::mailbox::members::Members;
 use crate::model::aggregate::Aggregate;
 use crate::model::event::{Event, NewEvent};
 use crate::model::id::{AggregateId, is_valid_name};
 use crate::model::violation::Violation;
-use crate::state::plugins::Version;
+use crate::state::plugins::PluginVersion;
 use crate::state::releases::PLUGIN_REFUSED;
 use crate::store::parked::StepId;
 use crate::workspace::CallContext;
@@ -40,7 +40,7 @@ pub enum DryRunVersion {
     /// The version that the workspace has adopted.
     Loaded,
     /// The plugin's current files, some of which are replaced by the texts of a draft.
-    Draft(Draft),
+    Draft(PluginDraft),
 }
 
 /// The result of a dry run.
@@ -91,7 +91,7 @@ impl Writer {
 
 /// Returns the error for a draft that the checks reject. If the mistake is in a text of the request, the violation
 /// points to the request's field.
-fn refused(refused: &Refused, draft: &Draft) -> Error {
+fn refused(refused: &VersionRefusal, draft: &PluginDraft) -> Error {
     let given = [("manifest", draft.manifest.is_some()), ("script", draft.script.is_some())];
     let field = given.into_iter().find(|(field, is_given)| *is_given && refused.file == *field);
     let pointer = field.map(|(field, _)| format!("/{field}")).unwrap_or_default();
@@ -100,12 +100,12 @@ fn refused(refused: &Refused, draft: &Draft) -> Error {
 }
 
 impl CallContext {
-    async fn dry_run_version(&self, name: &str, version: DryRunVersion) -> Result<Arc<Version>> {
+    async fn dry_run_version(&self, name: &str, version: DryRunVersion) -> Result<Arc<PluginVersion>> {
         let plugins = &self.state().plugins;
         let draft = match (version, plugins.find(name)) {
             (DryRunVersion::Usual | DryRunVersion::Loaded, Some(plugin)) => return Ok(plugins.about(plugin)),
             (DryRunVersion::Loaded, None) => return Err(Error::not_found("plugin", name)),
-            (DryRunVersion::Usual, None) => Draft::default(),
+            (DryRunVersion::Usual, None) => PluginDraft::default(),
             (DryRunVersion::Draft(draft), _) => draft,
         };
         let sizes = [
@@ -123,13 +123,13 @@ impl CallContext {
         if !is_valid_name(name) {
             return Err(Error::not_found("plugin", name));
         }
-        let (named, written): (Arc<str>, Draft) = (name.into(), draft.clone());
+        let (named, written): (Arc<str>, PluginDraft) = (name.into(), draft.clone());
         let loaded = plugins.releases().load(move |loader| loader.draft(&named, &written)).await?;
         let loaded = loaded.map_err(|reason| refused(&reason, &draft))?;
-        loaded.map(|plugin| Arc::new(Version::new(plugin))).ok_or_else(|| Error::not_found("plugin", name))
+        loaded.map(|plugin| Arc::new(PluginVersion::new(plugin))).ok_or_else(|| Error::not_found("plugin", name))
     }
 
-    async fn dry_run_contexts(&self, about: &About, input: DryRunInput) -> Result<Vec<EventContext>> {
+    async fn dry_run_contexts(&self, about: &PluginDescription, input: DryRunInput) -> Result<Vec<EventContext>> {
         let state = self.state();
         match input {
             DryRunInput::Event(event_id) => {
@@ -174,7 +174,7 @@ impl CallContext {
     }
 
     /// Returns the last events for which a plugin is called, in the order of the log.
-    async fn last_events(&self, about: &About, limit: usize) -> Result<Vec<Arc<Event>>> {
+    async fn last_events(&self, about: &PluginDescription, limit: usize) -> Result<Vec<Arc<Event>>> {
         let state = self.state();
         let (mut found, mut end, mut examined) = (Vec::new(), state.folded.position(), 0);
         while end > 0 && examined < MAX_EXAMINED_EVENTS && found.len() < limit {
@@ -194,7 +194,7 @@ impl CallContext {
         Ok(found)
     }
 
-    fn is_called(&self, about: &About, event: &Event) -> bool {
+    fn is_called(&self, about: &PluginDescription, event: &Event) -> bool {
         let state = self.state();
         let Some(definition) = state.types.get(&event.aggregate_type) else { return false };
         about.on.admits(&event.event_type, &definition.traits)

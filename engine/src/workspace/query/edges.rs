@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::model::id::AggregateId;
 use crate::model::value::{Object, Value};
 use crate::pipeline::{self, EdgeScan, Table};
-use crate::resident::graph::{Kinds, Past, PastMoment, Walk};
+use crate::resident::graph::{Kinds, PastGraph, PastMoment, Traversal};
 
 /// The maximum number of nodes reached from one row.
 const MAX_REACHED: usize = 10_000;
@@ -17,8 +17,8 @@ pub const ENTRY_BYTES: usize = 96;
 /// The edges that a scan selects.
 pub struct EdgeTable<'a> {
     reader: &'a QueryReader<'a>,
-    walk: Walk,
-    past: Past,
+    walk: Traversal,
+    past: PastGraph,
 }
 
 impl<'a> EdgeTable<'a> {
@@ -28,10 +28,14 @@ impl<'a> EdgeTable<'a> {
         reader.context.charge(kinds.len() * ENTRY_BYTES)?;
         let kinds: Kinds = kinds.iter().cloned().collect();
         let past = match reader.position == reader.snapshot.position() {
-            true => Past::at(reader.position),
-            false => read_past(reader, Past::at(reader.position), &kinds)?,
+            true => PastGraph::at(reader.position),
+            false => read_past(reader, PastGraph::at(reader.position), &kinds)?,
         };
-        Ok(EdgeTable { reader, walk: Walk { kinds, direction: *direction, depth: *depth, most: MAX_REACHED }, past })
+        Ok(EdgeTable {
+            reader,
+            walk: Traversal { kinds, direction: *direction, depth: *depth, most: MAX_REACHED },
+            past,
+        })
     }
 
     /// Returns the row of a node, with its distance from the starting row as `_distance`.
@@ -51,7 +55,7 @@ impl<'a> EdgeTable<'a> {
         let context = self.reader.context;
         context.charge(nodes.len().saturating_mul(ENTRY_BYTES))?;
         let from: Vec<AggregateId> = nodes.iter().cloned().map(AggregateId::from).collect();
-        let walk = Walk { most: nodes.len().saturating_add(MAX_REACHED), ..self.walk.clone() };
+        let walk = Traversal { most: nodes.len().saturating_add(MAX_REACHED), ..self.walk.clone() };
         let found = self.reader.state.graph.walk_while(&from, &walk, Some(&self.past), || context.tick())?;
         context.charge((found.nodes.len() + found.edges.len()).saturating_mul(ENTRY_BYTES))?;
         let mut rows = Vec::new();
@@ -75,7 +79,7 @@ impl Table for EdgeTable<'_> {
 
 /// Adds the edges to `past` that were open at its moment and were closed later. Reads these edges from the store, one
 /// range of aggregates at a time.
-pub fn read_past(reader: &QueryReader<'_>, mut past: Past, kinds: &Kinds) -> Result<Past> {
+pub fn read_past(reader: &QueryReader<'_>, mut past: PastGraph, kinds: &Kinds) -> Result<PastGraph> {
     let log = &reader.state.db;
     let generation = reader.handle.block_on(log.read_graph_checkpoint())?.generation;
     for key_range in reader.handle.block_on(log.edge_ranges(generation))? {

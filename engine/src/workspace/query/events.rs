@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use tokio::task::JoinHandle;
 
-use super::places::Places;
-use super::reader::{QueryReader, Streams};
+use super::places::EventPlaces;
+use super::reader::{QueryReader, StreamScan};
 use crate::error::{Error, Result};
 use crate::model::event::Event;
 use crate::model::value::Value;
@@ -27,7 +27,7 @@ pub struct EventTable<'a> {
     pub scan: &'a EventScan,
     /// The fields that the pipeline reads.
     pub fields: Option<&'a BTreeSet<Arc<str>>>,
-    pub streams: Streams<'a>,
+    pub streams: StreamScan<'a>,
 }
 
 impl Table for EventTable<'_> {
@@ -101,13 +101,13 @@ impl EventSelection {
 /// An iterator over the events of the selected streams. It reads the next pages while one page is processed.
 pub struct Pages<'a> {
     reader: &'a QueryReader<'a>,
-    streams: &'a Streams<'a>,
+    streams: &'a StreamScan<'a>,
     selection: EventSelection,
     ahead: std::vec::IntoIter<Arc<Event>>,
     /// The references of the next events to read. Refilled from `places` when it is empty.
     refs: VecDeque<EventRef>,
     /// The events whose references are not listed yet.
-    places: Places,
+    places: EventPlaces,
     reading: VecDeque<JoinHandle<store::Result<Vec<Event>>>>,
     /// The number of events in the next page, and the maximum number of pages read concurrently.
     page: usize,
@@ -118,13 +118,13 @@ impl<'a> Pages<'a> {
     /// Creates the iterator. `rows` is the number of events that are likely to be enough, and limits the first page.
     pub fn new(
         reader: &'a QueryReader<'a>,
-        streams: &'a Streams<'a>,
+        streams: &'a StreamScan<'a>,
         selection: EventSelection,
         rows: usize,
     ) -> Pages<'a> {
-        let places = Places::new(reader, streams, &selection).unwrap_or_else(|error| {
+        let places = EventPlaces::new(reader, streams, &selection).unwrap_or_else(|error| {
             reader.fail::<()>(error);
-            Places::Log { after: 0, end: 0 }
+            EventPlaces::Log { after: 0, end: 0 }
         });
         let (ahead, refs, reading) = Default::default();
         Pages {

@@ -7,8 +7,8 @@ use super::reader::QueryReader;
 use crate::error::{Error, Result};
 use crate::model::graph::{Direction, Edge};
 use crate::model::id::AggregateId;
-use crate::resident::graph::{Neighbourhood, Walk};
-use crate::workspace::graph::{Around, Node};
+use crate::resident::graph::{Neighbourhood, Traversal};
+use crate::workspace::graph::{GraphNeighbourhood, GraphNode};
 use crate::workspace::rights::Reader;
 
 /// The maximum number of closed edges returned.
@@ -20,15 +20,20 @@ impl Reader {
     pub(in crate::workspace) async fn graph_now(
         &self,
         id: &str,
-        walk: Walk,
+        walk: Traversal,
         closed: Option<Vec<Arc<str>>>,
-    ) -> Result<Around> {
+    ) -> Result<GraphNeighbourhood> {
         let id = id.to_owned();
         self.read_offloaded(move |reader| around(reader, &id, &walk, closed)).await
     }
 }
 
-fn around(reader: &QueryReader<'_>, id: &str, walk: &Walk, closed: Option<Vec<Arc<str>>>) -> Result<Around> {
+fn around(
+    reader: &QueryReader<'_>,
+    id: &str,
+    walk: &Traversal,
+    closed: Option<Vec<Arc<str>>>,
+) -> Result<GraphNeighbourhood> {
     let (state, context) = (reader.state, reader.context);
     let from = reader.state(id).ok_or_else(|| Error::not_found("aggregate", id))?.id.clone();
     let found = state.graph.walk_while(std::slice::from_ref(&from), walk, None, || context.tick())?;
@@ -48,13 +53,13 @@ fn around(reader: &QueryReader<'_>, id: &str, walk: &Walk, closed: Option<Vec<Ar
         context.tick()?;
         nodes.extend(node(reader, &id, distance));
     }
-    Ok(Around { nodes, edges, truncated })
+    Ok(GraphNeighbourhood { nodes, edges, truncated })
 }
 
-fn node(reader: &QueryReader<'_>, id: &AggregateId, distance: u32) -> Option<Node> {
+fn node(reader: &QueryReader<'_>, id: &AggregateId, distance: u32) -> Option<GraphNode> {
     let aggregate = reader.state(id.as_str())?;
     let definition = reader.definitions.get(&aggregate.aggregate_type)?;
     let label = definition.shown_label_of(&aggregate.state);
     let facts = reader.state.graph.facts(id.as_str()).unwrap_or_default();
-    Some(Node { aggregate, label, facts, distance })
+    Some(GraphNode { aggregate, label, facts, distance })
 }

@@ -6,30 +6,35 @@ use super::edges::read_past;
 use super::reader::QueryReader;
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
-use crate::model::fold::Folding;
+use crate::model::fold::StreamFold;
 use crate::model::id::AggregateId;
-use crate::resident::graph::{Neighbourhood, Past, Walk};
+use crate::resident::graph::{Neighbourhood, PastGraph, Traversal};
 use crate::state::stream_pages::StreamPages;
-use crate::workspace::graph::{Around, Node, Then};
+use crate::workspace::graph::{GraphMoment, GraphNeighbourhood, GraphNode};
 use crate::workspace::rights::Reader;
 
 impl Reader {
     /// Returns the neighbourhood of an aggregate at an earlier moment: the edges that were open then, between the
     /// states of that moment. The nodes have no facts, because past facts are not stored.
-    pub(in crate::workspace) async fn graph_then(&self, id: &str, walk: Walk, then: Then) -> Result<Around> {
+    pub(in crate::workspace) async fn graph_then(
+        &self,
+        id: &str,
+        walk: Traversal,
+        then: GraphMoment,
+    ) -> Result<GraphNeighbourhood> {
         let id = id.to_owned();
         self.read_offloaded(move |reader| around(reader, &id, &walk, then)).await
     }
 }
 
-fn around(reader: &QueryReader<'_>, id: &str, walk: &Walk, then: Then) -> Result<Around> {
+fn around(reader: &QueryReader<'_>, id: &str, walk: &Traversal, then: GraphMoment) -> Result<GraphNeighbourhood> {
     let not_found = || Error::not_found("aggregate", id);
     let now = reader.state(id).ok_or_else(not_found)?;
     let from = now.id.clone();
     state_then(reader, &now, then)?.ok_or_else(not_found)?;
     let past = match then {
-        Then::Position(position) => Past::at(position),
-        Then::Time(time) => Past::at_time(time),
+        GraphMoment::Position(position) => PastGraph::at(position),
+        GraphMoment::Time(time) => PastGraph::at_time(time),
     };
     let past = read_past(reader, past, &walk.kinds)?;
     let context = reader.context;
@@ -39,10 +44,10 @@ fn around(reader: &QueryReader<'_>, id: &str, walk: &Walk, then: Then) -> Result
     for (id, distance) in reached {
         nodes.extend(node(reader, &id, distance, then)?);
     }
-    Ok(Around { nodes, edges, truncated })
+    Ok(GraphNeighbourhood { nodes, edges, truncated })
 }
 
-fn node(reader: &QueryReader<'_>, id: &AggregateId, distance: u32, then: Then) -> Result<Option<Node>> {
+fn node(reader: &QueryReader<'_>, id: &AggregateId, distance: u32, then: GraphMoment) -> Result<Option<GraphNode>> {
     let Some(now) = reader.state(id.as_str()) else { return Ok(None) };
     let Some(definition) = reader.definitions.get(&now.aggregate_type) else { return Ok(None) };
     // An imported edge may have opened before the first event of the node at its end.
@@ -51,29 +56,29 @@ fn node(reader: &QueryReader<'_>, id: &AggregateId, distance: u32, then: Then) -
         None => return Ok(None),
     };
     let label = definition.shown_label_of(&aggregate.state);
-    Ok(Some(Node { aggregate, label, facts: Arc::default(), distance }))
+    Ok(Some(GraphNode { aggregate, label, facts: Arc::default(), distance }))
 }
 
 /// Returns the state of an aggregate at a moment, or `None` if the moment is before the aggregate's first event.
-fn state_then(reader: &QueryReader<'_>, now: &Arc<Aggregate>, then: Then) -> Result<Option<Arc<Aggregate>>> {
+fn state_then(reader: &QueryReader<'_>, now: &Arc<Aggregate>, then: GraphMoment) -> Result<Option<Arc<Aggregate>>> {
     let version = match then {
-        Then::Position(position) if now.position <= position => return Ok(Some(now.clone())),
-        Then::Position(position) => reader.handle.block_on(reader.state.version_at(now, position))?,
-        Then::Time(_) => now.version,
+        GraphMoment::Position(position) if now.position <= position => return Ok(Some(now.clone())),
+        GraphMoment::Position(position) => reader.handle.block_on(reader.state.version_at(now, position))?,
+        GraphMoment::Time(_) => now.version,
     };
     let Some(definition) = reader.definitions.get(&now.aggregate_type) else { return Ok(None) };
     let mut pages = StreamPages::new(now.id.clone(), 1..=version);
-    let mut folding: Option<Folding> = None;
+    let mut folding: Option<StreamFold> = None;
     while let Some(events) = reader.handle.block_on(pages.next(&reader.state.db))? {
         reader.context.check_time()?;
         for event in events.iter().filter(|event| match then {
-            Then::Position(_) => true,
-            Then::Time(time) => event.occurred_at <= time,
+            GraphMoment::Position(_) => true,
+            GraphMoment::Time(time) => event.occurred_at <= time,
         }) {
-            folding.get_or_insert_with(|| Folding::new(event)).fold(event, definition);
+            folding.get_or_insert_with(|| StreamFold::new(event)).fold(event, definition);
         }
     }
-    let Some(aggregate) = folding.map(Folding::into_aggregate) else { return Ok(None) };
+    let Some(aggregate) = folding.map(StreamFold::into_aggregate) else { return Ok(None) };
     reader.context.charge(aggregate.size_bytes())?;
     Ok(Some(Arc::new(aggregate)))
 }

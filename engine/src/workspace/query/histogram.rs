@@ -10,8 +10,8 @@ use std::sync::Arc;
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use super::events::{EventSelection, Pages};
-use super::places::Places;
-use super::reader::{QueryReader, Streams};
+use super::places::EventPlaces;
+use super::reader::{QueryReader, StreamScan};
 use crate::error::{Error, Result};
 use crate::model::event::Event;
 use crate::pipeline::StreamFilter;
@@ -47,7 +47,7 @@ impl CountedBy {
 /// The events to count, and the time range to count in. The range includes `from` and `to`, in milliseconds since the
 /// epoch. Without `from`, the range begins with the first event. Without `to`, the range ends with the last event.
 #[derive(Debug, Clone)]
-pub struct Counting {
+pub struct HistogramQuery {
     pub buckets: usize,
     pub by: CountedBy,
     pub from: Option<i64>,
@@ -67,7 +67,7 @@ pub struct Histogram {
 
 impl Reader {
     /// Counts the events of the log by time, within the limits of a query.
-    pub async fn histogram(&self, counting: Counting) -> Result<Histogram> {
+    pub async fn histogram(&self, counting: HistogramQuery) -> Result<Histogram> {
         if !(1..=MAX_BUCKETS).contains(&counting.buckets) {
             let message = format!("buckets is {}; allowed is 1 to {MAX_BUCKETS}", counting.buckets);
             return Err(Error::invalid(message));
@@ -107,14 +107,14 @@ impl Histogram {
 
 struct Counter<'c> {
     reader: &'c QueryReader<'c>,
-    counting: &'c Counting,
+    counting: &'c HistogramQuery,
     filter: StreamFilter,
     /// The times of recording of the events that were read, by position.
     times: HashMap<u64, i64>,
 }
 
 impl<'c> Counter<'c> {
-    fn new(reader: &'c QueryReader<'c>, counting: &'c Counting) -> Counter<'c> {
+    fn new(reader: &'c QueryReader<'c>, counting: &'c HistogramQuery) -> Counter<'c> {
         let one = |name: &str| vec![Arc::from(name)];
         let filter = StreamFilter {
             aggregate_types: counting.filter.aggregate_type.as_deref().map(one),
@@ -214,7 +214,7 @@ impl<'c> Counter<'c> {
         position: u64,
         visit: &mut dyn FnMut(u64, i64, Option<i64>) -> Result<()>,
     ) -> Result<()> {
-        let streams = Streams::new(&self.filter);
+        let streams = StreamScan::new(&self.filter);
         let fields = Some(Arc::<BTreeSet<Arc<str>>>::default());
         let selection = EventSelection { version: None, at: None, after, position, fields };
         if self.reads_events() {
@@ -226,7 +226,7 @@ impl<'c> Counter<'c> {
             }
             return Ok(());
         }
-        let mut places = Places::new(self.reader, &streams, &selection)?;
+        let mut places = EventPlaces::new(self.reader, &streams, &selection)?;
         while let Some(listed) = places.list(self.reader, &streams, &selection)? {
             self.reader.context.check_time()?;
             for event_ref in listed {

@@ -5,10 +5,10 @@ use std::cell::{Cell, RefCell};
 use tokio::runtime::Handle;
 
 use super::reader::QueryReader;
-use super::{Spent, sharing};
+use super::{QueryCost, sharing};
 use crate::error::{Error, Result};
 use crate::resident::Snapshot;
-use crate::state::admission::Admitted;
+use crate::state::admission::QueryPermit;
 use crate::workspace::rights::Reader;
 
 impl Reader {
@@ -29,7 +29,7 @@ impl Reader {
         &self,
         handle: &Handle,
         snapshot: Snapshot,
-        admitted: &Admitted,
+        admitted: &QueryPermit,
         work: impl FnOnce(&QueryReader<'_>) -> Result<T>,
     ) -> Result<T> {
         let state = self.context.state();
@@ -38,14 +38,14 @@ impl Reader {
         let elapsed_us = move || clock.monotonic_us().saturating_sub(began);
         let is_refused = Cell::new(false);
         let share = sharing(admitted, &is_refused);
-        let context = self.context(clock.now_ms(), 0, &elapsed_us, Spent::default(), &share);
+        let context = self.context(clock.now_ms(), 0, &elapsed_us, QueryCost::default(), &share);
         let position = snapshot.position();
         let definitions = state.types.all();
         let failed = RefCell::new(None);
         let reader = QueryReader { state, handle, context: &context, snapshot, position, definitions, failed };
         let done = work(&reader);
         if is_refused.get() {
-            return Err(Admitted::out_of_memory());
+            return Err(QueryPermit::out_of_memory());
         }
         match reader.failed.take() {
             Some(error) => Err(error),

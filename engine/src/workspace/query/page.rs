@@ -7,12 +7,12 @@ use crate::error::{Error, Result};
 use crate::model::json;
 use crate::model::value::Value;
 use crate::offload::offload;
-pub use crate::state::pages::{Continuation, Rows};
+pub use crate::state::pages::{Continuation, ResultRows};
 use crate::workspace::rights::Reader;
 
 /// The part of a result that is requested.
 #[derive(Debug, Clone, Copy)]
-pub struct Paging {
+pub struct PageRequest {
     /// The number of rows per page. With a continuation, `None` means the same number as for the previous page.
     pub limit: Option<u32>,
     pub after: Option<Continuation>,

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use super::events::EventSelection;
-use super::reader::{QueryReader, Streams};
+use super::reader::{QueryReader, StreamScan};
 use crate::error::Result;
 use crate::model::aggregate::Aggregate;
 use crate::model::event::Event;
@@ -20,30 +20,30 @@ const MIN_LISTED_PER_STREAM: u64 = 64;
 const MAX_SEPARATE_STREAMS: usize = 100;
 
 /// The events of a scan whose references are not listed yet, in the order of the log.
-pub enum Places {
+pub enum EventPlaces {
     /// The events of the whole log, after one position and up to another.
     Log { after: u64, end: u64 },
     /// The events of one stream.
     Stream { id: AggregateId, versions: RangeInclusive<u64> },
     /// The events of several streams.
-    Streams(Vec<Head>),
+    Streams(Vec<StreamHead>),
 }
 
 /// One of several streams, with the references listed from it.
-pub struct Head {
+pub struct StreamHead {
     id: AggregateId,
     /// The versions that are not listed yet.
     versions: RangeInclusive<u64>,
     listed: VecDeque<EventRef>,
 }
 
-impl Places {
+impl EventPlaces {
     /// Returns the places of the selected events. Streams that the scan names by id are listed separately.
-    pub fn new(reader: &QueryReader<'_>, streams: &Streams<'_>, selection: &EventSelection) -> Result<Places> {
+    pub fn new(reader: &QueryReader<'_>, streams: &StreamScan<'_>, selection: &EventSelection) -> Result<EventPlaces> {
         let Some(ids) = streams.filter.aggregate_ids.as_ref().filter(|ids| ids.len() <= MAX_SEPARATE_STREAMS) else {
-            return Ok(Places::Log { after: selection.after, end: selection.position });
+            return Ok(EventPlaces::Log { after: selection.after, end: selection.position });
         };
-        let mut heads: Vec<Head> = Vec::new();
+        let mut heads: Vec<StreamHead> = Vec::new();
         for aggregate in ids.iter().filter_map(|id| reader.state.folded.get(id)) {
             let project_id = aggregate.project_id.as_deref();
             let is_known = heads.iter().any(|head| head.id == aggregate.id);
@@ -53,27 +53,27 @@ impl Places {
                 continue;
             }
             let versions = versions(reader, &aggregate, selection)?;
-            heads.push(Head { id: aggregate.id.clone(), versions, listed: VecDeque::new() });
+            heads.push(StreamHead { id: aggregate.id.clone(), versions, listed: VecDeque::new() });
         }
         match heads.len() {
-            1 => Ok(heads
-                .pop()
-                .map_or(Places::Streams(Vec::new()), |Head { id, versions, .. }| Places::Stream { id, versions })),
-            _ => Ok(Places::Streams(heads)),
+            1 => Ok(heads.pop().map_or(EventPlaces::Streams(Vec::new()), |StreamHead { id, versions, .. }| {
+                EventPlaces::Stream { id, versions }
+            })),
+            _ => Ok(EventPlaces::Streams(heads)),
         }
     }
 
     /// Returns whether the next events are in memory.
     pub fn are_in_memory(&self, reader: &QueryReader<'_>) -> bool {
         match self {
-            Places::Log { after, end } => after < end && reader.state.folded.last_events(*after, 0).is_some(),
-            Places::Stream { .. } | Places::Streams(_) => false,
+            EventPlaces::Log { after, end } => after < end && reader.state.folded.last_events(*after, 0).is_some(),
+            EventPlaces::Stream { .. } | EventPlaces::Streams(_) => false,
         }
     }
 
     /// Returns at most `most` of the next events, or `None` if they are not in memory.
     pub fn in_memory(&mut self, reader: &QueryReader<'_>, most: usize) -> Option<Vec<Arc<Event>>> {
-        let Places::Log { after, end } = self else { return None };
+        let EventPlaces::Log { after, end } = self else { return None };
         if after >= end {
             return None;
         }
@@ -87,11 +87,11 @@ impl Places {
     pub fn list(
         &mut self,
         reader: &QueryReader<'_>,
-        streams: &Streams<'_>,
+        streams: &StreamScan<'_>,
         selection: &EventSelection,
     ) -> Result<Option<Vec<EventRef>>> {
         match self {
-            Places::Log { after, end } => {
+            EventPlaces::Log { after, end } => {
                 if after >= end {
                     return Ok(None);
                 }
@@ -108,7 +108,7 @@ impl Places {
                 });
                 failed.map_or(Ok(Some(listed)), Err)
             }
-            Places::Stream { id, versions } => {
+            EventPlaces::Stream { id, versions } => {
                 if versions.is_empty() {
                     return Ok(None);
                 }
@@ -126,13 +126,13 @@ impl Places {
                 };
                 Ok(Some((first..=last).map(place).collect()))
             }
-            Places::Streams(heads) => merged(reader, heads),
+            EventPlaces::Streams(heads) => merged(reader, heads),
         }
     }
 }
 
 /// Returns the next event references of several streams.
-fn merged(reader: &QueryReader<'_>, heads: &mut Vec<Head>) -> Result<Option<Vec<EventRef>>> {
+fn merged(reader: &QueryReader<'_>, heads: &mut Vec<StreamHead>) -> Result<Option<Vec<EventRef>>> {
     let mut places = Vec::new();
     while places.len() < MIN_LISTED {
         for head in heads.iter_mut().filter(|head| head.listed.is_empty() && !head.versions.is_empty()) {
@@ -166,7 +166,7 @@ fn versions(
 
 /// Returns whether the scan reads the stream of an event. Returns `true` for unknown streams, whose events are checked
 /// later.
-fn is_read(reader: &QueryReader<'_>, streams: &Streams<'_>, event_ref: &EventRef) -> Result<bool> {
+fn is_read(reader: &QueryReader<'_>, streams: &StreamScan<'_>, event_ref: &EventRef) -> Result<bool> {
     if streams.is_all() {
         return Ok(true);
     }

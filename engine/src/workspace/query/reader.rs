@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::PROJECT;
-use crate::model::fold::Folding;
+use crate::model::fold::StreamFold;
 use crate::model::id::AggregateId;
 use crate::model::value::{Object, Value};
 use crate::pipeline::context::Context;
@@ -41,14 +41,14 @@ impl QueryReader<'_> {
     /// moment. Enrichment facts are always the current ones.
     pub fn state_then(&self, id: &str) -> Result<Option<Arc<Aggregate>>> {
         match self.state(id) {
-            Some(now) => self.then(now),
+            Some(now) => self.state_at(now),
             None => Ok(None),
         }
     }
 
     /// Returns the state as of the query's moment, like [`QueryReader::state_then`], given the aggregate's current
     /// state.
-    pub fn then(&self, now: Arc<Aggregate>) -> Result<Option<Arc<Aggregate>>> {
+    pub fn state_at(&self, now: Arc<Aggregate>) -> Result<Option<Arc<Aggregate>>> {
         if now.position <= self.position {
             return Ok(Some(now));
         }
@@ -56,14 +56,14 @@ impl QueryReader<'_> {
         let log = &self.state.db;
         let version = self.handle.block_on(self.state.version_at(&now, self.position))?;
         let mut pages = StreamPages::new(now.id.clone(), 1..=version);
-        let mut folding: Option<Folding> = None;
+        let mut folding: Option<StreamFold> = None;
         while let Some(events) = self.handle.block_on(pages.next(log))? {
             self.context.check_time()?;
             for event in &events {
-                folding.get_or_insert_with(|| Folding::new(event)).fold(event, definition);
+                folding.get_or_insert_with(|| StreamFold::new(event)).fold(event, definition);
             }
         }
-        let Some(mut then) = folding.map(Folding::into_aggregate) else { return Ok(None) };
+        let Some(mut then) = folding.map(StreamFold::into_aggregate) else { return Ok(None) };
         self.context.charge(then.size_bytes())?;
         then.facts = now.facts.clone();
         Ok(Some(Arc::new(then)))
@@ -96,15 +96,15 @@ pub fn project_of_slug(state: &State, text: &str) -> Option<Arc<str>> {
 }
 
 /// The streams that a scan reads.
-pub struct Streams<'a> {
+pub struct StreamScan<'a> {
     pub filter: &'a StreamFilter,
     /// The fields that the filter over states reads, if they can be determined.
     pub filter_fields: Option<BTreeSet<Arc<str>>>,
 }
 
-impl<'a> Streams<'a> {
-    pub fn new(filter: &'a StreamFilter) -> Streams<'a> {
-        Streams { filter, filter_fields: None }
+impl<'a> StreamScan<'a> {
+    pub fn new(filter: &'a StreamFilter) -> StreamScan<'a> {
+        StreamScan { filter, filter_fields: None }
     }
 
     /// Returns whether every stream is read.

@@ -6,18 +6,18 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use super::events::{EventSelection, Pages};
-use super::reader::{QueryReader, Streams};
+use super::reader::{QueryReader, StreamScan};
 use crate::error::Result;
 use crate::model::aggregate::Aggregate;
 use crate::model::event::Event;
-use crate::model::fold::Folding;
+use crate::model::fold::StreamFold;
 use crate::model::id::AggregateId;
 use crate::model::value::Value;
-use crate::pipeline::column::{Cells, Code, Column, Mask, SEGMENT};
+use crate::pipeline::column::{Cells, Column, Mask, SEGMENT, TextCode};
 use crate::pipeline::surrealql::node_query;
 use crate::pipeline::{self, AsOf, Columns, Positions, StateScan, Table};
-use crate::resident::Base;
-use crate::store::nodes::{Snapshot, Unreadable};
+use crate::resident::BaseColumns;
+use crate::store::nodes::{NodeSnapshot, UnreadableSnapshot};
 
 /// The states in memory that a scan selects.
 pub struct ResidentTable<'a> {
@@ -25,22 +25,22 @@ pub struct ResidentTable<'a> {
     pub scan: &'a StateScan,
     /// The fields that the pipeline reads. Rows contain only these fields. `None` means all fields.
     pub fields: Option<&'a BTreeSet<Arc<str>>>,
-    pub streams: Streams<'a>,
+    pub streams: StreamScan<'a>,
     /// The scan's restrictions on columns, if columns are used.
-    pub offered: Option<Offered<'a>>,
+    pub offered: Option<StateSelection<'a>>,
 }
 
 /// The types and projects that a scan selects, as the codes that they have in columns.
-pub struct Offered<'a> {
-    base: &'a Base,
+pub struct StateSelection<'a> {
+    base: &'a BaseColumns,
     /// For each type code, whether the type is read.
     types: Vec<bool>,
     /// The codes of the projects that are read. `None` means all projects.
-    projects: Option<Vec<Code>>,
+    projects: Option<Vec<TextCode>>,
 }
 
-impl<'a> Offered<'a> {
-    pub fn new(reader: &'a QueryReader<'a>, scan: &StateScan, streams: &Streams<'a>) -> Option<Offered<'a>> {
+impl<'a> StateSelection<'a> {
+    pub fn new(reader: &'a QueryReader<'a>, scan: &StateScan, streams: &StreamScan<'a>) -> Option<StateSelection<'a>> {
         let base = reader.snapshot.base()?;
         let is_selected =
             |name: &Arc<str>| scan.streams.aggregate_types.as_ref().is_none_or(|types| types.contains(name));
@@ -50,7 +50,7 @@ impl<'a> Offered<'a> {
         });
         let ids = streams.filter.project_ids.as_ref();
         let projects = ids.map(|ids| ids.iter().filter_map(|id| base.projects.texts().code(id)).collect());
-        Some(Offered { base, types: types.collect(), projects })
+        Some(StateSelection { base, types: types.collect(), projects })
     }
 
     /// Removes the rows of other types and projects from the mask.
@@ -146,7 +146,7 @@ impl Columns for ResidentTable<'_> {
 
 /// Returns the rows of the stored snapshots that a scan selects. Snapshots may be older than the end of the log, so
 /// states with later events are taken from memory. The result is the same as if all states were taken from memory.
-pub fn stored<'a>(reader: &'a QueryReader<'a>, scan: &'a StateScan, streams: &Streams<'a>) -> Result<Vec<Value>> {
+pub fn stored<'a>(reader: &'a QueryReader<'a>, scan: &'a StateScan, streams: &StreamScan<'a>) -> Result<Vec<Value>> {
     let query = node_query(scan);
     let log = &reader.state.db;
     // The checkpoint is read before the snapshots: a snapshot written between the two reads is newer than the
@@ -155,7 +155,7 @@ pub fn stored<'a>(reader: &'a QueryReader<'a>, scan: &'a StateScan, streams: &St
     let definition = |name: &str| reader.definitions.get(name).cloned();
     let found = reader.handle.block_on(log.select_nodes(&query.text, &query.bindings, definition))?;
     let mut states: IndexMap<AggregateId, Arc<Aggregate>> = IndexMap::new();
-    let is_current = |snapshot: &Snapshot| {
+    let is_current = |snapshot: &NodeSnapshot| {
         let definition = reader.definitions.get(&snapshot.aggregate.aggregate_type);
         definition.is_none_or(|definition| definition.revision == snapshot.revision)
     };
@@ -166,7 +166,7 @@ pub fn stored<'a>(reader: &'a QueryReader<'a>, scan: &'a StateScan, streams: &St
             }
             // The snapshot has an older revision of its type or is unreadable. The state in memory has been folded
             // again under the current definition.
-            Ok(Snapshot { aggregate: Aggregate { id, .. }, .. }) | Err(Unreadable { id, .. }) => {
+            Ok(NodeSnapshot { aggregate: Aggregate { id, .. }, .. }) | Err(UnreadableSnapshot { id, .. }) => {
                 let now = reader.state(id.as_str());
                 (id, now)
             }
@@ -193,11 +193,11 @@ pub fn folded<'a>(
     reader: &'a QueryReader<'a>,
     scan: &'a StateScan,
     fields: Option<&BTreeSet<Arc<str>>>,
-    streams: &Streams<'a>,
+    streams: &StreamScan<'a>,
 ) -> Result<Vec<Value>> {
-    let mut states: IndexMap<AggregateId, Folding> = IndexMap::new();
+    let mut states: IndexMap<AggregateId, StreamFold> = IndexMap::new();
     let mut kept: IndexMap<AggregateId, Vec<Value>> = IndexMap::new();
-    let mut held = Held::new(reader);
+    let mut held = FoldCharge::new(reader);
     for event in Pages::new(reader, streams, event_selection(reader, scan, fields, streams), usize::MAX) {
         reader.context.tick()?;
         let in_time = match scan.as_of {
@@ -210,22 +210,22 @@ pub fn folded<'a>(
             continue;
         }
         let Some(definition) = reader.definitions.get(&event.aggregate_type) else { continue };
-        states.entry(event.aggregate_id.clone()).or_insert_with(|| Folding::new(&event)).fold(&event, definition);
-        held.add(event.size_bytes(), || states.values().map(Folding::size_bytes).sum())?;
+        states.entry(event.aggregate_id.clone()).or_insert_with(|| StreamFold::new(&event)).fold(&event, definition);
+        held.add(event.size_bytes(), || states.values().map(StreamFold::size_bytes).sum())?;
         if scan.events {
             let row = event.row();
             reader.context.charge(event.size_bytes())?;
             kept.entry(event.aggregate_id.clone()).or_default().push(row);
         }
     }
-    held.count(states.values().map(Folding::size_bytes).sum())?;
+    held.count(states.values().map(StreamFold::size_bytes).sum())?;
     let states = states.into_values().map(|folding| Arc::new(folding.into_aggregate()));
     rows_of(reader, scan, streams, states, |id| kept.swap_remove(id))
 }
 
 /// The memory of the states of a fold, charged to the query. An event may grow or shrink a state, so the states are
 /// measured again whenever more than `between` bytes of events have been folded.
-struct Held<'a> {
+struct FoldCharge<'a> {
     reader: &'a QueryReader<'a>,
     counted: usize,
     folded: usize,
@@ -233,13 +233,13 @@ struct Held<'a> {
     between: usize,
 }
 
-impl<'a> Held<'a> {
+impl<'a> FoldCharge<'a> {
     /// The divisor for computing `between` from the bytes that the query may still allocate.
     const PART: i64 = 8;
 
-    fn new(reader: &'a QueryReader<'a>) -> Held<'a> {
-        let part = reader.context.bytes_left.get() / Held::PART;
-        Held { reader, counted: 0, folded: 0, between: usize::try_from(part).unwrap_or(0) }
+    fn new(reader: &'a QueryReader<'a>) -> FoldCharge<'a> {
+        let part = reader.context.bytes_left.get() / FoldCharge::PART;
+        FoldCharge { reader, counted: 0, folded: 0, between: usize::try_from(part).unwrap_or(0) }
     }
 
     /// Counts a folded event, and measures the states if enough events were folded.
@@ -257,11 +257,11 @@ impl<'a> Held<'a> {
 
 /// Returns the rows of the states at the query's moment, which is earlier than that of the states in memory. States
 /// that have not changed since the query's moment are taken from memory. All others are folded again.
-pub fn then<'a>(
+pub fn states_at<'a>(
     reader: &'a QueryReader<'a>,
     scan: &'a StateScan,
     fields: Option<&BTreeSet<Arc<str>>>,
-    streams: &Streams<'a>,
+    streams: &StreamScan<'a>,
 ) -> Result<Vec<Value>> {
     let mut rows = Vec::new();
     for now in reader.snapshot.iter() {
@@ -277,7 +277,7 @@ pub fn then<'a>(
         {
             continue;
         }
-        let Some(aggregate) = reader.then(now.clone())? else { continue };
+        let Some(aggregate) = reader.state_at(now.clone())? else { continue };
         rows.extend(row(reader, scan, streams, &aggregate, fields)?);
     }
     Ok(rows)
@@ -289,7 +289,7 @@ fn event_selection(
     reader: &QueryReader<'_>,
     scan: &StateScan,
     fields: Option<&BTreeSet<Arc<str>>>,
-    streams: &Streams<'_>,
+    streams: &StreamScan<'_>,
 ) -> EventSelection {
     let unsigned = |number: i64| u64::try_from(number).unwrap_or(0);
     let (mut version, mut at, mut position) = (None, None, reader.position);
@@ -320,7 +320,7 @@ fn is_chosen(reader: &QueryReader<'_>, scan: &StateScan, event: &Event) -> Resul
 fn rows_of(
     reader: &QueryReader<'_>,
     scan: &StateScan,
-    streams: &Streams<'_>,
+    streams: &StreamScan<'_>,
     states: impl Iterator<Item = Arc<Aggregate>>,
     mut events: impl FnMut(&AggregateId) -> Option<Vec<Value>>,
 ) -> Result<Vec<Value>> {
@@ -352,7 +352,7 @@ fn rows_of(
 fn row(
     reader: &QueryReader<'_>,
     scan: &StateScan,
-    streams: &Streams<'_>,
+    streams: &StreamScan<'_>,
     aggregate: &Aggregate,
     fields: Option<&BTreeSet<Arc<str>>>,
 ) -> Result<Option<Value>> {

@@ -1,7 +1,7 @@
 //! `act_on_task`: a person's decision on a task.
 
 use foldwork_engine::model::date::parse_date;
-use foldwork_engine::model::event::Expected;
+use foldwork_engine::model::event::StreamExpectation;
 use foldwork_engine::model::facts::Assignee;
 use foldwork_engine::model::task::Action;
 use foldwork_engine::model::task::content::Message;
@@ -9,7 +9,7 @@ use foldwork_engine::model::task::edit::Edit;
 use foldwork_engine::model::value::Object;
 use foldwork_engine::model::violation::Violations;
 use foldwork_engine::workspace::mailbox::actions::ActedTask;
-use foldwork_engine::workspace::mailbox::{Accepted, TaskCommand};
+use foldwork_engine::workspace::mailbox::{ApprovalOverrides, TaskCommand};
 use foldwork_engine::{Error, Result, Writer};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,9 +17,9 @@ use serde::{Deserialize, Serialize};
 use super::shown_effect::ShownEffect;
 use super::shown_task::ShownTask;
 use crate::mcp::closed_sets::OneOf;
-use crate::mcp::tool::{Call, Effect, Tool, Words};
+use crate::mcp::tool::{BuiltinTool, ToolCall, ToolEffect, ToolWords};
 
-const WORDS: Words = Words {
+const WORDS: ToolWords = ToolWords {
     name: "act_on_task",
     title: "Act on a task",
     description: "Performs a person's action on a task of the mailbox: `approve` accepts the output and carries out \
@@ -72,8 +72,8 @@ struct Output {
     appended: Vec<ShownEffect>,
 }
 
-pub(super) fn tool() -> Tool {
-    Tool::writing(&WORDS, Effect { destructive: true, idempotent: false }, act_on_task)
+pub(super) fn tool() -> BuiltinTool {
+    BuiltinTool::writing(&WORDS, ToolEffect { destructive: true, idempotent: false }, act_on_task)
 }
 
 impl Arguments {
@@ -100,9 +100,9 @@ impl Arguments {
     }
 }
 
-async fn act_on_task(writer: Writer, mut arguments: Arguments, call: Call) -> Result<Output> {
+async fn act_on_task(writer: Writer, mut arguments: Arguments, call: ToolCall) -> Result<Output> {
     arguments.modifications = arguments.modifications.map(|fields| call.exact("modifications", fields));
-    let expected = arguments.expected_version.map(Expected::at).unwrap_or_default();
+    let expected = arguments.expected_version.map(StreamExpectation::at).unwrap_or_default();
     arguments.check_meant()?;
     let id = arguments.task_id.clone();
     let command = command(arguments, writer.now_ms())?;
@@ -113,7 +113,7 @@ async fn act_on_task(writer: Writer, mut arguments: Arguments, call: Call) -> Re
 
 fn command(arguments: Arguments, now_ms: i64) -> Result<TaskCommand> {
     let Arguments { text, modifications, content, until, agent_id, user_id, .. } = arguments;
-    let accepted = Accepted {
+    let accepted = ApprovalOverrides {
         stale: arguments.accept_stale.unwrap_or(false),
         superseded: arguments.accept_superseded.unwrap_or(false),
     };

@@ -1,15 +1,15 @@
 //! `append_event`: appends an event to an aggregate.
 
-use foldwork_engine::model::event::{Expected, NewEvent};
+use foldwork_engine::model::event::{NewEvent, StreamExpectation};
 use foldwork_engine::model::value::Object;
 use foldwork_engine::{Error, Result, Writer};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::shown::ShownEvent;
-use crate::mcp::tool::{Call, Effect, Tool, Words};
+use crate::mcp::tool::{BuiltinTool, ToolCall, ToolEffect, ToolWords};
 
-const WORDS: Words = Words {
+const WORDS: ToolWords = ToolWords {
     name: "append_event",
     title: "Append an event",
     description: "Appends one event to an aggregate. The first event of an id creates the aggregate. The event type \
@@ -50,11 +50,11 @@ struct Output {
     repeated: bool,
 }
 
-pub(super) fn tool() -> Tool {
-    Tool::writing(&WORDS, Effect { destructive: false, idempotent: false }, append_event)
+pub(super) fn tool() -> BuiltinTool {
+    BuiltinTool::writing(&WORDS, ToolEffect { destructive: false, idempotent: false }, append_event)
 }
 
-async fn append_event(writer: Writer, arguments: Arguments, call: Call) -> Result<Output> {
+async fn append_event(writer: Writer, arguments: Arguments, call: ToolCall) -> Result<Output> {
     let new = NewEvent {
         aggregate_id: arguments.aggregate_id,
         aggregate_type: arguments.aggregate_type.unwrap_or_default(),
@@ -63,7 +63,7 @@ async fn append_event(writer: Writer, arguments: Arguments, call: Call) -> Resul
         payload: call.exact("payload", arguments.payload.unwrap_or_default()),
         metadata: call.exact("metadata", arguments.metadata.unwrap_or_default()),
         event_id: arguments.event_id,
-        expected: arguments.expected_version.map(Expected::at).unwrap_or_default(),
+        expected: arguments.expected_version.map(StreamExpectation::at).unwrap_or_default(),
         restore: arguments.restore.unwrap_or(false),
         ..NewEvent::default()
     };

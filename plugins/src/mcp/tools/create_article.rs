@@ -1,15 +1,15 @@
 //! `create_article`: creates an article as a draft.
 
 use foldwork_engine::workspace::articles::NewArticle;
-use foldwork_engine::workspace::responses::RequestId;
+use foldwork_engine::workspace::responses::IdempotentRequest;
 use foldwork_engine::{Error, Result, Writer};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::shown::ShownArticle;
-use crate::mcp::tool::{Call, Effect, Tool, Words};
+use crate::mcp::tool::{BuiltinTool, ToolCall, ToolEffect, ToolWords};
 
-const WORDS: Words = Words {
+const WORDS: ToolWords = ToolWords {
     name: "create_article",
     title: "Create an article",
     description: "Creates an article as a draft, with a body in Markdown. Readers see it only after \
@@ -39,11 +39,11 @@ struct Output {
     repeated: bool,
 }
 
-pub(super) fn tool() -> Tool {
-    Tool::writing(&WORDS, Effect { destructive: false, idempotent: false }, create_article)
+pub(super) fn tool() -> BuiltinTool {
+    BuiltinTool::writing(&WORDS, ToolEffect { destructive: false, idempotent: false }, create_article)
 }
 
-async fn create_article(writer: Writer, arguments: Arguments, _call: Call) -> Result<Output> {
+async fn create_article(writer: Writer, arguments: Arguments, _call: ToolCall) -> Result<Output> {
     let user_id = writer.caller().user_id();
     let request = arguments.idempotency_key.as_deref().map(|key| request_id(user_id, key, &arguments)).transpose()?;
     let Arguments { title, body, project_id, slug, tags, .. } = arguments;
@@ -53,7 +53,7 @@ async fn create_article(writer: Writer, arguments: Arguments, _call: Call) -> Re
 }
 
 /// Returns the request identity of a user's call with an idempotency key.
-fn request_id(user_id: &str, key: &str, arguments: &Arguments) -> Result<RequestId> {
+fn request_id(user_id: &str, key: &str, arguments: &Arguments) -> Result<IdempotentRequest> {
     let text = serde_json::to_vec(arguments).map_err(Error::internal)?;
-    RequestId::new(user_id, key, &format!("mcp/{}", WORDS.name), &text)
+    IdempotentRequest::new(user_id, key, &format!("mcp/{}", WORDS.name), &text)
 }

@@ -4,14 +4,14 @@ use foldwork_engine::model::aggregate::Aggregate;
 use foldwork_engine::model::date::{format_date, parse_date};
 use foldwork_engine::model::definition::Definition;
 use foldwork_engine::model::value::Object;
-use foldwork_engine::workspace::aggregates::Moment;
+use foldwork_engine::workspace::aggregates::StateMoment;
 use foldwork_engine::{Error, Reader, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::mcp::tool::{Call, Tool, Words};
+use crate::mcp::tool::{BuiltinTool, ToolCall, ToolWords};
 
-const WORDS: Words = Words {
+const WORDS: ToolWords = ToolWords {
     name: "get_aggregate",
     title: "Get an aggregate",
     description: "Returns one aggregate by its id: the state that its events fold to, now or at an earlier version or \
@@ -49,16 +49,16 @@ pub struct ShownAggregate {
     facts: Object,
 }
 
-pub(super) fn tool() -> Tool {
-    Tool::reading(&WORDS, get_aggregate)
+pub(super) fn tool() -> BuiltinTool {
+    BuiltinTool::reading(&WORDS, get_aggregate)
 }
 
-async fn get_aggregate(reader: Reader, arguments: Arguments, _call: Call) -> Result<ShownAggregate> {
+async fn get_aggregate(reader: Reader, arguments: Arguments, _call: ToolCall) -> Result<ShownAggregate> {
     let moment = match (arguments.version, arguments.at) {
-        (None, None) => Moment::Now,
-        (Some(version), None) => Moment::Version(version),
+        (None, None) => StateMoment::Now,
+        (Some(version), None) => StateMoment::Version(version),
         (None, Some(at)) => {
-            Moment::At(parse_date(&at).ok_or_else(|| Error::invalid_at("/at", "expected an RFC 3339 time"))?)
+            StateMoment::At(parse_date(&at).ok_or_else(|| Error::invalid_at("/at", "expected an RFC 3339 time"))?)
         }
         (Some(_), Some(_)) => return Err(Error::invalid_at("/at", "expected either version or at, not both")),
     };

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use foldwork_engine::model::declaration;
 use foldwork_engine::model::definition::Definition;
 use foldwork_engine::model::value::{Object, Value};
-use foldwork_engine::workspace::types::Schema;
+use foldwork_engine::workspace::types::TypeSchema;
 use foldwork_engine::{Reader, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::mcp::tool::{Call, Tool, Words};
+use crate::mcp::tool::{BuiltinTool, ToolCall, ToolWords};
 
-const WORDS: Words = Words {
+const WORDS: ToolWords = ToolWords {
     name: "get_schema",
     title: "Get the schema",
     description: "Lists the aggregate types. With `aggregate_type`, returns the traits, fields and events of that \
@@ -58,11 +58,11 @@ struct ShownEventType {
     seen: Option<Object>,
 }
 
-pub(super) fn tool() -> Tool {
-    Tool::reading(&WORDS, get_schema)
+pub(super) fn tool() -> BuiltinTool {
+    BuiltinTool::reading(&WORDS, get_schema)
 }
 
-async fn get_schema(reader: Reader, arguments: Arguments, _call: Call) -> Result<Output> {
+async fn get_schema(reader: Reader, arguments: Arguments, _call: ToolCall) -> Result<Output> {
     let types = match arguments.aggregate_type {
         Some(name) => vec![shown(&reader.schema(&name).await?)],
         None => reader.list_types().await?.iter().map(|definition| named(definition)).collect(),
@@ -71,7 +71,7 @@ async fn get_schema(reader: Reader, arguments: Arguments, _call: Call) -> Result
 }
 
 /// Returns a type with its fields and events.
-pub(in crate::mcp) fn shown(schema: &Schema) -> ShownType {
+pub(in crate::mcp) fn shown(schema: &TypeSchema) -> ShownType {
     let declaration = declaration::to_value(&schema.definition);
     let mut events: BTreeMap<String, ShownEventType> = BTreeMap::new();
     for (name, declared) in declaration.get("events").and_then(Value::as_object).into_iter().flat_map(Object::iter) {

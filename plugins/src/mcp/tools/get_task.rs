@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::shown_effect::ShownEffect;
 use super::shown_task::ShownWhole;
-use crate::mcp::tool::{Call, Tool, Words};
+use crate::mcp::tool::{BuiltinTool, ToolCall, ToolWords};
 
-const WORDS: Words = Words {
+const WORDS: ToolWords = ToolWords {
     name: "get_task",
     title: "Get a task",
     description: "Returns a task of the mailbox with its messages, every version of its output (artifacts) and its \
@@ -38,11 +38,11 @@ struct Output {
     would_refuse: Option<String>,
 }
 
-pub(super) fn tool() -> Tool {
-    Tool::reading(&WORDS, get_task)
+pub(super) fn tool() -> BuiltinTool {
+    BuiltinTool::reading(&WORDS, get_task)
 }
 
-async fn get_task(reader: Reader, arguments: Arguments, _call: Call) -> Result<Output> {
+async fn get_task(reader: Reader, arguments: Arguments, _call: ToolCall) -> Result<Output> {
     let task = reader.task(&arguments.task_id).await?;
     // The timeline repeats what the other fields contain.
     let with_timeline = arguments.timeline.unwrap_or(false);

@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-use foldwork_engine::workspace::events::{Direction, Limit, LogFilter};
+use foldwork_engine::workspace::events::{EventLimit, LogFilter, ReadDirection};
 use foldwork_engine::{Error, Reader, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::shown::ShownEvent;
-use crate::mcp::tool::{Call, Tool, Words};
+use crate::mcp::tool::{BuiltinTool, ToolCall, ToolWords};
 
 /// The number of events if the call has no `limit`.
 const DEFAULT_LIMIT: usize = 50;
 
-const WORDS: Words = Words {
+const WORDS: ToolWords = ToolWords {
     name: "list_events",
     title: "List events",
     description: "Lists events, oldest first: those of the whole workspace, or with `aggregate_id` those of one \
@@ -47,20 +47,20 @@ struct Output {
     next_after: Option<u64>,
 }
 
-pub(super) fn tool() -> Tool {
-    Tool::reading(&WORDS, list_events)
+pub(super) fn tool() -> BuiltinTool {
+    BuiltinTool::reading(&WORDS, list_events)
 }
 
-async fn list_events(reader: Reader, arguments: Arguments, call: Call) -> Result<Output> {
+async fn list_events(reader: Reader, arguments: Arguments, call: ToolCall) -> Result<Output> {
     // An event takes more bytes as text than in memory, so only half of the limit is used. The result contains at least
     // one event.
-    let limit = Limit { events: arguments.limit.unwrap_or(DEFAULT_LIMIT), bytes: call.response_bytes / 2 };
+    let limit = EventLimit { events: arguments.limit.unwrap_or(DEFAULT_LIMIT), bytes: call.response_bytes / 2 };
     let newest_first = arguments.newest_first.unwrap_or(false);
     if let Some(id) = arguments.aggregate_id {
         if arguments.aggregate_type.is_some() || arguments.event_types.is_some() {
             return Err(Error::invalid_at("/aggregate_id", "cannot be combined with other filters"));
         }
-        let direction = if newest_first { Direction::Backward } else { Direction::Forward };
+        let direction = if newest_first { ReadDirection::Backward } else { ReadDirection::Forward };
         let page = reader.stream(&id, arguments.after, limit, direction).await?;
         let events = page.items.iter().map(ShownEvent::from).collect();
         return Ok(Output { events, next_after: page.next });

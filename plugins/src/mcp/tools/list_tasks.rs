@@ -1,7 +1,7 @@
 //! `list_tasks`: lists the tasks of the mailbox.
 
 use foldwork_engine::model::task::Status;
-use foldwork_engine::workspace::mailbox::tasks::{Limit, TaskFilter};
+use foldwork_engine::workspace::mailbox::tasks::{TaskFilter, TaskLimit};
 use foldwork_engine::{Error, Reader, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,12 +9,12 @@ use strum::VariantArray;
 
 use super::shown_task::ShownTask;
 use crate::mcp::closed_sets::{OneOf, WantedTasks};
-use crate::mcp::tool::{Call, Tool, Words};
+use crate::mcp::tool::{BuiltinTool, ToolCall, ToolWords};
 
 /// The number of tasks if the call has no `limit`.
 const DEFAULT_LIMIT: usize = 20;
 
-const WORDS: Words = Words {
+const WORDS: ToolWords = ToolWords {
     name: "list_tasks",
     title: "List tasks",
     description: "Lists the tasks of the mailbox, newest first: work for agents and people, with the assignee and the \
@@ -50,11 +50,11 @@ struct Output {
     next_cursor: Option<u64>,
 }
 
-pub(super) fn tool() -> Tool {
-    Tool::reading(&WORDS, list_tasks)
+pub(super) fn tool() -> BuiltinTool {
+    BuiltinTool::reading(&WORDS, list_tasks)
 }
 
-async fn list_tasks(reader: Reader, arguments: Arguments, call: Call) -> Result<Output> {
+async fn list_tasks(reader: Reader, arguments: Arguments, call: ToolCall) -> Result<Output> {
     let filter = TaskFilter {
         statuses: statuses(arguments.status.map_or(WantedTasks::Open, |status| status.0)),
         assignee_id: arguments.assignee_id,
@@ -62,7 +62,7 @@ async fn list_tasks(reader: Reader, arguments: Arguments, call: Call) -> Result<
         unread: arguments.unread,
         ..TaskFilter::default()
     };
-    let limit = Limit::tasks(arguments.limit.unwrap_or(DEFAULT_LIMIT));
+    let limit = TaskLimit::tasks(arguments.limit.unwrap_or(DEFAULT_LIMIT));
     let page = reader.list_tasks(&filter, arguments.cursor, limit).await?;
     let decider = reader.decider();
     let (mut tasks, mut remaining, mut next_cursor) = (Vec::new(), call.response_bytes / 2, page.next);

@@ -17,7 +17,7 @@ mod shown;
 mod shown_effect;
 pub(super) mod shown_task;
 
-use super::tool::Tool;
+use super::tool::BuiltinTool;
 
 /// The names of the built-in tools, in the order in which they are listed.
 pub(super) const NAMES: [&str; 12] = [
@@ -36,7 +36,7 @@ pub(super) const NAMES: [&str; 12] = [
 ];
 
 /// Returns the built-in tools: first the tools that only read, then the tools that write.
-pub(super) fn all() -> Vec<Tool> {
+pub(super) fn all() -> Vec<BuiltinTool> {
     vec![
         search::tool(),
         query::tool(),

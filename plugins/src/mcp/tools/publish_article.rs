@@ -1,14 +1,14 @@
 //! `publish_article`: publishes the current revision of an article.
 
-use foldwork_engine::model::event::Expected;
+use foldwork_engine::model::event::StreamExpectation;
 use foldwork_engine::{Result, Writer};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::shown::ShownArticle;
-use crate::mcp::tool::{Call, Effect, Tool, Words};
+use crate::mcp::tool::{BuiltinTool, ToolCall, ToolEffect, ToolWords};
 
-const WORDS: Words = Words {
+const WORDS: ToolWords = ToolWords {
     name: "publish_article",
     title: "Publish an article",
     description: "Publishes the current revision of an article. Readers see this revision until another one is \
@@ -31,13 +31,13 @@ struct Output {
     article: ShownArticle,
 }
 
-pub(super) fn tool() -> Tool {
+pub(super) fn tool() -> BuiltinTool {
     // Publishing replaces the revision that was published before, so the tool is destructive.
-    Tool::writing(&WORDS, Effect { destructive: true, idempotent: true }, publish_article)
+    BuiltinTool::writing(&WORDS, ToolEffect { destructive: true, idempotent: true }, publish_article)
 }
 
-async fn publish_article(writer: Writer, arguments: Arguments, _call: Call) -> Result<Output> {
-    let expected = arguments.expected_version.map(Expected::at).unwrap_or_default();
+async fn publish_article(writer: Writer, arguments: Arguments, _call: ToolCall) -> Result<Output> {
+    let expected = arguments.expected_version.map(StreamExpectation::at).unwrap_or_default();
     let article = writer.publish_article(&arguments.aggregate_id, expected).await?;
     Ok(Output { article: ShownArticle::from(&*article) })
 }

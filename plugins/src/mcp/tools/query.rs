@@ -4,17 +4,17 @@ use foldwork_engine::model::json;
 use foldwork_engine::model::value::Value;
 use foldwork_engine::offload::offload;
 use foldwork_engine::workspace::query::Query;
-use foldwork_engine::workspace::query::page::Paging;
+use foldwork_engine::workspace::query::page::PageRequest;
 use foldwork_engine::{Reader, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::mcp::tool::{Call, Tool, Words};
+use crate::mcp::tool::{BuiltinTool, ToolCall, ToolWords};
 
 /// The number of rows if the call has no `limit`.
 const DEFAULT_LIMIT: u32 = 100;
 
-const WORDS: Words = Words {
+const WORDS: ToolWords = ToolWords {
     name: "query",
     title: "Query",
     description: "Runs a pipeline in MongoDB's aggregation language over the workspace. Rows are events until the \
@@ -58,14 +58,14 @@ struct Output {
     explain: Option<Value>,
 }
 
-pub(super) fn tool() -> Tool {
-    Tool::reading(&WORDS, query)
+pub(super) fn tool() -> BuiltinTool {
+    BuiltinTool::reading(&WORDS, query)
 }
 
-async fn query(reader: Reader, arguments: Arguments, call: Call) -> Result<Output> {
+async fn query(reader: Reader, arguments: Arguments, call: ToolCall) -> Result<Output> {
     let mut query = Query::new(arguments.pipeline);
     query.explain = arguments.explain.unwrap_or(false);
-    query.page = Some(Paging { limit: Some(arguments.limit.unwrap_or(DEFAULT_LIMIT)), after: None });
+    query.page = Some(PageRequest { limit: Some(arguments.limit.unwrap_or(DEFAULT_LIMIT)), after: None });
     let found = reader.query(query).await?;
     let (rows, is_cut) = offload(|| fitting(found.rows, call.response_bytes));
     Ok(Output {

@@ -1,15 +1,15 @@
 //! `search`: finds aggregates by words.
 
 use foldwork_engine::model::date::format_date;
-use foldwork_engine::workspace::search::{Hit, Search};
+use foldwork_engine::workspace::search::{Hit, SearchRequest};
 use foldwork_engine::{Reader, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::mcp::closed_sets::{MatchKind, OneOf};
-use crate::mcp::tool::{Call, Tool, Words};
+use crate::mcp::tool::{BuiltinTool, ToolCall, ToolWords};
 
-const WORDS: Words = Words {
+const WORDS: ToolWords = ToolWords {
     name: "search",
     title: "Search",
     description: "Finds aggregates (articles, projects, anything with a label) by words of their labels and texts, \
@@ -34,13 +34,14 @@ struct Arguments {
 #[derive(Serialize, JsonSchema)]
 struct Output {
     /// The results, best first.
-    results: Vec<Found>,
+    results: Vec<FoundAggregate>,
     /// Messages about differences between the result and the request.
     warnings: Vec<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Found {
+#[schemars(rename = "Found")]
+struct FoundAggregate {
     aggregate_id: String,
     aggregate_type: String,
     project_id: Option<String>,
@@ -53,19 +54,19 @@ struct Found {
     last_event_at: String,
 }
 
-pub(super) fn tool() -> Tool {
-    Tool::reading(&WORDS, search)
+pub(super) fn tool() -> BuiltinTool {
+    BuiltinTool::reading(&WORDS, search)
 }
 
-async fn search(reader: Reader, arguments: Arguments, _call: Call) -> Result<Output> {
+async fn search(reader: Reader, arguments: Arguments, _call: ToolCall) -> Result<Output> {
     let Arguments { query, aggregate_type, project_id, limit } = arguments;
-    let found = reader.search(Search { query, aggregate_type, project: project_id, limit }).await?;
-    Ok(Output { results: found.results.into_iter().map(Found::from).collect(), warnings: found.warnings })
+    let found = reader.search(SearchRequest { query, aggregate_type, project: project_id, limit }).await?;
+    Ok(Output { results: found.results.into_iter().map(FoundAggregate::from).collect(), warnings: found.warnings })
 }
 
-impl From<Hit> for Found {
-    fn from(hit: Hit) -> Found {
-        Found {
+impl From<Hit> for FoundAggregate {
+    fn from(hit: Hit) -> FoundAggregate {
+        FoundAggregate {
             aggregate_id: hit.aggregate.id.to_string(),
             aggregate_type: hit.aggregate.aggregate_type.to_string(),
             project_id: hit.aggregate.project_id.as_deref().map(str::to_owned),

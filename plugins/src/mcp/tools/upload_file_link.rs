@@ -1,15 +1,15 @@
 //! `upload_file_link`: creates a URL to which a file is uploaded without passing through the model.
 
 use foldwork_engine::model::date::format_date;
-use foldwork_engine::model::file_path::Place;
+use foldwork_engine::model::file_path::FileOwner;
 use foldwork_engine::workspace::files::{NewFile, mime_type};
 use foldwork_engine::{Error, Result, Writer};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::mcp::tool::{Call, Effect, Tool, Words};
+use crate::mcp::tool::{BuiltinTool, ToolCall, ToolEffect, ToolWords};
 
-const WORDS: Words = Words {
+const WORDS: ToolWords = ToolWords {
     name: "upload_file_link",
     title: "Get a link to upload a file",
     description: "Returns a URL for uploading one file: send its bytes unchanged with HTTP PUT, as in `curl -T FILE \
@@ -50,12 +50,12 @@ struct Output {
     expires_at: String,
 }
 
-pub(super) fn tool() -> Tool {
+pub(super) fn tool() -> BuiltinTool {
     // An upload to the link replaces a file that is already at the path, so the tool is destructive.
-    Tool::writing(&WORDS, Effect { destructive: true, idempotent: false }, upload_file_link)
+    BuiltinTool::writing(&WORDS, ToolEffect { destructive: true, idempotent: false }, upload_file_link)
 }
 
-async fn upload_file_link(writer: Writer, arguments: Arguments, call: Call) -> Result<Output> {
+async fn upload_file_link(writer: Writer, arguments: Arguments, call: ToolCall) -> Result<Output> {
     let Arguments { filename, mime_type: given, max_bytes, aggregate_id, aggregate_type, project_id } = arguments;
     if let (Some(requested), Some(limit)) = (max_bytes, call.upload_bytes.filter(|limit| max_bytes > Some(*limit))) {
         return Err(Error::invalid_at(
@@ -65,7 +65,7 @@ async fn upload_file_link(writer: Writer, arguments: Arguments, call: Call) -> R
     }
     let max_bytes = max_bytes.or(call.upload_bytes);
     let mime_type = mime_type(given.as_deref(), &filename)?;
-    let place = Place { project: project_id, aggregate_type, aggregate_id };
+    let place = FileOwner { project: project_id, aggregate_type, aggregate_id };
     let new = NewFile { filename, mime_type: mime_type.clone(), place, ..NewFile::default() };
     let link = writer.upload_link(new, max_bytes).await?;
     let (url, expires_at) = (format!("{}{}", call.upload_url, link.token), format_date(link.expires_at));

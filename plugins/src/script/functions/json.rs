@@ -5,7 +5,7 @@ use foldwork_engine::model::value::Value;
 use rhai::{Dynamic, Engine, ImmutableString, NativeCallContext};
 
 use super::registration::{Refused, function, thrown, too_large};
-use crate::script::convert::{Reader, to_dynamic};
+use crate::script::convert::{ValueReader, to_dynamic};
 
 pub(super) fn register(engine: &mut Engine) {
     function(
@@ -34,13 +34,14 @@ pub(super) fn register(engine: &mut Engine) {
 /// converted to strings by this function.
 pub(in crate::script) fn to_json(
     context: &NativeCallContext,
-    read: impl FnOnce(&mut Reader) -> Result<Value, String>,
+    read: impl FnOnce(&mut ValueReader) -> Result<Value, String>,
 ) -> Result<ImmutableString, Refused> {
     // An item of an array takes at least `size_of::<Value>()` bytes as a value, and at least two bytes as JSON.
     let bytes = context.engine().max_string_size().saturating_mul(size_of::<Value>() / 2);
-    let value = read(&mut Reader::new("value", bytes)).map_err(|message| match message.starts_with("too large") {
-        true => too_large("a JSON text is"),
-        false => thrown(message),
-    })?;
+    let value =
+        read(&mut ValueReader::new("value", bytes)).map_err(|message| match message.starts_with("too large") {
+            true => too_large("a JSON text is"),
+            false => thrown(message),
+        })?;
     Ok(json::text(&value).into())
 }

@@ -34,7 +34,7 @@ const RESTARTS: usize = 3;
 const VISITED_BYTES: usize = 256 << 10;
 
 pub(super) fn register(engine: &mut Engine) {
-    let patterns = Arc::new(Patterns::default());
+    let patterns = Arc::new(ScriptPatterns::default());
     let (all, first) = (patterns.clone(), patterns.clone());
     function(
         "regex_find_all",
@@ -45,7 +45,7 @@ pub(super) fn register(engine: &mut Engine) {
     )
     .register_into_engine(engine, move |context: NativeCallContext, text: &str, pattern: &str| {
         let (found, end) = all.compiled(pattern)?.find_all(text, Listing::new(&context, 1, None)?)?;
-        if end == End::TooExpensive { Err(too_expensive()) } else { found.whole("matches") }
+        if end == SearchEnd::TooExpensive { Err(too_expensive()) } else { found.whole("matches") }
     });
     function(
         "regex_find_all",
@@ -58,7 +58,7 @@ pub(super) fn register(engine: &mut Engine) {
     .register_into_engine(engine, move |context: NativeCallContext, text: &str, pattern: &str, max_items: INT| {
         let listing = Listing::new(&context, 1, Some(max_items))?;
         let (mut found, end) = first.compiled(pattern)?.find_all(text, listing)?;
-        if end == End::TooExpensive {
+        if end == SearchEnd::TooExpensive {
             found.leave_out();
         }
         Ok::<_, Refused>(found.bounded())
@@ -80,16 +80,16 @@ pub(super) fn register(engine: &mut Engine) {
 
 /// The compiled patterns of an engine.
 #[derive(Default)]
-struct Patterns {
-    compiled: Mutex<HashMap<String, Arc<Pattern>>>,
+struct ScriptPatterns {
+    compiled: Mutex<HashMap<String, Arc<ScriptPattern>>>,
 }
 
-impl Patterns {
-    fn compiled(&self, pattern: &str) -> Result<Arc<Pattern>, Refused> {
+impl ScriptPatterns {
+    fn compiled(&self, pattern: &str) -> Result<Arc<ScriptPattern>, Refused> {
         if let Some(known) = self.compiled.lock().get(pattern) {
             return Ok(known.clone());
         }
-        let made = Arc::new(Pattern::compile(pattern)?);
+        let made = Arc::new(ScriptPattern::compile(pattern)?);
         let mut compiled = self.compiled.lock();
         // If a script keeps creating patterns, the cache is emptied. A script with a few patterns never fills the
         // cache.
@@ -101,15 +101,15 @@ impl Patterns {
     }
 }
 
-struct Pattern {
+struct ScriptPattern {
     regex: Regex,
     cache: Mutex<Option<Cache>>,
     /// The search for groups, if the pattern has groups.
     groups: Option<BoundedBacktracker>,
 }
 
-impl Pattern {
-    fn compile(pattern: &str) -> Result<Pattern, Refused> {
+impl ScriptPattern {
+    fn compile(pattern: &str) -> Result<ScriptPattern, Refused> {
         if pattern.len() > MAX_PATTERN {
             return Err(too_large("a pattern is"));
         }
@@ -131,18 +131,18 @@ impl Pattern {
             .build(pattern)
             .map_err(|error| refused(&error))?;
         let has_groups = groups.get_nfa().group_info().group_len(regex_automata::PatternID::ZERO) > 1;
-        Ok(Pattern { regex, cache: Mutex::new(None), groups: has_groups.then_some(groups) })
+        Ok(ScriptPattern { regex, cache: Mutex::new(None), groups: has_groups.then_some(groups) })
     }
 
     /// Adds the matches in a text to a list. The list may be full from the start. Omits a match whose groups could not
     /// be searched.
-    fn find_all(&self, text: &str, mut found: Listing) -> Result<(Listing, End), Refused> {
+    fn find_all(&self, text: &str, mut found: Listing) -> Result<(Listing, SearchEnd), Refused> {
         let mut is_one_left_out = false;
         let end = self.each(text, |matched, groups| {
             let span = match groups {
-                Groups::None => Some(matched.range()),
-                Groups::Known(groups) => groups.get_group(1).map(|span| span.range()),
-                Groups::TooLong => {
+                MatchGroups::None => Some(matched.range()),
+                MatchGroups::Known(groups) => groups.get_group(1).map(|span| span.range()),
+                MatchGroups::TooLong => {
                     found.leave_out();
                     is_one_left_out = true;
                     return Ok(ControlFlow::Continue(()));
@@ -154,7 +154,7 @@ impl Pattern {
                 false => ControlFlow::Break(()),
             })
         })?;
-        Ok((found, if is_one_left_out { End::TooExpensive } else { end }))
+        Ok((found, if is_one_left_out { SearchEnd::TooExpensive } else { end }))
     }
 
     fn replace(&self, text: &str, replacement: &str, max_bytes: usize) -> Result<Dynamic, Refused> {
@@ -162,9 +162,9 @@ impl Pattern {
         let mut end = 0;
         let end_of_search = self.each(text, |matched, groups| {
             let groups = match groups {
-                Groups::None => None,
-                Groups::Known(groups) => Some(groups),
-                Groups::TooLong => return Err(too_expensive()),
+                MatchGroups::None => None,
+                MatchGroups::Known(groups) => Some(groups),
+                MatchGroups::TooLong => return Err(too_expensive()),
             };
             out.push_str(text.get(end..matched.start()).unwrap_or_default());
             end = matched.end();
@@ -188,7 +188,7 @@ impl Pattern {
             }
             Ok(ControlFlow::Continue(()))
         })?;
-        if end_of_search == End::TooExpensive {
+        if end_of_search == SearchEnd::TooExpensive {
             return Err(too_expensive());
         }
         out.push_str(text.get(end..).unwrap_or_default());
@@ -200,15 +200,15 @@ impl Pattern {
     fn each(
         &self,
         text: &str,
-        mut on_match: impl FnMut(Match, Groups<'_>) -> Result<ControlFlow<()>, Refused>,
-    ) -> Result<End, Refused> {
+        mut on_match: impl FnMut(Match, MatchGroups<'_>) -> Result<ControlFlow<()>, Refused>,
+    ) -> Result<SearchEnd, Refused> {
         count_read(text);
         let kept = self.cache.lock().take();
         let mut cache: Cache = kept.unwrap_or_else(|| self.regex.create_cache());
         let mut searched = self.groups.as_ref().map(|groups| (groups, groups.create_cache(), groups.create_captures()));
         let mut at = 0;
         let mut last_end = None;
-        let mut end = End::Complete;
+        let mut end = SearchEnd::Complete;
         while at <= text.len() {
             checkpoint()?;
             let input = Input::new(text).range(at..);
@@ -217,7 +217,7 @@ impl Pattern {
                 Ok(None) => break,
                 Err(error) if is_quit(&error) => return Err(quit()),
                 Err(_) => {
-                    end = End::TooExpensive;
+                    end = SearchEnd::TooExpensive;
                     break;
                 }
             };
@@ -227,13 +227,13 @@ impl Pattern {
                 continue;
             }
             let flow = match &mut searched {
-                None => on_match(matched, Groups::None)?,
+                None => on_match(matched, MatchGroups::None)?,
                 Some((groups, cache, captures)) => {
                     let input = Input::new(text).range(matched.range()).anchored(Anchored::Yes);
                     match groups.try_captures(cache, input, captures) {
-                        Ok(()) => on_match(matched, Groups::Known(captures))?,
+                        Ok(()) => on_match(matched, MatchGroups::Known(captures))?,
                         Err(error) if is_quit(&error) => return Err(quit()),
-                        Err(_) => on_match(matched, Groups::TooLong)?,
+                        Err(_) => on_match(matched, MatchGroups::TooLong)?,
                     }
                 }
             };
@@ -253,7 +253,7 @@ impl Pattern {
 }
 
 /// The groups of a match, as far as they are known.
-enum Groups<'a> {
+enum MatchGroups<'a> {
     /// The pattern has no groups.
     None,
     Known(&'a Captures),
@@ -263,7 +263,7 @@ enum Groups<'a> {
 
 /// The way in which a search ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
+enum SearchEnd {
     /// The search reached the end of the text, or the caller ended it.
     Complete,
     /// The automaton was rebuilt too often, or a match was too long to search it for groups.

@@ -4,7 +4,7 @@ use foldwork_engine::model::closed_set::names;
 use foldwork_engine::model::facts::{Assignee, Assignment, Priority};
 use foldwork_engine::model::value::Value;
 
-use super::{Fields, kind, list};
+use super::{ResultFields, kind, list};
 use crate::suggestion::nearest;
 
 const MAX_ASSIGNMENTS: usize = 100;
@@ -24,7 +24,7 @@ pub(in crate::script) fn read(value: &Value) -> Result<Vec<Assignment>, String> 
 }
 
 fn assignment(path: String, value: &Value) -> Result<Assignment, String> {
-    let fields = Fields::of(path, value, &["agent_id", "user_id", "title", "priority", "metadata", "due_in_s"])?;
+    let fields = ResultFields::of(path, value, &["agent_id", "user_id", "title", "priority", "metadata", "due_in_s"])?;
     let assignee = match (fields.text("agent_id")?, fields.text("user_id")?) {
         (Some(id), None) if !id.is_empty() => Assignee::Agent(id.into()),
         (None, Some(id)) if !id.is_empty() => Assignee::User(id.into()),
@@ -54,7 +54,7 @@ fn assignment(path: String, value: &Value) -> Result<Assignment, String> {
     Ok(Assignment { assignee, title, priority, metadata, due_in_s })
 }
 
-fn priority(fields: &Fields<'_>, name: &str) -> Result<Priority, String> {
+fn priority(fields: &ResultFields<'_>, name: &str) -> Result<Priority, String> {
     Priority::parse(name).ok_or_else(|| {
         let known = names::<Priority>();
         let hint = match nearest(name, known.iter().copied()) {

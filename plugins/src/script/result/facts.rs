@@ -7,7 +7,7 @@ use foldwork_engine::model::id::is_valid_name;
 use foldwork_engine::model::json;
 use foldwork_engine::model::value::Value;
 
-use super::{Fields, event, kind, list, shared};
+use super::{ResultFields, event, kind, list, shared};
 
 const MAX_LABELS: usize = 50;
 const MAX_EDGES: usize = 1_000;
@@ -25,7 +25,7 @@ pub(in crate::script) fn read(value: &Value, aggregate_type: &str) -> Result<Fac
     if value.is_null() {
         return Ok(Facts::default());
     }
-    let fields = Fields::of("facts".into(), value, &["labels", "edges", "derived", "events"])?;
+    let fields = ResultFields::of("facts".into(), value, &["labels", "edges", "derived", "events"])?;
     let derived = fields.object("derived")?;
     let bytes = derived.size_bytes();
     if bytes > DERIVED_BYTES {
@@ -42,7 +42,7 @@ pub(in crate::script) fn read(value: &Value, aggregate_type: &str) -> Result<Fac
 /// Reads an edge `#{kind, to | to_slug | to_label | to_field | to_page, weight, link}`.
 fn edge(path: String, value: &Value) -> Result<EdgeFact, String> {
     let fields =
-        Fields::of(path, value, &["kind", "to", "to_slug", "to_label", "to_field", "to_page", "weight", "link"])?;
+        ResultFields::of(path, value, &["kind", "to", "to_slug", "to_label", "to_field", "to_page", "weight", "link"])?;
     let kind_name = fields.needed_text("kind")?;
     if !is_valid_name(kind_name) {
         return Err(format!("{} is '{kind_name}', not [a-z][a-z0-9_-]{{0,63}}", fields.path("kind")));
@@ -92,7 +92,7 @@ fn short(path: &str, value: &Value) -> Result<Arc<str>, String> {
 
 /// Reads a target `#{field, value}`. A number is converted to its text.
 fn field_target(path: String, value: &Value) -> Result<Target, String> {
-    let fields = Fields::of(path, value, &["field", "value"])?;
+    let fields = ResultFields::of(path, value, &["field", "value"])?;
     let field = fields.needed_text("field")?;
     let value = match fields.get("value") {
         Some(Value::String(text)) if !text.is_empty() => text.clone(),

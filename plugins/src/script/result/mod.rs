@@ -13,13 +13,13 @@ use foldwork_engine::model::id::is_valid_name;
 use foldwork_engine::model::value::{Object, Value};
 use rhai::Dynamic;
 
-use super::convert::Reader;
-use crate::limits::Limits;
+use super::convert::ValueReader;
+use crate::limits::CallLimits;
 use crate::suggestion::nearest;
 
 /// Converts the result of a hook to a value of the engine. Rejects results that are too large.
-pub(super) fn value_of(returned: &Dynamic, hook: Hook, limits: &Limits) -> Result<Value, String> {
-    Reader::new(name(hook), limits.string_bytes.saturating_mul(4)).read(returned)
+pub(super) fn value_of(returned: &Dynamic, hook: Hook, limits: &CallLimits) -> Result<Value, String> {
+    ValueReader::new(name(hook), limits.string_bytes.saturating_mul(4)).read(returned)
 }
 
 /// Returns the name that messages use for a hook's result.
@@ -33,14 +33,14 @@ fn name(hook: Hook) -> &'static str {
 }
 
 /// The fields of a map, with the map's path in the result.
-struct Fields<'a> {
+struct ResultFields<'a> {
     path: String,
     object: &'a Object,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> ResultFields<'a> {
     /// Returns the fields of `value`. Fails if `value` is not a map or has a field that is not among `known`.
-    fn of(path: String, value: &'a Value, known: &[&str]) -> Result<Fields<'a>, String> {
+    fn of(path: String, value: &'a Value, known: &[&str]) -> Result<ResultFields<'a>, String> {
         let Some(object) = value.as_object() else {
             return Err(format!("{path} is {}, not a map", kind(value)));
         };
@@ -51,7 +51,7 @@ impl<'a> Fields<'a> {
             };
             return Err(format!("{path}.{unknown} is unknown; {hint}"));
         }
-        Ok(Fields { path, object })
+        Ok(ResultFields { path, object })
     }
 
     fn path(&self, name: &str) -> String {
@@ -138,7 +138,7 @@ fn kind(value: &Value) -> &'static str {
 
 /// Reads an event `#{event_type, payload}` for an aggregate of type `aggregate_type`.
 fn event(path: String, value: &Value, aggregate_type: Option<&str>) -> Result<EventFact, String> {
-    let fields = Fields::of(path, value, &["event_type", "payload"])?;
+    let fields = ResultFields::of(path, value, &["event_type", "payload"])?;
     let event_type = fields.needed_text("event_type")?;
     let verb = event_type.split_once('.').filter(|(prefix, verb)| is_valid_name(prefix) && is_valid_name(verb));
     match (verb, aggregate_type) {

@@ -3,7 +3,7 @@
 use foldwork_engine::model::facts::{Artifact, Product};
 use foldwork_engine::model::value::Value;
 
-use super::{Fields, event};
+use super::{ResultFields, event};
 
 const MAX_ARTIFACTS: usize = 20;
 const MAX_PARTS: usize = 20;
@@ -27,7 +27,7 @@ pub(in crate::script) fn read(value: &Value, aggregate_type: Option<&str>) -> Re
     if value.is_null() {
         return Ok(not_applicable(NOT_APPLICABLE));
     }
-    let fields = Fields::of("product".into(), value, &FIELDS)?;
+    let fields = ResultFields::of("product".into(), value, &FIELDS)?;
     for (name, product) in ALONE {
         if let Some(reason) = fields.text(name)? {
             return match fields.object.len() {
@@ -57,7 +57,7 @@ fn declined(reason: &str) -> Product {
 
 /// Reads an artifact `#{name, parts, effect}`.
 fn artifact(path: String, value: &Value, aggregate_type: Option<&str>) -> Result<Artifact, String> {
-    let fields = Fields::of(path, value, &["name", "parts", "effect"])?;
+    let fields = ResultFields::of(path, value, &["name", "parts", "effect"])?;
     let parts = fields.list("parts", MAX_PARTS, part)?;
     if parts.is_empty() {
         return Err(format!("{} is empty", fields.path("parts")));
@@ -68,7 +68,7 @@ fn artifact(path: String, value: &Value, aggregate_type: Option<&str>) -> Result
 
 /// Reads a part `#{text | data | file, media_type}`.
 fn part(path: String, value: &Value) -> Result<Value, String> {
-    let fields = Fields::of(path, value, &["text", "data", "file", "media_type"])?;
+    let fields = ResultFields::of(path, value, &["text", "data", "file", "media_type"])?;
     fields.text("media_type")?;
     fields.text("text")?;
     match CONTENTS.into_iter().filter(|name| fields.get(name).is_some()).count() {

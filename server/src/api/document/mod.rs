@@ -104,7 +104,7 @@ fn operations_mut(document: &mut Value) -> impl Iterator<Item = (&str, &str, &mu
 }
 
 fn finish_operation(path: &str, method: &str, operation: &mut Map<String, Value>, schemas: &Value) {
-    let needed = Needed::of(operation);
+    let needed = GuardRequirements::of(operation);
     describe(operation, needed.as_ref());
     if reads(path, method, needed.as_ref()) {
         parameters::add_consistency(operation);
@@ -116,7 +116,7 @@ fn finish_operation(path: &str, method: &str, operation: &mut Map<String, Value>
 }
 
 /// Returns whether an operation reads what a workspace contains, and changes nothing.
-fn reads(path: &str, method: &str, needed: Option<&Needed>) -> bool {
+fn reads(path: &str, method: &str, needed: Option<&GuardRequirements>) -> bool {
     let is_reader = needed.is_some_and(|needed| needed.role.is_none() && !needed.all && !needed.session);
     let is_query = ["/query", "/search"].iter().any(|end| path.ends_with(end));
     is_reader && (method == "get" || (method == "post" && is_query))
@@ -124,16 +124,16 @@ fn reads(path: &str, method: &str, needed: Option<&Needed>) -> bool {
 
 /// The requirements of an operation, parsed from the name of its guard: scopes, the minimum role after `@`, or a
 /// `session`. A caller needs one of the scopes or, with `all`, every scope.
-struct Needed {
+struct GuardRequirements {
     scopes: Vec<String>,
     all: bool,
     role: Option<String>,
     session: bool,
 }
 
-impl Needed {
+impl GuardRequirements {
     /// Returns the requirements, or `None` for an operation that needs no credential.
-    fn of(operation: &Map<String, Value>) -> Option<Needed> {
+    fn of(operation: &Map<String, Value>) -> Option<GuardRequirements> {
         let scheme = operation.get("security").and_then(|security| security[0].as_object()?.keys().next())?;
         let (scopes, role) = scheme.split_once('@').unzip();
         let scopes = scopes.unwrap_or(scheme);
@@ -143,7 +143,7 @@ impl Needed {
             "session" => Vec::new(),
             scopes => scopes.split('|').map(str::to_owned).collect(),
         };
-        Some(Needed { scopes, all, role: role.map(str::to_owned), session })
+        Some(GuardRequirements { scopes, all, role: role.map(str::to_owned), session })
     }
 
     /// Returns whether the operation requires an active subscription.
@@ -155,10 +155,10 @@ impl Needed {
 }
 
 /// Adds the requirements to the operation's description and adds machine-readable extensions.
-fn describe(operation: &mut Map<String, Value>, needed: Option<&Needed>) {
+fn describe(operation: &mut Map<String, Value>, needed: Option<&GuardRequirements>) {
     let text = match needed {
-        Some(Needed { session: true, .. }) => "Needs a token of an identity provider, not a key.".to_owned(),
-        Some(Needed { scopes, all, role, .. }) => {
+        Some(GuardRequirements { session: true, .. }) => "Needs a token of an identity provider, not a key.".to_owned(),
+        Some(GuardRequirements { scopes, all, role, .. }) => {
             let names: Vec<String> = scopes.iter().map(|scope| format!("`{scope}`")).collect();
             let role = role.as_ref().map_or_else(String::new, |role| format!(", and the role `{role}`"));
             match all {
@@ -173,7 +173,7 @@ fn describe(operation: &mut Map<String, Value>, needed: Option<&Needed>) {
     operation.insert("description".into(), described.into());
     let security = if needed.is_some() { json!([{SCHEME: []}]) } else { json!([]) };
     operation.insert("security".into(), security);
-    if let Some(Needed { scopes, all, role, session }) = needed {
+    if let Some(GuardRequirements { scopes, all, role, session }) = needed {
         let mut note = |name: &str, value: Value| _ = operation.insert(name.into(), value);
         if *session {
             return note("x-required-session", true.into());

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Needed;
+use super::GuardRequirements;
 
 /// The path suffixes of writing operations that cannot cause a conflict.
 const WITHOUT_CONFLICT: [&str; 11] = [
@@ -42,7 +42,7 @@ const ARCHIVED: [&str; 3] = ["/system/backups", RESTORES, "/system/restores/{res
 const RESTORES: &str = "/system/restores";
 
 /// Adds the possible errors of an operation and the headers of its responses to the document.
-pub fn complete(path: &str, method: &str, operation: &mut Map<String, Value>, needed: Option<&Needed>) {
+pub fn complete(path: &str, method: &str, operation: &mut Map<String, Value>, needed: Option<&GuardRequirements>) {
     let errors = errors(path, method, operation, needed);
     let responses = operation.entry("responses").or_insert_with(|| json!({}));
     for (status, description) in errors {
@@ -67,7 +67,7 @@ fn errors(
     path: &str,
     method: &str,
     operation: &Map<String, Value>,
-    needed: Option<&Needed>,
+    needed: Option<&GuardRequirements>,
 ) -> Vec<(&'static str, &'static str)> {
     let content = operation.get("requestBody").map(|body| &body["content"]);
     let parameters = operation.get("parameters").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();

@@ -19,17 +19,17 @@ const BASE: &str = "http://base.invalid";
 /// A response body that does not change while the server runs, apart from the address by which a client reaches the
 /// server.
 #[derive(Clone)]
-struct Text {
+struct DocumentText {
     content_type: &'static str,
     /// The parts of the body. The address is inserted between consecutive parts.
     parts: Vec<Bytes>,
     tag: String,
 }
 
-impl Text {
-    fn new(content_type: &'static str, text: &str) -> Text {
+impl DocumentText {
+    fn new(content_type: &'static str, text: &str) -> DocumentText {
         let tag = digest(text);
-        Text {
+        DocumentText {
             content_type,
             parts: text.split(BASE).map(|part| Bytes::copy_from_slice(part.as_bytes())).collect(),
             tag,
@@ -49,7 +49,7 @@ fn digest(text: &str) -> String {
     hex::encode(&Sha256::digest(text)[..16])
 }
 
-impl Endpoint for Text {
+impl Endpoint for DocumentText {
     type Output = Response;
 
     async fn call(&self, request: poem::Request) -> poem::Result<Response> {
@@ -92,17 +92,17 @@ fn placed(document: &Value) -> Value {
 
 /// Serves the document as JSON.
 pub fn json(document: &Value) -> impl Endpoint + use<> {
-    Text::new("application/json", &serde_json::to_string_pretty(&placed(document)).unwrap_or_default())
+    DocumentText::new("application/json", &serde_json::to_string_pretty(&placed(document)).unwrap_or_default())
 }
 
 /// Serves the document as YAML.
 pub fn yaml(document: &Value) -> impl Endpoint + use<> {
-    Text::new("application/yaml", &serde_saphyr::to_string(&placed(document)).unwrap_or_default())
+    DocumentText::new("application/yaml", &serde_saphyr::to_string(&placed(document)).unwrap_or_default())
 }
 
 /// Serves the page that documents the pipeline language.
 pub fn language() -> impl Endpoint {
-    Text::new("text/html; charset=utf-8", &operators::page())
+    DocumentText::new("text/html; charset=utf-8", &operators::page())
 }
 
 /// Serves an interactive page that shows the document and sends requests.
@@ -110,5 +110,5 @@ pub fn page<A: OpenApi>(service: &OpenApiService<A, ()>, document: &Value) -> im
     // The page embeds the document in a script element. A `</` in a string would end the element, so every `</` is
     // escaped. The host of a request has only characters that need no escape.
     let shown = placed(document).to_string().replace("</", "<\\/");
-    Text::new("text/html; charset=utf-8", &service.swagger_ui_html().replace(&service.spec(), &shown))
+    DocumentText::new("text/html; charset=utf-8", &service.swagger_ui_html().replace(&service.spec(), &shown))
 }

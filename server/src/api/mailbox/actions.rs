@@ -1,7 +1,7 @@
 //! Actions of people on a task, such as `/mailbox/:task_id/approve`.
 
 use foldwork_engine::Writer;
-use foldwork_engine::model::event::Expected;
+use foldwork_engine::model::event::StreamExpectation;
 use foldwork_engine::workspace::mailbox::TaskCommand;
 use poem_openapi::OpenApi;
 use poem_openapi::param::{Header, Path};
@@ -11,10 +11,10 @@ use crate::api::section::Section;
 use crate::auth::ApiWrite;
 use crate::http::error::ApiResult;
 use crate::wire::body::Body;
-use crate::wire::received::Received;
+use crate::wire::request_body::ReceivedBody;
 use crate::wire::task::{
-    Acted, AnswerTask, ApproveTask, Approved, AskTask, AssignTask, DeferTask, EditTask, MarkTask, RejectTask,
-    RequestChanges, RetryTask, acted, approved,
+    AnswerTask, ApprovalResponse, ApproveTask, AskTask, AssignTask, DeferTask, EditTask, MarkTask, RejectTask,
+    RequestChanges, RetryTask, TaskActionResponse, acted, approved,
 };
 
 pub struct Api;
@@ -38,9 +38,9 @@ impl Api {
         &self,
         access: ApiWrite,
         task_id: Path<String>,
-        body: Body<Received<ApproveTask>>,
+        body: Body<ReceivedBody<ApproveTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
-    ) -> ApiResult<Approved> {
+    ) -> ApiResult<ApprovalResponse> {
         let expected = expected_version(&body.expected_version, if_match.as_deref())?;
         let command = body.command(access.0.now_ms())?;
         Ok(approved(access.0.act_on_task(&task_id, command, expected).await?, &access.0.decider()))
@@ -58,9 +58,9 @@ impl Api {
         &self,
         access: ApiWrite,
         task_id: Path<String>,
-        body: Body<Received<EditTask>>,
+        body: Body<ReceivedBody<EditTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
-    ) -> ApiResult<Approved> {
+    ) -> ApiResult<ApprovalResponse> {
         let expected = expected_version(&body.expected_version, if_match.as_deref())?;
         let command = body.command(access.0.now_ms())?;
         Ok(approved(access.0.act_on_task(&task_id, command, expected).await?, &access.0.decider()))
@@ -74,9 +74,9 @@ impl Api {
         &self,
         access: ApiWrite,
         task_id: Path<String>,
-        body: Body<Received<RejectTask>>,
+        body: Body<ReceivedBody<RejectTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
-    ) -> ApiResult<Acted> {
+    ) -> ApiResult<TaskActionResponse> {
         let expected = expected_version(&body.expected_version, if_match.as_deref())?;
         act(&access.0, &task_id, expected, body.command(access.0.now_ms())?).await
     }
@@ -90,9 +90,9 @@ impl Api {
         &self,
         access: ApiWrite,
         task_id: Path<String>,
-        body: Body<Received<DeferTask>>,
+        body: Body<ReceivedBody<DeferTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
-    ) -> ApiResult<Acted> {
+    ) -> ApiResult<TaskActionResponse> {
         let expected = expected_version(&body.expected_version, if_match.as_deref())?;
         act(&access.0, &task_id, expected, body.command(access.0.now_ms())?).await
     }
@@ -106,9 +106,9 @@ impl Api {
         &self,
         access: ApiWrite,
         task_id: Path<String>,
-        body: Body<Received<AskTask>>,
+        body: Body<ReceivedBody<AskTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
-    ) -> ApiResult<Acted> {
+    ) -> ApiResult<TaskActionResponse> {
         let expected = expected_version(&body.expected_version, if_match.as_deref())?;
         act(&access.0, &task_id, expected, body.command(access.0.now_ms())?).await
     }
@@ -121,9 +121,9 @@ impl Api {
         &self,
         access: ApiWrite,
         task_id: Path<String>,
-        body: Body<Received<RequestChanges>>,
+        body: Body<ReceivedBody<RequestChanges>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
-    ) -> ApiResult<Acted> {
+    ) -> ApiResult<TaskActionResponse> {
         let expected = expected_version(&body.expected_version, if_match.as_deref())?;
         act(&access.0, &task_id, expected, body.command(access.0.now_ms())?).await
     }
@@ -136,9 +136,9 @@ impl Api {
         &self,
         access: ApiWrite,
         task_id: Path<String>,
-        body: Body<Received<AnswerTask>>,
+        body: Body<ReceivedBody<AnswerTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
-    ) -> ApiResult<Acted> {
+    ) -> ApiResult<TaskActionResponse> {
         let expected = expected_version(&body.expected_version, if_match.as_deref())?;
         act(&access.0, &task_id, expected, body.command(access.0.now_ms())?).await
     }
@@ -151,9 +151,9 @@ impl Api {
         &self,
         access: ApiWrite,
         task_id: Path<String>,
-        body: Body<Received<AssignTask>>,
+        body: Body<ReceivedBody<AssignTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
-    ) -> ApiResult<Acted> {
+    ) -> ApiResult<TaskActionResponse> {
         let expected = expected_version(&body.expected_version, if_match.as_deref())?;
         act(&access.0, &task_id, expected, body.command(access.0.now_ms())?).await
     }
@@ -166,9 +166,9 @@ impl Api {
         &self,
         access: ApiWrite,
         task_id: Path<String>,
-        body: Body<Received<RetryTask>>,
+        body: Body<ReceivedBody<RetryTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
-    ) -> ApiResult<Acted> {
+    ) -> ApiResult<TaskActionResponse> {
         let expected = expected_version(&body.expected_version, if_match.as_deref())?;
         act(&access.0, &task_id, expected, body.command(access.0.now_ms())?).await
     }
@@ -181,9 +181,9 @@ impl Api {
         &self,
         access: ApiWrite,
         task_id: Path<String>,
-        body: Body<Received<MarkTask>>,
+        body: Body<ReceivedBody<MarkTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
-    ) -> ApiResult<Acted> {
+    ) -> ApiResult<TaskActionResponse> {
         let expected = expected_version(&body.expected_version, if_match.as_deref())?;
         act(&access.0, &task_id, expected, TaskCommand::Read).await
     }
@@ -196,15 +196,20 @@ impl Api {
         &self,
         access: ApiWrite,
         task_id: Path<String>,
-        body: Body<Received<MarkTask>>,
+        body: Body<ReceivedBody<MarkTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
-    ) -> ApiResult<Acted> {
+    ) -> ApiResult<TaskActionResponse> {
         let expected = expected_version(&body.expected_version, if_match.as_deref())?;
         act(&access.0, &task_id, expected, TaskCommand::Unread).await
     }
 }
 
-async fn act(writer: &Writer, id: &str, expected: Expected, command: TaskCommand) -> ApiResult<Acted> {
+async fn act(
+    writer: &Writer,
+    id: &str,
+    expected: StreamExpectation,
+    command: TaskCommand,
+) -> ApiResult<TaskActionResponse> {
     let done = writer.act_on_task(id, command, expected).await?;
     Ok(acted(writer.decider().view(&done.task)))
 }

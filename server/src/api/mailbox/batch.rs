@@ -2,13 +2,13 @@
 
 use foldwork_engine::Error;
 use foldwork_engine::model::closed_set::names;
-use foldwork_engine::model::event::Expected;
+use foldwork_engine::model::event::StreamExpectation;
 use foldwork_engine::model::task::Action;
 use foldwork_engine::model::task::view::EffectView;
 use foldwork_engine::model::value::Value;
 use foldwork_engine::model::violation::{Violations, segment};
 use foldwork_engine::workspace::mailbox::actions::ActedTask;
-use foldwork_engine::workspace::mailbox::batch::{MAX_TASKS, Which};
+use foldwork_engine::workspace::mailbox::batch::{MAX_TASKS, TaskChoice};
 use poem_openapi::OpenApi;
 
 use super::command::{FilterTexts, check_fields, command};
@@ -17,7 +17,7 @@ use crate::auth::ApiWrite;
 use crate::http::error::ApiResult;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::names;
-use crate::wire::received::{FromFields, Received};
+use crate::wire::request_body::{FromFields, ReceivedBody};
 use crate::wire::task::{ActOnTasks, ActedBody, SentFilter};
 
 /// The message about a request that names no tasks.
@@ -40,7 +40,7 @@ impl Api {
     async fn act_on_tasks(
         &self,
         access: ApiWrite,
-        body: Body<Received<ActOnTasks>>,
+        body: Body<ReceivedBody<ActOnTasks>>,
     ) -> ApiResult<JsonResponse<ActedBody>> {
         check_fields(&body.fields)?;
         let named_action = body.action.text()?;
@@ -57,7 +57,7 @@ impl Api {
     }
 }
 
-fn which(request: &ActOnTasks) -> Result<Which, Error> {
+fn which(request: &ActOnTasks) -> Result<TaskChoice, Error> {
     let absent = [request.expected_versions.is_absent(), request.ids.is_absent(), request.filter.is_absent()];
     if absent.into_iter().filter(|is_absent| !is_absent).count() > 1 {
         let message = "expected only one of ids, expected_versions and filter";
@@ -71,7 +71,7 @@ fn which(request: &ActOnTasks) -> Result<Which, Error> {
         return Err(request.expected.invalid("expected a filter beside it; ids and expected_versions name the tasks"));
     }
     if !request.expected_versions.is_absent() {
-        return expected_versions(request).map(Which::Ids);
+        return expected_versions(request).map(TaskChoice::Ids);
     }
     if let Some(ids) = request.ids.value() {
         let texts = |ids: &[Value]| ids.iter().map(|id| id.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>();
@@ -79,7 +79,7 @@ fn which(request: &ActOnTasks) -> Result<Which, Error> {
         let mut ids = found.ok_or_else(|| request.ids.invalid(format!("expected 1 to {MAX_TASKS} ids")))?;
         let mut seen = std::collections::BTreeSet::new();
         ids.retain(|id| seen.insert(id.clone()));
-        return Ok(Which::Ids(ids.into_iter().map(|id| (id, Expected::Any)).collect()));
+        return Ok(TaskChoice::Ids(ids.into_iter().map(|id| (id, StreamExpectation::Any)).collect()));
     }
     if request.filter.is_absent() {
         return Err(request.ids.invalid(REQUIRED));
@@ -92,11 +92,11 @@ fn which(request: &ActOnTasks) -> Result<Which, Error> {
     let by = SentFilter::from_fields(&filter);
     let expected = request.expected.integer()?.and_then(|count| usize::try_from(count).ok());
     let expected = expected.ok_or_else(|| request.expected.invalid("required: how many tasks the filter matches"))?;
-    Ok(Which::Filter { filter: Box::new(FilterTexts::read(&by)?.filter()?), expected })
+    Ok(TaskChoice::Filter { filter: Box::new(FilterTexts::read(&by)?.filter()?), expected })
 }
 
 /// Returns the ids of the tasks in `expected_versions`, each with its version.
-fn expected_versions(request: &ActOnTasks) -> Result<Vec<(String, Expected)>, Error> {
+fn expected_versions(request: &ActOnTasks) -> Result<Vec<(String, StreamExpectation)>, Error> {
     let sent = &request.expected_versions;
     let versions = sent.object()?;
     if versions.is_empty() || versions.len() > MAX_TASKS {
@@ -106,7 +106,7 @@ fn expected_versions(request: &ActOnTasks) -> Result<Vec<(String, Expected)>, Er
     let mut found = Vec::with_capacity(versions.len());
     for (id, version) in versions.iter() {
         match version.as_int().and_then(|version| u64::try_from(version).ok()).filter(|version| *version > 0) {
-            Some(version) => found.push((id.to_string(), Expected::Version(version))),
+            Some(version) => found.push((id.to_string(), StreamExpectation::Version(version))),
             None => wrong.add(format!("{}/{}", sent.pointer(), segment(id)), "expected a version, 1 or more"),
         }
     }

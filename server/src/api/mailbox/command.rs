@@ -1,7 +1,7 @@
 //! Converts the requests about tasks, in every accepted spelling, into commands of the engine.
 
 use foldwork_engine::Error;
-use foldwork_engine::model::event::Expected;
+use foldwork_engine::model::event::StreamExpectation;
 use foldwork_engine::model::excerpt::excerpt;
 use foldwork_engine::model::facts::{Assignee, Priority};
 use foldwork_engine::model::task::edit::Edit;
@@ -10,14 +10,14 @@ use foldwork_engine::model::task::{Action, SourceType, Status};
 use foldwork_engine::model::value::Object;
 use foldwork_engine::model::violation::Violations;
 use foldwork_engine::workspace::mailbox::tasks::TaskFilter;
-use foldwork_engine::workspace::mailbox::{Accepted, TaskCommand, Worker};
+use foldwork_engine::workspace::mailbox::{ApprovalOverrides, Claimant, TaskCommand};
 use strum::VariantArray;
 
 use crate::http::etag::expected;
 use crate::wire::json::ExpectedVersion;
 use crate::wire::names;
 use crate::wire::new_event::read_expected;
-use crate::wire::received::{FromFields, Sent, SentText, first_text, several};
+use crate::wire::request_body::{FromFields, SentField, SentText, first_text, several};
 use crate::wire::task::{
     ActOnTasks, AnswerTask, ApproveTask, AskTask, AssignTask, DeferTask, EditTask, MarkTask, RejectTask,
     RequestChanges, RetryTask, SentFilter, drafts, required_message,
@@ -96,8 +96,8 @@ impl Acting for EditTask {
     }
 }
 
-fn accepted(stale: &Sent<Option<bool>>, superseded: &Sent<Option<bool>>) -> Result<Accepted, Error> {
-    Ok(Accepted { stale: stale.flag()?.unwrap_or(false), superseded: superseded.flag()?.unwrap_or(false) })
+fn accepted(stale: &SentField<Option<bool>>, superseded: &SentField<Option<bool>>) -> Result<ApprovalOverrides, Error> {
+    Ok(ApprovalOverrides { stale: stale.flag()?.unwrap_or(false), superseded: superseded.flag()?.unwrap_or(false) })
 }
 
 /// Fails if several fields are present of which only one would be read.
@@ -203,20 +203,20 @@ fn new_assignee(sent: &AssignTask) -> Result<Option<Assignee>, Error> {
 }
 
 /// Returns the expected version from the body, the header `If-Match`, or both.
-pub fn expected_version(sent: &Sent<Option<u64>>, if_match: Option<&str>) -> Result<Expected, Error> {
+pub fn expected_version(sent: &SentField<Option<u64>>, if_match: Option<&str>) -> Result<StreamExpectation, Error> {
     let stated = read_expected(sent.value().cloned().map(ExpectedVersion))?;
     expected(stated, if_match)
 }
 
 /// Returns the agent and the claim that a request names.
-pub fn worker<T>(agent_id: &Sent<T>, claim: &Sent<Option<u64>>) -> Result<Worker, Error> {
+pub fn worker<T>(agent_id: &SentField<T>, claim: &SentField<Option<u64>>) -> Result<Claimant, Error> {
     let number = claim.integer()?.map(u64::try_from).transpose();
     let number = number.map_err(|_| claim.invalid("expected the number of a claim"))?;
-    Ok(Worker::new(agent_id.text()?, number))
+    Ok(Claimant::new(agent_id.text()?, number))
 }
 
 /// Returns the assignee. Type and id must be given together or not at all.
-pub fn assignee<T>(kind: &Sent<T>, id: &SentText) -> Result<Option<Assignee>, Error> {
+pub fn assignee<T>(kind: &SentField<T>, id: &SentText) -> Result<Option<Assignee>, Error> {
     let mut wrong = Violations::default();
     let (named, given) = (kind.text_or_violation(&mut wrong), id.text_or_violation(&mut wrong));
     wrong.finish(())?;

@@ -3,7 +3,7 @@
 use foldwork_engine::model::closed_set::names;
 use foldwork_engine::model::facts::Priority;
 use foldwork_engine::model::task::{SourceType, Task};
-use foldwork_engine::workspace::mailbox::tasks::{Limit, NewTask};
+use foldwork_engine::workspace::mailbox::tasks::{NewTask, TaskLimit};
 use foldwork_engine::{Error, Writer};
 use poem::web::Data;
 use poem_openapi::param::{Header, Path, Query};
@@ -18,9 +18,9 @@ use crate::http::offloading::offload;
 use crate::http::routes::API;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::closed_sets::{AssigneesOrNone, OneOf, Sources, WaitedFor};
-use crate::wire::idempotency::{Created, Outcome, idempotent};
+use crate::wire::idempotency::{CreationOutcome, CreationResponse, idempotent};
 use crate::wire::page::{PageBody, PageBytes, limit, read_cursor};
-use crate::wire::received::Received;
+use crate::wire::request_body::ReceivedBody;
 use crate::wire::task::{CreateTask, TaskBody, WholeTaskBody, drafts};
 
 pub struct Api;
@@ -28,7 +28,7 @@ pub struct Api;
 const LIST: &str = "mailbox";
 
 #[derive(ApiResponse)]
-enum Shown {
+enum TaskResponse {
     /// The task with its messages, artifacts and timeline.
     #[oai(status = 200)]
     Found(JsonResponse<WholeTaskBody>, #[oai(header = "ETag")] String),
@@ -83,7 +83,7 @@ impl Api {
         };
         let filter = filter.filter()?;
         let before = read_cursor(LIST, cursor.as_deref())?;
-        let limit = Limit { tasks: limit(rows)?, bytes: page_bytes.0.0 };
+        let limit = TaskLimit { tasks: limit(rows)?, bytes: page_bytes.0.0 };
         let page = access.0.list_tasks(&filter, before, limit).await?;
         let bytes = page.items.iter().map(|task| Task::new(task).listed_bytes()).sum();
         let decider = access.0.decider();
@@ -99,15 +99,15 @@ impl Api {
     async fn create_task(
         &self,
         access: ApiWrite,
-        body: Body<Received<CreateTask>>,
+        body: Body<ReceivedBody<CreateTask>>,
         #[oai(name = "Idempotency-Key")] key: Header<Option<String>>,
-    ) -> ApiResult<Created<TaskBody>> {
-        let Body { value: Received { request, .. }, text } = body;
+    ) -> ApiResult<CreationResponse<TaskBody>> {
+        let Body { value: ReceivedBody { request, .. }, text } = body;
         let new = new_task(&request)?;
         let make = async move |writer: Writer, request| {
             let (task, repeated) = writer.create_task(NewTask { request, ..new }).await?;
             let location = format!("{}/mailbox/{}", API, task.id);
-            Ok(Outcome { body: TaskBody::from(writer.decider().view(&task)), location, repeated })
+            Ok(CreationOutcome { body: TaskBody::from(writer.decider().view(&task)), location, repeated })
         };
         idempotent(&access.0, key.0, "create_task", &text, make).await
     }
@@ -125,19 +125,19 @@ impl Api {
         /// The number of most recent events in the timeline, 0 to 1,000; the default is 1,000.
         timeline: Query<Option<u64>>,
         #[oai(name = "If-None-Match")] if_none_match: Header<Option<String>>,
-    ) -> ApiResult<Shown> {
+    ) -> ApiResult<TaskResponse> {
         let task = access.0.task(&task_id).await?;
         let tag = etag(task.version);
         let approval = access.0.approval(&task).await?;
         // The preview of the approval depends on other aggregates, which the tag does not cover.
         if approval.is_empty() && is_known(if_none_match.as_deref(), &tag) {
-            return Ok(Shown::Known(tag));
+            return Ok(TaskResponse::Known(tag));
         }
         let whole = access.0.whole_task(&task, timeline.0).await?;
         let timeline = whole.timeline.iter().map(|entry| entry.detail.size_bytes()).sum::<usize>();
         let bytes = task.size_bytes() + timeline + approval.size_bytes();
         let body = offload(bytes, || WholeTaskBody::new(whole, approval));
-        Ok(Shown::Found(JsonResponse::large(&body, bytes), tag))
+        Ok(TaskResponse::Found(JsonResponse::large(&body, bytes), tag))
     }
 }
 

@@ -1,12 +1,12 @@
 //! Operations of agents on a task, such as `/mailbox/:task_id/claim`.
 
-use foldwork_engine::model::event::{Event, Expected};
+use foldwork_engine::model::event::{Event, StreamExpectation};
 use foldwork_engine::model::task::LEASE_S;
 use foldwork_engine::model::task::record::field;
 use foldwork_engine::model::task::view::{ArtifactView, MessageView};
-use foldwork_engine::workspace::mailbox::work::Worked;
-use foldwork_engine::workspace::mailbox::{Work, Worker};
-use foldwork_engine::workspace::responses::RequestId;
+use foldwork_engine::workspace::mailbox::work::ActionOutcome;
+use foldwork_engine::workspace::mailbox::{AgentAction, Claimant};
+use foldwork_engine::workspace::responses::IdempotentRequest;
 use foldwork_engine::{AgentWriter, Error};
 use poem_openapi::param::{Header, Path};
 use poem_openapi::{ApiResponse, OpenApi};
@@ -18,17 +18,18 @@ use crate::http::error::{ApiError, ApiResult};
 use crate::http::etag::etag;
 use crate::http::routes::API;
 use crate::wire::body::{Body, JsonResponse};
-use crate::wire::idempotency::{Created, Outcome, idempotent};
-use crate::wire::received::{Received, first_text};
+use crate::wire::idempotency::{CreationOutcome, CreationResponse, idempotent};
+use crate::wire::request_body::{ReceivedBody, first_text};
 use crate::wire::task::{
-    Acted, AddArtifact, AddMessage, ArtifactBody, CancelTask, ClaimNext, ClaimTask, ClaimedBody, ClaimedTasks,
-    CompleteTask, FailTask, MessageBody, ReleaseTask, RequestInput, TaskBody, acted, drafts, message, required_message,
+    AddArtifact, AddMessage, ArtifactBody, CancelTask, ClaimNext, ClaimTask, ClaimedBody, ClaimedTasks, CompleteTask,
+    FailTask, MessageBody, ReleaseTask, RequestInput, TaskActionResponse, TaskBody, acted, drafts, message,
+    required_message,
 };
 
 pub struct Api;
 
 #[derive(ApiResponse)]
-enum Claimed {
+enum ClaimResponse {
     /// The agent holds the task.
     #[oai(status = 200)]
     Done(JsonResponse<ClaimedBody>, #[oai(header = "ETag")] String),
@@ -53,25 +54,25 @@ impl Api {
         &self,
         access: AgentWrite,
         task_id: Path<String>,
-        body: Body<Received<ClaimTask>>,
+        body: Body<ReceivedBody<ClaimTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
-    ) -> ApiResult<Claimed> {
+    ) -> ApiResult<ClaimResponse> {
         let mut who = worker(&body.agent_id, &body.claim)?;
         who.agent_id = Some(body.agent_id.required_text()?);
         let seconds = body.lease_seconds.integer()?.unwrap_or(LEASE_S);
-        let claim = Work::Claim { seconds, instance: body.instance.text()? };
+        let claim = AgentAction::Claim { seconds, instance: body.instance.text()? };
         let expected = expected_version(&body.expected_version, if_match.as_deref())?;
         let mut worked = work(&access.0, &task_id, who, claim, expected).await?;
         let lease = worked.claimed()?.into();
         let body = ClaimedBody { task: TaskBody::from(access.0.decider().view(&worked.task)), lease };
-        Ok(Claimed::Done(JsonResponse::new(&body), etag(worked.task.version)))
+        Ok(ClaimResponse::Done(JsonResponse::new(&body), etag(worked.task.version)))
     }
 
     /// Claims the next task of an agent: the most urgent of the tasks that wait for the agent, and of these the oldest.
     ///
     /// Several workers of one agent get different tasks. If no task waits for the agent, the list is empty.
     #[oai(path = "/mailbox/claim-next", method = "post", operation_id = "claim_next_task")]
-    async fn claim_next_task(&self, access: AgentWrite, body: Body<Received<ClaimNext>>) -> ApiResult<ClaimedNext> {
+    async fn claim_next_task(&self, access: AgentWrite, body: Body<ReceivedBody<ClaimNext>>) -> ApiResult<ClaimedNext> {
         let agent_id = body.agent_id.required_text()?;
         let (seconds, instance) = (body.lease_seconds.integer()?.unwrap_or(LEASE_S), body.instance.text()?);
         let mut data = Vec::new();
@@ -90,16 +91,16 @@ impl Api {
         &self,
         access: AgentWrite,
         task_id: Path<String>,
-        body: Body<Received<AddMessage>>,
+        body: Body<ReceivedBody<AddMessage>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
         #[oai(name = "Idempotency-Key")] key: Header<Option<String>>,
-    ) -> ApiResult<Created<MessageBody>> {
-        let Body { value: Received { request, .. }, text } = body;
+    ) -> ApiResult<CreationResponse<MessageBody>> {
+        let Body { value: ReceivedBody { request, .. }, text } = body;
         let texts = [&request.text, &request.message, &request.content];
-        let work = Work::Message { message: required_message(&request.parts, &request.in_reply_to, &texts)? };
+        let work = AgentAction::Message { message: required_message(&request.parts, &request.in_reply_to, &texts)? };
         let who = worker(&request.agent_id, &request.claim)?;
         let expected = expected_version(&request.expected_version, if_match.as_deref())?;
-        let call = Call { id: task_id.0, who, expected };
+        let call = TaskAddition { id: task_id.0, who, expected };
         let operation = format!("add_message/{}", call.id);
         let make = async move |writer: AgentWriter, request| call.add(&writer, work, request, added_message).await;
         idempotent(&access.0, key.0, &operation, &text, make).await
@@ -114,16 +115,16 @@ impl Api {
         &self,
         access: AgentWrite,
         task_id: Path<String>,
-        body: Body<Received<AddArtifact>>,
+        body: Body<ReceivedBody<AddArtifact>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
         #[oai(name = "Idempotency-Key")] key: Header<Option<String>>,
-    ) -> ApiResult<Created<ArtifactBody>> {
-        let Body { value: Received { request, .. }, text } = body;
+    ) -> ApiResult<CreationResponse<ArtifactBody>> {
+        let Body { value: ReceivedBody { request, .. }, text } = body;
         let who = worker(&request.agent_id, &request.claim);
         let expected = expected_version(&request.expected_version, if_match.as_deref());
         let draft = request.into_draft().map_err(Error::from)?;
-        let work = Work::Artifact { drafts: vec![draft] };
-        let call = Call { id: task_id.0, who: who?, expected: expected? };
+        let work = AgentAction::Artifact { drafts: vec![draft] };
+        let call = TaskAddition { id: task_id.0, who: who?, expected: expected? };
         let operation = format!("add_artifact/{}", call.id);
         let make = async move |writer: AgentWriter, request| call.add(&writer, work, request, added_artifact).await;
         idempotent(&access.0, key.0, &operation, &text, make).await
@@ -138,10 +139,10 @@ impl Api {
         &self,
         access: AgentWrite,
         task_id: Path<String>,
-        body: Body<Received<CompleteTask>>,
+        body: Body<ReceivedBody<CompleteTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
-    ) -> ApiResult<Acted> {
-        let operation = Work::Complete {
+    ) -> ApiResult<TaskActionResponse> {
+        let operation = AgentAction::Complete {
             drafts: drafts(&body.artifact, &body.artifacts).map_err(Error::from)?,
             message: message(&body.parts, &body.in_reply_to, &[&body.message, &body.request.text])?,
             unreviewed: body.review.flag()? == Some(false),
@@ -160,12 +161,12 @@ impl Api {
         &self,
         access: AgentWrite,
         task_id: Path<String>,
-        body: Body<Received<RequestInput>>,
+        body: Body<ReceivedBody<RequestInput>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
-    ) -> ApiResult<Acted> {
+    ) -> ApiResult<TaskActionResponse> {
         let texts = [&body.message, &body.question, &body.request.text];
         let message = required_message(&body.parts, &body.in_reply_to, &texts)?;
-        let operation = Work::RequestInput { message, schema: body.schema.value().cloned() };
+        let operation = AgentAction::RequestInput { message, schema: body.schema.value().cloned() };
         let who = worker(&body.agent_id, &body.claim)?;
         let expected = expected_version(&body.expected_version, if_match.as_deref())?;
         let worked = work(&access.0, &task_id, who, operation, expected).await?;
@@ -181,12 +182,12 @@ impl Api {
         &self,
         access: AgentWrite,
         task_id: Path<String>,
-        body: Body<Received<FailTask>>,
+        body: Body<ReceivedBody<FailTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
-    ) -> ApiResult<Acted> {
+    ) -> ApiResult<TaskActionResponse> {
         let error = first_text(&[&body.error, &body.message, &body.reason])?;
         let error = error.ok_or_else(|| body.error.invalid("required string"))?;
-        let operation = Work::Fail { error, retryable: body.retryable.flag()?.unwrap_or(false) };
+        let operation = AgentAction::Fail { error, retryable: body.retryable.flag()?.unwrap_or(false) };
         let who = worker(&body.agent_id, &body.claim)?;
         let expected = expected_version(&body.expected_version, if_match.as_deref())?;
         let worked = work(&access.0, &task_id, who, operation, expected).await?;
@@ -201,12 +202,12 @@ impl Api {
         &self,
         access: AgentWrite,
         task_id: Path<String>,
-        body: Body<Received<ReleaseTask>>,
+        body: Body<ReceivedBody<ReleaseTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
-    ) -> ApiResult<Acted> {
+    ) -> ApiResult<TaskActionResponse> {
         let who = worker(&body.agent_id, &body.claim)?;
         let expected = expected_version(&body.expected_version, if_match.as_deref())?;
-        let worked = work(&access.0, &task_id, who, Work::Release, expected).await?;
+        let worked = work(&access.0, &task_id, who, AgentAction::Release, expected).await?;
         Ok(acted(access.0.decider().view(&worked.task)))
     }
 
@@ -218,43 +219,49 @@ impl Api {
         &self,
         access: ApiWrite,
         task_id: Path<String>,
-        body: Body<Received<CancelTask>>,
+        body: Body<ReceivedBody<CancelTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
-    ) -> ApiResult<Acted> {
-        let operation = Work::Cancel { reason: first_text(&[&body.reason, &body.message, &body.comment])? };
+    ) -> ApiResult<TaskActionResponse> {
+        let operation = AgentAction::Cancel { reason: first_text(&[&body.reason, &body.message, &body.comment])? };
         let expected = expected_version(&body.expected_version, if_match.as_deref())?;
         let writer = access.0.as_agent_writer();
-        let worked = work(&writer, &task_id, Worker::default(), operation, expected).await?;
+        let worked = work(&writer, &task_id, Claimant::default(), operation, expected).await?;
         Ok(acted(access.0.decider().view(&worked.task)))
     }
 }
 
-async fn work(writer: &AgentWriter, id: &str, who: Worker, operation: Work, expected: Expected) -> ApiResult<Worked> {
+async fn work(
+    writer: &AgentWriter,
+    id: &str,
+    who: Claimant,
+    operation: AgentAction,
+    expected: StreamExpectation,
+) -> ApiResult<ActionOutcome> {
     writer.work_on_task(id, who, operation, expected, None).await.map_err(ApiError::from)
 }
 
 /// A request that adds a message or an artifact to a task.
-struct Call {
+struct TaskAddition {
     id: String,
-    who: Worker,
-    expected: Expected,
+    who: Claimant,
+    expected: StreamExpectation,
 }
 
-impl Call {
+impl TaskAddition {
     /// Adds the content, and returns the added message or artifact. `added` reads the message or artifact from the
     /// appended event.
     async fn add<T>(
         self,
         writer: &AgentWriter,
-        work: Work,
-        request: Option<RequestId>,
+        work: AgentAction,
+        request: Option<IdempotentRequest>,
         added: fn(&Event) -> Option<T>,
-    ) -> Result<Outcome<T>, Error> {
-        let Call { id, who, expected } = self;
+    ) -> Result<CreationOutcome<T>, Error> {
+        let TaskAddition { id, who, expected } = self;
         let worked = writer.work_on_task(&id, who, work, expected, request).await?;
         let missing = || Error::not_found("content of task", &id);
         let body = worked.event.as_deref().and_then(added).ok_or_else(missing)?;
-        Ok(Outcome { body, location: format!("{}/mailbox/{id}", API), repeated: worked.repeated })
+        Ok(CreationOutcome { body, location: format!("{}/mailbox/{id}", API), repeated: worked.repeated })
     }
 }
 

@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use super::modelled::Model;
 use super::outbox::Mark;
 use super::tests::{LONG, Scratch, of_type};
-use super::walk::Held;
+use super::walk::ProjectArticles;
 use super::*;
 
 /// Imports the branch at a commit.
 fn import_at(scratch: &Scratch, model: &mut Model, head: Oid) -> Vec<Value> {
     scratch.repository.set_head_detached(head).expect("moved");
-    model.import(&Place::Git(scratch.folder.clone()), None).0
+    model.import(&SourcePlace::Git(scratch.folder.clone()), None).0
 }
 
 fn texts(expected: &[(&str, &[u8])]) -> std::collections::BTreeMap<String, String> {
@@ -118,7 +118,7 @@ fn a_file_that_cannot_be_imported_is_missing_and_the_rest_is_not() {
     let scratch = Scratch::new();
     let control = vec![1_u8; 400 * 1024];
     scratch.commit(0, &[("a.md", &control), ("b.md", b"two"), ("c.md", b"\xff\xfe")]);
-    let (events, summary) = scratch.read(&[], Mark::default(), Held::default());
+    let (events, summary) = scratch.read(&[], Mark::default(), ProjectArticles::default());
     assert_eq!((events.len(), summary.articles), (1, 1));
     assert_eq!(summary.missing.into_iter().collect::<Vec<_>>(), ["a.md", "c.md"]);
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::history::Commit;
-use crate::cli::event::Event;
+use crate::cli::event::PortableEvent;
 
 /// The namespace of the ids of articles and events. With another namespace, repeated imports would create a second copy
 /// of every article.
@@ -19,7 +19,7 @@ const MAX_EVENT_BYTES: usize = (1 << 20) - (16 << 10);
 
 /// What an event belongs to: a commit, or a comparison with the files.
 #[derive(Clone, Debug, Default)]
-pub struct Moment {
+pub struct EventMoment {
     pub commit: Option<Commit>,
     /// The time of the commit, but never before that of the commit before it.
     pub at: Option<Timestamp>,
@@ -28,7 +28,7 @@ pub struct Moment {
 }
 
 /// The change of one article.
-pub struct Change<'a> {
+pub struct ArticleDiff<'a> {
     pub id: &'a str,
     pub path: &'a str,
     pub verb: &'static str,
@@ -43,7 +43,7 @@ pub struct Change<'a> {
 
 /// An event to send. The sender adds its id.
 #[derive(Debug)]
-pub struct Prepared {
+pub struct PreparedEvent {
     /// The event as JSON, without an id.
     pub json: String,
     pub aggregate_id: String,
@@ -53,21 +53,21 @@ pub struct Prepared {
     pub is_new: bool,
 }
 
-impl Moment {
+impl EventMoment {
     /// Returns the id of the commit, or the empty string.
     pub fn commit_id(&self) -> String {
         self.commit.as_ref().map(|commit| commit.id.to_string()).unwrap_or_default()
     }
 }
 
-impl Change<'_> {
+impl ArticleDiff<'_> {
     /// Returns the time at which the event occurs.
-    pub fn time(&self, moment: &Moment) -> Option<Timestamp> {
+    pub fn time(&self, moment: &EventMoment) -> Option<Timestamp> {
         moment.at.map(|at| self.after.map_or(at, |after| at.max(after)))
     }
 
     /// Returns the event, or the reason why it cannot be sent.
-    pub fn prepare(self, project: &str, moment: &Moment) -> anyhow::Result<Result<Prepared, String>> {
+    pub fn prepare(self, project: &str, moment: &EventMoment) -> anyhow::Result<Result<PreparedEvent, String>> {
         let occurred_at = self.time(moment).map(|time| Cow::Owned(time_text(time)));
         let mut metadata = json!({"source": "folder", "path": self.path});
         if let Some(commit) = &moment.commit {
@@ -84,7 +84,7 @@ impl Change<'_> {
         }
         let metadata: Box<RawValue> = to_raw_value(&metadata)?;
         let payload: Box<RawValue> = to_raw_value(&self.payload)?;
-        let event = Event {
+        let event = PortableEvent {
             event_id: None,
             aggregate_id: Cow::Borrowed(self.id),
             aggregate_type: Cow::Borrowed("article"),
@@ -100,7 +100,7 @@ impl Change<'_> {
             return Ok(Err(format!("its event has {} bytes, and a request has at most 1 MiB", json.len())));
         }
         let (aggregate_id, path) = (self.id.to_owned(), self.path.to_owned());
-        Ok(Ok(Prepared { json, aggregate_id, path, commit: moment.commit_id(), is_new: self.is_new }))
+        Ok(Ok(PreparedEvent { json, aggregate_id, path, commit: moment.commit_id(), is_new: self.is_new }))
     }
 }
 

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 pub use self::entry::Warning;
-use self::entry::{Block, Entry, Format, repeated};
+use self::entry::{Block, FrontMatterEntry, FrontMatterFormat, repeated};
 
 /// The maximum number of warnings for one file.
 const MAX_WARNINGS: usize = 8;
@@ -68,9 +68,9 @@ impl FrontMatter {
         found.copied().unwrap_or(1)
     }
 
-    fn new(entries: Vec<Entry>, warnings: &mut Vec<Warning>) -> Self {
+    fn new(entries: Vec<FrontMatterEntry>, warnings: &mut Vec<Warning>) -> Self {
         let mut front = Self::default();
-        for Entry { name, line, value } in entries {
+        for FrontMatterEntry { name, line, value } in entries {
             if front.values.contains_key(&name) {
                 warnings.push(repeated(&name, line));
             } else {
@@ -88,10 +88,10 @@ fn member<'a>(values: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
 }
 
 /// Returns the entries of front matter, or `None` if the text belongs to the body.
-fn entries(block: &Block<'_>, warnings: &mut Vec<Warning>) -> Option<Vec<Entry>> {
+fn entries(block: &Block<'_>, warnings: &mut Vec<Warning>) -> Option<Vec<FrontMatterEntry>> {
     match block.format {
-        Format::Yaml => from_yaml::read(block, warnings),
-        Format::Toml => from_toml::read(block, warnings),
-        Format::Json => from_json::read(block, warnings),
+        FrontMatterFormat::Yaml => from_yaml::read(block, warnings),
+        FrontMatterFormat::Toml => from_toml::read(block, warnings),
+        FrontMatterFormat::Json => from_json::read(block, warnings),
     }
 }

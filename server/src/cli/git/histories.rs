@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::history::first_parents;
 use super::modelled::Model;
-use super::reading::Place;
+use super::source_reader::SourcePlace;
 use super::tests::Scratch;
 
 const SEEDS: Range<u64> = 0..100;
@@ -21,19 +21,19 @@ const MAX_FILES: usize = 12;
 type Tree = BTreeMap<String, String>;
 
 /// A sequence of numbers that a seed decides (SplitMix64).
-struct Numbers(u64);
+struct NumberSequence(u64);
 
 /// A repository whose commits are chosen at random.
-struct Random {
+struct RandomRepository {
     scratch: Scratch,
-    numbers: Numbers,
+    numbers: NumberSequence,
     trees: HashMap<Oid, Tree>,
     commits: Vec<Oid>,
     head: Oid,
     minute: i64,
 }
 
-impl Numbers {
+impl NumberSequence {
     fn below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -47,9 +47,9 @@ impl Numbers {
     }
 }
 
-impl Random {
+impl RandomRepository {
     fn new(seed: u64) -> Self {
-        let (trees, commits, numbers) = (HashMap::new(), Vec::new(), Numbers(seed));
+        let (trees, commits, numbers) = (HashMap::new(), Vec::new(), NumberSequence(seed));
         let mut random = Self { scratch: Scratch::new(), numbers, trees, commits, head: Oid::ZERO_SHA1, minute: 0 };
         let mut tree = Tree::new();
         (0..3).for_each(|_| random.change(&mut tree));
@@ -180,13 +180,13 @@ impl Random {
         self.move_head();
     }
 
-    fn place(&self) -> Place {
-        Place::Git(self.scratch.folder.clone())
+    fn place(&self) -> SourcePlace {
+        SourcePlace::Git(self.scratch.folder.clone())
     }
 }
 
 /// Checks that the events of each commit lead to its tree. Returns whether the import followed the commits.
-fn check_each_commit(random: &Random, mut before: Model, base: Option<Oid>, events: &[Value]) -> bool {
+fn check_each_commit(random: &RandomRepository, mut before: Model, base: Option<Oid>, events: &[Value]) -> bool {
     if events.iter().any(|event| event["metadata"]["reconciled"] == true) {
         return false;
     }
@@ -211,7 +211,7 @@ fn check_each_commit(random: &Random, mut before: Model, base: Option<Oid>, even
 }
 
 fn run(seed: u64) -> usize {
-    let mut random = Random::new(seed);
+    let mut random = RandomRepository::new(seed);
     let mut model = Model::default();
     let mut followed = 0;
     for _ in 0..ROUNDS {

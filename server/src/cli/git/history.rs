@@ -39,12 +39,12 @@ pub struct Birth {
 
 /// A difference between two trees. Only regular Markdown files count on either side.
 #[derive(Debug)]
-pub struct Step {
+pub struct TreeChange {
     pub before: Option<(String, Oid)>,
     pub after: Option<(String, Oid)>,
 }
 
-impl Step {
+impl TreeChange {
     /// Returns the new path and the old path if the file was renamed.
     pub fn rename(self) -> Option<(String, String)> {
         let ((before, _), (after, _)) = (self.before?, self.after?);
@@ -105,7 +105,7 @@ pub fn first_parents(repository: &Repository) -> anyhow::Result<Vec<Oid>> {
 }
 
 /// Returns the differences of the Markdown files between two commits. `None` stands for no files.
-pub fn steps(repository: &Repository, before: Option<Oid>, after: Oid) -> Result<Vec<Step>, git2::Error> {
+pub fn steps(repository: &Repository, before: Option<Oid>, after: Oid) -> Result<Vec<TreeChange>, git2::Error> {
     let before = before.map(|id| repository.find_commit(id)?.tree()).transpose()?;
     let after = repository.find_commit(after)?.tree()?;
     let mut options = DiffOptions::new();
@@ -129,7 +129,7 @@ pub fn steps(repository: &Repository, before: Option<Oid>, after: Oid) -> Result
         let path = file.path_bytes().and_then(|path| std::str::from_utf8(path).ok())?;
         (exists && is_file).then(|| (path.to_owned(), file.id()))
     };
-    let steps = touched.map(|delta| Step {
+    let steps = touched.map(|delta| TreeChange {
         before: side(delta.old_file(), delta.status() != Delta::Added),
         after: side(delta.new_file(), delta.status() != Delta::Deleted),
     });

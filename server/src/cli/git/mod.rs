@@ -11,23 +11,23 @@ mod continued;
 mod date;
 mod events;
 mod front_matter;
-mod held;
 #[cfg(test)]
 mod histories;
 mod history;
 #[cfg(test)]
+mod local_server;
+#[cfg(test)]
 mod modelled;
 mod origin;
 mod outbox;
+mod project_state;
 mod publishing;
-mod reading;
 mod record;
 mod report;
 mod sending;
-#[cfg(test)]
-mod served;
 mod slug;
 mod source;
+mod source_reader;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -46,14 +46,14 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use jiff::Timestamp;
 use tokio::sync::mpsc;
 
-use self::held::{Loaded, Reader};
-pub use self::reading::Place;
-use self::reading::{Reading, Summary};
-use self::sending::{Sender, Superseded};
-use self::source::Source;
+use self::project_state::{ProjectState, WorkspaceReader};
+use self::sending::{BatchSender, ImportConflict};
+use self::source::FileSource;
+pub use self::source_reader::SourcePlace;
+use self::source_reader::{SourceReader, Summary};
 pub use self::watching::watch;
 use super::client::Client;
-use super::progress::Progress;
+use super::progress::ProgressIndicator;
 
 /// The number of batches that are buffered while a request is in flight.
 const QUEUE_CAPACITY: usize = 2;
@@ -115,7 +115,12 @@ pub struct Outcome {
 }
 
 /// Brings a project to the files of a source, and publishes its articles if the options say so.
-pub async fn import(client: &Client, progress: &Progress, place: &Place, options: &Options) -> anyhow::Result<Outcome> {
+pub async fn import(
+    client: &Client,
+    progress: &ProgressIndicator,
+    place: &SourcePlace,
+    options: &Options,
+) -> anyhow::Result<Outcome> {
     let outcome = reconcile(client, progress, place, options).await?;
     if options.publish {
         publishing::publish(client, progress, &outcome.project).await?;
@@ -124,14 +129,20 @@ pub async fn import(client: &Client, progress: &Progress, place: &Place, options
 }
 
 /// Brings a project to the files of a source.
-async fn reconcile(client: &Client, progress: &Progress, place: &Place, options: &Options) -> anyhow::Result<Outcome> {
+async fn reconcile(
+    client: &Client,
+    progress: &ProgressIndicator,
+    place: &SourcePlace,
+    options: &Options,
+) -> anyhow::Result<Outcome> {
     let globs = glob_set(&options.paths)?;
     let import = Import { client, progress, place, options, globs: &globs };
     let mut version = None;
     for _ in 1..MAX_STARTS {
         match import.run(version).await {
-            Err(error) if error.is::<Superseded>() => {
-                version = error.downcast_ref::<Superseded>().map(|Superseded { current_version }| *current_version);
+            Err(error) if error.is::<ImportConflict>() => {
+                version =
+                    error.downcast_ref::<ImportConflict>().map(|ImportConflict { current_version }| *current_version);
             }
             done => return done,
         }
@@ -140,15 +151,15 @@ async fn reconcile(client: &Client, progress: &Progress, place: &Place, options:
 }
 
 /// Returns the default slug of the project for a source: the name of its folder.
-pub fn project_slug(source: &Source) -> String {
+pub fn project_slug(source: &FileSource) -> String {
     Some(slug::slugify(&source.name())).filter(|slug| !slug.is_empty()).unwrap_or_else(|| "repository".to_owned())
 }
 
 /// An import that begins.
 struct Import<'a> {
     client: &'a Client,
-    progress: &'a Progress,
-    place: &'a Place,
+    progress: &'a ProgressIndicator,
+    place: &'a SourcePlace,
     options: &'a Options,
     globs: &'a GlobSet,
 }
@@ -184,16 +195,16 @@ impl Import<'_> {
         Ok(self.outcome(&sender, &last))
     }
 
-    async fn load(&self, source: &Source, project: Option<&str>) -> anyhow::Result<Loaded> {
+    async fn load(&self, source: &FileSource, project: Option<&str>) -> anyhow::Result<ProjectState> {
         let (identity, note) = (source.identity()?, |text: &str| self.progress.note(text));
         let knows = |commit: &str| source.has_commit(commit);
-        let reader = Reader { client: self.client, note: &note, source: &identity, knows: &knows };
+        let reader = WorkspaceReader { client: self.client, note: &note, source: &identity, knows: &knows };
         reader.load(project, &project_slug(source)).await
     }
 
-    fn sender(&self, loaded: &Loaded) -> Sender<'_> {
-        let Loaded { project, record, is_typed, .. } = loaded;
-        Sender {
+    fn sender(&self, loaded: &ProjectState) -> BatchSender<'_> {
+        let ProjectState { project, record, is_typed, .. } = loaded;
+        BatchSender {
             client: self.client,
             progress: self.progress,
             project: project.clone(),
@@ -208,9 +219,14 @@ impl Import<'_> {
     }
 
     /// Reads the source in a thread, and sends its events meanwhile.
-    async fn pass(&self, loaded: Loaded, sender: &mut Sender<'_>, only_compare: bool) -> anyhow::Result<Summary> {
+    async fn pass(
+        &self,
+        loaded: ProjectState,
+        sender: &mut BatchSender<'_>,
+        only_compare: bool,
+    ) -> anyhow::Result<Summary> {
         let (base, towards) = loaded.record.commits();
-        let reading = Reading {
+        let reading = SourceReader {
             place: self.place.clone(),
             project: loaded.project,
             held: loaded.held,
@@ -240,8 +256,8 @@ impl Import<'_> {
         sent.and(read)
     }
 
-    fn outcome(&self, sender: &Sender<'_>, summary: &Summary) -> Outcome {
-        if summary.reconciled > 0 && matches!(self.place, Place::Git(_)) {
+    fn outcome(&self, sender: &BatchSender<'_>, summary: &Summary) -> Outcome {
+        if summary.reconciled > 0 && matches!(self.place, SourcePlace::Git(_)) {
             let events = summary.reconciled;
             self.progress.note(&format!("{events} articles differed from HEAD, and are as in HEAD now"));
         }
@@ -255,7 +271,7 @@ impl Import<'_> {
         Outcome { project, appended, articles, missing }
     }
 
-    fn warn_of_clone(&self, source: &Source) {
+    fn warn_of_clone(&self, source: &FileSource) {
         let Some(repository) = source.as_repository() else { return };
         if repository.is_shallow() {
             self.progress.note(

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, HashSet};
 use git2::Oid;
 use serde_json::{Map, Value};
 
-use super::outbox::{Batch, Mark};
-use super::reading::{Place, Reading, Summary};
-use super::state::State;
-use super::walk::{Article, Held};
-use super::{Progress, glob_set};
+use super::outbox::{ImportBatch, Mark};
+use super::source_reader::{SourcePlace, SourceReader, Summary};
+use super::state::ArticleState;
+use super::walk::{Article, ProjectArticles};
+use super::{ProgressIndicator, glob_set};
 
 /// A project.
 #[derive(Default)]
@@ -27,9 +27,9 @@ pub struct Model {
 impl Model {
     /// Imports a source. With `stop`, the import is interrupted after so many batches. Returns the events and the
     /// outcome.
-    pub fn import(&mut self, place: &Place, stop: Option<usize>) -> (Vec<Value>, Option<Summary>) {
+    pub fn import(&mut self, place: &SourcePlace, stop: Option<usize>) -> (Vec<Value>, Option<Summary>) {
         let commit = |id: &str| Oid::from_str(id).ok();
-        let reading = Reading {
+        let reading = SourceReader {
             place: place.clone(),
             project: "notes".to_owned(),
             held: self.held(),
@@ -44,7 +44,7 @@ impl Model {
         };
         let before = self.events.len();
         let mut left = stop;
-        let read = reading.run(&Progress::start(None), &mut |batch| {
+        let read = reading.run(&ProgressIndicator::start(None), &mut |batch| {
             anyhow::ensure!(left != Some(0), "interrupted");
             left = left.map(|left| left - 1);
             self.append(&batch);
@@ -81,20 +81,26 @@ impl Model {
         found.expect("an article").0.clone()
     }
 
-    fn held(&self) -> Held {
+    fn held(&self) -> ProjectArticles {
         let article = |(id, fields): (&String, &Option<Map<String, Value>>)| {
             let fields = fields.as_ref()?;
             let path = fields["path"].as_str().expect("a path").to_owned();
-            let (state, last) = (Some(State::new(fields, false)), self.times[id].parse().ok());
+            let (state, last) = (Some(ArticleState::new(fields, false)), self.times[id].parse().ok());
             Some(Article { id: id.clone(), path, state, last, ..Article::default() })
         };
         let articles = self.articles.iter().filter_map(article).collect();
         let is_deleted = |(id, _): &(&String, &String)| !matches!(self.articles.get(*id), Some(Some(_)));
         let ended = self.times.iter().filter(is_deleted).map(|(id, time)| (id.clone(), time.parse().expect("a time")));
-        Held { seed: "root".to_owned(), salt: self.batches, articles, ended: ended.collect(), ..Held::default() }
+        ProjectArticles {
+            seed: "root".to_owned(),
+            salt: self.batches,
+            articles,
+            ended: ended.collect(),
+            ..ProjectArticles::default()
+        }
     }
 
-    fn append(&mut self, batch: &Batch) {
+    fn append(&mut self, batch: &ImportBatch) {
         for event in &batch.events {
             let event: Value = serde_json::from_str(&event.json).expect("an event");
             self.apply(&event);

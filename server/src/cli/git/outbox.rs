@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::events::Prepared;
+use super::events::PreparedEvent;
 
 /// The maximum size of a batch in bytes. A single event that is larger becomes a batch alone.
 const MAX_BYTES: usize = 512 * 1024;
@@ -11,8 +11,8 @@ const MAX_EVENTS: usize = if cfg!(test) { 4 } else { 256 };
 
 /// A batch of events, which are appended together.
 #[derive(Debug, Default)]
-pub struct Batch {
-    pub events: Vec<Prepared>,
+pub struct ImportBatch {
+    pub events: Vec<PreparedEvent>,
     pub mark: Mark,
     /// The number of commits that were read.
     pub read: u64,
@@ -32,18 +32,18 @@ pub struct Mark {
 /// The open batch, and the recipient of full batches.
 pub struct Outbox<'a> {
     project: String,
-    open: Batch,
+    open: ImportBatch,
     bytes: usize,
     mark: Mark,
     read: u64,
     /// The number of events so far.
     pub pushed: u64,
     /// `None` if nothing is sent, because the history is only read.
-    put: Option<&'a mut dyn FnMut(Batch) -> anyhow::Result<()>>,
+    put: Option<&'a mut dyn FnMut(ImportBatch) -> anyhow::Result<()>>,
 }
 
 impl<'a> Outbox<'a> {
-    pub fn new(project: &str, mark: Mark, put: &'a mut dyn FnMut(Batch) -> anyhow::Result<()>) -> Self {
+    pub fn new(project: &str, mark: Mark, put: &'a mut dyn FnMut(ImportBatch) -> anyhow::Result<()>) -> Self {
         let (open, bytes, read, pushed) = Default::default();
         Self { project: project.to_owned(), open, bytes, mark, read, pushed, put: Some(put) }
     }
@@ -79,7 +79,7 @@ impl<'a> Outbox<'a> {
         }
     }
 
-    pub fn push(&mut self, event: Prepared) -> anyhow::Result<()> {
+    pub fn push(&mut self, event: PreparedEvent) -> anyhow::Result<()> {
         let is_full = self.open.events.len() >= MAX_EVENTS || self.bytes + event.json.len() > MAX_BYTES;
         if is_full && !self.open.events.is_empty() {
             self.flush()?;

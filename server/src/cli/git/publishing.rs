@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::article;
 use crate::cli::client::Client;
-use crate::cli::progress::Progress;
+use crate::cli::progress::ProgressIndicator;
 use crate::cli::projects::Projects;
 use crate::cli::retry;
 
@@ -16,13 +16,13 @@ use crate::cli::retry;
 const PAGE: usize = 1_000;
 
 #[derive(Deserialize)]
-struct Page {
+struct ResultPage {
     results: Vec<Map<String, Value>>,
 }
 
 /// Publishes and unpublishes the articles of a project as their front matter says. Articles whose front matter says
 /// nothing about it stay as they are.
-pub async fn publish(client: &Client, progress: &Progress, project: &str) -> anyhow::Result<()> {
+pub async fn publish(client: &Client, progress: &ProgressIndicator, project: &str) -> anyhow::Result<()> {
     let note = |text: &str| progress.note(text);
     let projects = Projects::load(client, note).await?;
     let Some(project) = projects.id(project) else { return Ok(()) };
@@ -31,7 +31,7 @@ pub async fn publish(client: &Client, progress: &Progress, project: &str) -> any
         let pipeline = json!({"pipeline": pipeline(project, &last)});
         let request = || client.request(Method::POST, &["aggregates", "query"]).json(&pipeline);
         let response = retry::call(client, note, request).await.context("the articles to publish cannot be read")?;
-        let page: Page = response.json()?;
+        let page: ResultPage = response.json()?;
         for row in &page.results {
             let id = row.get("_id").and_then(Value::as_str).unwrap_or_default();
             if let Some(act) = act(row) {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::events::{name_id, time_text};
 use super::outbox::Mark;
-use super::source::Identity;
+use super::source::SourceIdentity;
 
 /// The type of records.
 pub const TYPE: &str = "import_record";
@@ -23,7 +23,7 @@ pub struct Record {
     pub mark: Mark,
     /// What the ids of articles are derived from.
     pub seed: String,
-    pub identity: Identity,
+    pub identity: SourceIdentity,
     /// The articles of an import that kept no record.
     pub unrecorded: Vec<String>,
 }
@@ -62,7 +62,7 @@ impl Row {
 
     /// Returns the record of a source among those of a project. A repository is known by its first commit, which a
     /// rewritten history or a shallow clone may have lost, or by the commit that was imported last, or by its remote.
-    pub fn of<'r>(rows: &[&'r Row], source: &Identity, knows: &dyn Fn(&str) -> bool) -> Option<&'r Row> {
+    pub fn of<'r>(rows: &[&'r Row], source: &SourceIdentity, knows: &dyn Fn(&str) -> bool) -> Option<&'r Row> {
         let same_kind = || rows.iter().copied().filter(|row| row.kind == source.kind);
         if source.kind != "git" {
             return same_kind().find(|row| row.name == source.name);
@@ -74,11 +74,11 @@ impl Row {
     }
 
     /// Returns whether the record is of a repository with this first commit.
-    pub fn has_root(&self, source: &Identity) -> bool {
+    pub fn has_root(&self, source: &SourceIdentity) -> bool {
         self.kind == source.kind && !source.root.is_empty() && self.root == source.root
     }
 
-    pub fn to_record(&self, source: &Identity) -> Record {
+    pub fn to_record(&self, source: &SourceIdentity) -> Record {
         let (commit, towards) = (self.commit.clone(), self.towards.clone());
         let mark = Mark { commit, towards, at: self.at.parse().ok() };
         let (id, seed, identity) = (self.id.clone(), self.seed.clone(), source.clone());
@@ -89,7 +89,7 @@ impl Row {
 impl Record {
     /// Returns the record of a source that was not imported into a project before. `project` tells the ids of articles
     /// apart if another project has articles of the same source.
-    pub fn new(source: &Identity, project: &str, is_second: bool) -> Self {
+    pub fn new(source: &SourceIdentity, project: &str, is_second: bool) -> Self {
         let seed = match source.kind {
             "git" if !is_second => source.root.clone(),
             "git" => format!("{}\0{project}", source.root),
@@ -106,7 +106,7 @@ impl Record {
 
     /// Returns the event of a batch. `added` are the ids of the articles that belong to the import from the batch on.
     pub fn event(&self, project: &str, mark: &Mark, added: &[&str]) -> Value {
-        let Identity { kind, name, root, remote } = &self.identity;
+        let SourceIdentity { kind, name, root, remote } = &self.identity;
         let verb = if self.exists { "advanced" } else { "created" };
         json!({
             "event_id": name_id(&[&self.id, &self.version.to_string()]),

@@ -3,13 +3,13 @@
 use std::collections::{BTreeSet, HashSet};
 
 use super::article::Warning;
-use super::events::Moment;
+use super::events::EventMoment;
 
 /// The maximum number of front matter warnings for one file.
 const MAX_WARNINGS: usize = 10;
 
 /// The warnings of an import.
-pub struct Report<'a> {
+pub struct ImportWarnings<'a> {
     note: &'a dyn Fn(&str),
     /// The files that were reported as left out, and those whose front matter was reported.
     pub left_out: HashSet<String>,
@@ -18,13 +18,13 @@ pub struct Report<'a> {
     pub missing: BTreeSet<String>,
 }
 
-impl<'a> Report<'a> {
+impl<'a> ImportWarnings<'a> {
     pub fn new(note: &'a dyn Fn(&str)) -> Self {
         Self { note, left_out: HashSet::new(), doubtful: HashSet::new(), missing: BTreeSet::new() }
     }
 
     /// Reports that a file cannot be an article.
-    pub fn miss(&mut self, path: &str, moment: &Moment, reason: &str) {
+    pub fn miss(&mut self, path: &str, moment: &EventMoment, reason: &str) {
         self.missing.insert(path.to_owned());
         if self.left_out.insert(path.to_owned()) {
             self.note(&format!("warning: {} is left out: {reason}", place(path, &moment.commit_id())));
@@ -32,7 +32,7 @@ impl<'a> Report<'a> {
     }
 
     /// Reports what is not taken from a file as it is written.
-    pub fn warn(&mut self, path: &str, moment: &Moment, warnings: Vec<Warning>) {
+    pub fn warn(&mut self, path: &str, moment: &EventMoment, warnings: Vec<Warning>) {
         if warnings.is_empty() || !self.doubtful.insert(path.to_owned()) {
             return;
         }

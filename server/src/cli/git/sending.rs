@@ -9,12 +9,12 @@ use reqwest::{Method, StatusCode};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::events::Prepared;
-use super::outbox::{Batch, Mark};
+use super::events::PreparedEvent;
+use super::outbox::{ImportBatch, Mark};
 use super::record::{self, Record};
 use super::report::place;
-use crate::cli::client::{CallError, Client, Refusal};
-use crate::cli::progress::Progress;
+use crate::cli::client::{CallError, Client, ErrorReply};
+use crate::cli::progress::ProgressIndicator;
 use crate::cli::projects::Projects;
 use crate::cli::retry;
 
@@ -22,9 +22,9 @@ use crate::cli::retry;
 const MAX_IDS: usize = 5_000;
 
 /// The sender of an import's batches.
-pub struct Sender<'a> {
+pub struct BatchSender<'a> {
     pub client: &'a Client,
-    pub progress: &'a Progress,
+    pub progress: &'a ProgressIndicator,
     pub project: String,
     pub record: Record,
     /// Whether the workspace has the type of records.
@@ -43,17 +43,17 @@ pub struct Sender<'a> {
 
 /// The error of an import whose project was changed by another import of the same source.
 #[derive(Debug)]
-pub struct Superseded {
+pub struct ImportConflict {
     pub current_version: u64,
 }
 
 #[derive(Deserialize)]
-struct Response {
+struct ImportResponse {
     appended: Option<u64>,
 }
 
 /// What a refusal is about.
-enum Fault {
+enum RefusalSubject {
     /// One event of the batch.
     Event(usize),
     /// Some event of the batch.
@@ -64,9 +64,9 @@ enum Fault {
     Import,
 }
 
-impl Sender<'_> {
+impl BatchSender<'_> {
     /// Sends a batch without the events that the server refuses.
-    pub async fn send(&mut self, batch: Batch) -> anyhow::Result<()> {
+    pub async fn send(&mut self, batch: ImportBatch) -> anyhow::Result<()> {
         let (read, mut batches) = (batch.read, vec![batch]);
         while let Some(mut batch) = batches.pop() {
             batch.events.retain(|event| !self.broken.contains(&event.aggregate_id));
@@ -80,17 +80,17 @@ impl Sender<'_> {
             };
             let CallError::Refused(refusal) = &error else { return Err(self.explain(error)) };
             match fault(refusal, batch.events.len()) {
-                Fault::Event(index) => {
+                RefusalSubject::Event(index) => {
                     let event = batch.events.remove(index);
                     self.leave_out(event, refusal);
                     batches.push(batch);
                 }
-                Fault::Batch => {
+                RefusalSubject::Batch => {
                     let (first, second) = self.halves(batch);
                     batches.extend([second, first]);
                 }
-                Fault::Record(current_version) => return Err(Superseded { current_version }.into()),
-                Fault::Import => return Err(self.explain(error)),
+                RefusalSubject::Record(current_version) => return Err(ImportConflict { current_version }.into()),
+                RefusalSubject::Import => return Err(self.explain(error)),
             }
         }
         self.progress.advance(read, self.appended);
@@ -107,7 +107,7 @@ impl Sender<'_> {
         Ok(())
     }
 
-    async fn post(&mut self, batch: &Batch) -> Result<(), CallError> {
+    async fn post(&mut self, batch: &ImportBatch) -> Result<(), CallError> {
         self.ensure_type().await?;
         self.record_articles().await?;
         let added = batch.events.iter().filter(|event| event.is_new).map(|event| event.aggregate_id.as_str());
@@ -115,7 +115,7 @@ impl Sender<'_> {
     }
 
     /// Appends events with the event of the record, all of them or none.
-    async fn append(&mut self, events: &[Prepared], mark: &Mark, added: &[&str]) -> Result<(), CallError> {
+    async fn append(&mut self, events: &[PreparedEvent], mark: &Mark, added: &[&str]) -> Result<(), CallError> {
         let body = self.body(events, mark, added);
         let request = || {
             self.client
@@ -125,7 +125,7 @@ impl Sender<'_> {
                 .body(body.clone())
         };
         let response = retry::call(self.client, |text| self.progress.note(text), request).await?;
-        let Response { appended } = response.json()?;
+        let ImportResponse { appended } = response.json()?;
         // The event of the record is not counted.
         self.appended += appended.unwrap_or_default().saturating_sub(1);
         self.record.version += 1;
@@ -152,7 +152,7 @@ impl Sender<'_> {
 
     /// Returns the body of a request. The event of the record is the first, so that the server checks its version
     /// before the other events.
-    fn body(&self, events: &[Prepared], mark: &Mark, added: &[&str]) -> String {
+    fn body(&self, events: &[PreparedEvent], mark: &Mark, added: &[&str]) -> String {
         let mut body = format!(r#"{{"events":[{}"#, self.record.event(&self.project, mark, added));
         for (index, event) in events.iter().enumerate() {
             let rest = event.json.strip_prefix('{').unwrap_or_default();
@@ -164,16 +164,16 @@ impl Sender<'_> {
     }
 
     /// Splits a batch. Its first half does not complete the commit.
-    fn halves(&self, mut batch: Batch) -> (Batch, Batch) {
+    fn halves(&self, mut batch: ImportBatch) -> (ImportBatch, ImportBatch) {
         let rest = batch.events.split_off(batch.events.len() / 2);
         let towards = if batch.mark.towards.is_empty() { &batch.mark.commit } else { &batch.mark.towards };
         let mark = Mark { towards: towards.clone(), at: batch.mark.at, ..self.record.mark.clone() };
-        let first = Batch { events: mem::take(&mut batch.events), mark, read: batch.read };
-        (first, Batch { events: rest, ..batch })
+        let first = ImportBatch { events: mem::take(&mut batch.events), mark, read: batch.read };
+        (first, ImportBatch { events: rest, ..batch })
     }
 
-    fn leave_out(&mut self, event: Prepared, refusal: &Refusal) {
-        let Prepared { aggregate_id, path, commit, .. } = event;
+    fn leave_out(&mut self, event: PreparedEvent, refusal: &ErrorReply) {
+        let PreparedEvent { aggregate_id, path, commit, .. } = event;
         if self.reported.insert(path.clone()) {
             let place = place(&path, &commit);
             self.progress.note(&format!("warning: {place} is left out: the server refuses it: {refusal}"));
@@ -215,7 +215,7 @@ impl Sender<'_> {
 }
 
 /// Returns what a refusal of a batch with so many events is about. The event of the record is the first.
-fn fault(refusal: &Refusal, events: usize) -> Fault {
+fn fault(refusal: &ErrorReply, events: usize) -> RefusalSubject {
     let code = refusal.body.get("code").and_then(Value::as_str).unwrap_or_default();
     let index = refusal.body.get("index").and_then(Value::as_u64).and_then(|index| usize::try_from(index).ok());
     let is_about_events = [
@@ -228,21 +228,21 @@ fn fault(refusal: &Refusal, events: usize) -> Fault {
     match index {
         // Only another import of the source uses these ids and this version.
         _ if matches!(code, "event_id_conflict" | "version_conflict") => {
-            Fault::Record(refusal.body.get("current_version").and_then(Value::as_u64).unwrap_or_default())
+            RefusalSubject::Record(refusal.body.get("current_version").and_then(Value::as_u64).unwrap_or_default())
         }
-        _ if code == "project_mismatch" || !is_about_events.contains(&refusal.status) => Fault::Import,
-        Some(0) => Fault::Import,
-        Some(index) if index <= events => Fault::Event(index - 1),
-        _ if events > 1 => Fault::Batch,
-        _ if events == 1 => Fault::Event(0),
-        _ => Fault::Import,
+        _ if code == "project_mismatch" || !is_about_events.contains(&refusal.status) => RefusalSubject::Import,
+        Some(0) => RefusalSubject::Import,
+        Some(index) if index <= events => RefusalSubject::Event(index - 1),
+        _ if events > 1 => RefusalSubject::Batch,
+        _ if events == 1 => RefusalSubject::Event(0),
+        _ => RefusalSubject::Import,
     }
 }
 
-impl std::fmt::Display for Superseded {
+impl std::fmt::Display for ImportConflict {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("another import of the same source changes the project; the import can be repeated")
     }
 }
 
-impl std::error::Error for Superseded {}
+impl std::error::Error for ImportConflict {}

@@ -15,14 +15,14 @@ const MAX_FILE_BYTES: u64 = 512 * 1024;
 const MAX_DEPTH: usize = 64;
 
 /// A source of files.
-pub enum Source {
+pub enum FileSource {
     Git(Repository),
     Folder(PathBuf),
 }
 
 /// What distinguishes the sources that are imported into one project.
 #[derive(Clone, Debug, Default)]
-pub struct Identity {
+pub struct SourceIdentity {
     pub kind: &'static str,
     /// The name of the folder.
     pub name: String,
@@ -40,7 +40,7 @@ pub struct Files {
     pub unnamed: Vec<(String, String)>,
 }
 
-impl Source {
+impl FileSource {
     /// Opens the repository that a folder belongs to.
     pub fn repository(folder: &Path) -> anyhow::Result<Self> {
         let opened = Repository::discover(folder).map_err(|error| match error.code() {
@@ -75,12 +75,14 @@ impl Source {
     }
 
     /// Returns what identifies the source.
-    pub fn identity(&self) -> anyhow::Result<Identity> {
+    pub fn identity(&self) -> anyhow::Result<SourceIdentity> {
         let name = self.name();
-        let Self::Git(repository) = self else { return Ok(Identity { kind: "folder", name, ..Identity::default() }) };
+        let Self::Git(repository) = self else {
+            return Ok(SourceIdentity { kind: "folder", name, ..SourceIdentity::default() });
+        };
         let root = first_parents(repository)?.first().map(Oid::to_string).unwrap_or_default();
         let remote = repository.find_remote("origin").ok().and_then(|remote| remote.url().ok().map(str::to_owned));
-        Ok(Identity { kind: "git", name, root, remote: without_secret(remote.as_deref().unwrap_or_default()) })
+        Ok(SourceIdentity { kind: "git", name, root, remote: without_secret(remote.as_deref().unwrap_or_default()) })
     }
 
     /// Returns the name of the source's folder. A bare repository's folder loses its `.git`.

@@ -13,19 +13,19 @@ pub type Digest = [u8; 16];
 
 /// The fields of an article, as the server has them after the events so far.
 #[derive(Clone, Debug, Default)]
-pub struct State {
-    fields: BTreeMap<String, Field>,
+pub struct ArticleState {
+    fields: BTreeMap<String, FieldState>,
     slug: String,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Field {
+struct FieldState {
     digest: Digest,
     /// Whether the field comes from the file. An import removes no other field.
     of_file: bool,
 }
 
-impl State {
+impl ArticleState {
     /// Returns the state of an article from its fields. `of_file` is whether they come from its file.
     pub fn new(fields: &Map<String, Value>, of_file: bool) -> Self {
         let mut state = Self::default();
@@ -62,7 +62,7 @@ impl State {
         };
         let mut changed: Map<String, Value> =
             wanted.iter().filter(differs).map(|(name, value)| (name.clone(), value.clone())).collect();
-        let is_removed = |(name, field): &(&String, &Field)| field.of_file && !wanted.contains_key(*name);
+        let is_removed = |(name, field): &(&String, &FieldState)| field.of_file && !wanted.contains_key(*name);
         let removed: Vec<Value> = self.fields.iter().filter(is_removed).map(|(name, _)| name.as_str().into()).collect();
         if !removed.is_empty() {
             changed.insert("$unset".to_owned(), Value::Array(removed));
@@ -86,7 +86,7 @@ impl State {
             if name == SLUG {
                 self.slug = value.as_str().unwrap_or_default().to_owned();
             } else {
-                self.fields.insert(name.clone(), Field { digest: digest(value), of_file });
+                self.fields.insert(name.clone(), FieldState { digest: digest(value), of_file });
             }
         }
     }

@@ -7,7 +7,7 @@ use git2::{Oid, Repository, Signature, Time};
 use serde_json::{Value, json};
 
 use super::outbox::Mark;
-use super::walk::Held;
+use super::walk::ProjectArticles;
 use super::*;
 
 /// A repository in a temporary folder, which is removed on drop.
@@ -64,17 +64,17 @@ impl Scratch {
     }
 
     pub fn events(&self, paths: &[&str]) -> Vec<Value> {
-        self.read(paths, Mark::default(), Held::default()).0
+        self.read(paths, Mark::default(), ProjectArticles::default()).0
     }
 
     /// Returns the events of an import into a project with these articles, and the outcome.
-    pub fn read(&self, paths: &[&str], mark: Mark, held: Held) -> (Vec<Value>, Summary) {
+    pub fn read(&self, paths: &[&str], mark: Mark, held: ProjectArticles) -> (Vec<Value>, Summary) {
         let paths: Vec<String> = paths.iter().map(|&path| path.to_owned()).collect();
         let commit = |id: &str| Oid::from_str(id).ok();
-        let reading = Reading {
-            place: Place::Git(self.folder.clone()),
+        let reading = SourceReader {
+            place: SourcePlace::Git(self.folder.clone()),
             project: "notes".to_owned(),
-            held: Held { seed: "root".to_owned(), ..held },
+            held: ProjectArticles { seed: "root".to_owned(), ..held },
             base: commit(&mark.commit),
             towards: commit(&mark.towards),
             mark,
@@ -85,7 +85,7 @@ impl Scratch {
             now: "2030-01-01T00:00:00Z".parse().expect("a time"),
         };
         let mut events = Vec::new();
-        let read = reading.run(&Progress::start(None), &mut |batch| {
+        let read = reading.run(&ProgressIndicator::start(None), &mut |batch| {
             let sent = batch.events.iter().map(|event| serde_json::from_str::<Value>(&event.json).expect("an event"));
             events.extend(sent);
             Ok(())
@@ -286,8 +286,8 @@ fn two_paths_with_one_slug_get_separate_articles() {
 fn an_empty_repository_has_no_events_and_is_named_by_its_folder() {
     let scratch = Scratch::new();
     assert!(scratch.events(&[]).is_empty());
-    assert_eq!(project_slug(&Source::repository(&scratch.folder).expect("opened")), "my-notes");
-    assert!(Source::repository(scratch.folder.parent().expect("made two deep")).is_err());
+    assert_eq!(project_slug(&FileSource::repository(&scratch.folder).expect("opened")), "my-notes");
+    assert!(FileSource::repository(scratch.folder.parent().expect("made two deep")).is_err());
 }
 
 #[test]

@@ -10,13 +10,13 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::article::Document;
-use super::events::{Change, Moment, name_id};
-use super::history::{Birth, Step};
+use super::events::{ArticleDiff, EventMoment, name_id};
+use super::history::{Birth, TreeChange};
 use super::outbox::Outbox;
-use super::report::Report;
+use super::report::ImportWarnings;
 use super::slug::{self, Slugs};
-use super::source::Source;
-use super::state::State;
+use super::source::FileSource;
+use super::state::ArticleState;
 
 /// The article of a file.
 #[derive(Clone, Debug, Default)]
@@ -26,7 +26,7 @@ pub struct Article {
     /// A number that distinguishes the article from the others.
     pub number: usize,
     /// The article's fields. `None` if the article is deleted, or is not created because its file cannot be one.
-    pub state: Option<State>,
+    pub state: Option<ArticleState>,
     /// The content of the file that the state is known to have.
     pub blob: Option<Oid>,
     /// The time of the article's last event.
@@ -36,9 +36,9 @@ pub struct Article {
 }
 
 /// The files of the current commit with their articles.
-pub struct Walk<'a> {
-    pub source: Source,
-    pub report: Report<'a>,
+pub struct HistoryWalk<'a> {
+    pub source: FileSource,
+    pub report: ImportWarnings<'a>,
     globs: &'a GlobSet,
     /// What the ids of new articles are derived from, besides paths and commits.
     seed: String,
@@ -62,7 +62,7 @@ pub struct Walk<'a> {
 
 /// The articles of a project before an import.
 #[derive(Clone, Debug, Default)]
-pub struct Held {
+pub struct ProjectArticles {
     pub seed: String,
     pub salt: u64,
     pub articles: Vec<Article>,
@@ -76,21 +76,27 @@ pub struct Held {
 impl Article {
     /// Returns the article's slug, which is empty if the article has none.
     fn slug(&self) -> &str {
-        self.state.as_ref().map_or("", State::slug)
+        self.state.as_ref().map_or("", ArticleState::slug)
     }
 }
 
 /// A file that exists after a step, and the file that it was before.
-struct Kept {
+struct SurvivingFile {
     article: Article,
     path: String,
     blob: Oid,
     before: Option<Oid>,
 }
 
-impl<'a> Walk<'a> {
-    pub fn new(source: Source, held: Held, globs: &'a GlobSet, chosen: HashSet<String>, report: Report<'a>) -> Self {
-        let Held { seed, salt, articles, others, further, ended } = held;
+impl<'a> HistoryWalk<'a> {
+    pub fn new(
+        source: FileSource,
+        held: ProjectArticles,
+        globs: &'a GlobSet,
+        chosen: HashSet<String>,
+        report: ImportWarnings<'a>,
+    ) -> Self {
+        let ProjectArticles { seed, salt, articles, others, further, ended } = held;
         let mut walk = Self {
             source,
             report,
@@ -147,18 +153,18 @@ impl<'a> Walk<'a> {
     /// are free before they are used again. `origin` returns the creation of a new file.
     pub fn follow(
         &mut self,
-        steps: Vec<Step>,
-        mut origin: impl FnMut(&Source, &str) -> anyhow::Result<Birth>,
-        moment: &Moment,
+        steps: Vec<TreeChange>,
+        mut origin: impl FnMut(&FileSource, &str) -> anyhow::Result<Birth>,
+        moment: &EventMoment,
         outbox: &mut Outbox<'_>,
     ) -> anyhow::Result<()> {
         let (mut removed, mut kept, mut born) = (Vec::new(), Vec::new(), Vec::new());
-        for Step { before, after } in steps {
+        for TreeChange { before, after } in steps {
             let article = before.and_then(|(path, blob)| Some((self.live.remove(&path)?, blob)));
             match (article, after) {
                 (Some((article, _)), None) => removed.push(article),
                 (Some((article, blob)), Some((path, after))) => {
-                    kept.push(Kept { article, path, blob: after, before: Some(blob) });
+                    kept.push(SurvivingFile { article, path, blob: after, before: Some(blob) });
                 }
                 (None, Some(after)) => born.push(after),
                 (None, None) => {}
@@ -167,7 +173,7 @@ impl<'a> Walk<'a> {
         let mut created = Vec::new();
         for (path, blob) in born {
             if let Some(article) = self.live.remove(&path) {
-                kept.push(Kept { article, path, blob, before: None });
+                kept.push(SurvivingFile { article, path, blob, before: None });
                 continue;
             }
             let birth = origin(&self.source, &path)?;
@@ -176,14 +182,16 @@ impl<'a> Walk<'a> {
             let place = removed.iter().position(|gone: &Article| gone.id == id);
             let place = place.or_else(|| removed.iter().position(|gone| gone.path == birth.path && gone.path != path));
             match place {
-                Some(place) => kept.push(Kept { article: removed.swap_remove(place), path, blob, before: None }),
+                Some(place) => {
+                    kept.push(SurvivingFile { article: removed.swap_remove(place), path, blob, before: None })
+                }
                 None => created.push((path, blob, birth)),
             }
         }
         for article in removed {
             self.remove(article, moment, outbox)?;
         }
-        for Kept { article, path, blob, before } in kept {
+        for SurvivingFile { article, path, blob, before } in kept {
             self.write(article, path, blob, before, moment, outbox)?;
         }
         for (path, blob, birth) in created {
@@ -204,7 +212,7 @@ impl<'a> Walk<'a> {
         path: String,
         blob: Oid,
         birth: &Birth,
-        moment: &Moment,
+        moment: &EventMoment,
         outbox: &mut Outbox<'_>,
     ) -> anyhow::Result<()> {
         if let Some(other) = self.others.remove(&path) {
@@ -227,13 +235,13 @@ impl<'a> Walk<'a> {
         mut article: Article,
         path: String,
         blob: Oid,
-        moment: &Moment,
+        moment: &EventMoment,
         outbox: &mut Outbox<'_>,
     ) -> anyhow::Result<()> {
         if !outbox.is_closed() && (self.globs.is_match(&path) || self.chosen.contains(&article.id)) {
             let (payload, is_new, blob) = (Map::new(), true, Some(blob));
             let (id, after) = (article.id.as_str(), article.last);
-            let change = Change { id, path: &path, verb: "updated", payload, is_new, blob, after };
+            let change = ArticleDiff { id, path: &path, verb: "updated", payload, is_new, blob, after };
             article.last = change.time(moment).or(article.last);
             if let Ok(event) = change.prepare(outbox.project(), moment)? {
                 outbox.push(event)?;
@@ -249,7 +257,7 @@ impl<'a> Walk<'a> {
         path: String,
         blob: Oid,
         before: Option<Oid>,
-        moment: &Moment,
+        moment: &EventMoment,
         outbox: &mut Outbox<'_>,
     ) -> anyhow::Result<()> {
         if outbox.is_closed() {
@@ -282,7 +290,7 @@ impl<'a> Walk<'a> {
         path: &str,
         blob: Oid,
         before: Option<Oid>,
-        moment: &Moment,
+        moment: &EventMoment,
         outbox: &mut Outbox<'_>,
     ) -> anyhow::Result<Result<(), String>> {
         let text = match self.source.text(path, blob)? {
@@ -299,7 +307,7 @@ impl<'a> Walk<'a> {
         // A commit that touches a file is an event of its article, even if no field differs.
         if before.is_some() || renamed || !payload.is_empty() {
             let (is_new, blob, after) = (verb == "created", Some(blob), article.last);
-            let change = Change { id: &article.id, path, verb, payload, is_new, blob, after };
+            let change = ArticleDiff { id: &article.id, path, verb, payload, is_new, blob, after };
             let last = change.time(moment);
             match change.prepare(outbox.project(), moment)? {
                 Ok(event) => outbox.push(event)?,
@@ -323,14 +331,14 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn remove(&mut self, mut article: Article, moment: &Moment, outbox: &mut Outbox<'_>) -> anyhow::Result<()> {
+    fn remove(&mut self, mut article: Article, moment: &EventMoment, outbox: &mut Outbox<'_>) -> anyhow::Result<()> {
         self.living.remove(&article.id);
         self.delete(&mut article, moment, outbox)?;
         self.ended.extend(article.last.map(|last| (article.id, last)));
         Ok(())
     }
 
-    fn delete(&mut self, article: &mut Article, moment: &Moment, outbox: &mut Outbox<'_>) -> anyhow::Result<()> {
+    fn delete(&mut self, article: &mut Article, moment: &EventMoment, outbox: &mut Outbox<'_>) -> anyhow::Result<()> {
         article.blob = None;
         let Some(state) = article.state.take() else { return Ok(()) };
         self.slugs.release(state.slug());
@@ -339,7 +347,7 @@ impl<'a> Walk<'a> {
         }
         let Article { id, path, last, .. } = &*article;
         let (payload, is_new, blob, after) = (Map::new(), false, None, *last);
-        let change = Change { id, path, verb: "deleted", payload, is_new, blob, after };
+        let change = ArticleDiff { id, path, verb: "deleted", payload, is_new, blob, after };
         let last = change.time(moment);
         if let Ok(event) = change.prepare(outbox.project(), moment)? {
             outbox.push(event)?;
@@ -349,7 +357,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Returns the fields that a text gives an article.
-    fn fields(&mut self, article: &Article, path: &str, text: &str, moment: &Moment) -> Map<String, Value> {
+    fn fields(&mut self, article: &Article, path: &str, text: &str, moment: &EventMoment) -> Map<String, Value> {
         let mut warnings = Vec::new();
         let document = Document::read(text, &mut warnings);
         let slug = self.slug(article, path, document.slug().as_deref());

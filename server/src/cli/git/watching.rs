@@ -4,23 +4,23 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use super::reading::Place;
-use super::source::Source;
+use super::source::FileSource;
+use super::source_reader::SourcePlace;
 use super::{Options, history, import};
 use crate::cli::client::Client;
 use crate::cli::output;
-use crate::cli::progress::Progress;
+use crate::cli::progress::ProgressIndicator;
 
 /// The interval between two looks at the source.
 const INTERVAL: Duration = Duration::from_secs(2);
 
 /// Imports a source, and again after each change. An import that fails is repeated with the next look.
-pub async fn watch(client: &Client, place: &Place, options: &Options) -> anyhow::Result<ExitCode> {
+pub async fn watch(client: &Client, place: &SourcePlace, options: &Options) -> anyhow::Result<ExitCode> {
     let mut imported = None;
     loop {
         let found = fingerprint(&place.open()?)?;
         if imported != Some(found) {
-            let progress = Progress::start(None);
+            let progress = ProgressIndicator::start(None);
             let outcome = import(client, &progress, place, options).await;
             let time = progress.finish();
             match outcome {
@@ -36,11 +36,11 @@ pub async fn watch(client: &Client, place: &Place, options: &Options) -> anyhow:
 }
 
 /// Returns a value that differs if HEAD or a file of the folder differs.
-fn fingerprint(source: &Source) -> anyhow::Result<u64> {
+fn fingerprint(source: &FileSource) -> anyhow::Result<u64> {
     let mut hasher = DefaultHasher::new();
     match source {
-        Source::Git(repository) => history::head(repository)?.hash(&mut hasher),
-        Source::Folder(_) => source.files(None)?.blobs.hash(&mut hasher),
+        FileSource::Git(repository) => history::head(repository)?.hash(&mut hasher),
+        FileSource::Folder(_) => source.files(None)?.blobs.hash(&mut hasher),
     }
     Ok(hasher.finish())
 }

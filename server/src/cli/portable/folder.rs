@@ -18,11 +18,11 @@ const BLOCK_BYTES: usize = 128 * 1024;
 
 /// A folder with the bytes of files.
 #[derive(Clone, Debug)]
-pub struct Folder {
+pub struct FilesFolder {
     path: PathBuf,
 }
 
-impl Folder {
+impl FilesFolder {
     /// Opens a folder to write to, and creates it if needed.
     pub fn create(path: &Path) -> anyhow::Result<Self> {
         fs::create_dir_all(path).with_context(|| format!("{} cannot be created", path.display()))?;
@@ -130,7 +130,7 @@ mod tests {
     #[tokio::test]
     async fn bytes_are_stored_once_under_their_hash() {
         let place = std::env::temp_dir().join(format!("foldwork-folder-{}", uuid::Uuid::now_v7()));
-        let folder = Folder::create(&place).expect("a folder");
+        let folder = FilesFolder::create(&place).expect("a folder");
         assert!(!folder.store(OF_ABC, 3, blocks("abd")).await.expect("read"), "another hash");
         assert!(folder.store(OF_ABC, 3, blocks("abc")).await.expect("stored"));
         assert!(folder.store(OF_ABC, 3, blocks("not read again")).await.expect("stored"));

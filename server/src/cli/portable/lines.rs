@@ -18,14 +18,14 @@ pub fn format_of(has_members: bool) -> u64 {
 
 /// The first line of an export.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct Header {
+pub struct ExportHeader {
     /// The version of the format.
     #[serde(rename = "foldwork_export")]
     pub format: u64,
     /// The version of the program that wrote the file.
     pub program: String,
     #[serde(default)]
-    pub workspace: Option<Workspace>,
+    pub workspace: Option<ExportedWorkspace>,
     /// The position after which the events begin.
     #[serde(default)]
     pub after: u64,
@@ -36,7 +36,7 @@ pub struct Header {
 
 /// The workspace that was exported.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
-pub struct Workspace {
+pub struct ExportedWorkspace {
     pub id: String,
     #[serde(default)]
     pub name: String,
@@ -50,7 +50,7 @@ pub struct Workspace {
 
 /// A definition of a type, which applies to the events after `position`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct Definition {
+pub struct ExportedDefinition {
     pub definition: Value,
     #[serde(default)]
     pub position: u64,
@@ -59,12 +59,12 @@ pub struct Definition {
 /// A project of the exported workspace.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct ProjectLine {
-    pub project: Project,
+    pub project: ExportedProject,
 }
 
 /// The id, slug, name and description of a project.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
-pub struct Project {
+pub struct ExportedProject {
     pub id: String,
     pub slug: String,
     #[serde(default)]
@@ -76,11 +76,11 @@ pub struct Project {
 /// A member of the exported workspace, with the member's user.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct MemberLine {
-    pub member: Member,
+    pub member: ExportedMember,
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct Member {
+pub struct ExportedMember {
     pub user_id: String,
     pub role: String,
     pub joined_at: i64,
@@ -95,11 +95,11 @@ pub struct Member {
 /// A key of the exported workspace, with the hash of its secret.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct KeyLine {
-    pub key: Key,
+    pub key: ExportedKey,
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct Key {
+pub struct ExportedKey {
     pub id: String,
     pub user_id: String,
     pub name: String,
@@ -136,71 +136,71 @@ pub struct RevokedKey {
 /// A member of the exported workspace who was removed.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct RemovedMemberLine {
-    pub removed_member: Removed,
+    pub removed_member: MemberRemoval,
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct Removed {
+pub struct MemberRemoval {
     pub user_id: String,
     pub removed_at: i64,
 }
 
 /// A line about who may enter the workspace.
 #[derive(Debug)]
-pub enum Access {
-    Member(Member),
-    Key(Key),
+pub enum ExportedAccess {
+    Member(ExportedMember),
+    Key(ExportedKey),
     RevokedKey(RevokedKey),
-    RemovedMember(Removed),
+    RemovedMember(MemberRemoval),
 }
 
 /// The last line of an export.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct EndLine {
-    pub end: End,
+    pub end: ExportEnd,
 }
 
 /// The number of events in the file, and the position up to which the log was read.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
-pub struct End {
+pub struct ExportEnd {
     pub events: u64,
     pub position: u64,
 }
 
 /// A line of an export.
 #[derive(Debug)]
-pub enum Line<'a> {
-    Header(Header),
-    Definition(Definition),
-    Project(Project),
-    Access(Access),
-    End(End),
+pub enum ExportLine<'a> {
+    Header(ExportHeader),
+    Definition(ExportedDefinition),
+    Project(ExportedProject),
+    Access(ExportedAccess),
+    End(ExportEnd),
     /// The text of an event, which is not parsed yet.
     Event(&'a str),
 }
 
-impl<'a> Line<'a> {
+impl<'a> ExportLine<'a> {
     /// Recognises a line by the name of its first field. A line with an unknown name is an event.
     pub fn parse(line: &'a str) -> anyhow::Result<Self> {
         Ok(match first_name(line) {
-            Some("foldwork_export") => Self::Header(Header::parse(line)?),
+            Some("foldwork_export") => Self::Header(ExportHeader::parse(line)?),
             Some("definition") => Self::Definition(read(line, "a definition")?),
             Some("project") => Self::Project(read::<ProjectLine>(line, "a project")?.project),
-            Some("member") => Self::Access(Access::Member(read::<MemberLine>(line, "a member")?.member)),
-            Some("key") => Self::Access(Access::Key(read::<KeyLine>(line, "a key")?.key)),
+            Some("member") => Self::Access(ExportedAccess::Member(read::<MemberLine>(line, "a member")?.member)),
+            Some("key") => Self::Access(ExportedAccess::Key(read::<KeyLine>(line, "a key")?.key)),
             Some("revoked_key") => {
-                Self::Access(Access::RevokedKey(read::<RevokedKeyLine>(line, "a revoked key")?.revoked_key))
+                Self::Access(ExportedAccess::RevokedKey(read::<RevokedKeyLine>(line, "a revoked key")?.revoked_key))
             }
-            Some("removed_member") => {
-                Self::Access(Access::RemovedMember(read::<RemovedMemberLine>(line, "a removed member")?.removed_member))
-            }
+            Some("removed_member") => Self::Access(ExportedAccess::RemovedMember(
+                read::<RemovedMemberLine>(line, "a removed member")?.removed_member,
+            )),
             Some("end") => Self::End(read::<EndLine>(line, "the end of an export")?.end),
             _ => Self::Event(line),
         })
     }
 }
 
-impl Header {
+impl ExportHeader {
     /// Parses a first line. Rejects the format of a newer program.
     fn parse(line: &str) -> anyhow::Result<Self> {
         /// The part of the line that every version has.
@@ -245,19 +245,19 @@ mod tests {
     #[test]
     fn a_newer_format_is_refused_by_name() {
         let newer = r#"{"foldwork_export":7,"program":"9.9.9","more":[1]}"#;
-        let refused = Line::parse(newer).expect_err("refused").to_string();
+        let refused = ExportLine::parse(newer).expect_err("refused").to_string();
         assert!(refused.contains("format 7") && refused.contains("9.9.9") && refused.contains("1 to 2"), "{refused}");
-        assert!(Line::parse(r#"{"foldwork_export":0,"program":"x"}"#).is_err());
-        assert!(Line::parse(r#"{"foldwork_export":"1"}"#).is_err());
+        assert!(ExportLine::parse(r#"{"foldwork_export":0,"program":"x"}"#).is_err());
+        assert!(ExportLine::parse(r#"{"foldwork_export":"1"}"#).is_err());
     }
 
     #[test]
     fn lines_are_recognized_by_their_first_name() {
         let event = r#"{"aggregate_id":"a","definition":{}}"#;
-        assert!(matches!(Line::parse(event).expect("a line"), Line::Event(text) if text == event));
+        assert!(matches!(ExportLine::parse(event).expect("a line"), ExportLine::Event(text) if text == event));
         let project = r#" { "project" : {"id":"i","slug":"s"}}"#;
-        assert!(matches!(Line::parse(project).expect("a line"), Line::Project(found) if found.slug == "s"));
-        let wrong = Line::parse(r#"{"project":{"id":1}}"#).expect_err("refused");
+        assert!(matches!(ExportLine::parse(project).expect("a line"), ExportLine::Project(found) if found.slug == "s"));
+        let wrong = ExportLine::parse(r#"{"project":{"id":1}}"#).expect_err("refused");
         assert!(format!("{wrong:#}").starts_with("a project is expected: "), "{wrong:#}");
     }
 }

@@ -7,7 +7,7 @@
 pub mod folder;
 pub mod lines;
 pub mod people;
-mod recorded;
+mod recorded_fields;
 mod rejected;
 pub mod restore;
 mod slugs;

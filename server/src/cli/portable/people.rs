@@ -8,7 +8,8 @@ use foldwork_engine::model::closed_set::names;
 use foldwork_engine::{Engine, ImportOutcome};
 
 use super::lines::{
-    self, Access, Key, KeyLine, Member, MemberLine, Removed, RemovedMemberLine, RevokedKey, RevokedKeyLine,
+    self, ExportedAccess, ExportedKey, ExportedMember, KeyLine, MemberLine, MemberRemoval, RemovedMemberLine,
+    RevokedKey, RevokedKeyLine,
 };
 use super::store::OpenStore;
 use crate::cli::output::Output;
@@ -17,7 +18,7 @@ use crate::cli::output::Output;
 pub async fn write(store: &OpenStore, output: &mut Output) -> anyhow::Result<()> {
     let id = &store.workspace.record().id;
     for (member, user) in store.engine.people_of(id).await? {
-        let member = Member {
+        let member = ExportedMember {
             user_id: member.user_id.to_string(),
             role: member.role.name().to_owned(),
             joined_at: member.joined_at,
@@ -28,7 +29,7 @@ pub async fn write(store: &OpenStore, output: &mut Output) -> anyhow::Result<()>
         output.write_line(&lines::text(&MemberLine { member })?)?;
     }
     for key in store.engine.key_records_of(id).await? {
-        let key = Key {
+        let key = ExportedKey {
             id: key.id.to_string(),
             user_id: key.user_id.to_string(),
             name: key.name,
@@ -50,7 +51,7 @@ pub async fn write(store: &OpenStore, output: &mut Output) -> anyhow::Result<()>
         output.write_line(&lines::text(&RevokedKeyLine { revoked_key })?)?;
     }
     for member in store.engine.removed_members_of(id).await? {
-        let removed_member = Removed { user_id: member.user_id.to_string(), removed_at: member.removed_at };
+        let removed_member = MemberRemoval { user_id: member.user_id.to_string(), removed_at: member.removed_at };
         output.write_line(&lines::text(&RemovedMemberLine { removed_member })?)?;
     }
     Ok(())
@@ -72,12 +73,19 @@ pub struct People {
 
 impl People {
     /// Imports a line about who may enter a workspace.
-    pub async fn import(&mut self, engine: &Engine, workspace_id: &Arc<str>, line: Access) -> anyhow::Result<()> {
+    pub async fn import(
+        &mut self,
+        engine: &Engine,
+        workspace_id: &Arc<str>,
+        line: ExportedAccess,
+    ) -> anyhow::Result<()> {
         let (outcome, added) = match line {
-            Access::Member(member) => (import_member(engine, workspace_id, member).await?, &mut self.members),
-            Access::Key(key) => (import_key(engine, workspace_id, key).await?, &mut self.keys),
-            Access::RevokedKey(key) => (engine.import_revocation(workspace_id, &key.id.into()).await?, &mut self.keys),
-            Access::RemovedMember(Removed { user_id, removed_at }) => {
+            ExportedAccess::Member(member) => (import_member(engine, workspace_id, member).await?, &mut self.members),
+            ExportedAccess::Key(key) => (import_key(engine, workspace_id, key).await?, &mut self.keys),
+            ExportedAccess::RevokedKey(key) => {
+                (engine.import_revocation(workspace_id, &key.id.into()).await?, &mut self.keys)
+            }
+            ExportedAccess::RemovedMember(MemberRemoval { user_id, removed_at }) => {
                 let removed = RemovedMember { user_id: user_id.into(), removed_at };
                 (engine.import_removal(workspace_id, &removed).await?, &mut self.members)
             }
@@ -111,7 +119,11 @@ impl People {
     }
 }
 
-async fn import_member(engine: &Engine, workspace_id: &Arc<str>, member: Member) -> anyhow::Result<ImportOutcome> {
+async fn import_member(
+    engine: &Engine,
+    workspace_id: &Arc<str>,
+    member: ExportedMember,
+) -> anyhow::Result<ImportOutcome> {
     let roles = names::<Role>().join(", ");
     let role = Role::parse(&member.role)
         .with_context(|| format!("'{}' is not a role: expected one of {roles}", member.role))?;
@@ -128,7 +140,7 @@ async fn import_member(engine: &Engine, workspace_id: &Arc<str>, member: Member)
     Ok(engine.import_member(&membership, &user).await?)
 }
 
-async fn import_key(engine: &Engine, workspace_id: &Arc<str>, key: Key) -> anyhow::Result<ImportOutcome> {
+async fn import_key(engine: &Engine, workspace_id: &Arc<str>, key: ExportedKey) -> anyhow::Result<ImportOutcome> {
     let scope = |name: &String| Scope::parse(name).with_context(|| format!("'{name}' is not a scope"));
     // Rejects an empty list of agents, because the store would treat such a key as a key without restrictions.
     anyhow::ensure!(key.agents.as_ref().is_none_or(|agents| !agents.is_empty()), "the key has an empty list of agents");

@@ -5,9 +5,9 @@ use foldwork_engine::Error;
 
 /// The numbers of the lines that caused an error, as text.
 #[derive(Debug)]
-pub struct Placed(pub String);
+pub struct LineNumbers(pub String);
 
-impl std::fmt::Display for Placed {
+impl std::fmt::Display for LineNumbers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
     }

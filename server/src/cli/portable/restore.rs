@@ -10,27 +10,29 @@ use std::sync::Arc;
 use anyhow::{Context, bail, ensure};
 use foldwork_engine::model::access::WorkspaceRecord;
 use foldwork_engine::model::date::parse_date;
-use foldwork_engine::model::event::{Expected, NewEvent};
+use foldwork_engine::model::event::{NewEvent, StreamExpectation};
 use foldwork_engine::model::json;
 use foldwork_engine::model::value::Value;
 use foldwork_engine::workspace::files::attachment;
 use foldwork_engine::workspace::offline::FileBytes;
-use foldwork_engine::{Appended, Engine};
+use foldwork_engine::{AppendOutcome, Engine};
 use futures_util::StreamExt;
 
-use super::folder::Folder;
-use super::lines::{Access, Definition, End, Header, Line, Project, Workspace};
+use super::folder::FilesFolder;
+use super::lines::{
+    ExportEnd, ExportHeader, ExportLine, ExportedAccess, ExportedDefinition, ExportedProject, ExportedWorkspace,
+};
 use super::people::People;
-use super::recorded::{Kept, new_event};
-use super::rejected::{Placed, index_of, shown};
+use super::recorded_fields::{RecordedFields, new_event};
+use super::rejected::{LineNumbers, index_of, shown};
 use super::slugs::{self, FileSlugs};
-use super::source::NamedBytes;
+use super::source::BytesReference;
 use super::store::{OpenStore, find};
-use crate::cli::event::{Event, LineIds};
-use crate::cli::input::Input;
+use crate::cli::event::{LineIds, PortableEvent};
+use crate::cli::input::LineInput;
 use crate::cli::output;
-use crate::cli::progress::Progress;
-use crate::cli::sender::Tally;
+use crate::cli::progress::ProgressIndicator;
+use crate::cli::sender::SendTally;
 
 /// The limits of a batch: the number of events, and the bytes of their lines.
 const MAX_EVENTS: usize = 512;
@@ -45,8 +47,8 @@ const MAX_EVENT_BYTES: usize = 16 << 20;
 
 /// The outcome of an import.
 #[derive(Debug, Default)]
-pub struct Restored {
-    pub tally: Tally,
+pub struct ImportReport {
+    pub tally: SendTally,
     /// Whether the import created the workspace and, because the file has no members, printed a new owner key.
     pub has_new_key: bool,
     pub people: People,
@@ -63,12 +65,12 @@ pub async fn restore(
     engine: Arc<Engine>,
     chosen: Option<&str>,
     with_members: bool,
-    mut input: Input,
+    mut input: LineInput,
     files: Option<&Path>,
-    progress: &Progress,
-) -> anyhow::Result<Restored> {
-    let mut restoring = Restoring {
-        files: files.map(Folder::open).transpose()?,
+    progress: &ProgressIndicator,
+) -> anyhow::Result<ImportReport> {
+    let mut restoring = ImportRun {
+        files: files.map(FilesFolder::open).transpose()?,
         chosen: chosen.map(str::to_owned),
         admits: with_members,
         engine,
@@ -77,19 +79,19 @@ pub async fn restore(
         ended: false,
         events_read: 0,
         ids: LineIds::default(),
-        pending: Pending::default(),
+        pending: PendingEvents::default(),
         slugs: FileSlugs::default(),
         progress: progress.clone(),
         projects: HashMap::new(),
         present: HashSet::new(),
         definitions: HashMap::new(),
         registered: HashSet::new(),
-        restored: Restored::default(),
+        restored: ImportReport::default(),
     };
     let read = restoring.read_all(&mut input).await;
     // Appends the pending events even if a line could not be read.
     let flushed = restoring.flush().await;
-    let Restoring { store, restored, .. } = restoring;
+    let ImportRun { store, restored, .. } = restoring;
     if let Some(store) = store {
         store.workspace.close().await?;
     }
@@ -99,24 +101,24 @@ pub async fn restore(
 }
 
 /// A running import.
-struct Restoring {
+struct ImportRun {
     engine: Arc<Engine>,
     chosen: Option<String>,
     /// Whether members and keys are imported.
     admits: bool,
-    files: Option<Folder>,
+    files: Option<FilesFolder>,
     store: Option<OpenStore>,
-    header: Option<Header>,
+    header: Option<ExportHeader>,
     /// Whether the last line of an export was read.
     ended: bool,
     /// The number of events that were read since the first line of an export.
     events_read: u64,
     ids: LineIds,
-    pending: Pending,
+    pending: PendingEvents,
     slugs: FileSlugs,
-    progress: Progress,
+    progress: ProgressIndicator,
     /// The projects that the file describes, by slug.
-    projects: HashMap<String, Project>,
+    projects: HashMap<String, ExportedProject>,
     /// The ids and slugs of the projects that the workspace has.
     present: HashSet<String>,
     /// The number of definitions of each type that were read.
@@ -124,23 +126,23 @@ struct Restoring {
     /// The agents of plugins that a server has already registered in the workspace. Their events in the file are left
     /// out.
     registered: HashSet<String>,
-    restored: Restored,
+    restored: ImportReport,
 }
 
 /// Events that are not appended yet, with the numbers of their lines.
 #[derive(Default)]
-struct Pending {
+struct PendingEvents {
     events: Vec<NewEvent>,
     lines: Vec<u64>,
     bytes: usize,
 }
 
-impl Restoring {
-    async fn read_all(&mut self, input: &mut Input) -> anyhow::Result<()> {
+impl ImportRun {
+    async fn read_all(&mut self, input: &mut LineInput) -> anyhow::Result<()> {
         loop {
             let consumed = input.consumed_bytes();
             let Some((number, line)) = input.next_line()? else { break };
-            self.read_line(number, line).await.map_err(|error| match error.downcast_ref::<Placed>() {
+            self.read_line(number, line).await.map_err(|error| match error.downcast_ref::<LineNumbers>() {
                 Some(_) => error,
                 None => error.context(format!("line {number}")),
             })?;
@@ -152,28 +154,28 @@ impl Restoring {
     }
 
     async fn read_line(&mut self, number: u64, line: &str) -> anyhow::Result<()> {
-        match Line::parse(line)? {
-            Line::Header(header) => {
+        match ExportLine::parse(line)? {
+            ExportLine::Header(header) => {
                 self.flush().await?;
                 self.begin(header).await
             }
-            Line::End(End { events, .. }) => {
+            ExportLine::End(ExportEnd { events, .. }) => {
                 self.ended = true;
                 self.flush().await?;
                 let read = self.events_read;
                 ensure!(read == events, "the export had {events} events, but the file has {read}");
                 Ok(())
             }
-            Line::Project(project) => {
+            ExportLine::Project(project) => {
                 self.projects.insert(project.slug.clone(), project);
                 Ok(())
             }
-            Line::Definition(definition) => {
+            ExportLine::Definition(definition) => {
                 self.flush().await?;
                 self.define(definition).await
             }
-            Line::Access(line) => self.admit(line).await,
-            Line::Event(text) => {
+            ExportLine::Access(line) => self.admit(line).await,
+            ExportLine::Event(text) => {
                 let bytes = text.len();
                 ensure!(bytes <= MAX_EVENT_BYTES, "the event has {bytes} bytes, at most {MAX_EVENT_BYTES} are allowed");
                 self.events_read += 1;
@@ -183,7 +185,7 @@ impl Restoring {
     }
 
     /// Imports a line about who may enter the workspace.
-    async fn admit(&mut self, line: Access) -> anyhow::Result<()> {
+    async fn admit(&mut self, line: ExportedAccess) -> anyhow::Result<()> {
         let id = self.opened().await?.workspace.record().id.clone();
         if self.admits {
             return self.restored.people.import(&self.engine, &id, line).await;
@@ -193,7 +195,7 @@ impl Restoring {
     }
 
     /// Opens the workspace that an export belongs to, and creates it if the store does not have it.
-    async fn begin(&mut self, header: Header) -> anyhow::Result<()> {
+    async fn begin(&mut self, header: ExportHeader) -> anyhow::Result<()> {
         (self.ended, self.events_read) = (false, 0);
         if let (None, None, Some(about)) = (&self.store, &self.chosen, &header.workspace) {
             if find(&self.engine, Some(&about.id)).await?.is_none() {
@@ -221,7 +223,7 @@ impl Restoring {
     }
 
     /// Applies a definition unless the type has the definition now or had it at the same point of its history.
-    async fn define(&mut self, line: Definition) -> anyhow::Result<()> {
+    async fn define(&mut self, line: ExportedDefinition) -> anyhow::Result<()> {
         let declaration: Value = json::parse_stored(line.definition.to_string().as_bytes())?;
         let name = line.definition.get("type_name").and_then(serde_json::Value::as_str);
         let name = name.context("/definition/type_name: required string")?.to_owned();
@@ -242,8 +244,8 @@ impl Restoring {
     }
 
     async fn read_event(&mut self, number: u64, text: &str) -> anyhow::Result<()> {
-        let mut event = Event::parse(text)?;
-        let kept: Kept<'_> = serde_json::from_str(text)?;
+        let mut event = PortableEvent::parse(text)?;
+        let kept: RecordedFields<'_> = serde_json::from_str(text)?;
         if self.header.is_none() {
             // Assigns no ids to the events of an export, which already have ids.
             self.ids.assign(&mut event)?;
@@ -263,7 +265,7 @@ impl Restoring {
             self.flush().await?;
             return self.append_file(new, sha_and_size.as_deref()).await;
         }
-        self.slugs.note(&new);
+        self.slugs.record(&new);
         self.pending.bytes += text.len();
         self.pending.events.push(new);
         self.pending.lines.push(number);
@@ -275,7 +277,7 @@ impl Restoring {
 
     /// Returns whether an event belongs to an agent of a plugin that a server has already registered in the workspace.
     /// Such an agent has the same id in every workspace, and the import does not change it.
-    async fn is_registered(&mut self, event: &Event<'_>) -> anyhow::Result<bool> {
+    async fn is_registered(&mut self, event: &PortableEvent<'_>) -> anyhow::Result<bool> {
         if event.event_type == "agent.created" {
             let store = self.store.as_ref().context("no workspace is open")?;
             let is_known = match &event.event_id {
@@ -294,7 +296,7 @@ impl Restoring {
         let bytes = match named {
             None => None,
             Some(payload) => {
-                let named: NamedBytes<'_> =
+                let named: BytesReference<'_> =
                     serde_json::from_str(payload).context("the payload of a file's event cannot be read")?;
                 let folder = self
                     .files
@@ -338,7 +340,7 @@ impl Restoring {
                 aggregate_type: "project".into(),
                 event_type: "project.created".into(),
                 payload: fields.into_iter().filter_map(|(name, value)| Some((name, value?))).collect(),
-                expected: Expected::None,
+                expected: StreamExpectation::None,
                 ..NewEvent::default()
             };
             store.workspace.append(vec![event]).await.map_err(shown)?;
@@ -350,7 +352,7 @@ impl Restoring {
     /// Appends the pending events. If the workspace rejects an event, appends the events before it and returns an error
     /// with the line of the rejected event.
     async fn flush(&mut self) -> anyhow::Result<()> {
-        let Pending { mut events, lines, .. } = std::mem::take(&mut self.pending);
+        let PendingEvents { mut events, lines, .. } = std::mem::take(&mut self.pending);
         let sent = self.slugs.pass_to(&mut events);
         if events.is_empty() {
             return Ok(());
@@ -381,12 +383,12 @@ impl Restoring {
                 lines.last().copied().unwrap_or_default()
             ),
         };
-        Err(shown(error).context(Placed(place)))
+        Err(shown(error).context(LineNumbers(place)))
     }
 }
 
-impl Tally {
-    fn count(&mut self, appended: &Appended) {
+impl SendTally {
+    fn count(&mut self, appended: &AppendOutcome) {
         let repeated = appended.repeated.iter().filter(|repeated| **repeated).count() as u64;
         self.repeated += repeated;
         self.appended += appended.events.len() as u64 - repeated;
@@ -394,7 +396,7 @@ impl Tally {
 }
 
 /// Returns the record of the workspace that the import creates.
-fn record_of(about: &Workspace) -> anyhow::Result<WorkspaceRecord> {
+fn record_of(about: &ExportedWorkspace) -> anyhow::Result<WorkspaceRecord> {
     let or = |text: &str, other: &str| if text.is_empty() { other.to_owned() } else { text.to_owned() };
     let owner = if about.owner_id.is_empty() { uuid::Uuid::now_v7().to_string() } else { about.owner_id.clone() };
     Ok(WorkspaceRecord {

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use foldwork_engine::Appended;
+use foldwork_engine::AppendOutcome;
 use foldwork_engine::model::builtin::ARTICLE;
 use foldwork_engine::model::event::{NewEvent, SlugsInLog};
 use foldwork_engine::model::slug::SLUG;
 use foldwork_engine::model::value::{Object, Value};
 
-use crate::cli::progress::Progress;
-use crate::cli::sender::Renamed;
+use crate::cli::progress::ProgressIndicator;
+use crate::cli::sender::RenamedArticle;
 
 /// The slugs of the articles that the lines so far have.
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ pub type Sent = Option<String>;
 
 impl FileSlugs {
     /// Records the slug of an event.
-    pub fn note(&mut self, event: &NewEvent) {
+    pub fn record(&mut self, event: &NewEvent) {
         if let (ARTICLE, Some(slug)) = (&*event.aggregate_type, slug_of(&event.payload)) {
             let ids = Arc::make_mut(&mut self.0).entry(slug.to_owned()).or_default();
             if !ids.contains(&event.aggregate_id) {
@@ -42,7 +42,7 @@ impl FileSlugs {
 }
 
 /// Warns about the appended events that got another slug than their lines have. Returns their number.
-pub fn warn(progress: &Progress, appended: &Appended, sent: &[Sent], lines: &[u64]) -> u64 {
+pub fn warn(progress: &ProgressIndicator, appended: &AppendOutcome, sent: &[Sent], lines: &[u64]) -> u64 {
     let mut renamed_slugs = 0;
     let events = appended.events.iter().zip(&appended.repeated).zip(sent.iter().zip(lines)).enumerate();
     for (index, ((event, is_repeated), (sent, line))) in events {
@@ -52,7 +52,7 @@ pub fn warn(progress: &Progress, appended: &Appended, sent: &[Sent], lines: &[u6
             && slug != sent.as_deref()
             && let Some(slug) = slug
         {
-            let renamed = Renamed::new(index, event.aggregate_id.as_str(), slug, sent.as_deref());
+            let renamed = RenamedArticle::new(index, event.aggregate_id.as_str(), slug, sent.as_deref());
             progress.note(&format!("warning: line {line}: {renamed}"));
             renamed_slugs += 1;
         }

@@ -3,17 +3,18 @@
 use std::borrow::Cow;
 
 use anyhow::Context;
+use foldwork_engine::workspace::offline::DefinitionVersion;
 use futures_util::TryStreamExt;
 use reqwest::Method;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::folder::Folder;
-use super::lines::{Definition, Project, Workspace};
+use super::folder::FilesFolder;
+use super::lines::{ExportedDefinition, ExportedProject, ExportedWorkspace};
 use super::store::OpenStore;
 use crate::cli::client::{CallError, Client, Success};
-use crate::cli::export::Selection;
+use crate::cli::export::ExportSelection;
 use crate::cli::pages;
 use crate::cli::projects::Projects;
 use crate::cli::retry;
@@ -25,7 +26,7 @@ const PAGE: u32 = 200;
 const DEFINITIONS: usize = 50;
 
 /// The workspace that an export reads.
-pub enum Source<'a> {
+pub enum ExportSource<'a> {
     Server(&'a Client, &'a dyn Fn(&str)),
     Store(&'a OpenStore),
 }
@@ -33,14 +34,14 @@ pub enum Source<'a> {
 /// A page of the current and past definitions of types.
 #[derive(Debug, Deserialize)]
 struct DefinitionPage {
-    data: Vec<Definition>,
+    data: Vec<ExportedDefinition>,
     #[serde(default)]
     next_cursor: Option<String>,
 }
 
 /// A page of the log.
 #[derive(Debug, Deserialize)]
-pub struct Page<'a> {
+pub struct ExportPage<'a> {
     #[serde(borrow)]
     pub data: Vec<&'a RawValue>,
     /// The cursor of the next page. Present if the log has more events.
@@ -53,7 +54,7 @@ pub struct Page<'a> {
 
 /// The fields of a file's event that refer to the bytes of the file.
 #[derive(Debug, Deserialize)]
-pub struct NamedBytes<'a> {
+pub struct BytesReference<'a> {
     #[serde(borrow)]
     path: Cow<'a, str>,
     #[serde(borrow)]
@@ -63,7 +64,7 @@ pub struct NamedBytes<'a> {
     pub size: u64,
 }
 
-impl Page<'_> {
+impl ExportPage<'_> {
     /// Returns the position after which the next page begins. Returns `None` after the last page.
     pub fn next(&self, after: u64, last: u64) -> Option<u64> {
         let position = self.position.unwrap_or(last).max(last);
@@ -72,9 +73,9 @@ impl Page<'_> {
     }
 }
 
-impl Source<'_> {
+impl ExportSource<'_> {
     /// Returns the workspace that is exported.
-    pub async fn workspace(&self) -> anyhow::Result<Workspace> {
+    pub async fn workspace(&self) -> anyhow::Result<ExportedWorkspace> {
         match self {
             Self::Server(client, note) => {
                 Ok(get(client, note, &["workspace"]).await.context("the workspace cannot be read")?.json()?)
@@ -89,7 +90,7 @@ impl Source<'_> {
             Self::Server(client, note) => Projects::load(client, note).await,
             Self::Store(store) => {
                 let text = |value: &foldwork_engine::model::value::Value| value.as_str().map(str::to_owned);
-                let projects = store.workspace.projects().into_iter().map(|found| Project {
+                let projects = store.workspace.projects().into_iter().map(|found| ExportedProject {
                     id: found.id.to_string(),
                     slug: found.state.get("slug").and_then(text).unwrap_or_default(),
                     name: found.state.get("name").and_then(text).unwrap_or_default(),
@@ -102,7 +103,7 @@ impl Source<'_> {
 
     /// Returns definitions, oldest first, without the first `start`. From a server, the first call fetches all
     /// definitions.
-    pub async fn definitions(&self, start: usize) -> anyhow::Result<Vec<Definition>> {
+    pub async fn definitions(&self, start: usize) -> anyhow::Result<Vec<ExportedDefinition>> {
         match self {
             Self::Server(..) if start > 0 => Ok(Vec::new()),
             Self::Server(client, note) => {
@@ -125,8 +126,11 @@ impl Source<'_> {
             }
             Self::Store(store) => {
                 let past = store.workspace.definitions(start, DEFINITIONS).await?;
-                let line = |past: foldwork_engine::workspace::offline::Past| -> anyhow::Result<Definition> {
-                    Ok(Definition { definition: serde_json::to_value(&past.declaration)?, position: past.position })
+                let line = |past: DefinitionVersion| -> anyhow::Result<ExportedDefinition> {
+                    Ok(ExportedDefinition {
+                        definition: serde_json::to_value(&past.declaration)?,
+                        position: past.position,
+                    })
                 };
                 past.into_iter().map(line).collect()
             }
@@ -146,7 +150,7 @@ impl Source<'_> {
     }
 
     /// Returns the JSON of a page of the log.
-    pub async fn page(&self, selection: &Selection, after: u64) -> anyhow::Result<String> {
+    pub async fn page(&self, selection: &ExportSelection, after: u64) -> anyhow::Result<String> {
         match self {
             Self::Server(client, note) => {
                 let request = || {
@@ -165,7 +169,7 @@ impl Source<'_> {
                 let chosen = events.iter().filter(|event| selection.admits(&event.event_type, &event.aggregate_type));
                 let data: Vec<EventBody> = chosen.map(|event| EventBody::from(&**event)).collect();
                 let next = (position > after).then_some("more");
-                let body = PageBody { data, next_cursor: next, position };
+                let body = ExportPageBody { data, next_cursor: next, position };
                 serde_json::to_string(&body).context("the events cannot be written as JSON")
             }
         }
@@ -173,8 +177,8 @@ impl Source<'_> {
 
     /// Saves the bytes that a file's event refers to in a folder. Returns false if the bytes no longer exist, because
     /// the file was replaced or deleted.
-    pub async fn save_bytes(&self, folder: &Folder, named: &NamedBytes<'_>) -> anyhow::Result<bool> {
-        let NamedBytes { path, upload_id, sha256, size } = named;
+    pub async fn save_bytes(&self, folder: &FilesFolder, named: &BytesReference<'_>) -> anyhow::Result<bool> {
+        let BytesReference { path, upload_id, sha256, size } = named;
         let saved = match self {
             Self::Store(store) => match store.workspace.read_upload(path, upload_id).await? {
                 Some(bytes) => folder.store(sha256, *size, bytes).await.map(|is_same| (is_same, true)),
@@ -207,7 +211,7 @@ async fn get(client: &Client, note: &dyn Fn(&str), path: &[&str]) -> Result<Succ
 }
 
 #[derive(serde::Serialize)]
-struct PageBody<'a> {
+struct ExportPageBody<'a> {
     data: Vec<EventBody>,
     next_cursor: Option<&'a str>,
     position: u64,

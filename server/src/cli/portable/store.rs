@@ -10,7 +10,7 @@ use foldwork_engine::model::date::format_date;
 use foldwork_engine::workspace::offline::Offline;
 use foldwork_engine::{Engine, Plugins, StoreError};
 
-use super::lines::Workspace;
+use super::lines::ExportedWorkspace;
 use crate::config::Config;
 use crate::serve;
 
@@ -66,9 +66,9 @@ impl OpenStore {
     }
 
     /// Returns the description of the workspace for an export.
-    pub fn about(&self) -> Workspace {
+    pub fn about(&self) -> ExportedWorkspace {
         let record = self.workspace.record();
-        Workspace {
+        ExportedWorkspace {
             id: record.id.to_string(),
             name: record.name.clone(),
             slug: record.slug.clone(),

@@ -3,23 +3,23 @@
 use poem_openapi::Object;
 
 use crate::wire::json::{AnyObject, AnyValue};
-use crate::wire::received::{Sent, SentText, from_fields};
+use crate::wire::request_body::{SentField, SentText, from_fields};
 
 /// Claims a task for an agent, or renews the claim.
 #[derive(Object)]
 pub struct ClaimTask {
-    pub agent_id: Sent<String>,
+    pub agent_id: SentField<String>,
     /// The lease in seconds, 1 to 600; the default is 90. Each heartbeat renews the lease for the same time.
     #[oai(nullable)]
-    pub lease_seconds: Sent<Option<u64>>,
+    pub lease_seconds: SentField<Option<u64>>,
     /// The name of the worker, if several workers of the agent claim tasks. Another worker cannot renew the claim.
     #[oai(nullable)]
     pub instance: SentText,
     #[oai(nullable)]
-    pub expected_version: Sent<Option<u64>>,
+    pub expected_version: SentField<Option<u64>>,
     /// The number of the claim to renew.
     #[oai(nullable)]
-    pub claim: Sent<Option<u64>>,
+    pub claim: SentField<Option<u64>>,
 }
 
 from_fields!(only ClaimTask { agent_id, lease_seconds, instance, expected_version, claim });
@@ -27,10 +27,10 @@ from_fields!(only ClaimTask { agent_id, lease_seconds, instance, expected_versio
 /// Claims the next task of an agent.
 #[derive(Object)]
 pub struct ClaimNext {
-    pub agent_id: Sent<String>,
+    pub agent_id: SentField<String>,
     /// The lease in seconds, 1 to 600; the default is 90.
     #[oai(nullable)]
-    pub lease_seconds: Sent<Option<u64>>,
+    pub lease_seconds: SentField<Option<u64>>,
     /// The name of the worker, if several workers of the agent claim tasks.
     #[oai(nullable)]
     pub instance: SentText,
@@ -46,16 +46,16 @@ pub struct AddMessage {
     /// The number of the claim to which the message belongs. After the claim has ended, the message is rejected with 409
     /// `not_lease_holder`.
     #[oai(nullable)]
-    pub claim: Sent<Option<u64>>,
+    pub claim: SentField<Option<u64>>,
     #[oai(nullable)]
     pub text: SentText,
     /// The message as parts instead of text. Each part is `{text}`, `{data}` or `{file}`.
     #[oai(nullable)]
-    pub parts: Sent<Option<Vec<AnyObject>>>,
+    pub parts: SentField<Option<Vec<AnyObject>>>,
     #[oai(nullable)]
     pub in_reply_to: SentText,
     #[oai(nullable)]
-    pub expected_version: Sent<Option<u64>>,
+    pub expected_version: SentField<Option<u64>>,
     /// Another spelling of `text`.
     #[oai(nullable)]
     pub message: SentText,
@@ -73,17 +73,17 @@ pub struct AddArtifact {
     pub agent_id: SentText,
     /// The number of the claim under which the agent made the output.
     #[oai(nullable)]
-    pub claim: Sent<Option<u64>>,
+    pub claim: SentField<Option<u64>>,
     #[oai(nullable)]
     pub name: SentText,
     /// The content. Each part is `{text}`, `{data}` or `{file}`, with an optional `media_type`. `text` or `data` may
     /// replace the parts.
     #[oai(nullable)]
-    pub parts: Sent<Option<Vec<AnyObject>>>,
+    pub parts: SentField<Option<Vec<AnyObject>>>,
     #[oai(nullable)]
     pub text: SentText,
     #[oai(nullable)]
-    pub data: Sent<Option<AnyValue>>,
+    pub data: SentField<Option<AnyValue>>,
     /// The id of the previous version of this artifact. The default is the artifact of the same name.
     #[oai(nullable)]
     pub supersedes: SentText,
@@ -91,15 +91,15 @@ pub struct AddArtifact {
     /// the version of the aggregate that the agent has read. The default is the version of the task's source at the
     /// claim, and the version of another aggregate at this request.
     #[oai(nullable)]
-    pub effect: Sent<Option<AnyObject>>,
+    pub effect: SentField<Option<AnyObject>>,
     #[oai(nullable)]
-    pub expected_version: Sent<Option<u64>>,
+    pub expected_version: SentField<Option<u64>>,
     /// Another spelling of `supersedes`.
     #[oai(nullable)]
     pub id: SentText,
     /// The content: a text, or any other value as `data`.
     #[oai(nullable)]
-    pub content: Sent<Option<AnyValue>>,
+    pub content: SentField<Option<AnyValue>>,
 }
 
 from_fields!(only AddArtifact {
@@ -122,26 +122,26 @@ pub struct CompleteTask {
     #[oai(nullable)]
     pub agent_id: SentText,
     #[oai(nullable)]
-    pub claim: Sent<Option<u64>>,
+    pub claim: SentField<Option<u64>>,
     /// An artifact to add together with the completion.
     #[oai(nullable)]
-    pub artifact: Sent<Option<AnyObject>>,
+    pub artifact: SentField<Option<AnyObject>>,
     #[oai(nullable)]
-    pub artifacts: Sent<Option<Vec<AnyObject>>>,
+    pub artifacts: SentField<Option<Vec<AnyObject>>>,
     #[oai(nullable)]
     pub message: SentText,
     /// `false` completes the task without a review by a person. Rejected with 409 `review_required` if the task has a
     /// review (`metadata.review`, apart from `escalate`), or if its output has an effect.
     #[oai(nullable)]
-    pub review: Sent<Option<bool>>,
+    pub review: SentField<Option<bool>>,
     #[oai(nullable)]
-    pub expected_version: Sent<Option<u64>>,
+    pub expected_version: SentField<Option<u64>>,
     /// Another spelling of `message`.
     #[oai(nullable)]
     pub text: SentText,
     /// The message as parts instead of text. Each part is `{text}`, `{data}` or `{file}`.
     #[oai(nullable)]
-    pub parts: Sent<Option<Vec<AnyObject>>>,
+    pub parts: SentField<Option<Vec<AnyObject>>>,
     #[oai(nullable)]
     pub in_reply_to: SentText,
 }
@@ -165,14 +165,14 @@ pub struct RequestInput {
     #[oai(nullable)]
     pub agent_id: SentText,
     #[oai(nullable)]
-    pub claim: Sent<Option<u64>>,
+    pub claim: SentField<Option<u64>>,
     #[oai(nullable)]
     pub message: SentText,
     /// A JSON Schema that the reply must match.
     #[oai(nullable)]
-    pub schema: Sent<Option<AnyObject>>,
+    pub schema: SentField<Option<AnyObject>>,
     #[oai(nullable)]
-    pub expected_version: Sent<Option<u64>>,
+    pub expected_version: SentField<Option<u64>>,
     /// Another spelling of `message`.
     #[oai(nullable)]
     pub question: SentText,
@@ -181,7 +181,7 @@ pub struct RequestInput {
     pub text: SentText,
     /// The message as parts instead of text. Each part is `{text}`, `{data}` or `{file}`.
     #[oai(nullable)]
-    pub parts: Sent<Option<Vec<AnyObject>>>,
+    pub parts: SentField<Option<Vec<AnyObject>>>,
     #[oai(nullable)]
     pub in_reply_to: SentText,
 }
@@ -194,15 +194,15 @@ pub struct FailTask {
     #[oai(nullable)]
     pub agent_id: SentText,
     #[oai(nullable)]
-    pub claim: Sent<Option<u64>>,
+    pub claim: SentField<Option<u64>>,
     /// The reason of the failure. Required, in one of its spellings.
     #[oai(nullable)]
     pub error: SentText,
     /// Whether another attempt may succeed.
     #[oai(nullable)]
-    pub retryable: Sent<Option<bool>>,
+    pub retryable: SentField<Option<bool>>,
     #[oai(nullable)]
-    pub expected_version: Sent<Option<u64>>,
+    pub expected_version: SentField<Option<u64>>,
     /// Another spelling of `error`.
     #[oai(nullable)]
     pub message: SentText,
@@ -219,9 +219,9 @@ pub struct ReleaseTask {
     #[oai(nullable)]
     pub agent_id: SentText,
     #[oai(nullable)]
-    pub claim: Sent<Option<u64>>,
+    pub claim: SentField<Option<u64>>,
     #[oai(nullable)]
-    pub expected_version: Sent<Option<u64>>,
+    pub expected_version: SentField<Option<u64>>,
 }
 
 from_fields!(only ReleaseTask { agent_id, claim, expected_version });
@@ -232,7 +232,7 @@ pub struct CancelTask {
     #[oai(nullable)]
     pub reason: SentText,
     #[oai(nullable)]
-    pub expected_version: Sent<Option<u64>>,
+    pub expected_version: SentField<Option<u64>>,
     /// Another spelling of `reason`.
     #[oai(nullable)]
     pub message: SentText,

@@ -1,6 +1,6 @@
 //! The JSON of an effect, which is an event that an approval appends, in previews and in the response to the approval.
 
-use foldwork_engine::model::task::view::{EffectView, Stale};
+use foldwork_engine::model::task::view::{EffectView, StaleEffect};
 use poem_openapi::Object;
 use serde::Serialize;
 
@@ -72,9 +72,9 @@ impl EffectBody {
     }
 }
 
-impl From<Stale> for StaleBody {
-    fn from(stale: Stale) -> StaleBody {
-        let Stale { expected_version, current_version, difference } = stale;
+impl From<StaleEffect> for StaleBody {
+    fn from(stale: StaleEffect) -> StaleBody {
+        let StaleEffect { expected_version, current_version, difference } = stale;
         StaleBody { expected_version, current_version, difference: difference.map(AnyObject::from) }
     }
 }

@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use foldwork_engine::Error;
 use foldwork_engine::model::depth::{self, MAX_CONTENT_DEPTH};
-use foldwork_engine::model::task::content::{Draft, Effect, Message, check_name, content_part, data_part, text_part};
+use foldwork_engine::model::task::content::{
+    ArtifactDraft, Effect, Message, check_name, content_part, data_part, text_part,
+};
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::model::violation::{Violation, Violations};
 
 use super::AddArtifact;
 use crate::wire::json::{AnyObject, AnyValue};
 use crate::wire::names;
-use crate::wire::received::{FromFields, Sent, SentText, exact, first, from_fields, several};
+use crate::wire::request_body::{FromFields, SentField, SentText, exact, first, from_fields, several};
 
 /// The maximum number of parts in a message or artifact.
 const MAX_PARTS: usize = 100;
@@ -21,7 +23,7 @@ const PART_FIELDS: [&str; 4] = ["text", "data", "file", "media_type"];
 const MAX_ARTIFACTS: usize = 100;
 
 /// The parts of a message or an artifact.
-pub type SentParts = Sent<Option<Vec<AnyObject>>>;
+pub type SentParts = SentField<Option<Vec<AnyObject>>>;
 
 /// Reads a message from its parts, or from the first of the `texts` that is present. Returns `None` if there are
 /// neither parts nor a text.
@@ -58,9 +60,9 @@ pub fn required_message(parts: &SentParts, in_reply_to: &SentText, texts: &[&Sen
 
 /// Reads the artifacts of a request: the artifact in `artifact`, followed by the artifacts in `artifacts`.
 pub fn drafts(
-    artifact: &Sent<Option<AnyObject>>,
-    artifacts: &Sent<Option<Vec<AnyObject>>>,
-) -> Result<Vec<Draft>, Vec<Violation>> {
+    artifact: &SentField<Option<AnyObject>>,
+    artifacts: &SentField<Option<Vec<AnyObject>>>,
+) -> Result<Vec<ArtifactDraft>, Vec<Violation>> {
     let mut drafts = Vec::new();
     if let Some(one) = artifact.exact() {
         drafts.push(read_draft(&one, "/artifact")?);
@@ -84,14 +86,14 @@ struct SentDraft {
     name: SentText,
     parts: SentParts,
     text: SentText,
-    data: Sent<Option<AnyValue>>,
-    content: Sent<Option<AnyValue>>,
-    effect: Sent<Option<AnyObject>>,
+    data: SentField<Option<AnyValue>>,
+    content: SentField<Option<AnyValue>>,
+    effect: SentField<Option<AnyObject>>,
 }
 
 from_fields!(SentDraft { id, supersedes, name, parts, text, data, content, effect });
 
-fn read_draft(value: &Value, at: &str) -> Result<Draft, Vec<Violation>> {
+fn read_draft(value: &Value, at: &str) -> Result<ArtifactDraft, Vec<Violation>> {
     let mut violations = Violations::default();
     let Some(sent) = value.as_object() else {
         violations.add(at, "expected an object");
@@ -105,7 +107,7 @@ fn read_draft(value: &Value, at: &str) -> Result<Draft, Vec<Violation>> {
 
 impl AddArtifact {
     /// Reads the artifact from the fields of the request.
-    pub fn into_draft(self) -> Result<Draft, Vec<Violation>> {
+    pub fn into_draft(self) -> Result<ArtifactDraft, Vec<Violation>> {
         let AddArtifact { id, supersedes, name, parts, text, data, content, effect, .. } = self;
         SentDraft { id, supersedes, name, parts, text, data, content, effect }.read("")
     }
@@ -113,7 +115,7 @@ impl AddArtifact {
 
 impl SentDraft {
     /// Checks the artifact. `at` is its JSON pointer.
-    fn read(self, at: &str) -> Result<Draft, Vec<Violation>> {
+    fn read(self, at: &str) -> Result<ArtifactDraft, Vec<Violation>> {
         let mut inner = Violations::default();
         let content = [self.parts.given(), self.text.given(), self.data.given(), self.content.given()];
         for fields in [&content[..], &[self.supersedes.given(), self.id.given()]] {
@@ -145,7 +147,7 @@ impl SentDraft {
         let mut violations = Violations::default();
         violations.add_below(at, inner);
         let supersedes = supersedes.or(id);
-        violations.finish(Draft { at: at.to_owned(), supersedes, name, parts, effect, drops_effect })
+        violations.finish(ArtifactDraft { at: at.to_owned(), supersedes, name, parts, effect, drops_effect })
     }
 }
 
@@ -153,9 +155,9 @@ impl SentDraft {
 struct SentEffect {
     aggregate_id: SentText,
     event_type: SentText,
-    payload: Sent<Option<AnyObject>>,
+    payload: SentField<Option<AnyObject>>,
     /// The version of the aggregate that the author of the effect has read.
-    expected_version: Sent<Option<u64>>,
+    expected_version: SentField<Option<u64>>,
 }
 
 from_fields!(SentEffect { aggregate_id, event_type, payload, expected_version });

@@ -12,7 +12,7 @@ use foldwork_engine::model::facts::Assignee;
 use foldwork_engine::model::task::view::{EffectView, TaskView, WholeTask};
 use foldwork_engine::workspace::mailbox::actions::ActedTask;
 use foldwork_engine::workspace::mailbox::approval::Approval;
-use foldwork_engine::workspace::mailbox::batch::Outcome;
+use foldwork_engine::workspace::mailbox::batch::TaskOutcome;
 use foldwork_engine::workspace::mailbox::decider::Decider;
 use foldwork_engine::workspace::mailbox::work::HeldLease;
 use poem_openapi::{ApiResponse, Object};
@@ -246,7 +246,7 @@ struct ActedOn {
 
 impl ActedBody {
     /// Returns the results of an action, as the caller who took it sees the tasks.
-    pub fn new(outcomes: Vec<Outcome>, decider: &Decider) -> ActedBody {
+    pub fn new(outcomes: Vec<TaskOutcome>, decider: &Decider) -> ActedBody {
         let succeeded = outcomes.iter().filter(|outcome| outcome.result.is_ok()).count();
         ActedBody {
             succeeded: succeeded as u64,
@@ -257,7 +257,7 @@ impl ActedBody {
 }
 
 impl ActedOn {
-    fn new(Outcome { id, result }: Outcome, decider: &Decider) -> ActedOn {
+    fn new(TaskOutcome { id, result }: TaskOutcome, decider: &Decider) -> ActedOn {
         match result {
             Ok(ActedTask { task, appended }) => {
                 let appended = appended.into_iter().map(EffectBody::appended).collect();
@@ -279,30 +279,30 @@ impl ActedOn {
 }
 
 #[derive(ApiResponse)]
-pub enum Acted {
+pub enum TaskActionResponse {
     /// The task after the action.
     #[oai(status = 200)]
     Done(JsonResponse<TaskBody>, #[oai(header = "ETag")] String),
 }
 
 /// Returns the response to an action: the task after the action.
-pub fn acted(task: TaskView) -> Acted {
+pub fn acted(task: TaskView) -> TaskActionResponse {
     let tag = etag(task.version);
-    Acted::Done(JsonResponse::new(&TaskBody::from(task)), tag)
+    TaskActionResponse::Done(JsonResponse::new(&TaskBody::from(task)), tag)
 }
 
 #[derive(ApiResponse)]
-pub enum Approved {
+pub enum ApprovalResponse {
     /// The task after the approval, and the events that the approval has appended.
     #[oai(status = 200)]
     Done(JsonResponse<ApprovedBody>, #[oai(header = "ETag")] String),
 }
 
 /// Returns the response to an approval.
-pub fn approved(acted: ActedTask, decider: &Decider) -> Approved {
+pub fn approved(acted: ActedTask, decider: &Decider) -> ApprovalResponse {
     let ActedTask { task, appended } = acted;
     let bytes = task.size_bytes() + appended.iter().map(EffectView::size_bytes).sum::<usize>();
     let appended = appended.into_iter().map(EffectBody::appended).collect();
     let body = ApprovedBody { task: TaskBody::from(decider.view(&task)), appended };
-    Approved::Done(JsonResponse::large(&body, bytes), etag(task.version))
+    ApprovalResponse::Done(JsonResponse::large(&body, bytes), etag(task.version))
 }

@@ -6,20 +6,20 @@ use poem_openapi::Object;
 
 use crate::wire::closed_sets::{Assignees, AssigneesOrNone, OneOf, Priorities, Sources, TaskActions};
 use crate::wire::json::{AnyObject, AnyValue};
-use crate::wire::received::{Sent, SentText, from_fields};
+use crate::wire::request_body::{SentField, SentText, from_fields};
 
 /// A task to create.
 #[derive(Object)]
 pub struct CreateTask {
-    pub title: Sent<String>,
+    pub title: SentField<String>,
     /// The kind of the assignee. Requires `assignee_id`.
     #[oai(nullable)]
-    pub assignee_type: Sent<Option<OneOf<Assignees>>>,
+    pub assignee_type: SentField<Option<OneOf<Assignees>>>,
     #[oai(nullable)]
     pub assignee_id: SentText,
     /// The priority; the default is `normal`.
     #[oai(nullable)]
-    pub priority: Sent<Option<OneOf<Priorities>>>,
+    pub priority: SentField<Option<OneOf<Priorities>>>,
     /// The id or slug of the task's project.
     #[oai(nullable)]
     pub project_id: SentText,
@@ -29,25 +29,25 @@ pub struct CreateTask {
     /// the time after `due_at` (seconds, or text such as `30m`, `2h` or `PT2H`), `to` is the next assignee (`agent:ID`,
     /// `user:ID`, or the fields of an assignment), and `priority` is the new priority.
     #[oai(nullable)]
-    pub metadata: Sent<Option<AnyObject>>,
+    pub metadata: SentField<Option<AnyObject>>,
     /// The kind of source; the default is `api`.
     #[oai(nullable)]
-    pub source_type: Sent<Option<OneOf<Sources>>>,
+    pub source_type: SentField<Option<OneOf<Sources>>>,
     /// The source of the task. `aggregate_id` names the aggregate that the task is about.
     #[oai(nullable)]
-    pub source: Sent<Option<AnyObject>>,
+    pub source: SentField<Option<AnyObject>>,
     /// The due date, RFC 3339.
     #[oai(nullable)]
     pub due_at: SentText,
     /// The initial artifacts. Each item is `{name, parts | text | data, effect}`.
     #[oai(nullable)]
-    pub artifacts: Sent<Option<Vec<AnyObject>>>,
+    pub artifacts: SentField<Option<Vec<AnyObject>>>,
     /// A key chosen by the client. A later request with the same key returns the first task. The key never expires.
     #[oai(nullable)]
     pub idempotency_key: SentText,
     /// An initial artifact, before those in `artifacts`.
     #[oai(nullable)]
-    pub artifact: Sent<Option<AnyObject>>,
+    pub artifact: SentField<Option<AnyObject>>,
 }
 
 from_fields!(only CreateTask {
@@ -72,12 +72,12 @@ pub struct ApproveTask {
     pub comment: SentText,
     /// Whether effects may overwrite an aggregate that has changed since their author read it.
     #[oai(nullable)]
-    pub accept_stale: Sent<Option<bool>>,
+    pub accept_stale: SentField<Option<bool>>,
     /// Whether output from before the last `request_changes` may be approved.
     #[oai(nullable)]
-    pub accept_superseded: Sent<Option<bool>>,
+    pub accept_superseded: SentField<Option<bool>>,
     #[oai(nullable)]
-    pub expected_version: Sent<Option<u64>>,
+    pub expected_version: SentField<Option<u64>>,
 }
 
 from_fields!(only ApproveTask { comment, accept_stale, accept_superseded, expected_version });
@@ -88,27 +88,27 @@ from_fields!(only ApproveTask { comment, accept_stale, accept_superseded, expect
 pub struct EditTask {
     /// Fields to merge into the output's data.
     #[oai(nullable)]
-    pub modifications: Sent<Option<AnyObject>>,
+    pub modifications: SentField<Option<AnyObject>>,
     /// The new content of the output.
     #[oai(nullable)]
-    pub content: Sent<Option<AnyValue>>,
+    pub content: SentField<Option<AnyValue>>,
     #[oai(nullable)]
     pub text: SentText,
     /// The next version of the output: `{id, name, parts | text | data, effect}`.
     #[oai(nullable)]
-    pub artifact: Sent<Option<AnyObject>>,
+    pub artifact: SentField<Option<AnyObject>>,
     #[oai(nullable)]
-    pub artifacts: Sent<Option<Vec<AnyObject>>>,
+    pub artifacts: SentField<Option<Vec<AnyObject>>>,
     #[oai(nullable)]
     pub comment: SentText,
     /// Whether effects may overwrite an aggregate that has changed since their author read it.
     #[oai(nullable)]
-    pub accept_stale: Sent<Option<bool>>,
+    pub accept_stale: SentField<Option<bool>>,
     /// Whether output from before the last `request_changes` may be approved.
     #[oai(nullable)]
-    pub accept_superseded: Sent<Option<bool>>,
+    pub accept_superseded: SentField<Option<bool>>,
     #[oai(nullable)]
-    pub expected_version: Sent<Option<u64>>,
+    pub expected_version: SentField<Option<u64>>,
 }
 
 from_fields!(only EditTask {
@@ -129,7 +129,7 @@ pub struct RejectTask {
     #[oai(nullable)]
     pub reason: SentText,
     #[oai(nullable)]
-    pub expected_version: Sent<Option<u64>>,
+    pub expected_version: SentField<Option<u64>>,
     /// Another spelling of `reason`.
     #[oai(nullable)]
     pub message: SentText,
@@ -148,11 +148,11 @@ pub struct DeferTask {
     pub until: SentText,
     /// The duration of the deferral in seconds, instead of `until`.
     #[oai(nullable)]
-    pub for_seconds: Sent<Option<u64>>,
+    pub for_seconds: SentField<Option<u64>>,
     #[oai(nullable)]
     pub reason: SentText,
     #[oai(nullable)]
-    pub expected_version: Sent<Option<u64>>,
+    pub expected_version: SentField<Option<u64>>,
 }
 
 from_fields!(only DeferTask { until, for_seconds, reason, expected_version });
@@ -164,11 +164,11 @@ pub struct AskTask {
     pub message: SentText,
     /// The message as parts instead of text. Each part is `{text}`, `{data}` or `{file}`.
     #[oai(nullable)]
-    pub parts: Sent<Option<Vec<AnyObject>>>,
+    pub parts: SentField<Option<Vec<AnyObject>>>,
     #[oai(nullable)]
     pub in_reply_to: SentText,
     #[oai(nullable)]
-    pub expected_version: Sent<Option<u64>>,
+    pub expected_version: SentField<Option<u64>>,
     /// Another spelling of `message`.
     #[oai(nullable)]
     pub question: SentText,
@@ -187,11 +187,11 @@ pub struct RequestChanges {
     pub message: SentText,
     /// The message as parts instead of text. Each part is `{text}`, `{data}` or `{file}`.
     #[oai(nullable)]
-    pub parts: Sent<Option<Vec<AnyObject>>>,
+    pub parts: SentField<Option<Vec<AnyObject>>>,
     #[oai(nullable)]
     pub in_reply_to: SentText,
     #[oai(nullable)]
-    pub expected_version: Sent<Option<u64>>,
+    pub expected_version: SentField<Option<u64>>,
     /// Another spelling of `message`.
     #[oai(nullable)]
     pub text: SentText,
@@ -206,11 +206,11 @@ pub struct AnswerTask {
     pub message: SentText,
     /// The message as parts instead of text. Each part is `{text}`, `{data}` or `{file}`.
     #[oai(nullable)]
-    pub parts: Sent<Option<Vec<AnyObject>>>,
+    pub parts: SentField<Option<Vec<AnyObject>>>,
     #[oai(nullable)]
     pub in_reply_to: SentText,
     #[oai(nullable)]
-    pub expected_version: Sent<Option<u64>>,
+    pub expected_version: SentField<Option<u64>>,
     /// Another spelling of `message`.
     #[oai(nullable)]
     pub answer: SentText,
@@ -225,7 +225,7 @@ from_fields!(only AnswerTask { message, parts, in_reply_to, expected_version, an
 #[derive(Object)]
 pub struct AssignTask {
     #[oai(nullable)]
-    pub assignee_type: Sent<Option<OneOf<AssigneesOrNone>>>,
+    pub assignee_type: SentField<Option<OneOf<AssigneesOrNone>>>,
     #[oai(nullable)]
     pub assignee_id: SentText,
     #[oai(nullable)]
@@ -237,7 +237,7 @@ pub struct AssignTask {
     #[oai(nullable)]
     pub due_at: SentText,
     #[oai(nullable)]
-    pub expected_version: Sent<Option<u64>>,
+    pub expected_version: SentField<Option<u64>>,
 }
 
 from_fields!(only AssignTask { assignee_type, assignee_id, agent_id, user_id, due_at, expected_version });
@@ -248,7 +248,7 @@ pub struct RetryTask {
     #[oai(nullable)]
     pub comment: SentText,
     #[oai(nullable)]
-    pub expected_version: Sent<Option<u64>>,
+    pub expected_version: SentField<Option<u64>>,
 }
 
 from_fields!(only RetryTask { comment, expected_version });
@@ -257,7 +257,7 @@ from_fields!(only RetryTask { comment, expected_version });
 #[derive(Object)]
 pub struct MarkTask {
     #[oai(nullable)]
-    pub expected_version: Sent<Option<u64>>,
+    pub expected_version: SentField<Option<u64>>,
 }
 
 from_fields!(only MarkTask { expected_version });
@@ -265,22 +265,22 @@ from_fields!(only MarkTask { expected_version });
 /// One action on many tasks. The object also has the fields of the action itself.
 #[derive(Object)]
 pub struct ActOnTasks {
-    pub action: Sent<OneOf<TaskActions>>,
+    pub action: SentField<OneOf<TaskActions>>,
     #[oai(nullable)]
-    pub ids: Sent<Option<Vec<String>>>,
+    pub ids: SentField<Option<Vec<String>>>,
     /// The ids of the tasks instead of `ids`, each with the version that the task must have: the version that the
     /// caller has read. The results have the order of this object. A task with another version gets 409
     /// `version_conflict`.
     #[oai(nullable)]
-    pub expected_versions: Sent<Option<HashMap<String, u64>>>,
+    pub expected_versions: SentField<Option<HashMap<String, u64>>>,
     /// A filter instead of `ids`. Its fields are parameters of `GET /mailbox`: `status`, `assignee_id`,
     /// `assignee_type`, `project_id`, `source_type`, `unread`, `waiting_on` and `priority`.
     #[oai(nullable)]
-    pub filter: Sent<Option<AnyObject>>,
+    pub filter: SentField<Option<AnyObject>>,
     /// The number of tasks that the filter must match. If the filter matches another number, the request fails with
     /// 409.
     #[oai(nullable)]
-    pub expected: Sent<Option<u64>>,
+    pub expected: SentField<Option<u64>>,
 }
 
 from_fields!(ActOnTasks { action, ids, expected_versions, filter, expected });
@@ -292,7 +292,7 @@ pub struct SentFilter {
     pub assignee_id: SentText,
     pub project_id: SentText,
     pub source_type: SentText,
-    pub unread: Sent<Option<bool>>,
+    pub unread: SentField<Option<bool>>,
     pub waiting_on: SentText,
     pub priority: SentText,
 }

@@ -4,22 +4,22 @@ use std::collections::HashSet;
 
 use rustc_hash::FxBuildHasher;
 
-use super::kind::Kind;
+use super::kind::AccumulatorKind;
 use crate::model::excerpt::excerpt;
 use crate::model::object::FieldIndex;
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr::Env;
 use crate::pipeline::value::error::{Error, Result};
-use crate::pipeline::value::memory::look;
+use crate::pipeline::value::memory::measure;
 
 /// Distinct values, in the order of their first appearance.
 #[derive(Debug, Default)]
-pub(super) struct Set {
+pub(super) struct DistinctValues {
     seen: HashSet<Value, FxBuildHasher>,
     items: Vec<Value>,
 }
 
-impl Set {
+impl DistinctValues {
     /// Adds a value. Returns whether the value is new.
     pub fn insert(&mut self, value: Value) -> bool {
         let is_new = self.seen.insert(value.clone());
@@ -45,9 +45,9 @@ pub(super) fn weight(value: &Value) -> usize {
     size_of::<Value>() + shared
 }
 
-pub(super) fn add(kind: &Kind, items: &mut Vec<Value>, value: Option<Value>, env: &Env) -> Result<()> {
+pub(super) fn add(kind: &AccumulatorKind, items: &mut Vec<Value>, value: Option<Value>, env: &Env) -> Result<()> {
     let Some(value) = value else { return Ok(()) };
-    if matches!(kind, Kind::Push) {
+    if matches!(kind, AccumulatorKind::Push) {
         env.query.charge(weight(&value))?;
         items.push(value);
         return Ok(());
@@ -58,10 +58,15 @@ pub(super) fn add(kind: &Kind, items: &mut Vec<Value>, value: Option<Value>, env
     Ok(())
 }
 
-pub(super) fn add_to_set(kind: &Kind, set: &mut Set, value: Option<Value>, env: &Env) -> Result<()> {
+pub(super) fn add_to_set(
+    kind: &AccumulatorKind,
+    set: &mut DistinctValues,
+    value: Option<Value>,
+    env: &Env,
+) -> Result<()> {
     let Some(value) = value else { return Ok(()) };
-    if matches!(kind, Kind::AddToSet) {
-        look(&value, env.query)?;
+    if matches!(kind, AccumulatorKind::AddToSet) {
+        measure(&value, env.query)?;
         let bytes = weight(&value);
         if set.insert(value) {
             env.query.charge(2 * bytes)?;
@@ -70,7 +75,7 @@ pub(super) fn add_to_set(kind: &Kind, set: &mut Set, value: Option<Value>, env: 
     }
     for item in array_of("$setUnion", &value)? {
         env.query.tick()?;
-        look(item, env.query)?;
+        measure(item, env.query)?;
         if set.insert(item.clone()) {
             env.query.charge(2 * weight(item))?;
         }

@@ -1,49 +1,49 @@
 //! The kinds of accumulators, with their settings.
 
 use crate::pipeline::expression::expr::Expr;
-use crate::pipeline::value::sort_by::Sort;
+use crate::pipeline::value::sort_by::SortSpec;
 
 /// The function that an accumulator computes, with its settings.
 #[derive(Debug, Clone)]
-pub enum Kind {
+pub enum AccumulatorKind {
     Sum,
     Average,
-    Extreme(Direction),
+    Extreme(Extremum),
     First,
     Last,
     Push,
     AddToSet,
     MergeObjects,
-    Deviation(Sampled),
+    Deviation(DeviationKind),
     SetUnion,
     ConcatArrays,
     /// `$firstN` and `$lastN`, with the number of values to keep.
-    Edge(End, Expr),
+    Edge(OrderEnd, Expr),
     /// `$minN` and `$maxN`, with the number of values to keep.
-    ExtremeN(Direction, Expr),
+    ExtremeN(Extremum, Expr),
     /// `$top`, `$bottom`, `$topN` and `$bottomN`. Without a count, the result is one value instead of an array.
-    Ranked(End, Sort, Option<Expr>),
+    Ranked(OrderEnd, SortSpec, Option<Expr>),
     Percentiles(Vec<f64>),
     Median,
 }
 
 /// The values that an accumulator keeps: the least or the greatest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
+pub enum Extremum {
     Least,
     Greatest,
 }
 
 /// The end of an order, or of the input rows, from which values are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub enum OrderEnd {
     Front,
     Back,
 }
 
 /// The set that the numbers of a deviation represent: the whole population or a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sampled {
+pub enum DeviationKind {
     Population,
     Sample,
 }

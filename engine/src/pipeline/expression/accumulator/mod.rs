@@ -7,13 +7,13 @@ mod ranked;
 mod single;
 use crate::model::object::FieldIndex;
 
-pub use kind::{Direction, End, Kind, Sampled};
-pub use operator::{Operator, catalogue, parse, parse_argument};
+pub use kind::{AccumulatorKind, DeviationKind, Extremum, OrderEnd};
+pub use operator::{AccumulatorOperator, catalogue, parse, parse_argument};
 
 use super::expr::{Env, Expr};
 use crate::model::value::{Object, Value};
 use crate::pipeline::value::context::Context;
-use crate::pipeline::value::error::{Code, Error, Result};
+use crate::pipeline::value::error::{Error, PipelineErrorCode, Result};
 use crate::pipeline::value::path::FieldPath;
 use crate::pipeline::value::statistics::{self, Deviation};
 use crate::pipeline::value::sum::Sum;
@@ -21,14 +21,14 @@ use crate::pipeline::value::sum::Sum;
 /// An accumulator with its parsed arguments.
 #[derive(Debug, Clone)]
 pub struct Accumulator {
-    operator: &'static Operator,
+    operator: &'static AccumulatorOperator,
     input: Expr,
-    kind: Kind,
+    kind: AccumulatorKind,
 }
 
 /// The intermediate result of an accumulator for one group.
 #[derive(Debug)]
-pub struct State {
+pub struct AccumulatorState {
     data: Data,
 }
 
@@ -38,11 +38,11 @@ enum Data {
     Average(Sum, u64),
     One(Option<Value>),
     Items(Vec<Value>),
-    Set(collect::Set),
+    Set(collect::DistinctValues),
     Object(Object, FieldIndex),
     Deviation(Deviation),
     Numbers(Vec<f64>),
-    Bounded(ranked::Bounded),
+    Bounded(ranked::TopValues),
 }
 
 impl Accumulator {
@@ -50,7 +50,7 @@ impl Accumulator {
         self.operator.word.name
     }
 
-    pub fn kind(&self) -> &Kind {
+    pub fn kind(&self) -> &AccumulatorKind {
         &self.kind
     }
 
@@ -62,7 +62,7 @@ impl Accumulator {
     /// Visits the paths of the row that the accumulator reads.
     pub fn visit_paths(&self, visit: &mut dyn FnMut(&FieldPath)) {
         self.input.visit_paths(visit);
-        if let Kind::Ranked(_, sort, _) = &self.kind {
+        if let AccumulatorKind::Ranked(_, sort, _) = &self.kind {
             sort.visit_paths(visit);
         }
     }
@@ -70,8 +70,8 @@ impl Accumulator {
     /// Returns the expression for the number of values to keep, if the specification has one.
     fn count(&self) -> Option<&Expr> {
         match &self.kind {
-            Kind::Edge(_, count) | Kind::ExtremeN(_, count) => Some(count),
-            Kind::Ranked(_, _, count) => count.as_ref(),
+            AccumulatorKind::Edge(_, count) | AccumulatorKind::ExtremeN(_, count) => Some(count),
+            AccumulatorKind::Ranked(_, _, count) => count.as_ref(),
             _ => None,
         }
     }
@@ -83,37 +83,38 @@ impl Accumulator {
 
     /// Returns the initial state of the group with the key `id`. The expression for the number of values to keep may
     /// read only the key, and no row.
-    pub fn start(&self, id: &Value, env: &Env) -> Result<State> {
+    pub fn start(&self, id: &Value, env: &Env) -> Result<AccumulatorState> {
         let data = match &self.kind {
-            Kind::Sum => Data::Sum(Sum::default()),
-            Kind::Average => Data::Average(Sum::default(), 0),
-            Kind::Extreme(_) | Kind::First | Kind::Last => Data::One(None),
-            Kind::Push | Kind::ConcatArrays => Data::Items(Vec::new()),
-            Kind::AddToSet | Kind::SetUnion => Data::Set(collect::Set::default()),
-            Kind::MergeObjects => Data::Object(Object::default(), FieldIndex::default()),
-            Kind::Deviation(_) => Data::Deviation(Deviation::default()),
-            Kind::Percentiles(_) | Kind::Median => Data::Numbers(Vec::new()),
-            Kind::Edge(..) | Kind::ExtremeN(..) | Kind::Ranked(..) => {
+            AccumulatorKind::Sum => Data::Sum(Sum::default()),
+            AccumulatorKind::Average => Data::Average(Sum::default(), 0),
+            AccumulatorKind::Extreme(_) | AccumulatorKind::First | AccumulatorKind::Last => Data::One(None),
+            AccumulatorKind::Push | AccumulatorKind::ConcatArrays => Data::Items(Vec::new()),
+            AccumulatorKind::AddToSet | AccumulatorKind::SetUnion => Data::Set(collect::DistinctValues::default()),
+            AccumulatorKind::MergeObjects => Data::Object(Object::default(), FieldIndex::default()),
+            AccumulatorKind::Deviation(_) => Data::Deviation(Deviation::default()),
+            AccumulatorKind::Percentiles(_) | AccumulatorKind::Median => Data::Numbers(Vec::new()),
+            AccumulatorKind::Edge(..) | AccumulatorKind::ExtremeN(..) | AccumulatorKind::Ranked(..) => {
                 let none = Value::from(Object::new());
                 let root = if id.as_object().is_some() { id } else { &none };
-                Data::Bounded(ranked::Bounded::new(self.count(), &env.over(root)).map_err(in_group)?)
+                Data::Bounded(ranked::TopValues::new(self.count(), &env.over(root)).map_err(in_group)?)
             }
         };
-        Ok(State { data })
+        Ok(AccumulatorState { data })
     }
 
     /// Adds the row of `env` to a group's state.
-    pub fn add(&self, state: &mut State, env: &Env) -> Result<()> {
+    pub fn add(&self, state: &mut AccumulatorState, env: &Env) -> Result<()> {
         self.add_row(state, env).map_err(in_group)
     }
 
-    fn add_row(&self, state: &mut State, env: &Env) -> Result<()> {
+    fn add_row(&self, state: &mut AccumulatorState, env: &Env) -> Result<()> {
         match (&self.kind, &mut state.data) {
-            (Kind::Edge(..) | Kind::ExtremeN(..) | Kind::Ranked(..), Data::Bounded(bounded)) => {
-                ranked::add(&self.kind, &self.input, bounded, env)
-            }
+            (
+                AccumulatorKind::Edge(..) | AccumulatorKind::ExtremeN(..) | AccumulatorKind::Ranked(..),
+                Data::Bounded(bounded),
+            ) => ranked::add(&self.kind, &self.input, bounded, env),
             // The value of the first row is final.
-            (Kind::First, Data::One(Some(_))) => Ok(()),
+            (AccumulatorKind::First, Data::One(Some(_))) => Ok(()),
             _ => {
                 let value = self.input.eval(env)?;
                 self.add_input(state, value, env)
@@ -122,7 +123,7 @@ impl Accumulator {
     }
 
     /// Adds the input value of one row.
-    fn add_input(&self, state: &mut State, value: Option<Value>, env: &Env) -> Result<()> {
+    fn add_input(&self, state: &mut AccumulatorState, value: Option<Value>, env: &Env) -> Result<()> {
         match &mut state.data {
             Data::Sum(sum) => sum.add(value.as_ref()),
             Data::Average(sum, count) => *count += u64::from(sum.add_number(value.as_ref())),
@@ -141,28 +142,34 @@ impl Accumulator {
     /// returns `None`.
     pub fn value_input(&self) -> Option<&Expr> {
         match &self.kind {
-            Kind::Sum | Kind::Average | Kind::Extreme(_) | Kind::First | Kind::Last | Kind::Push | Kind::AddToSet => {
+            AccumulatorKind::Sum
+            | AccumulatorKind::Average
+            | AccumulatorKind::Extreme(_)
+            | AccumulatorKind::First
+            | AccumulatorKind::Last
+            | AccumulatorKind::Push
+            | AccumulatorKind::AddToSet => Some(&self.input),
+            AccumulatorKind::Deviation(_) | AccumulatorKind::Percentiles(_) | AccumulatorKind::Median => {
                 Some(&self.input)
             }
-            Kind::Deviation(_) | Kind::Percentiles(_) | Kind::Median => Some(&self.input),
-            Kind::MergeObjects | Kind::SetUnion | Kind::ConcatArrays => None,
-            Kind::Edge(..) | Kind::ExtremeN(..) | Kind::Ranked(..) => None,
+            AccumulatorKind::MergeObjects | AccumulatorKind::SetUnion | AccumulatorKind::ConcatArrays => None,
+            AccumulatorKind::Edge(..) | AccumulatorKind::ExtremeN(..) | AccumulatorKind::Ranked(..) => None,
         }
     }
 
     /// Adds one row. `value` is the row's value of the expression that [`value_input`](Accumulator::value_input)
     /// returns.
-    pub fn add_value(&self, state: &mut State, value: Option<Value>, env: &Env) -> Result<()> {
+    pub fn add_value(&self, state: &mut AccumulatorState, value: Option<Value>, env: &Env) -> Result<()> {
         if self.is_final(state) { Ok(()) } else { self.add_input(state, value, env) }
     }
 
     /// Returns whether the result is final, so that further rows cannot change it.
-    pub fn is_final(&self, state: &State) -> bool {
-        matches!((&self.kind, &state.data), (Kind::First, Data::One(Some(_))))
+    pub fn is_final(&self, state: &AccumulatorState) -> bool {
+        matches!((&self.kind, &state.data), (AccumulatorKind::First, Data::One(Some(_))))
     }
 
     /// Returns the result of the group.
-    pub fn finish(&self, state: State, _query: &Context) -> Result<Value> {
+    pub fn finish(&self, state: AccumulatorState, _query: &Context) -> Result<Value> {
         Ok(match (state.data, &self.kind) {
             (Data::Sum(sum), _) => sum.total(),
             (Data::Average(sum, count), _) => sum.average(count),
@@ -170,9 +177,11 @@ impl Accumulator {
             (Data::Items(items), _) => items.into(),
             (Data::Set(set), _) => set.into_value(),
             (Data::Object(object, _), _) => object.into(),
-            (Data::Deviation(deviation), Kind::Deviation(Sampled::Sample)) => deviation.sample(),
+            (Data::Deviation(deviation), AccumulatorKind::Deviation(DeviationKind::Sample)) => deviation.sample(),
             (Data::Deviation(deviation), _) => deviation.population(),
-            (Data::Numbers(mut numbers), Kind::Percentiles(ranks)) => statistics::percentiles(&mut numbers, ranks),
+            (Data::Numbers(mut numbers), AccumulatorKind::Percentiles(ranks)) => {
+                statistics::percentiles(&mut numbers, ranks)
+            }
             (Data::Numbers(mut numbers), _) => statistics::median(&mut numbers),
             (Data::Bounded(bounded), kind) => ranked::finish(kind, bounded),
         })
@@ -182,8 +191,12 @@ impl Accumulator {
 /// Replaces the code of a division by zero, because MongoDB uses another code for the error in a group.
 fn in_group(error: Error) -> Error {
     match (&error.code, error.message.as_str()) {
-        (Code::Number(2), "can't $divide by zero") => Error { code: Code::Number(4_848_401), ..error },
-        (Code::Number(16610), "can't $mod by zero") => Error { code: Code::Number(4_848_403), ..error },
+        (PipelineErrorCode::Number(2), "can't $divide by zero") => {
+            Error { code: PipelineErrorCode::Number(4_848_401), ..error }
+        }
+        (PipelineErrorCode::Number(16610), "can't $mod by zero") => {
+            Error { code: PipelineErrorCode::Number(4_848_403), ..error }
+        }
         _ => error,
     }
 }

@@ -3,25 +3,25 @@
 use std::fmt;
 
 use super::Accumulator;
-use super::kind::{Direction, End, Kind, Sampled};
+use super::kind::{AccumulatorKind, DeviationKind, Extremum, OrderEnd};
 use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
-use crate::pipeline::expression::expr::{Expr, Scope, parse as parse_expr};
-use crate::pipeline::value::documented::Documented;
+use crate::pipeline::expression::expr::{Expr, ParseScope, parse as parse_expr};
+use crate::pipeline::value::documentation::NameDocumentation;
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::hint::did_you_mean;
 use crate::pipeline::value::sort_by::parse_sort;
 use crate::pipeline::value::statistics::{check_method, parse_shares};
 
 /// The table entry of an accumulator.
-pub struct Operator {
+pub struct AccumulatorOperator {
     /// The name and the documentation. The example consists of the accumulator, an array of input documents, and the
     /// result.
-    pub word: Documented,
-    read: fn(&str, &Value, &Scope) -> Result<(Expr, Kind)>,
+    pub word: NameDocumentation,
+    read: fn(&str, &Value, &ParseScope) -> Result<(Expr, AccumulatorKind)>,
 }
 
-impl fmt::Debug for Operator {
+impl fmt::Debug for AccumulatorOperator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.word.name)
     }
@@ -31,46 +31,46 @@ const fn row(
     name: &'static str,
     arguments: &'static str,
     summary: &'static str,
-    read: fn(&str, &Value, &Scope) -> Result<(Expr, Kind)>,
+    read: fn(&str, &Value, &ParseScope) -> Result<(Expr, AccumulatorKind)>,
     example: [&'static str; 3],
-) -> Operator {
-    Operator { word: Documented::new(name, arguments, summary, example), read }
+) -> AccumulatorOperator {
+    AccumulatorOperator { word: NameDocumentation::new(name, arguments, summary, example), read }
 }
 
-static OPERATORS: &[Operator] = &[
+static OPERATORS: &[AccumulatorOperator] = &[
     row(
         "$addToSet",
         "expression: any",
         "Returns the distinct values in the order of their first appearance.",
-        |_, spec, scope| unary(spec, scope, Kind::AddToSet),
+        |_, spec, scope| unary(spec, scope, AccumulatorKind::AddToSet),
         [r#"{"$addToSet":"$a"}"#, r#"[{"a":1},{"a":2},{"a":1.0},{}]"#, "[1,2]"],
     ),
     row(
         "$avg",
         "expression: any",
         "Returns the mean of the numbers.",
-        |_, spec, scope| unary(spec, scope, Kind::Average),
+        |_, spec, scope| unary(spec, scope, AccumulatorKind::Average),
         [r#"{"$avg":"$a"}"#, r#"[{"a":1},{"a":2},{"a":"x"}]"#, "1.5"],
     ),
     row(
         "$bottom",
         "sortBy: object, output: any",
         "Returns the output of the row that sorts last.",
-        |name, spec, scope| ranked(name, spec, scope, End::Back, false),
+        |name, spec, scope| ranked(name, spec, scope, OrderEnd::Back, false),
         [r#"{"$bottom":{"sortBy":{"a":1},"output":"$b"}}"#, r#"[{"a":2,"b":"x"},{"a":1,"b":"y"}]"#, r#""x""#],
     ),
     row(
         "$bottomN",
         "n: integer, sortBy: object, output: any",
         "Returns the outputs of the rows that sort last.",
-        |name, spec, scope| ranked(name, spec, scope, End::Back, true),
+        |name, spec, scope| ranked(name, spec, scope, OrderEnd::Back, true),
         [r#"{"$bottomN":{"n":2,"sortBy":{"a":1},"output":"$a"}}"#, r#"[{"a":2},{"a":3},{"a":1}]"#, "[2,3]"],
     ),
     row(
         "$concatArrays",
         "array",
         "Concatenates the arrays.",
-        |_, spec, scope| unary(spec, scope, Kind::ConcatArrays),
+        |_, spec, scope| unary(spec, scope, AccumulatorKind::ConcatArrays),
         [r#"{"$concatArrays":"$a"}"#, r#"[{"a":[1,2]},{},{"a":[1]}]"#, "[1,2,1]"],
     ),
     row("$count", "", "Returns the number of rows.", count, [r#"{"$count":{}}"#, "[{},{}]", "2"]),
@@ -78,42 +78,42 @@ static OPERATORS: &[Operator] = &[
         "$first",
         "expression: any",
         "Returns the value of the first row.",
-        |_, spec, scope| unary(spec, scope, Kind::First),
+        |_, spec, scope| unary(spec, scope, AccumulatorKind::First),
         [r#"{"$first":"$a"}"#, r#"[{"a":1},{"a":2}]"#, "1"],
     ),
     row(
         "$firstN",
         "input: any, n: integer",
         "Returns the values of the first rows.",
-        |name, spec, scope| counted(name, spec, scope, |count| Kind::Edge(End::Front, count)),
+        |name, spec, scope| counted(name, spec, scope, |count| AccumulatorKind::Edge(OrderEnd::Front, count)),
         [r#"{"$firstN":{"input":"$a","n":2}}"#, r#"[{"a":1},{},{"a":3}]"#, "[1,null]"],
     ),
     row(
         "$last",
         "expression: any",
         "Returns the value of the last row.",
-        |_, spec, scope| unary(spec, scope, Kind::Last),
+        |_, spec, scope| unary(spec, scope, AccumulatorKind::Last),
         [r#"{"$last":"$a"}"#, r#"[{"a":1},{"a":2}]"#, "2"],
     ),
     row(
         "$lastN",
         "input: any, n: integer",
         "Returns the values of the last rows.",
-        |name, spec, scope| counted(name, spec, scope, |count| Kind::Edge(End::Back, count)),
+        |name, spec, scope| counted(name, spec, scope, |count| AccumulatorKind::Edge(OrderEnd::Back, count)),
         [r#"{"$lastN":{"input":"$a","n":2}}"#, r#"[{"a":1},{"a":2},{"a":3}]"#, "[2,3]"],
     ),
     row(
         "$max",
         "expression: any",
         "Returns the greatest value that is not null.",
-        |_, spec, scope| unary(spec, scope, Kind::Extreme(Direction::Greatest)),
+        |_, spec, scope| unary(spec, scope, AccumulatorKind::Extreme(Extremum::Greatest)),
         [r#"{"$max":"$a"}"#, r#"[{"a":1},{"a":2},{"a":null}]"#, "2"],
     ),
     row(
         "$maxN",
         "input: any, n: integer",
         "Returns the greatest values that are not null.",
-        |name, spec, scope| counted(name, spec, scope, |count| Kind::ExtremeN(Direction::Greatest, count)),
+        |name, spec, scope| counted(name, spec, scope, |count| AccumulatorKind::ExtremeN(Extremum::Greatest, count)),
         [r#"{"$maxN":{"input":"$a","n":2}}"#, r#"[{"a":1},{"a":3},{"a":2}]"#, "[3,2]"],
     ),
     row(
@@ -127,21 +127,21 @@ static OPERATORS: &[Operator] = &[
         "$mergeObjects",
         "object",
         "Merges the objects into one; later fields replace earlier ones.",
-        |_, spec, scope| unary(spec, scope, Kind::MergeObjects),
+        |_, spec, scope| unary(spec, scope, AccumulatorKind::MergeObjects),
         [r#"{"$mergeObjects":"$a"}"#, r#"[{"a":{"x":1}},{"a":{"y":2}}]"#, r#"{"x":1,"y":2}"#],
     ),
     row(
         "$min",
         "expression: any",
         "Returns the least value that is not null.",
-        |_, spec, scope| unary(spec, scope, Kind::Extreme(Direction::Least)),
+        |_, spec, scope| unary(spec, scope, AccumulatorKind::Extreme(Extremum::Least)),
         [r#"{"$min":"$a"}"#, r#"[{"a":1},{"a":2},{"a":null}]"#, "1"],
     ),
     row(
         "$minN",
         "input: any, n: integer",
         "Returns the least values that are not null.",
-        |name, spec, scope| counted(name, spec, scope, |count| Kind::ExtremeN(Direction::Least, count)),
+        |name, spec, scope| counted(name, spec, scope, |count| AccumulatorKind::ExtremeN(Extremum::Least, count)),
         [r#"{"$minN":{"input":"$a","n":2}}"#, r#"[{"a":1},{"a":3},{"a":2}]"#, "[1,2]"],
     ),
     row(
@@ -159,60 +159,60 @@ static OPERATORS: &[Operator] = &[
         "$push",
         "expression: any",
         "Returns all values except missing ones.",
-        |_, spec, scope| unary(spec, scope, Kind::Push),
+        |_, spec, scope| unary(spec, scope, AccumulatorKind::Push),
         [r#"{"$push":"$a"}"#, r#"[{"a":1},{},{"a":null}]"#, "[1,null]"],
     ),
     row(
         "$setUnion",
         "array",
         "Returns the distinct items of the arrays.",
-        |_, spec, scope| unary(spec, scope, Kind::SetUnion),
+        |_, spec, scope| unary(spec, scope, AccumulatorKind::SetUnion),
         [r#"{"$setUnion":"$a"}"#, r#"[{"a":[1,2]},{"a":[2,3]}]"#, "[1,2,3]"],
     ),
     row(
         "$stdDevPop",
         "expression: any",
         "Returns the standard deviation of all numbers.",
-        |_, spec, scope| unary(spec, scope, Kind::Deviation(Sampled::Population)),
+        |_, spec, scope| unary(spec, scope, AccumulatorKind::Deviation(DeviationKind::Population)),
         [r#"{"$stdDevPop":"$a"}"#, r#"[{"a":1},{"a":3}]"#, "1.0"],
     ),
     row(
         "$stdDevSamp",
         "expression: any",
         "Returns the standard deviation estimated from a sample.",
-        |_, spec, scope| unary(spec, scope, Kind::Deviation(Sampled::Sample)),
+        |_, spec, scope| unary(spec, scope, AccumulatorKind::Deviation(DeviationKind::Sample)),
         [r#"{"$stdDevSamp":"$a"}"#, r#"[{"a":1},{"a":2},{"a":3}]"#, "1.0"],
     ),
     row(
         "$sum",
         "expression: any",
         "Returns the sum of the numbers.",
-        |_, spec, scope| unary(spec, scope, Kind::Sum),
+        |_, spec, scope| unary(spec, scope, AccumulatorKind::Sum),
         [r#"{"$sum":"$a"}"#, r#"[{"a":1},{"a":2},{"a":"x"}]"#, "3"],
     ),
     row(
         "$top",
         "sortBy: object, output: any",
         "Returns the output of the row that sorts first.",
-        |name, spec, scope| ranked(name, spec, scope, End::Front, false),
+        |name, spec, scope| ranked(name, spec, scope, OrderEnd::Front, false),
         [r#"{"$top":{"sortBy":{"a":1},"output":"$b"}}"#, r#"[{"a":2,"b":"x"},{"a":1,"b":"y"}]"#, r#""y""#],
     ),
     row(
         "$topN",
         "n: integer, sortBy: object, output: any",
         "Returns the outputs of the rows that sort first.",
-        |name, spec, scope| ranked(name, spec, scope, End::Front, true),
+        |name, spec, scope| ranked(name, spec, scope, OrderEnd::Front, true),
         [r#"{"$topN":{"n":2,"sortBy":{"a":1},"output":"$a"}}"#, r#"[{"a":2},{"a":3},{"a":1}]"#, "[1,2]"],
     ),
 ];
 
 /// Returns all accumulators.
-pub fn catalogue() -> impl Iterator<Item = &'static Operator> {
+pub fn catalogue() -> impl Iterator<Item = &'static AccumulatorOperator> {
     OPERATORS.iter()
 }
 
 /// Parses the accumulator of an output field, such as `{$sum: "$a"}`.
-pub fn parse(field: &str, spec: &Value, scope: &Scope) -> Result<Accumulator> {
+pub fn parse(field: &str, spec: &Value, scope: &ParseScope) -> Result<Accumulator> {
     if field.contains('.') {
         return Err(Error::new(40235, format!("The field name '{field}' cannot contain '.'")));
     }
@@ -246,24 +246,24 @@ pub fn parse(field: &str, spec: &Value, scope: &Scope) -> Result<Accumulator> {
 }
 
 /// Parses the argument of the accumulator with the given name. Returns `None` if there is no such accumulator.
-pub fn parse_argument(name: &str, argument: &Value, scope: &Scope) -> Option<Result<Accumulator>> {
+pub fn parse_argument(name: &str, argument: &Value, scope: &ParseScope) -> Option<Result<Accumulator>> {
     let operator = OPERATORS.iter().find(|operator| operator.word.name == name)?;
     Some(read(operator, argument, scope))
 }
 
-fn read(operator: &'static Operator, argument: &Value, scope: &Scope) -> Result<Accumulator> {
+fn read(operator: &'static AccumulatorOperator, argument: &Value, scope: &ParseScope) -> Result<Accumulator> {
     let (input, kind) = (operator.read)(operator.word.name, argument, scope)?;
     Ok(Accumulator { operator, input, kind })
 }
 
 /// Parses an accumulator whose argument is one expression.
-fn unary(spec: &Value, scope: &Scope, kind: Kind) -> Result<(Expr, Kind)> {
+fn unary(spec: &Value, scope: &ParseScope, kind: AccumulatorKind) -> Result<(Expr, AccumulatorKind)> {
     Ok((parse_expr(spec, scope)?, kind))
 }
 
-fn count(name: &str, spec: &Value, scope: &Scope) -> Result<(Expr, Kind)> {
+fn count(name: &str, spec: &Value, scope: &ParseScope) -> Result<(Expr, AccumulatorKind)> {
     match spec.as_object() {
-        Some(object) if object.is_empty() => Ok((parse_expr(&Value::Int(1), scope)?, Kind::Sum)),
+        Some(object) if object.is_empty() => Ok((parse_expr(&Value::Int(1), scope)?, AccumulatorKind::Sum)),
         _ => Err(Error::new(14, format!("{name} takes no arguments, i.e. {name}:{{}}"))),
     }
 }
@@ -290,7 +290,7 @@ fn missing(code: i32, name: &str, argument: &str) -> Error {
     Error::new(code, format!("Missing value for '{argument}' in {name}"))
 }
 
-fn read_count(spec: &Value, scope: &Scope) -> Result<Expr> {
+fn read_count(spec: &Value, scope: &ParseScope) -> Result<Expr> {
     let count = parse_expr(spec, scope)?;
     if let Some(constant) = count.constant() {
         super::ranked::group_count(constant)?;
@@ -298,7 +298,12 @@ fn read_count(spec: &Value, scope: &Scope) -> Result<Expr> {
     Ok(count)
 }
 
-fn counted(name: &str, spec: &Value, scope: &Scope, kind: fn(Expr) -> Kind) -> Result<(Expr, Kind)> {
+fn counted(
+    name: &str,
+    spec: &Value,
+    scope: &ParseScope,
+    kind: fn(Expr) -> AccumulatorKind,
+) -> Result<(Expr, AccumulatorKind)> {
     let code = if matches!(name, "$minN" | "$maxN") { 5_787_900 } else { 5_787_801 };
     let not_object = Error::new(code, format!("specification must be an object; found {name}: {}", excerpt(spec)));
     let [input, count] = named(spec, ["input", "n"], 5_787_901, not_object)?;
@@ -307,7 +312,13 @@ fn counted(name: &str, spec: &Value, scope: &Scope, kind: fn(Expr) -> Kind) -> R
     Ok((parse_expr(input, scope)?, kind(read_count(count, scope)?)))
 }
 
-fn ranked(name: &str, spec: &Value, scope: &Scope, end: End, has_count: bool) -> Result<(Expr, Kind)> {
+fn ranked(
+    name: &str,
+    spec: &Value,
+    scope: &ParseScope,
+    end: OrderEnd,
+    has_count: bool,
+) -> Result<(Expr, AccumulatorKind)> {
     let not_object = Error::new(5_788_001, format!("specification must be an object; found {name}: {}", excerpt(spec)));
     let [sort, output, count] = named(spec, ["sortBy", "output", "n"], 5_788_002, not_object)?;
     let count = match (count, has_count) {
@@ -318,18 +329,18 @@ fn ranked(name: &str, spec: &Value, scope: &Scope, end: End, has_count: bool) ->
     };
     let output = output.ok_or_else(|| missing(5_788_004, name, "output"))?;
     let sort = parse_sort(sort.ok_or_else(|| missing(5_788_005, name, "sortBy"))?, 5_788_604)?;
-    Ok((parse_expr(output, scope)?, Kind::Ranked(end, sort, count)))
+    Ok((parse_expr(output, scope)?, AccumulatorKind::Ranked(end, sort, count)))
 }
 
-fn median(name: &str, spec: &Value, scope: &Scope) -> Result<(Expr, Kind)> {
+fn median(name: &str, spec: &Value, scope: &ParseScope) -> Result<(Expr, AccumulatorKind)> {
     let not_object = Error::new(7_436_100, format!("specification must be an object; found {name}: {}", excerpt(spec)));
     let [input, method] = named(spec, ["input", "method"], 40415, not_object)?;
     check_method(name, method)?;
     let input = input.ok_or_else(|| missing(40414, name, "input"))?;
-    Ok((parse_expr(input, scope)?, Kind::Median))
+    Ok((parse_expr(input, scope)?, AccumulatorKind::Median))
 }
 
-fn percentile(name: &str, spec: &Value, scope: &Scope) -> Result<(Expr, Kind)> {
+fn percentile(name: &str, spec: &Value, scope: &ParseScope) -> Result<(Expr, AccumulatorKind)> {
     let not_object = Error::new(7_429_703, format!("specification must be an object; found {name}: {}", excerpt(spec)));
     let [input, shares, method] = named(spec, ["input", "p", "method"], 40415, not_object)?;
     check_method(name, method)?;
@@ -337,5 +348,5 @@ fn percentile(name: &str, spec: &Value, scope: &Scope) -> Result<(Expr, Kind)> {
     let shares = shares.ok_or_else(|| missing(40414, name, "p"))?;
     let shares = parse_expr(shares, scope)?;
     let shares = parse_shares(shares.constant())?;
-    Ok((parse_expr(input, scope)?, Kind::Percentiles(shares)))
+    Ok((parse_expr(input, scope)?, AccumulatorKind::Percentiles(shares)))
 }

@@ -3,54 +3,54 @@
 use std::collections::VecDeque;
 
 use super::collect;
-use super::kind::{Direction, End, Kind};
+use super::kind::{AccumulatorKind, Extremum, OrderEnd};
 use crate::model::value::Value;
 use crate::pipeline::expression::expr::{Env, Expr};
-use crate::pipeline::value::error::{Code, Error, Result};
-use crate::pipeline::value::memory::{look, look_at_all};
+use crate::pipeline::value::error::{Error, PipelineErrorCode, Result};
+use crate::pipeline::value::memory::{measure, measure_all};
 use crate::pipeline::value::number::parse_count;
 use crate::pipeline::value::sort_key::SortKey;
 
 /// The values kept so far, at most `limit`.
 #[derive(Debug)]
-pub(super) struct Bounded {
+pub(super) struct TopValues {
     limit: usize,
     items: VecDeque<(SortKey, Value)>,
 }
 
-impl Bounded {
+impl TopValues {
     /// Creates an empty collection. Its limit is the value of `count`, or 1 if there is no `count`.
-    pub fn new(count: Option<&Expr>, env: &Env) -> Result<Bounded> {
+    pub fn new(count: Option<&Expr>, env: &Env) -> Result<TopValues> {
         let limit = match count {
             Some(count) => group_count(&count.eval(env)?.unwrap_or_default())?,
             None => 1,
         };
-        Ok(Bounded { limit, items: VecDeque::new() })
+        Ok(TopValues { limit, items: VecDeque::new() })
     }
 }
 
 /// Parses a count like [`parse_count`], but returns every error with the code that `$group` uses.
 pub(super) fn group_count(value: &Value) -> Result<usize> {
-    parse_count(value).map_err(|error| Error { code: Code::Number(7_548_606), ..error })
+    parse_count(value).map_err(|error| Error { code: PipelineErrorCode::Number(7_548_606), ..error })
 }
 
-pub(super) fn add(kind: &Kind, input: &Expr, bounded: &mut Bounded, env: &Env) -> Result<()> {
+pub(super) fn add(kind: &AccumulatorKind, input: &Expr, bounded: &mut TopValues, env: &Env) -> Result<()> {
     let limit = bounded.limit;
     match kind {
-        Kind::Edge(End::Front, _) if bounded.items.len() == limit => Ok(()),
-        Kind::Edge(..) => {
+        AccumulatorKind::Edge(OrderEnd::Front, _) if bounded.items.len() == limit => Ok(()),
+        AccumulatorKind::Edge(..) => {
             let value = input.eval(env)?.unwrap_or_default();
             if bounded.items.len() == limit {
                 release(bounded.items.pop_front(), env);
             }
             keep(bounded, bounded.items.len(), Vec::new(), value, env)
         }
-        Kind::ExtremeN(direction, _) => {
+        AccumulatorKind::ExtremeN(direction, _) => {
             let Some(value) = input.eval(env)?.filter(|value| !value.is_null()) else { return Ok(()) };
-            look(&value, env.query)?;
+            measure(&value, env.query)?;
             let at = bounded.items.partition_point(|(_, kept)| match direction {
-                Direction::Least => *kept <= value,
-                Direction::Greatest => *kept >= value,
+                Extremum::Least => *kept <= value,
+                Extremum::Greatest => *kept >= value,
             });
             if at < limit {
                 keep(bounded, at, Vec::new(), value, env)?;
@@ -60,18 +60,18 @@ pub(super) fn add(kind: &Kind, input: &Expr, bounded: &mut Bounded, env: &Env) -
             }
             Ok(())
         }
-        Kind::Ranked(end, sort, _) => {
+        AccumulatorKind::Ranked(end, sort, _) => {
             let key = sort.key(env.root)?;
-            look_at_all(key.iter().flatten(), env.query)?;
+            measure_all(key.iter().flatten(), env.query)?;
             let at = bounded.items.partition_point(|(kept, _)| sort.compare(kept, &key).is_le());
             match end {
-                End::Front if at < limit => {
+                OrderEnd::Front if at < limit => {
                     keep(bounded, at, key, input.eval(env)?.unwrap_or_default(), env)?;
                     if bounded.items.len() > limit {
                         release(bounded.items.pop_back(), env);
                     }
                 }
-                End::Back if at > 0 || bounded.items.len() < limit => {
+                OrderEnd::Back if at > 0 || bounded.items.len() < limit => {
                     keep(bounded, at, key, input.eval(env)?.unwrap_or_default(), env)?;
                     if bounded.items.len() > limit {
                         release(bounded.items.pop_front(), env);
@@ -85,7 +85,7 @@ pub(super) fn add(kind: &Kind, input: &Expr, bounded: &mut Bounded, env: &Env) -
     }
 }
 
-fn keep(bounded: &mut Bounded, at: usize, key: SortKey, value: Value, env: &Env) -> Result<()> {
+fn keep(bounded: &mut TopValues, at: usize, key: SortKey, value: Value, env: &Env) -> Result<()> {
     env.query.charge(weight(&key, &value))?;
     bounded.items.insert(at, (key, value));
     Ok(())
@@ -102,10 +102,10 @@ fn weight(key: &SortKey, value: &Value) -> usize {
     collect::weight(value) + size_of_val(key.as_slice())
 }
 
-pub(super) fn finish(kind: &Kind, bounded: Bounded) -> Value {
+pub(super) fn finish(kind: &AccumulatorKind, bounded: TopValues) -> Value {
     let mut values = bounded.items.into_iter().map(|(_, value)| value);
     match kind {
-        Kind::Ranked(_, _, None) => values.next().unwrap_or_default(),
+        AccumulatorKind::Ranked(_, _, None) => values.next().unwrap_or_default(),
         _ => values.collect::<Vec<_>>().into(),
     }
 }

@@ -1,8 +1,8 @@
 //! Arithmetic operators.
 
-use super::operator::Form::{AnyNumber, Exactly, Own};
-use super::operator::{Arguments, Call, Operator};
-use super::{Answer, Env, NULL, Scope, parse, some};
+use super::operator::ArgumentForm::{AnyNumber, Exactly, Own};
+use super::operator::{ExprOperator, OperatorArguments, OperatorCall};
+use super::{Answer, Env, NULL, ParseScope, parse, some};
 use crate::model::decimal::Decimal;
 use crate::model::number::{add, divide as quotient, multiply, remainder, subtract};
 use crate::model::value::Value;
@@ -13,9 +13,9 @@ use crate::pipeline::value::number::double;
 const WITH_DECIMALS: &str = "With a decimal, the result is a decimal of up to 28 digits. A double then counts as the decimal \
                              with its shortest text. A result that no decimal can hold is a double.";
 
-pub(super) static OPERATORS: &[Operator] = &[
-    Operator::new("$abs", "number", "Returns the absolute value.", Exactly(1), abs, [r#"{"$abs":-1}"#, "{}", "1"]),
-    Operator::new(
+pub(super) static OPERATORS: &[ExprOperator] = &[
+    ExprOperator::new("$abs", "number", "Returns the absolute value.", Exactly(1), abs, [r#"{"$abs":-1}"#, "{}", "1"]),
+    ExprOperator::new(
         "$add",
         "number...: number",
         "Returns the sum; numbers move a date by milliseconds.",
@@ -24,7 +24,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         [r#"{"$add":["$a",2]}"#, r#"{"a":3}"#, "5"],
     )
     .remark(WITH_DECIMALS),
-    Operator::new(
+    ExprOperator::new(
         "$ceil",
         "number",
         "Returns the smallest integer that is greater than or equal to the number.",
@@ -32,7 +32,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         ceil,
         [r#"{"$ceil":1.2}"#, "{}", "2.0"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$divide",
         "dividend: number, divisor: number",
         "Returns the quotient as a double, or as a decimal if one of the numbers is a decimal.",
@@ -41,7 +41,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         [r#"{"$divide":["$a",2]}"#, r#"{"a":5}"#, "2.5"],
     )
     .remark("A quotient of decimals has up to 28 digits, the last one rounded, and no zeros at its end."),
-    Operator::new(
+    ExprOperator::new(
         "$exp",
         "exponent: number",
         "Returns Euler's number raised to a power.",
@@ -49,7 +49,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         exp,
         [r#"{"$exp":0}"#, "{}", "1.0"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$floor",
         "number",
         "Returns the largest integer that is less than or equal to the number.",
@@ -57,8 +57,8 @@ pub(super) static OPERATORS: &[Operator] = &[
         floor,
         [r#"{"$floor":-1.2}"#, "{}", "-2.0"],
     ),
-    Operator::new("$ln", "number", "Returns the natural logarithm.", Exactly(1), ln, [r#"{"$ln":1}"#, "{}", "0.0"]),
-    Operator::new(
+    ExprOperator::new("$ln", "number", "Returns the natural logarithm.", Exactly(1), ln, [r#"{"$ln":1}"#, "{}", "0.0"]),
+    ExprOperator::new(
         "$log",
         "number, base: number",
         "Returns the logarithm to a base.",
@@ -66,7 +66,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         log,
         [r#"{"$log":[8,2]}"#, "{}", "3.0"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$log10",
         "number",
         "Returns the logarithm to base 10.",
@@ -74,7 +74,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         log10,
         [r#"{"$log10":100}"#, "{}", "2.0"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$mod",
         "dividend: number, divisor: number",
         "Returns the remainder with the sign of the dividend.",
@@ -82,7 +82,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         modulo,
         [r#"{"$mod":[-7,3]}"#, "{}", "-1"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$multiply",
         "number...: number",
         "Returns the product.",
@@ -91,7 +91,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         [r#"{"$multiply":["$price","$count"]}"#, r#"{"price":2.5,"count":2}"#, "5.0"],
     )
     .remark(WITH_DECIMALS),
-    Operator::new(
+    ExprOperator::new(
         "$pow",
         "number, exponent: number",
         "Returns a number raised to a power.",
@@ -99,16 +99,16 @@ pub(super) static OPERATORS: &[Operator] = &[
         pow,
         [r#"{"$pow":[2,10]}"#, "{}", "1024"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$sigmoid",
         "number",
         "Returns the logistic function.",
-        Own(|spec, scope: &Scope| Ok(Arguments::from(vec![Some(parse(spec, scope)?)]))),
+        Own(|spec, scope: &ParseScope| Ok(OperatorArguments::from(vec![Some(parse(spec, scope)?)]))),
         sigmoid,
         [r#"{"$sigmoid":0}"#, "{}", "0.5"],
     ),
-    Operator::new("$sqrt", "number", "Returns the square root.", Exactly(1), sqrt, [r#"{"$sqrt":9}"#, "{}", "3.0"]),
-    Operator::new(
+    ExprOperator::new("$sqrt", "number", "Returns the square root.", Exactly(1), sqrt, [r#"{"$sqrt":9}"#, "{}", "3.0"]),
+    ExprOperator::new(
         "$subtract",
         "minuend: number | date, subtrahend: number | date",
         "Returns the difference; for two dates, in milliseconds.",
@@ -119,7 +119,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     .remark(WITH_DECIMALS),
 ];
 
-fn abs(call: &Call, env: &Env) -> Answer {
+fn abs(call: &OperatorCall, env: &Env) -> Answer {
     match call.value(0, env)? {
         Value::Null => NULL,
         Value::Int(number) => match number.checked_abs() {
@@ -131,7 +131,7 @@ fn abs(call: &Call, env: &Env) -> Answer {
     }
 }
 
-fn eval_add(call: &Call, env: &Env) -> Answer {
+fn eval_add(call: &OperatorCall, env: &Env) -> Answer {
     let mut sum = Value::Int(0);
     let mut date = None;
     for index in 0..call.len() {
@@ -166,15 +166,15 @@ fn move_date(ms: i64, by: &Value) -> Answer {
     }
 }
 
-fn ceil(call: &Call, env: &Env) -> Answer {
+fn ceil(call: &OperatorCall, env: &Env) -> Answer {
     whole_part(call, env, f64::ceil, |number| number.ceil())
 }
 
-fn floor(call: &Call, env: &Env) -> Answer {
+fn floor(call: &OperatorCall, env: &Env) -> Answer {
     whole_part(call, env, f64::floor, |number| number.floor())
 }
 
-fn whole_part(call: &Call, env: &Env, apply: fn(f64) -> f64, of_decimal: fn(Decimal) -> Decimal) -> Answer {
+fn whole_part(call: &OperatorCall, env: &Env, apply: fn(f64) -> f64, of_decimal: fn(Decimal) -> Decimal) -> Answer {
     match call.value(0, env)? {
         value @ (Value::Null | Value::Int(_)) => some(value),
         Value::Decimal(number) => some(of_decimal(number)),
@@ -182,7 +182,7 @@ fn whole_part(call: &Call, env: &Env, apply: fn(f64) -> f64, of_decimal: fn(Deci
     }
 }
 
-fn divide(call: &Call, env: &Env) -> Answer {
+fn divide(call: &OperatorCall, env: &Env) -> Answer {
     let (dividend, divisor) = (call.value(0, env)?, call.value(1, env)?);
     if dividend.is_number()
         && let Some(by) = divisor.as_f64()
@@ -200,26 +200,26 @@ fn divide(call: &Call, env: &Env) -> Answer {
 }
 
 /// Evaluates a function of one number that returns a double.
-pub(super) fn of_double(call: &Call, env: &Env, apply: impl Fn(f64) -> Result<f64>) -> Answer {
+pub(super) fn of_double(call: &OperatorCall, env: &Env, apply: impl Fn(f64) -> Result<f64>) -> Answer {
     match call.value(0, env)? {
         Value::Null => NULL,
         value => some(apply(double(call.name(), 28765, &value)?)?),
     }
 }
 
-fn exp(call: &Call, env: &Env) -> Answer {
+fn exp(call: &OperatorCall, env: &Env) -> Answer {
     of_double(call, env, |number| Ok(number.exp()))
 }
 
-fn ln(call: &Call, env: &Env) -> Answer {
+fn ln(call: &OperatorCall, env: &Env) -> Answer {
     of_double(call, env, |number| positive("$ln's argument", 28766, number).map(f64::ln))
 }
 
-fn log10(call: &Call, env: &Env) -> Answer {
+fn log10(call: &OperatorCall, env: &Env) -> Answer {
     of_double(call, env, |number| positive("$log10's argument", 28761, number).map(f64::log10))
 }
 
-fn log(call: &Call, env: &Env) -> Answer {
+fn log(call: &OperatorCall, env: &Env) -> Answer {
     let (number, base) = (call.value(0, env)?, call.value(1, env)?);
     if number.is_null() || base.is_null() {
         return NULL;
@@ -245,7 +245,7 @@ fn positive(what: &str, code: i32, number: f64) -> Result<f64> {
     Ok(number)
 }
 
-fn modulo(call: &Call, env: &Env) -> Answer {
+fn modulo(call: &OperatorCall, env: &Env) -> Answer {
     let (dividend, divisor) = (call.value(0, env)?, call.value(1, env)?);
     if dividend.is_null() || divisor.is_null() {
         return NULL;
@@ -260,7 +260,7 @@ fn modulo(call: &Call, env: &Env) -> Answer {
     some(remainder(&dividend, &divisor))
 }
 
-fn eval_multiply(call: &Call, env: &Env) -> Answer {
+fn eval_multiply(call: &OperatorCall, env: &Env) -> Answer {
     let mut product = Value::Int(1);
     for index in 0..call.len() {
         match call.value(index, env)? {
@@ -275,7 +275,7 @@ fn eval_multiply(call: &Call, env: &Env) -> Answer {
     some(product)
 }
 
-fn pow(call: &Call, env: &Env) -> Answer {
+fn pow(call: &OperatorCall, env: &Env) -> Answer {
     let (base, exponent) = (call.value(0, env)?, call.value(1, env)?);
     if base.is_null() || exponent.is_null() {
         return NULL;
@@ -299,14 +299,14 @@ fn pow(call: &Call, env: &Env) -> Answer {
     some(base_double.powf(exponent_double))
 }
 
-fn sigmoid(call: &Call, env: &Env) -> Answer {
+fn sigmoid(call: &OperatorCall, env: &Env) -> Answer {
     match call.value(0, env)? {
         Value::Null => NULL,
         value => some(1.0 / (1.0 + (-double(call.name(), 14, &value)?).exp())),
     }
 }
 
-fn sqrt(call: &Call, env: &Env) -> Answer {
+fn sqrt(call: &OperatorCall, env: &Env) -> Answer {
     of_double(call, env, |number| {
         if number < 0.0 {
             return Err(Error::new(28714, "$sqrt's argument must be greater than or equal to 0"));
@@ -315,7 +315,7 @@ fn sqrt(call: &Call, env: &Env) -> Answer {
     })
 }
 
-fn eval_subtract(call: &Call, env: &Env) -> Answer {
+fn eval_subtract(call: &OperatorCall, env: &Env) -> Answer {
     let (a, b) = (call.value(0, env)?, call.value(1, env)?);
     match (&a, &b) {
         (Value::Null, _) | (_, Value::Null) => NULL,

@@ -3,19 +3,19 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::operator::Form::{AnyNumber, Between, Exactly, Named as ByName};
-use super::operator::{Call, Named, Operator};
+use super::operator::ArgumentForm::{AnyNumber, Between, Exactly, Named as ByName};
+use super::operator::{ExprOperator, NamedArguments, OperatorCall};
 use super::{Answer, Env, NULL, some};
 use crate::model::excerpt::excerpt;
 use crate::model::value::{Object, Value};
 use crate::pipeline::value::error::{Error, Result};
-use crate::pipeline::value::memory::look;
+use crate::pipeline::value::memory::measure;
 use crate::pipeline::value::number::parse_count;
 use crate::pipeline::value::number::{whole, whole_i32};
 use crate::pipeline::value::sorting::sorted;
 
-pub(super) static OPERATORS: &[Operator] = &[
-    Operator::new(
+pub(super) static OPERATORS: &[ExprOperator] = &[
+    ExprOperator::new(
         "$arrayElemAt",
         "array, index: integer",
         "Returns the item at an index; negative indexes count from the end.",
@@ -23,7 +23,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         element_at,
         [r#"{"$arrayElemAt":["$a",-1]}"#, r#"{"a":[1,2]}"#, "2"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$arrayToObject",
         "array",
         "Returns an object built from `[name, value]` or `{k, v}` items.",
@@ -31,7 +31,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         array_to_object,
         [r#"{"$arrayToObject":"$a"}"#, r#"{"a":[["x",1],["y",2]]}"#, r#"{"x":1,"y":2}"#],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$concatArrays",
         "array...",
         "Concatenates the arrays.",
@@ -39,7 +39,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         concat_arrays,
         [r#"{"$concatArrays":["$a",[3]]}"#, r#"{"a":[1,2]}"#, "[1,2,3]"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$first",
         "array",
         "Returns the first item.",
@@ -47,7 +47,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         |call, env| end(call, env, 28689, |items| items.first()),
         [r#"{"$first":"$a"}"#, r#"{"a":[1,2]}"#, "1"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$firstN",
         "input: array, n: integer",
         "Returns the first items.",
@@ -55,7 +55,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         |call, env| counted(call, env, |items, count| Ok(items[..count.min(items.len())].to_vec())),
         [r#"{"$firstN":{"input":"$a","n":2}}"#, r#"{"a":[1,2,3]}"#, "[1,2]"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$in",
         "value: any, array",
         "Returns whether the array contains the value.",
@@ -63,7 +63,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         is_in,
         [r#"{"$in":[2,"$a"]}"#, r#"{"a":[1,2]}"#, "true"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$indexOfArray",
         "array, value: any, start?: integer, end?: integer",
         "Returns the index of a value's first occurrence, or -1.",
@@ -71,7 +71,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         index_of,
         [r#"{"$indexOfArray":["$a",2]}"#, r#"{"a":[1,2]}"#, "1"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$isArray",
         "value: any",
         "Returns whether the value is an array.",
@@ -79,7 +79,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         |call, env| some(matches!(call.field(0, env)?, Some(Value::Array(_)))),
         [r#"{"$isArray":"$a"}"#, r#"{"a":[]}"#, "true"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$last",
         "array",
         "Returns the last item.",
@@ -87,7 +87,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         |call, env| end(call, env, 28689, |items| items.last()),
         [r#"{"$last":"$a"}"#, r#"{"a":[1,2]}"#, "2"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$lastN",
         "input: array, n: integer",
         "Returns the last items.",
@@ -95,7 +95,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         |call, env| counted(call, env, |items, count| Ok(items[items.len().saturating_sub(count)..].to_vec())),
         [r#"{"$lastN":{"input":"$a","n":2}}"#, r#"{"a":[1,2,3]}"#, "[2,3]"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$maxN",
         "input: array, n: integer",
         "Returns the greatest items that are not null, greatest first.",
@@ -103,7 +103,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         |call, env| counted(call, env, |items, count| best(items, count, env, |a, b| b.cmp(a))),
         [r#"{"$maxN":{"input":"$a","n":2}}"#, r#"{"a":[1,3,2]}"#, "[3,2]"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$minN",
         "input: array, n: integer",
         "Returns the least items that are not null, least first.",
@@ -111,7 +111,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         |call, env| counted(call, env, |items, count| best(items, count, env, Value::cmp)),
         [r#"{"$minN":{"input":"$a","n":2}}"#, r#"{"a":[1,3,2]}"#, "[1,2]"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$size",
         "array",
         "Returns the number of items.",
@@ -121,7 +121,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
 ];
 
-fn element_at(call: &Call, env: &Env) -> Answer {
+fn element_at(call: &OperatorCall, env: &Env) -> Answer {
     let (array, index) = (call.value(0, env)?, call.value(1, env)?);
     if array.is_null() || index.is_null() {
         return NULL;
@@ -150,7 +150,7 @@ fn place(index: i64, len: usize) -> Option<usize> {
     if index < 0 { len.checked_sub(index.unsigned_abs() as usize) } else { Some(index as usize) }
 }
 
-fn end(call: &Call, env: &Env, code: i32, pick: fn(&[Value]) -> Option<&Value>) -> Answer {
+fn end(call: &OperatorCall, env: &Env, code: i32, pick: fn(&[Value]) -> Option<&Value>) -> Answer {
     match call.value(0, env)? {
         Value::Null => NULL,
         Value::Array(items) => Ok(pick(&items).cloned()),
@@ -161,7 +161,7 @@ fn end(call: &Call, env: &Env, code: i32, pick: fn(&[Value]) -> Option<&Value>) 
     }
 }
 
-fn array_to_object(call: &Call, env: &Env) -> Answer {
+fn array_to_object(call: &OperatorCall, env: &Env) -> Answer {
     let items = match call.value(0, env)? {
         Value::Null => return NULL,
         Value::Array(items) => items,
@@ -253,7 +253,7 @@ fn check_key(name: &str) -> Result<()> {
     Ok(())
 }
 
-fn concat_arrays(call: &Call, env: &Env) -> Answer {
+fn concat_arrays(call: &OperatorCall, env: &Env) -> Answer {
     let mut all = Vec::new();
     for index in 0..call.len() {
         match call.value(index, env)? {
@@ -272,10 +272,13 @@ fn concat_arrays(call: &Call, env: &Env) -> Answer {
 }
 
 /// The arguments of the operators that take a count. MongoDB uses a separate code for each error in the count.
-static COUNTED: Named =
-    Named { not_object: 5_787_801, unknown: 5_787_901, fields: &[("input", Some(5_787_907)), ("n", Some(5_787_906))] };
+static COUNTED: NamedArguments = NamedArguments {
+    not_object: 5_787_801,
+    unknown: 5_787_901,
+    fields: &[("input", Some(5_787_907)), ("n", Some(5_787_906))],
+};
 
-fn counted(call: &Call, env: &Env, pick: impl FnOnce(&[Value], usize) -> Result<Vec<Value>>) -> Answer {
+fn counted(call: &OperatorCall, env: &Env, pick: impl FnOnce(&[Value], usize) -> Result<Vec<Value>>) -> Answer {
     let count = parse_count(&call.value(1, env)?)?;
     match call.value(0, env)? {
         Value::Array(items) => {
@@ -288,12 +291,12 @@ fn counted(call: &Call, env: &Env, pick: impl FnOnce(&[Value], usize) -> Result<
 
 fn best(items: &[Value], count: usize, env: &Env, order: fn(&Value, &Value) -> Ordering) -> Result<Vec<Value>> {
     let items = items.iter().filter(|item| !item.is_null()).cloned().collect();
-    let mut items = sorted(items, env.query, |item| look(item, env.query), order)?;
+    let mut items = sorted(items, env.query, |item| measure(item, env.query), order)?;
     items.truncate(count);
     Ok(items)
 }
 
-fn is_in(call: &Call, env: &Env) -> Answer {
+fn is_in(call: &OperatorCall, env: &Env) -> Answer {
     let value = call.field(0, env)?;
     match call.field(1, env)? {
         Some(Value::Array(items)) => match value {
@@ -309,7 +312,7 @@ fn is_in(call: &Call, env: &Env) -> Answer {
 
 /// Returns the position of a value among items. Each comparison counts as work in proportion to the size of the value.
 fn place_of(value: &Value, items: &[Value], env: &Env) -> Result<Option<usize>> {
-    let weight = look(value, env.query)?;
+    let weight = measure(value, env.query)?;
     for (place, item) in items.iter().enumerate() {
         if item.type_rank() == value.type_rank() {
             env.query.tick_many(weight)?;
@@ -321,7 +324,7 @@ fn place_of(value: &Value, items: &[Value], env: &Env) -> Result<Option<usize>> 
     Ok(None)
 }
 
-fn index_of(call: &Call, env: &Env) -> Answer {
+fn index_of(call: &OperatorCall, env: &Env) -> Answer {
     let items = match call.value(0, env)? {
         Value::Null => return NULL,
         Value::Array(items) => items,
@@ -339,7 +342,7 @@ fn index_of(call: &Call, env: &Env) -> Answer {
     some(found.map_or(-1, |place| (start + place) as i64))
 }
 
-fn bound(call: &Call, env: &Env, index: usize, which: &str) -> Result<Option<usize>> {
+fn bound(call: &OperatorCall, env: &Env, index: usize, which: &str) -> Result<Option<usize>> {
     if !call.has_argument(index) {
         return Ok(None);
     }
@@ -357,7 +360,7 @@ fn bound(call: &Call, env: &Env, index: usize, which: &str) -> Result<Option<usi
     }
 }
 
-fn size(call: &Call, env: &Env) -> Answer {
+fn size(call: &OperatorCall, env: &Env) -> Answer {
     match call.field(0, env)? {
         Some(Value::Array(items)) => some(items.len() as i64),
         other => {

@@ -1,13 +1,13 @@
 //! Bitwise operators.
 
-use super::operator::Form::{AnyNumber, Exactly};
-use super::operator::{Call, Operator};
+use super::operator::ArgumentForm::{AnyNumber, Exactly};
+use super::operator::{ExprOperator, OperatorCall};
 use super::{Answer, Env, NULL, some};
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result};
 
-pub(super) static OPERATORS: &[Operator] = &[
-    Operator::new(
+pub(super) static OPERATORS: &[ExprOperator] = &[
+    ExprOperator::new(
         "$bitAnd",
         "integer...",
         "Returns the bits that are 1 in all numbers.",
@@ -15,8 +15,8 @@ pub(super) static OPERATORS: &[Operator] = &[
         |call, env| all(call, env, -1, |a, b| a & b),
         [r#"{"$bitAnd":[6,3]}"#, "{}", "2"],
     ),
-    Operator::new("$bitNot", "integer", "Inverts the bits.", Exactly(1), not, [r#"{"$bitNot":5}"#, "{}", "-6"]),
-    Operator::new(
+    ExprOperator::new("$bitNot", "integer", "Inverts the bits.", Exactly(1), not, [r#"{"$bitNot":5}"#, "{}", "-6"]),
+    ExprOperator::new(
         "$bitOr",
         "integer...",
         "Returns the bits that are 1 in any number.",
@@ -24,7 +24,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         |call, env| all(call, env, 0, |a, b| a | b),
         [r#"{"$bitOr":[6,3]}"#, "{}", "7"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$bitXor",
         "integer...",
         "Returns the bits that are 1 in an odd number of the arguments.",
@@ -34,14 +34,14 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
 ];
 
-fn integer(call: &Call, value: &Value) -> Result<i64> {
+fn integer(call: &OperatorCall, value: &Value) -> Result<i64> {
     value.as_int().ok_or_else(|| {
         let (name, found) = (call.name(), value.type_name());
         Error::new(14, format!("{name} only supports int and long, found: {found}"))
     })
 }
 
-fn all(call: &Call, env: &Env, start: i64, combine: fn(i64, i64) -> i64) -> Answer {
+fn all(call: &OperatorCall, env: &Env, start: i64, combine: fn(i64, i64) -> i64) -> Answer {
     let mut bits = start;
     for index in 0..call.len() {
         match call.value(index, env)? {
@@ -52,7 +52,7 @@ fn all(call: &Call, env: &Env, start: i64, combine: fn(i64, i64) -> i64) -> Answ
     some(bits)
 }
 
-fn not(call: &Call, env: &Env) -> Answer {
+fn not(call: &OperatorCall, env: &Env) -> Answer {
     match call.value(0, env)? {
         Value::Null => NULL,
         value => some(!integer(call, &value)?),

@@ -1,11 +1,11 @@
 //! Boolean operators.
 
-use super::operator::Form::{AnyNumber, Exactly};
-use super::operator::{Call, Operator};
+use super::operator::ArgumentForm::{AnyNumber, Exactly};
+use super::operator::{ExprOperator, OperatorCall};
 use super::{Answer, Env, Expr, some};
 
-pub(super) static OPERATORS: &[Operator] = &[
-    Operator::new(
+pub(super) static OPERATORS: &[ExprOperator] = &[
+    ExprOperator::new(
         "$and",
         "expression...: any",
         "Returns whether all expressions are true; stops at the first that is not.",
@@ -13,7 +13,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         and,
         [r#"{"$and":["$a",{"$gt":["$b",1]}]}"#, r#"{"a":true,"b":2}"#, "true"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$not",
         "expression: any",
         "Returns whether the value is not true.",
@@ -21,7 +21,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         not,
         [r#"{"$not":["$a"]}"#, r#"{"a":0}"#, "true"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$or",
         "expression...: any",
         "Returns whether any expression is true; stops at the first that is.",
@@ -31,7 +31,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
 ];
 
-fn and(call: &Call, env: &Env) -> Answer {
+fn and(call: &OperatorCall, env: &Env) -> Answer {
     for index in 0..call.len() {
         if !Expr::truthy(call.field(index, env)?.as_ref()) {
             return some(false);
@@ -40,7 +40,7 @@ fn and(call: &Call, env: &Env) -> Answer {
     some(true)
 }
 
-fn or(call: &Call, env: &Env) -> Answer {
+fn or(call: &OperatorCall, env: &Env) -> Answer {
     for index in 0..call.len() {
         if Expr::truthy(call.field(index, env)?.as_ref()) {
             return some(true);
@@ -49,6 +49,6 @@ fn or(call: &Call, env: &Env) -> Answer {
     some(false)
 }
 
-fn not(call: &Call, env: &Env) -> Answer {
+fn not(call: &OperatorCall, env: &Env) -> Answer {
     some(!Expr::truthy(call.field(0, env)?.as_ref()))
 }

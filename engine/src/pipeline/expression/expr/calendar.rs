@@ -7,7 +7,7 @@ use jiff::tz::{Offset, TimeZone};
 use jiff::{SignedDuration, Timestamp};
 
 use super::Env;
-use super::operator::Call;
+use super::operator::OperatorCall;
 pub(super) use super::unit::{Unit, overflow};
 use crate::model::date::{civil, ms_of};
 use crate::model::excerpt::excerpt_of;
@@ -15,7 +15,7 @@ use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result};
 
 /// Evaluates an argument that is a date. Returns `None` if the argument is null or missing.
-pub(super) fn date(call: &Call, index: usize, code: i32, env: &Env) -> Result<Option<i64>> {
+pub(super) fn date(call: &OperatorCall, index: usize, code: i32, env: &Env) -> Result<Option<i64>> {
     match call.field(index, env)? {
         None | Some(Value::Null) => Ok(None),
         Some(Value::Date(ms)) => Ok(Some(ms)),
@@ -30,7 +30,7 @@ pub(super) fn date(call: &Call, index: usize, code: i32, env: &Env) -> Result<Op
 }
 
 /// Evaluates an argument that is a time zone. Returns UTC if the argument is absent, and `None` if it is null.
-pub(super) fn zone(call: &Call, index: usize, env: &Env) -> Result<Option<TimeZone>> {
+pub(super) fn zone(call: &OperatorCall, index: usize, env: &Env) -> Result<Option<TimeZone>> {
     if !call.has_argument(index) {
         return Ok(Some(TimeZone::UTC));
     }
@@ -79,12 +79,12 @@ pub(super) fn parse_offset(text: &str) -> Option<i32> {
 }
 
 /// A local date and time, with the offset of its zone.
-pub(super) struct Local {
+pub(super) struct LocalTime {
     pub datetime: DateTime,
     pub offset: Offset,
 }
 
-impl Deref for Local {
+impl Deref for LocalTime {
     type Target = DateTime;
 
     fn deref(&self) -> &DateTime {
@@ -93,14 +93,14 @@ impl Deref for Local {
 }
 
 /// Returns the local time of an instant in a zone.
-pub(super) fn local(ms: i64, zone: &TimeZone) -> Result<Local> {
+pub(super) fn local(ms: i64, zone: &TimeZone) -> Result<LocalTime> {
     let utc = civil(ms).ok_or_else(overflow)?;
     // The library's timestamps end some hours before the calendar. In these hours, the offset of the last timestamp
     // applies.
     let offset = zone.to_offset(Timestamp::from_millisecond(ms).unwrap_or(Timestamp::MAX));
     let east = SignedDuration::from_secs(offset.seconds().into());
     let datetime = utc.checked_add(east).map_err(|_| overflow())?;
-    Ok(Local { datetime, offset })
+    Ok(LocalTime { datetime, offset })
 }
 
 /// Returns the instant of a local time. A local time that the zone skips denotes the later of the two possible
@@ -114,7 +114,7 @@ pub(super) fn instant(local: DateTime, zone: &TimeZone) -> Result<i64> {
 }
 
 /// Evaluates an argument that is a unit. Returns `None` if the argument is null.
-pub(super) fn unit(call: &Call, index: usize, env: &Env) -> Result<Option<Unit>> {
+pub(super) fn unit(call: &OperatorCall, index: usize, env: &Env) -> Result<Option<Unit>> {
     let name = call.name();
     match call.value(index, env)? {
         Value::Null => Ok(None),
@@ -134,7 +134,7 @@ pub(super) fn unit(call: &Call, index: usize, env: &Env) -> Result<Option<Unit>>
 
 /// Evaluates an argument that is the first day of a week. Returns Sunday if the argument is absent, and `None` if it is
 /// null.
-pub(super) fn start_of_week(call: &Call, index: usize, env: &Env) -> Result<Option<Weekday>> {
+pub(super) fn start_of_week(call: &OperatorCall, index: usize, env: &Env) -> Result<Option<Weekday>> {
     if !call.has_argument(index) {
         return Ok(Some(Weekday::Sunday));
     }

@@ -1,11 +1,11 @@
 //! The catalogue of expression operators, and the scopes that contain them.
 
-use super::operator::Operator;
-use super::parse::Scope;
+use super::operator::ExprOperator;
+use super::parse::ParseScope;
 use crate::pipeline::value::context::Context;
 
 /// Every family of operators, in the order of the documentation.
-const FAMILIES: &[&[Operator]] = &[
+const FAMILIES: &[&[ExprOperator]] = &[
     super::arithmetic::OPERATORS,
     super::rounding::OPERATORS,
     super::trigonometry::OPERATORS,
@@ -32,18 +32,18 @@ const FAMILIES: &[&[Operator]] = &[
 ];
 
 /// Returns all operators, grouped by family.
-pub fn catalogue() -> impl Iterator<Item = &'static Operator> {
+pub fn catalogue() -> impl Iterator<Item = &'static ExprOperator> {
     FAMILIES.iter().copied().flatten()
 }
 
-impl<'q> Scope<'q> {
+impl<'q> ParseScope<'q> {
     /// Returns the scope with all operators and the system variables.
-    pub fn root(query: &'q Context<'q>) -> Scope<'q> {
-        Scope::new(FAMILIES, false, query)
+    pub fn root(query: &'q Context<'q>) -> ParseScope<'q> {
+        ParseScope::new(FAMILIES, false, query)
     }
 
     /// Returns the scope of `$redact`, which also has `$$DESCEND`, `$$PRUNE` and `$$KEEP`.
-    pub fn redact(query: &'q Context<'q>) -> Scope<'q> {
-        Scope::new(FAMILIES, true, query)
+    pub fn redact(query: &'q Context<'q>) -> ParseScope<'q> {
+        ParseScope::new(FAMILIES, true, query)
     }
 }

@@ -2,14 +2,14 @@
 
 use std::cmp::Ordering;
 
-use super::operator::Form::Exactly;
-use super::operator::{Call, Operator};
+use super::operator::ArgumentForm::Exactly;
+use super::operator::{ExprOperator, OperatorCall};
 use super::{Env, some};
 use crate::pipeline::value::error::Result;
-use crate::pipeline::value::memory::look;
+use crate::pipeline::value::memory::measure;
 
-pub(super) static OPERATORS: &[Operator] = &[
-    Operator::new(
+pub(super) static OPERATORS: &[ExprOperator] = &[
+    ExprOperator::new(
         "$cmp",
         "left: any, right: any",
         "Returns -1, 0 or 1 if the left value is less than, equal to or greater than the right value.",
@@ -17,7 +17,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         |call, env| some(compare(call, env)? as i64),
         [r#"{"$cmp":["$a",2]}"#, r#"{"a":1}"#, "-1"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$eq",
         "left: any, right: any",
         "Returns whether the values are equal.",
@@ -25,7 +25,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         |call, env| some(compare(call, env)?.is_eq()),
         [r#"{"$eq":["$a",1.0]}"#, r#"{"a":1}"#, "true"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$gt",
         "left: any, right: any",
         "Returns whether the left value is greater than the right.",
@@ -33,7 +33,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         |call, env| some(compare(call, env)?.is_gt()),
         [r#"{"$gt":["$a",1]}"#, r#"{"a":2}"#, "true"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$gte",
         "left: any, right: any",
         "Returns whether the left value is greater than or equal to the right.",
@@ -41,7 +41,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         |call, env| some(compare(call, env)?.is_ge()),
         [r#"{"$gte":["$a",2]}"#, r#"{"a":2}"#, "true"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$lt",
         "left: any, right: any",
         "Returns whether the left value is less than the right.",
@@ -49,7 +49,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         |call, env| some(compare(call, env)?.is_lt()),
         [r#"{"$lt":["$a",1]}"#, r#"{"a":2}"#, "false"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$lte",
         "left: any, right: any",
         "Returns whether the left value is less than or equal to the right.",
@@ -57,7 +57,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         |call, env| some(compare(call, env)?.is_le()),
         [r#"{"$lte":["$a",2]}"#, r#"{"a":2}"#, "true"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$ne",
         "left: any, right: any",
         "Returns whether the values differ.",
@@ -68,14 +68,14 @@ pub(super) static OPERATORS: &[Operator] = &[
 ];
 
 /// Compares the arguments. A missing value is less than null.
-fn compare(call: &Call, env: &Env) -> Result<Ordering> {
+fn compare(call: &OperatorCall, env: &Env) -> Result<Ordering> {
     let (left, right) = (call.field(0, env)?, call.field(1, env)?);
     if let (Some(left), Some(right)) = (&left, &right)
         && left.type_rank() == right.type_rank()
     {
         // The work of a comparison is bounded by the size of either value.
-        look(left, env.query)?;
-        look(right, env.query)?;
+        measure(left, env.query)?;
+        measure(right, env.query)?;
     }
     Ok(left.cmp(&right))
 }

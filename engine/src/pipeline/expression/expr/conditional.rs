@@ -1,13 +1,13 @@
 //! Conditional operators.
 
-use super::operator::Form::Own;
-use super::operator::{Arguments, Call, Named, Operator, exact_count, named, positional};
-use super::{Answer, Env, Expr, Scope, parse};
+use super::operator::ArgumentForm::Own;
+use super::operator::{ExprOperator, NamedArguments, OperatorArguments, OperatorCall, exact_count, named, positional};
+use super::{Answer, Env, Expr, ParseScope, parse};
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result};
 
-pub(super) static OPERATORS: &[Operator] = &[
-    Operator::new(
+pub(super) static OPERATORS: &[ExprOperator] = &[
+    ExprOperator::new(
         "$cond",
         "if: any, then: any, else: any",
         "Returns one of two values, depending on a condition.",
@@ -15,7 +15,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         cond,
         [r#"{"$cond":[{"$gt":["$a",1]},"many","one"]}"#, r#"{"a":2}"#, r#""many""#],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$ifNull",
         "expression...: any, replacement: any",
         "Returns the first value that is neither null nor missing, or else the last value.",
@@ -23,7 +23,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         if_null,
         [r#"{"$ifNull":["$a","none"]}"#, "{}", r#""none""#],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$switch",
         "branches: array, default?: any",
         "Returns the value of the first branch whose case is true.",
@@ -37,13 +37,13 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
 ];
 
-static COND: Named = Named {
+static COND: NamedArguments = NamedArguments {
     not_object: 17080,
     unknown: 17083,
     fields: &[("if", Some(17080)), ("then", Some(17081)), ("else", Some(17082))],
 };
 
-fn parse_cond(spec: &Value, scope: &Scope) -> Result<Arguments> {
+fn parse_cond(spec: &Value, scope: &ParseScope) -> Result<OperatorArguments> {
     if let Value::Object(object) = spec
         && object.keys().next().is_none_or(|name| !name.starts_with('$'))
     {
@@ -54,12 +54,12 @@ fn parse_cond(spec: &Value, scope: &Scope) -> Result<Arguments> {
     Ok(values.into())
 }
 
-fn cond(call: &Call, env: &Env) -> Answer {
+fn cond(call: &OperatorCall, env: &Env) -> Answer {
     let chosen = if Expr::truthy(call.field(0, env)?.as_ref()) { 1 } else { 2 };
     call.field(chosen, env)
 }
 
-fn parse_if_null(spec: &Value, scope: &Scope) -> Result<Arguments> {
+fn parse_if_null(spec: &Value, scope: &ParseScope) -> Result<OperatorArguments> {
     let values = positional(spec, scope)?;
     if values.len() < 2 {
         let count = values.len();
@@ -69,7 +69,7 @@ fn parse_if_null(spec: &Value, scope: &Scope) -> Result<Arguments> {
     Ok(values.into())
 }
 
-fn if_null(call: &Call, env: &Env) -> Answer {
+fn if_null(call: &OperatorCall, env: &Env) -> Answer {
     let last = call.len() - 1;
     for index in 0..last {
         if let Some(value) = call.field(index, env)?.filter(|value| !value.is_null()) {
@@ -80,7 +80,7 @@ fn if_null(call: &Call, env: &Env) -> Answer {
 }
 
 /// Parses a `$switch`. The arguments are case, then, case, then, ..., and last the default.
-fn parse_switch(spec: &Value, scope: &Scope) -> Result<Arguments> {
+fn parse_switch(spec: &Value, scope: &ParseScope) -> Result<OperatorArguments> {
     let Value::Object(object) = spec else {
         let found = spec.type_name();
         return Err(Error::new(40060, format!("$switch requires an object as an argument, found: {found}")));
@@ -121,7 +121,7 @@ fn no_branch() -> Error {
     Error::new(40069, "One cannot execute a switch statement where all the cases evaluate to false without a default.")
 }
 
-fn parse_branch(branch: &Value, scope: &Scope) -> Result<[Option<Expr>; 2]> {
+fn parse_branch(branch: &Value, scope: &ParseScope) -> Result<[Option<Expr>; 2]> {
     let Value::Object(object) = branch else {
         let found = branch.type_name();
         return Err(Error::new(40062, format!("$switch expected each branch to be an object, found: {found}")));
@@ -151,10 +151,10 @@ fn parse_branch(branch: &Value, scope: &Scope) -> Result<[Option<Expr>; 2]> {
 /// Returns whether an error is a division by zero. This is the only error of a constant that is allowed in a branch
 /// that is never taken.
 fn is_evaluation(error: &Error) -> bool {
-    matches!(error.code, crate::pipeline::value::error::Code::Number(2 | 16610))
+    matches!(error.code, crate::pipeline::value::error::PipelineErrorCode::Number(2 | 16610))
 }
 
-fn switch(call: &Call, env: &Env) -> Answer {
+fn switch(call: &OperatorCall, env: &Env) -> Answer {
     let default = call.len() - 1;
     for case in (0..default).step_by(2) {
         if Expr::truthy(call.field(case, env)?.as_ref()) {

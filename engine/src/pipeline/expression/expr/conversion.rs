@@ -5,30 +5,30 @@ use std::sync::Arc;
 use strum::{EnumString, IntoStaticStr};
 
 use super::number_text::{double_text, parse_double};
-use super::operator::Form::{Exactly, Named as ByName, Own};
-use super::operator::{Arguments, Call, Named, Operator, positional};
-use super::{Answer, Env, NULL, Scope, some};
+use super::operator::ArgumentForm::{Exactly, Named as ByName, Own};
+use super::operator::{ExprOperator, NamedArguments, OperatorArguments, OperatorCall, positional};
+use super::{Answer, Env, NULL, ParseScope, some};
 use crate::model::date::format_date;
 use crate::model::decimal::{self, Decimal};
 use crate::model::excerpt::{excerpt, excerpt_of};
 use crate::model::json;
 use crate::model::number;
 use crate::model::value::Value;
-use crate::pipeline::value::error::{Code, Error, Result};
+use crate::pipeline::value::error::{Error, PipelineErrorCode, Result};
 use crate::pipeline::value::number::whole_double;
 
 /// Returns the table entry of an operator that converts one argument.
 const fn row(
     name: &'static str,
     summary: &'static str,
-    eval: fn(&Call, &Env) -> Answer,
+    eval: fn(&OperatorCall, &Env) -> Answer,
     example: [&'static str; 3],
-) -> Operator {
-    Operator::new(name, "expression: any", summary, Own(parse_one), eval, example)
+) -> ExprOperator {
+    ExprOperator::new(name, "expression: any", summary, Own(parse_one), eval, example)
 }
 
-pub(super) static OPERATORS: &[Operator] = &[
-    Operator::new(
+pub(super) static OPERATORS: &[ExprOperator] = &[
+    ExprOperator::new(
         "$convert",
         "input: any, to: string | object, onError?: any, onNull?: any",
         "Converts the value to another type.",
@@ -36,7 +36,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         eval_convert,
         [r#"{"$convert":{"input":"$a","to":"int","onError":0}}"#, r#"{"a":"x"}"#, "0"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$isNumber",
         "expression: any",
         "Returns whether the value is a number.",
@@ -47,26 +47,26 @@ pub(super) static OPERATORS: &[Operator] = &[
     row(
         "$toArray",
         "Parses a JSON text that contains an array.",
-        |call, env| convert_one(call, env, Target::Array),
+        |call, env| convert_one(call, env, ConversionTarget::Array),
         [r#"{"$toArray":"$a"}"#, r#"{"a":"[1,\"x\"]"}"#, r#"[1,"x"]"#],
     )
     .remark("An array stays as it is. `$toObject` is the same for objects, and `$convert` has both as types."),
     row(
         "$toBool",
         "Converts the value to a boolean.",
-        |call, env| convert_one(call, env, Target::Bool),
+        |call, env| convert_one(call, env, ConversionTarget::Bool),
         [r#"{"$toBool":"$a"}"#, r#"{"a":0}"#, "false"],
     ),
     row(
         "$toDate",
         "Converts the value to a date.",
-        |call, env| convert_one(call, env, Target::Date),
+        |call, env| convert_one(call, env, ConversionTarget::Date),
         [r#"{"$toDate":"$a"}"#, r#"{"a":"2024-02-01"}"#, r#""2024-02-01T00:00:00.000Z""#],
     ),
     row(
         "$toDecimal",
         "Converts the value to an exact decimal number.",
-        |call, env| convert_one(call, env, Target::Decimal),
+        |call, env| convert_one(call, env, ConversionTarget::Decimal),
         [r#"{"$toDecimal":"$a"}"#, r#"{"a":"12.30"}"#, r#""12.30""#],
     )
     .remark(
@@ -76,40 +76,40 @@ pub(super) static OPERATORS: &[Operator] = &[
     row(
         "$toDouble",
         "Converts the value to a double.",
-        |call, env| convert_one(call, env, Target::Double),
+        |call, env| convert_one(call, env, ConversionTarget::Double),
         [r#"{"$toDouble":"$a"}"#, r#"{"a":1}"#, "1.0"],
     ),
     row(
         "$toInt",
         "Converts the value to a 32-bit integer.",
-        |call, env| convert_one(call, env, Target::Int),
+        |call, env| convert_one(call, env, ConversionTarget::Int),
         [r#"{"$toInt":"$a"}"#, r#"{"a":"12"}"#, "12"],
     ),
     row(
         "$toLong",
         "Converts the value to a 64-bit integer.",
-        |call, env| convert_one(call, env, Target::Long),
+        |call, env| convert_one(call, env, ConversionTarget::Long),
         [r#"{"$toLong":"$a"}"#, r#"{"a":1.9}"#, "1"],
     ),
     row(
         "$toObject",
         "Parses a JSON text that contains an object.",
-        |call, env| convert_one(call, env, Target::Object),
+        |call, env| convert_one(call, env, ConversionTarget::Object),
         [r#"{"$toObject":"$a"}"#, r#"{"a":"{\"x\":1}"}"#, r#"{"x":1}"#],
     ),
     row(
         "$toObjectId",
         "Converts the value to an object id, a string of 24 hexadecimal digits.",
-        |call, env| convert_one(call, env, Target::ObjectId),
+        |call, env| convert_one(call, env, ConversionTarget::ObjectId),
         [r#"{"$toObjectId":"$a"}"#, r#"{"a":"5ab9cbfa31c2ab715d42129e"}"#, r#""5ab9cbfa31c2ab715d42129e""#],
     ),
     row(
         "$toString",
         "Converts the value to a string.",
-        |call, env| convert_one(call, env, Target::String),
+        |call, env| convert_one(call, env, ConversionTarget::String),
         [r#"{"$toString":"$a"}"#, r#"{"a":2.5}"#, r#""2.5""#],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$type",
         "expression: any",
         "Returns the name of the value's type.",
@@ -121,7 +121,7 @@ pub(super) static OPERATORS: &[Operator] = &[
 
 #[derive(Debug, Clone, Copy, EnumString, IntoStaticStr)]
 #[strum(serialize_all = "camelCase")]
-enum Target {
+enum ConversionTarget {
     Double,
     Decimal,
     String,
@@ -134,27 +134,27 @@ enum Target {
     Long,
 }
 
-impl Target {
+impl ConversionTarget {
     fn name(self) -> &'static str {
         self.into()
     }
 
-    fn parse(value: &Value) -> Result<Option<Target>> {
+    fn parse(value: &Value) -> Result<Option<ConversionTarget>> {
         let named = match value {
             Value::Null => return Ok(None),
-            Value::Object(object) => return Target::parse(object.get("type").unwrap_or(&Value::Bool(false))),
+            Value::Object(object) => return ConversionTarget::parse(object.get("type").unwrap_or(&Value::Bool(false))),
             Value::String(name) => name.parse().ok(),
             number if number.is_number() => match crate::pipeline::value::number::whole(number) {
-                Some(1) => Some(Target::Double),
-                Some(19) => Some(Target::Decimal),
-                Some(2) => Some(Target::String),
-                Some(3) => Some(Target::Object),
-                Some(4) => Some(Target::Array),
-                Some(7) => Some(Target::ObjectId),
-                Some(8) => Some(Target::Bool),
-                Some(9) => Some(Target::Date),
-                Some(16) => Some(Target::Int),
-                Some(18) => Some(Target::Long),
+                Some(1) => Some(ConversionTarget::Double),
+                Some(19) => Some(ConversionTarget::Decimal),
+                Some(2) => Some(ConversionTarget::String),
+                Some(3) => Some(ConversionTarget::Object),
+                Some(4) => Some(ConversionTarget::Array),
+                Some(7) => Some(ConversionTarget::ObjectId),
+                Some(8) => Some(ConversionTarget::Bool),
+                Some(9) => Some(ConversionTarget::Date),
+                Some(16) => Some(ConversionTarget::Int),
+                Some(18) => Some(ConversionTarget::Long),
                 Some(_) => None,
                 None => {
                     let message = "In $convert, numeric 'to' argument is not an integer";
@@ -171,7 +171,7 @@ impl Target {
     }
 }
 
-static CONVERT: Named = Named {
+static CONVERT: NamedArguments = NamedArguments {
     not_object: 9,
     unknown: 9,
     fields: &[
@@ -185,7 +185,7 @@ static CONVERT: Named = Named {
     ],
 };
 
-fn parse_one(spec: &Value, scope: &Scope) -> Result<Arguments> {
+fn parse_one(spec: &Value, scope: &ParseScope) -> Result<OperatorArguments> {
     let values = positional(spec, scope)?;
     match values.len() {
         1 => Ok(values.into()),
@@ -193,22 +193,22 @@ fn parse_one(spec: &Value, scope: &Scope) -> Result<Arguments> {
     }
 }
 
-fn convert_one(call: &Call, env: &Env, target: Target) -> Answer {
+fn convert_one(call: &OperatorCall, env: &Env, target: ConversionTarget) -> Answer {
     match call.value(0, env)? {
         Value::Null => NULL,
         value => convert(&value, target, env).map(Some),
     }
 }
 
-fn eval_convert(call: &Call, env: &Env) -> Answer {
-    let target = Target::parse(&call.value(1, env)?)?;
+fn eval_convert(call: &OperatorCall, env: &Env) -> Answer {
+    let target = ConversionTarget::parse(&call.value(1, env)?)?;
     let value = call.value(0, env)?;
     if value.is_null() {
         return if call.has_argument(3) { call.field(3, env) } else { NULL };
     }
     let Some(target) = target else { return NULL };
     match convert(&value, target, env) {
-        Err(Error { code: Code::Number(241), .. }) if call.has_argument(2) => call.field(2, env),
+        Err(Error { code: PipelineErrorCode::Number(241), .. }) if call.has_argument(2) => call.field(2, env),
         result => result.map(Some),
     }
 }
@@ -235,73 +235,80 @@ fn unparsable(text: &str) -> Error {
     failure_of(format!("Failed to parse number '{}'", excerpt_of(text)), reason)
 }
 
-fn convert(value: &Value, target: Target, env: &Env) -> Result<Value> {
+fn convert(value: &Value, target: ConversionTarget, env: &Env) -> Result<Value> {
     let unsupported = || {
         let found = value.type_name();
         failure(format!("Unsupported conversion from {found} to {}", target.name()))
     };
     let range = || failure_of("Conversion would overflow target type".to_owned(), excerpt(value));
     Ok(match (value, target) {
-        (value, Target::Bool) => Value::Bool(match value {
+        (value, ConversionTarget::Bool) => Value::Bool(match value {
             Value::Bool(flag) => *flag,
             Value::Int(number) => *number != 0,
             Value::Double(number) => *number != 0.0,
             Value::Decimal(number) => !number.is_zero(),
             _ => true,
         }),
-        (Value::Array(_), Target::Array) | (Value::Object(_), Target::Object) => value.clone(),
+        (Value::Array(_), ConversionTarget::Array) | (Value::Object(_), ConversionTarget::Object) => value.clone(),
         (Value::Array(_) | Value::Object(_), _) => return Err(unsupported()),
-        (Value::String(text), Target::Array | Target::Object) => from_json(text, target, env)?,
-        (_, Target::Array | Target::Object) => return Err(unsupported()),
-        (Value::String(_), Target::String) => value.clone(),
-        (value, Target::String) => to_text(value)?.into(),
-        (Value::String(text), Target::ObjectId)
+        (Value::String(text), ConversionTarget::Array | ConversionTarget::Object) => from_json(text, target, env)?,
+        (_, ConversionTarget::Array | ConversionTarget::Object) => return Err(unsupported()),
+        (Value::String(_), ConversionTarget::String) => value.clone(),
+        (value, ConversionTarget::String) => to_text(value)?.into(),
+        (Value::String(text), ConversionTarget::ObjectId)
             if text.len() == 24 && text.bytes().all(|byte| byte.is_ascii_hexdigit()) =>
         {
             value.clone()
         }
-        (Value::String(text), Target::ObjectId) => {
+        (Value::String(text), ConversionTarget::ObjectId) => {
             let reason = match text.len() {
                 24 => "Invalid character found in hex string".to_owned(),
                 length => format!("Invalid string length for parsing to OID, expected 24 but found {length}"),
             };
             return Err(failure_of(format!("Failed to parse objectId '{}'", excerpt_of(text)), reason));
         }
-        (_, Target::ObjectId) => return Err(unsupported()),
-        (Value::String(text), Target::Double) => Value::Double(parse_double(text).ok_or_else(|| unparsable(text))?),
-        (Value::Bool(flag), Target::Double) => Value::Double(f64::from(u8::from(*flag))),
-        (Value::Date(ms), Target::Double) => Value::Double(*ms as f64),
-        (value, Target::Double) => Value::Double(value.as_f64().unwrap_or(f64::NAN)),
-        (value, Target::Decimal) => to_decimal(value).ok_or_else(|| match value {
+        (_, ConversionTarget::ObjectId) => return Err(unsupported()),
+        (Value::String(text), ConversionTarget::Double) => {
+            Value::Double(parse_double(text).ok_or_else(|| unparsable(text))?)
+        }
+        (Value::Bool(flag), ConversionTarget::Double) => Value::Double(f64::from(u8::from(*flag))),
+        (Value::Date(ms), ConversionTarget::Double) => Value::Double(*ms as f64),
+        (value, ConversionTarget::Double) => Value::Double(value.as_f64().unwrap_or(f64::NAN)),
+        (value, ConversionTarget::Decimal) => to_decimal(value).ok_or_else(|| match value {
             Value::String(text) => unparsable(text),
             _ => range(),
         })?,
-        (Value::String(text), Target::Date) => super::date_text::parse(text, None).map(Value::Date)?,
-        (Value::Date(_), Target::Date) => value.clone(),
-        (Value::Double(number), Target::Date) => Value::Date(whole_double(number.trunc()).ok_or_else(range)?),
-        (Value::Decimal(number), Target::Date) => Value::Date(decimal::whole(number.trunc()).ok_or_else(range)?),
-        (Value::Int(number), Target::Date) if value.type_name() == "long" => Value::Date(*number),
-        (_, Target::Date) => return Err(unsupported()),
-        (Value::Date(_), Target::Int) => return Err(unsupported()),
-        (Value::String(text), Target::Int) => Value::Int(text.parse::<i32>().map_err(|_| unparsable(text))?.into()),
-        (Value::String(text), Target::Long) => Value::Int(text.parse().map_err(|_| unparsable(text))?),
-        (value, Target::Int) => {
+        (Value::String(text), ConversionTarget::Date) => super::date_text::parse(text, None).map(Value::Date)?,
+        (Value::Date(_), ConversionTarget::Date) => value.clone(),
+        (Value::Double(number), ConversionTarget::Date) => Value::Date(whole_double(number.trunc()).ok_or_else(range)?),
+        (Value::Decimal(number), ConversionTarget::Date) => {
+            Value::Date(decimal::whole(number.trunc()).ok_or_else(range)?)
+        }
+        (Value::Int(number), ConversionTarget::Date) if value.type_name() == "long" => Value::Date(*number),
+        (_, ConversionTarget::Date) => return Err(unsupported()),
+        (Value::Date(_), ConversionTarget::Int) => return Err(unsupported()),
+        (Value::String(text), ConversionTarget::Int) => {
+            Value::Int(text.parse::<i32>().map_err(|_| unparsable(text))?.into())
+        }
+        (Value::String(text), ConversionTarget::Long) => Value::Int(text.parse().map_err(|_| unparsable(text))?),
+        (value, ConversionTarget::Int) => {
             let number = to_long(value).ok_or_else(range)?;
             Value::Int(i32::try_from(number).map_err(|_| range())?.into())
         }
-        (value, Target::Long) => Value::Int(to_long(value).ok_or_else(range)?),
+        (value, ConversionTarget::Long) => Value::Int(to_long(value).ok_or_else(range)?),
     })
 }
 
 /// Parses a JSON text that contains an array or an object.
-fn from_json(text: &str, target: Target, env: &Env) -> Result<Value> {
+fn from_json(text: &str, target: ConversionTarget, env: &Env) -> Result<Value> {
     // Every value but the outermost one follows one of these characters.
     let values = text.bytes().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count();
     env.query.tick_bytes(text.len())?;
     env.query.charge(text.len().saturating_add(values.saturating_mul(size_of::<(Arc<str>, Value)>())))?;
     let what = || format!("Failed to parse the JSON text '{}'", excerpt_of(text));
     match (json::parse(text.as_bytes()), target) {
-        (Ok(parsed @ Value::Array(_)), Target::Array) | (Ok(parsed @ Value::Object(_)), Target::Object) => Ok(parsed),
+        (Ok(parsed @ Value::Array(_)), ConversionTarget::Array)
+        | (Ok(parsed @ Value::Object(_)), ConversionTarget::Object) => Ok(parsed),
         (Ok(other), _) => {
             let reason = format!("it contains a value of type {}, expected {}", other.type_name(), target.name());
             Err(failure_of(what(), reason))

@@ -4,16 +4,16 @@ use jiff::civil::{Date, DateTime, Weekday, date as civil_date};
 use jiff::{Span, ToSpan, tz::TimeZone};
 
 use super::calendar::{Unit, date, instant, local, overflow, start_of_week, unit, zone};
-use super::operator::Form::{Exactly, Named as ByName};
-use super::operator::{Call, Named, Operator};
+use super::operator::ArgumentForm::{Exactly, Named as ByName};
+use super::operator::{ExprOperator, NamedArguments, OperatorCall};
 use super::{Answer, Env, NULL, some};
 use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::number::whole;
 
-pub(super) static OPERATORS: &[Operator] = &[
-    Operator::new(
+pub(super) static OPERATORS: &[ExprOperator] = &[
+    ExprOperator::new(
         "$dateAdd",
         "startDate: date, unit: string, amount: integer, timezone?: string",
         "Adds a number of units to a date.",
@@ -25,7 +25,7 @@ pub(super) static OPERATORS: &[Operator] = &[
             r#""2024-02-29T00:00:00.000Z""#,
         ],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$dateSubtract",
         "startDate: date, unit: string, amount: integer, timezone?: string",
         "Subtracts a number of units from a date.",
@@ -37,7 +37,7 @@ pub(super) static OPERATORS: &[Operator] = &[
             r#""2024-02-29T00:00:00.000Z""#,
         ],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$dateDiff",
         "startDate: date, endDate: date, unit: string, timezone?: string, startOfWeek?: string",
         "Returns the number of boundaries of a unit between two dates.",
@@ -49,7 +49,7 @@ pub(super) static OPERATORS: &[Operator] = &[
             "1",
         ],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$dateTrunc",
         "date, unit: string, binSize?: integer, timezone?: string, startOfWeek?: string",
         "Returns the start of the unit, or of the bin of units, that contains the date.",
@@ -61,7 +61,7 @@ pub(super) static OPERATORS: &[Operator] = &[
             r#""2024-02-03T10:00:00.000Z""#,
         ],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$daysSince",
         "date",
         "Returns the number of whole days from the date to now.",
@@ -71,7 +71,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     )
     .volatile()
     .remark("Not in MongoDB. Null without a date; negative for dates in the future."),
-    Operator::new(
+    ExprOperator::new(
         "$hoursSince",
         "date",
         "Returns the number of whole hours from the date to now.",
@@ -81,7 +81,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     )
     .volatile()
     .remark("Not in MongoDB. Null without a date; negative for dates in the future."),
-    Operator::new(
+    ExprOperator::new(
         "$minutesSince",
         "date",
         "Returns the number of whole minutes from the date to now.",
@@ -93,12 +93,12 @@ pub(super) static OPERATORS: &[Operator] = &[
     .remark("Not in MongoDB. Null without a date; negative for dates in the future."),
 ];
 
-fn since(call: &Call, env: &Env, unit_ms: i64) -> Answer {
+fn since(call: &OperatorCall, env: &Env, unit_ms: i64) -> Answer {
     let Some(ms) = date(call, 0, 16006, env)? else { return NULL };
     some(env.query.now_ms.saturating_sub(ms).div_euclid(unit_ms))
 }
 
-static MOVE: Named = Named {
+static MOVE: NamedArguments = NamedArguments {
     not_object: 5_166_400,
     unknown: 5_166_401,
     fields: &[
@@ -109,7 +109,7 @@ static MOVE: Named = Named {
     ],
 };
 
-fn move_by(call: &Call, env: &Env, sign: i64) -> Answer {
+fn move_by(call: &OperatorCall, env: &Env, sign: i64) -> Answer {
     let Some(ms) = date(call, 0, 5_166_403, env)? else { return NULL };
     let unit = match call.value(1, env)? {
         Value::Null => return NULL,
@@ -147,7 +147,7 @@ fn add(ms: i64, unit: Unit, amount: i64, zone: &TimeZone) -> Result<i64> {
     instant(moved, zone)
 }
 
-static DIFF: Named = Named {
+static DIFF: NamedArguments = NamedArguments {
     not_object: 5_166_301,
     unknown: 5_166_302,
     fields: &[
@@ -159,7 +159,7 @@ static DIFF: Named = Named {
     ],
 };
 
-fn diff(call: &Call, env: &Env) -> Answer {
+fn diff(call: &OperatorCall, env: &Env) -> Answer {
     let (Some(start), Some(end)) = (date(call, 0, 5_166_307, env)?, date(call, 1, 5_166_307, env)?) else {
         return NULL;
     };
@@ -198,7 +198,7 @@ fn week_start(date: Date, first_day: Weekday) -> Date {
     date.checked_sub(back.days()).unwrap_or(Date::MIN)
 }
 
-static TRUNC: Named = Named {
+static TRUNC: NamedArguments = NamedArguments {
     not_object: 5_439_007,
     unknown: 5_439_008,
     fields: &[
@@ -210,7 +210,7 @@ static TRUNC: Named = Named {
     ],
 };
 
-fn trunc(call: &Call, env: &Env) -> Answer {
+fn trunc(call: &OperatorCall, env: &Env) -> Answer {
     let Some(ms) = date(call, 0, 5_166_307, env)? else { return NULL };
     let Some(unit) = unit(call, 1, env)? else { return NULL };
     let size = if call.has_argument(2) { call.value(2, env)? } else { Value::Int(1) };

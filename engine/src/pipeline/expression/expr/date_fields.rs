@@ -7,7 +7,7 @@ use jiff::tz::{Offset, TimeZone};
 use jiff::{SignedDuration, Span};
 
 use super::calendar::instant;
-use super::date_relative::Relative;
+use super::date_relative::RelativeDate;
 use super::date_zone::Zone;
 use crate::model::date::{civil, ms_of};
 use crate::model::excerpt::excerpt_of;
@@ -56,24 +56,24 @@ pub(super) struct DateFields {
     pub second: Option<i64>,
     pub microsecond: i64,
     pub zone: Option<Zone>,
-    pub relative: Relative,
+    pub relative: RelativeDate,
 }
 
 /// The errors and warnings about a string. Each message names a character and its position.
 #[derive(Debug, Default)]
-pub(super) struct Faults {
+pub(super) struct DateFaults {
     errors: String,
     warnings: String,
 }
 
-impl Faults {
+impl DateFaults {
     pub fn error(&mut self, at: usize, message: &str, byte: Option<u8>) {
-        note(&mut self.errors, at, message, byte);
+        record(&mut self.errors, at, message, byte);
     }
 
     /// Adds a warning. Warnings follow all errors in the final message.
     pub fn warning(&mut self, at: usize, message: &str, byte: Option<u8>) {
-        note(&mut self.warnings, at, message, byte);
+        record(&mut self.warnings, at, message, byte);
     }
 }
 
@@ -81,7 +81,7 @@ impl Faults {
 /// each byte of a long string could cause a message.
 const MAX_NOTES_BYTES: usize = 400;
 
-fn note(notes: &mut String, at: usize, message: &str, byte: Option<u8>) {
+fn record(notes: &mut String, at: usize, message: &str, byte: Option<u8>) {
     if notes.len() > MAX_NOTES_BYTES {
         return;
     }
@@ -126,9 +126,9 @@ impl DateFields {
     }
 
     /// Returns the instant, or an error with all problems of the string.
-    pub fn finish(&self, faults: &Faults, text: &str, zone: Option<&TimeZone>) -> Result<i64> {
+    pub fn finish(&self, faults: &DateFaults, text: &str, zone: Option<&TimeZone>) -> Result<i64> {
         if !faults.errors.is_empty() || !faults.warnings.is_empty() {
-            let Faults { errors, warnings } = faults;
+            let DateFaults { errors, warnings } = faults;
             return Err(failure(format!("Error parsing date string '{}'{errors}{warnings}", excerpt_of(text))));
         }
         if !self.has_date() {

@@ -2,18 +2,18 @@
 
 use jiff::tz::TimeZone;
 
-use super::calendar::{Local, date, local, zone};
+use super::calendar::{LocalTime, date, local, zone};
 use super::date_parts::week;
-use super::operator::Form::Named as ByName;
-use super::operator::{Call, Named, Operator};
+use super::operator::ArgumentForm::Named as ByName;
+use super::operator::{ExprOperator, NamedArguments, OperatorCall};
 use super::{Answer, Env, NULL, some};
 use super::{date_fields, date_text};
 use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
-use crate::pipeline::value::error::{Code, Error, Result};
+use crate::pipeline::value::error::{Error, PipelineErrorCode, Result};
 
-pub(super) static OPERATORS: &[Operator] = &[
-    Operator::new(
+pub(super) static OPERATORS: &[ExprOperator] = &[
+    ExprOperator::new(
         "$dateFromString",
         "dateString: string, format?: string, timezone?: string, onError?: any, onNull?: any",
         "Parses a string as a date.",
@@ -25,7 +25,7 @@ pub(super) static OPERATORS: &[Operator] = &[
             r#""2024-02-03T00:00:00.000Z""#,
         ],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$dateToString",
         "date, format?: string, timezone?: string, onNull?: any",
         "Formats a date as a string.",
@@ -35,13 +35,13 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
 ];
 
-static TO_STRING: Named = Named {
+static TO_STRING: NamedArguments = NamedArguments {
     not_object: 18629,
     unknown: 18534,
     fields: &[("date", Some(18628)), ("format", None), ("timezone", None), ("onNull", None)],
 };
 
-fn to_string(call: &Call, env: &Env) -> Answer {
+fn to_string(call: &OperatorCall, env: &Env) -> Answer {
     let format = match call.value(1, env)? {
         Value::String(format) => Some(format),
         Value::Null => None,
@@ -85,7 +85,7 @@ fn check_format(format: &str, name: &str) -> Result<()> {
     Ok(())
 }
 
-fn write(format: &str, time: &Local) -> String {
+fn write(format: &str, time: &LocalTime) -> String {
     let mut text = String::with_capacity(format.len() * 2);
     let mut chars = format.chars();
     while let Some(char) = chars.next() {
@@ -123,13 +123,13 @@ fn write(format: &str, time: &Local) -> String {
     text
 }
 
-static FROM_STRING: Named = Named {
+static FROM_STRING: NamedArguments = NamedArguments {
     not_object: 40540,
     unknown: 40541,
     fields: &[("dateString", Some(40542)), ("format", None), ("timezone", None), ("onError", None), ("onNull", None)],
 };
 
-fn from_string(call: &Call, env: &Env) -> Answer {
+fn from_string(call: &OperatorCall, env: &Env) -> Answer {
     let format = match call.value(1, env)? {
         Value::String(format) => Some(format),
         Value::Null => None,
@@ -176,7 +176,7 @@ fn from_string(call: &Call, env: &Env) -> Answer {
         }
     };
     match parsed {
-        Err(Error { code: Code::Number(241), .. }) if call.has_argument(3) => call.field(3, env),
+        Err(Error { code: PipelineErrorCode::Number(241), .. }) if call.has_argument(3) => call.field(3, env),
         result => result.map(|ms| Some(Value::Date(ms))),
     }
 }

@@ -13,7 +13,7 @@ use regex_automata::{Anchored, Input, MatchKind};
 /// A part of a date that a rule recognizes. A rule lists its parts in the order of the string. The last parts may be
 /// missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum DatePart {
     /// A year of four digits with an optional sign.
     Year,
     /// A year of up to four digits. One or two digits denote a year between 1970 and 2069.
@@ -35,7 +35,7 @@ pub(super) enum Part {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Meaning {
     Nothing,
-    Parts(&'static [Part]),
+    Parts(&'static [DatePart]),
     /// Four digits: a time, or a year if the time is already known.
     Digits,
     /// A year alone.
@@ -63,7 +63,7 @@ pub(super) enum Meaning {
     Ago,
 }
 
-use Part::{Day, Fraction, Hour, Meridian, Minute, Month, MonthName, Second, ShortYear, Year, Zone};
+use DatePart::{Day, Fraction, Hour, Meridian, Minute, Month, MonthName, Second, ShortYear, Year, Zone};
 
 /// The named fragments of the grammar's rules. A fragment may refer to the fragments that are listed before it.
 const PIECES: &[(&str, &str)] = &[

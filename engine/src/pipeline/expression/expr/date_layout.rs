@@ -1,19 +1,20 @@
 //! Parses dates that are written in a given format.
 
-use super::date_fields::{DateFields, Faults, month};
+use super::date_fields::{DateFaults, DateFields, month};
 use super::date_zone::Zone;
 
 /// A parser that reads a string from front to back.
-struct Reader<'t> {
+struct LayoutReader<'t> {
     text: &'t [u8],
     at: usize,
     found: DateFields,
-    faults: Faults,
+    faults: DateFaults,
 }
 
 /// Parses a string in a format. Returns the fields of the date and the errors.
-pub(super) fn read(text: &str, format: &str) -> (DateFields, Faults) {
-    let mut reader = Reader { text: until_end(text), at: 0, found: DateFields::default(), faults: Faults::default() };
+pub(super) fn read(text: &str, format: &str) -> (DateFields, DateFaults) {
+    let mut reader =
+        LayoutReader { text: until_end(text), at: 0, found: DateFields::default(), faults: DateFaults::default() };
     let mut format = until_end(format).iter();
     while reader.at < reader.text.len() {
         match format.next() {
@@ -41,7 +42,7 @@ fn until_end(text: &str) -> &[u8] {
     text.as_bytes().split(|byte| *byte == b'\0').next().unwrap_or_default()
 }
 
-impl Reader<'_> {
+impl LayoutReader<'_> {
     fn error(&mut self, at: usize, message: &str) {
         self.faults.error(at, message, self.text.get(at).copied());
     }

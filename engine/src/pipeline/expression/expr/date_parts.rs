@@ -3,10 +3,10 @@
 use jiff::civil::{Date, DateTime, ISOWeekDate, Weekday};
 use jiff::{Span, ToSpan};
 
-use super::calendar::{Local, date, instant, local, overflow, zone};
-use super::operator::Form::{Named as ByName, Own};
-use super::operator::{Arguments, Call, Named, Operator, named};
-use super::{Answer, Env, NULL, Scope, parse, some};
+use super::calendar::{LocalTime, date, instant, local, overflow, zone};
+use super::operator::ArgumentForm::{Named as ByName, Own};
+use super::operator::{ExprOperator, NamedArguments, OperatorArguments, OperatorCall, named};
+use super::{Answer, Env, NULL, ParseScope, parse, some};
 use crate::model::excerpt::excerpt;
 use crate::model::value::{Object, Value};
 use crate::pipeline::value::error::{Error, Result};
@@ -16,13 +16,13 @@ use crate::pipeline::value::number::whole;
 const fn row(
     name: &'static str,
     summary: &'static str,
-    eval: fn(&Call, &Env) -> Answer,
+    eval: fn(&OperatorCall, &Env) -> Answer,
     example: [&'static str; 3],
-) -> Operator {
-    Operator::new(name, "date, timezone?: string", summary, Own(parse_part), eval, example)
+) -> ExprOperator {
+    ExprOperator::new(name, "date, timezone?: string", summary, Own(parse_part), eval, example)
 }
 
-pub(super) static OPERATORS: &[Operator] = &[
+pub(super) static OPERATORS: &[ExprOperator] = &[
     row(
         "$dayOfMonth",
         "Returns the day of the month, 1 to 31.",
@@ -101,7 +101,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         |call, env| part(call, env, |time| time.year().into()),
         [r#"{"$year":{"$toDate":"2024-02-03"}}"#, "{}", "2024"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$dateFromParts",
         "year?: integer, isoWeekYear?: integer, month?: integer, day?: integer, isoWeek?: integer, isoDayOfWeek?: integer, hour?: integer, minute?: integer, second?: integer, millisecond?: integer, timezone?: string",
         "Returns the date with the given parts.",
@@ -109,7 +109,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         from_parts,
         [r#"{"$dateFromParts":{"year":2024,"month":14}}"#, "{}", r#""2025-02-01T00:00:00.000Z""#],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$dateToParts",
         "date, timezone?: string, iso8601?: boolean",
         "Returns the parts of the date as an object.",
@@ -123,11 +123,12 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
 ];
 
-static PART: Named = Named { not_object: 40535, unknown: 40535, fields: &[("date", Some(40539)), ("timezone", None)] };
+static PART: NamedArguments =
+    NamedArguments { not_object: 40535, unknown: 40535, fields: &[("date", Some(40539)), ("timezone", None)] };
 
 /// Parses the argument of a date part operator: a date, an array with one date, or an object with a date and a time
 /// zone.
-fn parse_part(spec: &Value, scope: &Scope) -> Result<Arguments> {
+fn parse_part(spec: &Value, scope: &ParseScope) -> Result<OperatorArguments> {
     match spec {
         Value::Object(object) if object.keys().next().is_none_or(|name| !name.starts_with('$')) => {
             Ok(named("the date part operator", &PART, spec, scope)?.into())
@@ -146,24 +147,24 @@ fn parse_part(spec: &Value, scope: &Scope) -> Result<Arguments> {
     }
 }
 
-fn part(call: &Call, env: &Env, read: fn(&Local) -> i64) -> Answer {
+fn part(call: &OperatorCall, env: &Env, read: fn(&LocalTime) -> i64) -> Answer {
     let Some(ms) = date(call, 0, 16006, env)? else { return NULL };
     let Some(zone) = zone(call, 1, env)? else { return NULL };
     some(read(&local(ms, &zone)?))
 }
 
 /// Returns the week of the year. Days before the year's first Sunday are in week 0.
-pub(super) fn week(time: &Local) -> i64 {
+pub(super) fn week(time: &LocalTime) -> i64 {
     (i64::from(time.day_of_year()) + 6 - i64::from(time.weekday().to_sunday_zero_offset())) / 7
 }
 
-static TO_PARTS: Named = Named {
+static TO_PARTS: NamedArguments = NamedArguments {
     not_object: 40524,
     unknown: 40520,
     fields: &[("date", Some(40522)), ("timezone", None), ("iso8601", None)],
 };
 
-fn to_parts(call: &Call, env: &Env) -> Answer {
+fn to_parts(call: &OperatorCall, env: &Env) -> Answer {
     let is_iso = match call.field(2, env)? {
         Some(Value::Bool(flag)) => flag,
         None if !call.has_argument(2) => false,
@@ -194,7 +195,7 @@ fn to_parts(call: &Call, env: &Env) -> Answer {
     some(parts)
 }
 
-static FROM_PARTS: Named = Named {
+static FROM_PARTS: NamedArguments = NamedArguments {
     not_object: 40519,
     unknown: 40518,
     fields: &[
@@ -212,7 +213,7 @@ static FROM_PARTS: Named = Named {
     ],
 };
 
-fn parse_from_parts(spec: &Value, scope: &Scope) -> Result<Arguments> {
+fn parse_from_parts(spec: &Value, scope: &ParseScope) -> Result<OperatorArguments> {
     let values = named("$dateFromParts", &FROM_PARTS, spec, scope)?;
     let has_part = |index: usize| values[index].is_some();
     if !has_part(0) && !has_part(3) {
@@ -227,7 +228,7 @@ fn parse_from_parts(spec: &Value, scope: &Scope) -> Result<Arguments> {
     Ok(values.into())
 }
 
-fn from_parts(call: &Call, env: &Env) -> Answer {
+fn from_parts(call: &OperatorCall, env: &Env) -> Answer {
     let Some(zone) = zone(call, 10, env)? else { return NULL };
     let is_iso = call.has_argument(3);
     let mut parts = [0; 10];
@@ -264,7 +265,7 @@ fn from_parts(call: &Call, env: &Env) -> Answer {
     some(Value::Date(instant(whole, &zone)?))
 }
 
-fn read_part(call: &Call, index: usize, name: &str, default: i64, env: &Env) -> Result<Option<i64>> {
+fn read_part(call: &OperatorCall, index: usize, name: &str, default: i64, env: &Env) -> Result<Option<i64>> {
     if !call.has_argument(index) {
         return Ok(Some(default));
     }

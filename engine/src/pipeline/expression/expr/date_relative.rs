@@ -4,7 +4,7 @@ use jiff::civil::{Date, Weekday};
 
 /// The relative parts of a date: an offset in each unit, a weekday, and a day of the month.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Relative {
+pub(super) struct RelativeDate {
     pub years: i64,
     pub months: i64,
     pub days: i64,
@@ -31,7 +31,7 @@ pub(super) enum OfMonth {
 
 /// A unit of relative time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unit {
+pub(super) enum RelativeUnit {
     Microseconds(i64),
     Seconds(i64),
     Days(i64),
@@ -41,22 +41,22 @@ pub(super) enum Unit {
 }
 
 /// Returns the unit with this name, ignoring case.
-pub(super) fn unit(word: &str) -> Option<Unit> {
+pub(super) fn unit(word: &str) -> Option<RelativeUnit> {
     let word = word.to_ascii_lowercase();
     if let Some(weekday) = weekday(&word) {
-        return Some(Unit::Weekday(weekday));
+        return Some(RelativeUnit::Weekday(weekday));
     }
     Some(match word.strip_suffix('s').filter(|singular| singular.len() > 1).unwrap_or(&word) {
-        "ms" | "msec" | "millisecond" => Unit::Microseconds(1_000),
-        "µs" | "usec" | "µsec" | "microsecond" => Unit::Microseconds(1),
-        "sec" | "second" => Unit::Seconds(1),
-        "min" | "minute" => Unit::Seconds(60),
-        "hour" => Unit::Seconds(3_600),
-        "day" => Unit::Days(1),
-        "week" => Unit::Days(7),
-        "fortnight" | "forthnight" => Unit::Days(14),
-        "month" => Unit::Months,
-        "year" => Unit::Years,
+        "ms" | "msec" | "millisecond" => RelativeUnit::Microseconds(1_000),
+        "µs" | "usec" | "µsec" | "microsecond" => RelativeUnit::Microseconds(1),
+        "sec" | "second" => RelativeUnit::Seconds(1),
+        "min" | "minute" => RelativeUnit::Seconds(60),
+        "hour" => RelativeUnit::Seconds(3_600),
+        "day" => RelativeUnit::Days(1),
+        "week" => RelativeUnit::Days(7),
+        "fortnight" | "forthnight" => RelativeUnit::Days(14),
+        "month" => RelativeUnit::Months,
+        "year" => RelativeUnit::Years,
         _ => return None,
     })
 }
@@ -84,17 +84,17 @@ pub(super) fn amount(word: &str) -> Option<(i64, i64)> {
     })
 }
 
-impl Relative {
+impl RelativeDate {
     /// Adds an amount of a unit.
-    pub fn add(&mut self, amount: i64, unit: Unit, behavior: i64) {
+    pub fn add(&mut self, amount: i64, unit: RelativeUnit, behavior: i64) {
         let scaled = |by: i64| amount.saturating_mul(by);
         match unit {
-            Unit::Microseconds(by) => self.microseconds = self.microseconds.saturating_add(scaled(by)),
-            Unit::Seconds(by) => self.seconds = self.seconds.saturating_add(scaled(by)),
-            Unit::Days(by) => self.days = self.days.saturating_add(scaled(by)),
-            Unit::Months => self.months = self.months.saturating_add(amount),
-            Unit::Years => self.years = self.years.saturating_add(amount),
-            Unit::Weekday(weekday) => {
+            RelativeUnit::Microseconds(by) => self.microseconds = self.microseconds.saturating_add(scaled(by)),
+            RelativeUnit::Seconds(by) => self.seconds = self.seconds.saturating_add(scaled(by)),
+            RelativeUnit::Days(by) => self.days = self.days.saturating_add(scaled(by)),
+            RelativeUnit::Months => self.months = self.months.saturating_add(amount),
+            RelativeUnit::Years => self.years = self.years.saturating_add(amount),
+            RelativeUnit::Weekday(weekday) => {
                 let weeks = if amount > 0 { amount - 1 } else { amount };
                 self.days = self.days.saturating_add(weeks.saturating_mul(7));
                 self.weekday = Some(weekday);
@@ -104,7 +104,7 @@ impl Relative {
     }
 
     /// Negates all offsets and the weekday that were added before. Implements `ago`.
-    pub fn turn(&mut self) {
+    pub fn negate(&mut self) {
         for part in [&mut self.years, &mut self.months, &mut self.days, &mut self.seconds, &mut self.microseconds] {
             *part = part.saturating_neg();
         }

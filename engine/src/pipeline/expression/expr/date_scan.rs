@@ -1,16 +1,16 @@
 //! Parses dates that are written without a format, piece by piece.
 
-use super::date_fields::{DateFields, Faults, month};
-use super::date_grammar::{Meaning, Part, next};
-use super::date_relative::{OfMonth, Unit, amount, unit, weekday};
+use super::date_fields::{DateFaults, DateFields, month};
+use super::date_grammar::{DatePart, Meaning, next};
+use super::date_relative::{OfMonth, RelativeUnit, amount, unit, weekday};
 use super::date_zone::Zone;
 
 /// The state of parsing one string.
-struct Scan<'t> {
+struct DateScan<'t> {
     /// The string with a final NUL, which some rules match.
     text: &'t [u8],
     found: DateFields,
-    faults: Faults,
+    faults: DateFaults,
     /// The byte offset of the current piece.
     at: usize,
     dates: u32,
@@ -19,16 +19,16 @@ struct Scan<'t> {
 }
 
 /// Parses a string. Returns the fields of the date and the errors.
-pub(super) fn scan(text: &str) -> (DateFields, Faults) {
+pub(super) fn scan(text: &str) -> (DateFields, DateFaults) {
     let text = text.trim_matches(|char: char| char.is_ascii_whitespace() || char == '\x0b');
-    let mut faults = Faults::default();
+    let mut faults = DateFaults::default();
     if text.is_empty() {
         faults.error(0, "Empty string", None);
         return (DateFields::default(), faults);
     }
     let mut ended = text.as_bytes().to_vec();
     ended.push(b'\0');
-    let mut scan = Scan { text: &ended, found: DateFields::default(), faults, at: 0, dates: 0, times: 0, zones: 0 };
+    let mut scan = DateScan { text: &ended, found: DateFields::default(), faults, at: 0, dates: 0, times: 0, zones: 0 };
     while scan.at < ended.len() {
         match next(&ended, scan.at) {
             Some((meaning, end)) => {
@@ -50,7 +50,7 @@ pub(super) fn scan(text: &str) -> (DateFields, Faults) {
     (scan.found, scan.faults)
 }
 
-impl Scan<'_> {
+impl DateScan<'_> {
     fn error(&mut self, message: &str) {
         self.faults.error(self.at, message, self.text.get(self.at).copied());
     }
@@ -121,12 +121,12 @@ impl Scan<'_> {
             }
             Meaning::WordWeek => {
                 if let Some((number, _)) = amount(piece.word()) {
-                    self.add(number, Unit::Days(7), 2);
+                    self.add(number, RelativeUnit::Days(7), 2);
                     self.found.relative.weekday_behavior = 2;
                     self.found.relative.weekday.get_or_insert(1);
                 }
             }
-            Meaning::Ago => self.found.relative.turn(),
+            Meaning::Ago => self.found.relative.negate(),
         }
     }
 
@@ -175,45 +175,45 @@ impl Scan<'_> {
         piece.rest = &[];
     }
 
-    fn add(&mut self, number: i64, unit: Unit, behavior: i64) {
-        if matches!(unit, Unit::Weekday(_)) {
+    fn add(&mut self, number: i64, unit: RelativeUnit, behavior: i64) {
+        if matches!(unit, RelativeUnit::Weekday(_)) {
             self.midnight();
         }
         self.found.relative.add(number, unit, behavior);
     }
 
-    fn parts(&mut self, parts: &[Part], piece: &mut Piece) {
-        let is_date = |part: &Part| matches!(part, Part::Month | Part::MonthName);
-        if (parts.contains(&Part::Hour) && !self.has_time()) || (parts.iter().any(is_date) && !self.has_date()) {
+    fn parts(&mut self, parts: &[DatePart], piece: &mut Piece) {
+        let is_date = |part: &DatePart| matches!(part, DatePart::Month | DatePart::MonthName);
+        if (parts.contains(&DatePart::Hour) && !self.has_time()) || (parts.iter().any(is_date) && !self.has_date()) {
             return;
         }
         // A sign belongs to a year only at the start of a piece. Elsewhere the sign separates two numbers.
         let sign = if piece.rest.first() == Some(&b'-') { -1 } else { 1 };
         for (place, part) in parts.iter().enumerate() {
             match part {
-                Part::Year => {
+                DatePart::Year => {
                     let sign = if place == 0 { sign } else { 1 };
                     self.found.year = piece.number(4).map(|(year, _)| sign * year);
                 }
-                Part::ShortYear => self.found.year = piece.number(4).map(|(year, digits)| full_year(year, digits)),
-                Part::Month => self.found.month = piece.number(2).map(|(month, _)| month),
-                Part::MonthName => self.found.month = piece.month(),
-                Part::Day => {
+                DatePart::ShortYear => self.found.year = piece.number(4).map(|(year, digits)| full_year(year, digits)),
+                DatePart::Month => self.found.month = piece.number(2).map(|(month, _)| month),
+                DatePart::MonthName => self.found.month = piece.month(),
+                DatePart::Day => {
                     self.found.day = piece.number(2).map(|(day, _)| day);
                     piece.skip_suffix();
                 }
-                Part::Hour => self.found.hour = piece.number(2).map(|(hour, _)| hour),
-                Part::Minute if piece.goes_on() => self.found.minute = piece.number(2).map(|(minute, _)| minute),
-                Part::Second if piece.goes_on() => self.found.second = piece.number(2).map(|(second, _)| second),
-                Part::Minute | Part::Second => {}
-                Part::Fraction => self.found.microsecond = piece.fraction().unwrap_or(0),
-                Part::Meridian => self.found.hour = self.found.hour.map(|hour| hour + piece.meridian(hour)),
-                Part::Zone if piece.rest.iter().any(|byte| *byte != b'\0') => self.zone(piece),
-                Part::Zone => {}
+                DatePart::Hour => self.found.hour = piece.number(2).map(|(hour, _)| hour),
+                DatePart::Minute if piece.goes_on() => self.found.minute = piece.number(2).map(|(minute, _)| minute),
+                DatePart::Second if piece.goes_on() => self.found.second = piece.number(2).map(|(second, _)| second),
+                DatePart::Minute | DatePart::Second => {}
+                DatePart::Fraction => self.found.microsecond = piece.fraction().unwrap_or(0),
+                DatePart::Meridian => self.found.hour = self.found.hour.map(|hour| hour + piece.meridian(hour)),
+                DatePart::Zone if piece.rest.iter().any(|byte| *byte != b'\0') => self.zone(piece),
+                DatePart::Zone => {}
             }
         }
         // A month without a day denotes the first day of the month.
-        if parts.iter().any(is_date) && !parts.contains(&Part::Day) {
+        if parts.iter().any(is_date) && !parts.contains(&DatePart::Day) {
             self.found.day = Some(1);
         }
     }

@@ -3,14 +3,14 @@
 use md5::Md5;
 use sha2::{Digest, Sha256};
 
-use super::operator::Form::Named as ByName;
-use super::operator::{Call, Named, Operator};
+use super::operator::ArgumentForm::Named as ByName;
+use super::operator::{ExprOperator, NamedArguments, OperatorCall};
 use super::{Answer, Env, NULL, some};
 use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
 use crate::pipeline::value::error::Error;
 
-pub(super) static OPERATORS: &[Operator] = &[Operator::new(
+pub(super) static OPERATORS: &[ExprOperator] = &[ExprOperator::new(
     "$hexHash",
     "input: string, algorithm: string",
     "Returns the hash of the string as hexadecimal digits in upper case.",
@@ -20,10 +20,10 @@ pub(super) static OPERATORS: &[Operator] = &[Operator::new(
 )
 .remark("The algorithm is `sha256` or `md5`, which is not secure. MongoDB's `xxh64` is not offered.")];
 
-static HEX_HASH: Named =
-    Named { not_object: 40414, unknown: 40415, fields: &[("input", Some(40414)), ("algorithm", Some(40414))] };
+static HEX_HASH: NamedArguments =
+    NamedArguments { not_object: 40414, unknown: 40415, fields: &[("input", Some(40414)), ("algorithm", Some(40414))] };
 
-fn hex_hash(call: &Call, env: &Env) -> Answer {
+fn hex_hash(call: &OperatorCall, env: &Env) -> Answer {
     let (input, algorithm) = (call.value(0, env)?, call.value(1, env)?);
     let hash: fn(&[u8]) -> String = match &algorithm {
         Value::String(name) if **name == *"sha256" => |bytes| hex::encode_upper(Sha256::digest(bytes)),

@@ -1,13 +1,13 @@
 //! Sizes of values, and random numbers.
 
-use super::operator::Form::{Exactly, Own};
-use super::operator::{Arguments, Call, Operator, RANDOM};
-use super::{Answer, Env, NULL, Scope, some};
+use super::operator::ArgumentForm::{Exactly, Own};
+use super::operator::{ExprOperator, OperatorArguments, OperatorCall, RANDOM};
+use super::{Answer, Env, NULL, ParseScope, some};
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result};
 
-pub(super) static OPERATORS: &[Operator] = &[
-    Operator::new(
+pub(super) static OPERATORS: &[ExprOperator] = &[
+    ExprOperator::new(
         "$binarySize",
         "string",
         "Returns the length of a string in bytes.",
@@ -15,7 +15,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         binary_size,
         [r#"{"$binarySize":"é"}"#, "{}", "2"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$bsonSize",
         "object",
         "Returns the size of the object as BSON, in bytes.",
@@ -23,7 +23,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         bson_size,
         [r#"{"$bsonSize":"$$ROOT"}"#, r#"{"a":1}"#, "12"],
     ),
-    Operator::new(
+    ExprOperator::new(
         RANDOM,
         "",
         "Returns a random number of at least 0 and less than 1.",
@@ -35,7 +35,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     .remark("All pages of one result use the same random numbers."),
 ];
 
-fn binary_size(call: &Call, env: &Env) -> Answer {
+fn binary_size(call: &OperatorCall, env: &Env) -> Answer {
     match call.value(0, env)? {
         Value::Null => NULL,
         Value::String(text) => some(text.len() as i64),
@@ -46,7 +46,7 @@ fn binary_size(call: &Call, env: &Env) -> Answer {
     }
 }
 
-fn bson_size(call: &Call, env: &Env) -> Answer {
+fn bson_size(call: &OperatorCall, env: &Env) -> Answer {
     match call.value(0, env)? {
         Value::Null => NULL,
         value @ Value::Object(_) => some(size(&value) as i64),
@@ -73,7 +73,7 @@ fn size(value: &Value) -> usize {
     }
 }
 
-fn parse_rand(spec: &Value, _: &Scope) -> Result<Arguments> {
+fn parse_rand(spec: &Value, _: &ParseScope) -> Result<OperatorArguments> {
     match spec {
         Value::Object(object) if object.is_empty() => Ok(Vec::new().into()),
         Value::Array(items) if items.is_empty() => Ok(Vec::new().into()),
@@ -85,6 +85,6 @@ fn parse_rand(spec: &Value, _: &Scope) -> Result<Arguments> {
     }
 }
 
-fn rand(_: &Call, env: &Env) -> Answer {
+fn rand(_: &OperatorCall, env: &Env) -> Answer {
     some(env.query.draw())
 }

@@ -41,12 +41,12 @@ mod variable;
 
 use std::sync::Arc;
 
-pub use parse::{Scope, parse, variable};
+pub use parse::{ParseScope, parse, variable};
 pub use scope::{Env, Frame};
 pub use system::VARIABLES;
 pub use unit::{Unit, add_units};
 
-use operator::Call;
+use operator::OperatorCall;
 
 use crate::model::value::{Object, Value};
 use crate::pipeline::value::error::Result;
@@ -55,11 +55,11 @@ use crate::pipeline::value::path::FieldPath;
 /// A parsed expression.
 #[derive(Debug, Clone)]
 pub struct Expr {
-    node: Node,
+    node: ExprNode,
 }
 
 #[derive(Debug, Clone)]
-enum Node {
+enum ExprNode {
     Constant(Value),
     /// `$$REMOVE`.
     Missing,
@@ -70,7 +70,7 @@ enum Node {
     System(System, FieldPath),
     Array(Arc<[Expr]>),
     Object(Arc<[(Arc<str>, Expr)]>),
-    Call(Arc<Call>),
+    Call(Arc<OperatorCall>),
 }
 
 /// Variables whose values come from the query.
@@ -83,7 +83,7 @@ enum System {
 
 /// The shape or the type of all values of an expression, as far as known before its evaluation.
 #[derive(Debug, Clone, Copy)]
-pub enum Outcome<'e> {
+pub enum ValueShape<'e> {
     /// The whole row.
     Row,
     /// The value at a path of the row.
@@ -125,31 +125,31 @@ fn some(value: impl Into<Value>) -> Answer {
 
 impl Expr {
     fn constant_of(value: impl Into<Value>) -> Expr {
-        Expr { node: Node::Constant(value.into()) }
+        Expr { node: ExprNode::Constant(value.into()) }
     }
 
     /// Returns the value for one row, or `None` if the field is missing.
     pub fn eval(&self, env: &Env) -> Answer {
-        if let Node::Constant(value) = &self.node {
+        if let ExprNode::Constant(value) = &self.node {
             return Ok(Some(value.clone()));
         }
         env.query.tick()?;
         match &self.node {
-            Node::Constant(value) => Ok(Some(value.clone())),
-            Node::Missing => Ok(None),
-            Node::Path(path) => Ok(path.eval(env.root)),
-            Node::Variable(slot, path) => Ok(env.variable(*slot).and_then(|value| path.eval(value))),
-            Node::System(system, path) => Ok(system_value(*system, path, env)),
-            Node::Call(call) => call.eval(env),
-            Node::Array(items) => eval_array(items, env),
-            Node::Object(fields) => eval_object(fields, env),
+            ExprNode::Constant(value) => Ok(Some(value.clone())),
+            ExprNode::Missing => Ok(None),
+            ExprNode::Path(path) => Ok(path.eval(env.root)),
+            ExprNode::Variable(slot, path) => Ok(env.variable(*slot).and_then(|value| path.eval(value))),
+            ExprNode::System(system, path) => Ok(system_value(*system, path, env)),
+            ExprNode::Call(call) => call.eval(env),
+            ExprNode::Array(items) => eval_array(items, env),
+            ExprNode::Object(fields) => eval_object(fields, env),
         }
     }
 
     /// Returns the value of a constant, or `None` for any other expression.
     pub fn constant(&self) -> Option<&Value> {
         match &self.node {
-            Node::Constant(value) => Some(value),
+            ExprNode::Constant(value) => Some(value),
             _ => None,
         }
     }
@@ -158,32 +158,36 @@ impl Expr {
     /// row.
     pub fn plain_path(&self) -> Option<&FieldPath> {
         match &self.node {
-            Node::Path(path) if !path.segments().is_empty() => Some(path),
+            ExprNode::Path(path) if !path.segments().is_empty() => Some(path),
             _ => None,
         }
     }
 
     /// Returns the shape or the type of all values of the expression, as far as known before its evaluation.
-    pub fn outcome(&self) -> Outcome<'_> {
+    pub fn outcome(&self) -> ValueShape<'_> {
         match &self.node {
-            Node::Constant(Value::Date(_)) => Outcome::Date,
-            Node::Constant(Value::Decimal(_)) => Outcome::Decimal,
-            Node::Constant(_) => Outcome::Plain,
-            Node::Path(path) if path.segments().is_empty() => Outcome::Row,
-            Node::Path(path) => Outcome::Path(path),
-            Node::System(System::Now, path) if path.segments().is_empty() => Outcome::Date,
-            Node::Object(fields) => Outcome::Object(fields),
-            Node::Call(call) if OF_DATES.contains(&call.name()) => Outcome::Date,
-            Node::Call(call) if call.name() == "$toDecimal" => Outcome::Decimal,
-            Node::Call(call) if OF_TEXTS.contains(&call.name()) => Outcome::Plain,
-            Node::Call(call) if CHOOSING.contains(&call.name()) => Outcome::Choice(self),
-            Node::Missing | Node::Variable(..) | Node::System(..) | Node::Array(_) | Node::Call(_) => Outcome::Any,
+            ExprNode::Constant(Value::Date(_)) => ValueShape::Date,
+            ExprNode::Constant(Value::Decimal(_)) => ValueShape::Decimal,
+            ExprNode::Constant(_) => ValueShape::Plain,
+            ExprNode::Path(path) if path.segments().is_empty() => ValueShape::Row,
+            ExprNode::Path(path) => ValueShape::Path(path),
+            ExprNode::System(System::Now, path) if path.segments().is_empty() => ValueShape::Date,
+            ExprNode::Object(fields) => ValueShape::Object(fields),
+            ExprNode::Call(call) if OF_DATES.contains(&call.name()) => ValueShape::Date,
+            ExprNode::Call(call) if call.name() == "$toDecimal" => ValueShape::Decimal,
+            ExprNode::Call(call) if OF_TEXTS.contains(&call.name()) => ValueShape::Plain,
+            ExprNode::Call(call) if CHOOSING.contains(&call.name()) => ValueShape::Choice(self),
+            ExprNode::Missing
+            | ExprNode::Variable(..)
+            | ExprNode::System(..)
+            | ExprNode::Array(_)
+            | ExprNode::Call(_) => ValueShape::Any,
         }
     }
 
     /// Returns the arguments of an operator in [`CHOOSING`] that it may return. A constant null is left out.
     pub fn choices(&self) -> Vec<&Expr> {
-        let Node::Call(call) = &self.node else { return Vec::new() };
+        let ExprNode::Call(call) = &self.node else { return Vec::new() };
         let (skipped, taken) = match call.name() {
             // The first argument is the condition.
             "$cond" => (1, usize::MAX),
@@ -191,14 +195,14 @@ impl Expr {
             _ => (0, usize::MAX),
         };
         let arguments = call.arguments().skip(skipped).take(taken);
-        arguments.filter(|argument| !matches!(argument.node, Node::Constant(Value::Null))).collect()
+        arguments.filter(|argument| !matches!(argument.node, ExprNode::Constant(Value::Null))).collect()
     }
 
     /// Returns the fields of the object that the expression builds, or `None` if the expression does not build an
     /// object.
     pub fn fields(&self) -> Option<&[(Arc<str>, Expr)]> {
         match &self.node {
-            Node::Object(fields) => Some(fields),
+            ExprNode::Object(fields) => Some(fields),
             _ => None,
         }
     }
@@ -206,21 +210,25 @@ impl Expr {
     /// Visits the paths that the expression reads from the row. The empty path denotes the whole row.
     pub fn visit_paths(&self, visit: &mut dyn FnMut(&FieldPath)) {
         match &self.node {
-            Node::Path(path) => visit(path),
-            Node::Array(items) => items.iter().for_each(|item| item.visit_paths(visit)),
-            Node::Object(fields) => fields.iter().for_each(|(_, field)| field.visit_paths(visit)),
-            Node::Call(call) => call.arguments().for_each(|argument| argument.visit_paths(visit)),
-            Node::Constant(_) | Node::Missing | Node::Variable(..) | Node::System(..) => {}
+            ExprNode::Path(path) => visit(path),
+            ExprNode::Array(items) => items.iter().for_each(|item| item.visit_paths(visit)),
+            ExprNode::Object(fields) => fields.iter().for_each(|(_, field)| field.visit_paths(visit)),
+            ExprNode::Call(call) => call.arguments().for_each(|argument| argument.visit_paths(visit)),
+            ExprNode::Constant(_) | ExprNode::Missing | ExprNode::Variable(..) | ExprNode::System(..) => {}
         }
     }
 
     /// Returns whether the expression uses random numbers, so that its value depends on earlier draws.
     pub fn draws(&self) -> bool {
         match &self.node {
-            Node::Array(items) => items.iter().any(Expr::draws),
-            Node::Object(fields) => fields.iter().any(|(_, field)| field.draws()),
-            Node::Call(call) => call.name() == operator::RANDOM || call.arguments().any(Expr::draws),
-            Node::Constant(_) | Node::Missing | Node::Path(_) | Node::Variable(..) | Node::System(..) => false,
+            ExprNode::Array(items) => items.iter().any(Expr::draws),
+            ExprNode::Object(fields) => fields.iter().any(|(_, field)| field.draws()),
+            ExprNode::Call(call) => call.name() == operator::RANDOM || call.arguments().any(Expr::draws),
+            ExprNode::Constant(_)
+            | ExprNode::Missing
+            | ExprNode::Path(_)
+            | ExprNode::Variable(..)
+            | ExprNode::System(..) => false,
         }
     }
 
@@ -244,10 +252,14 @@ impl Expr {
             "$type",
         ];
         match &self.node {
-            Node::Array(items) => items.iter().all(Expr::never_fails),
-            Node::Object(fields) => fields.iter().all(|(_, field)| field.never_fails()),
-            Node::Call(call) => INFALLIBLE.contains(&call.name()) && call.arguments().all(Expr::never_fails),
-            Node::Constant(_) | Node::Missing | Node::Path(_) | Node::Variable(..) | Node::System(..) => true,
+            ExprNode::Array(items) => items.iter().all(Expr::never_fails),
+            ExprNode::Object(fields) => fields.iter().all(|(_, field)| field.never_fails()),
+            ExprNode::Call(call) => INFALLIBLE.contains(&call.name()) && call.arguments().all(Expr::never_fails),
+            ExprNode::Constant(_)
+            | ExprNode::Missing
+            | ExprNode::Path(_)
+            | ExprNode::Variable(..)
+            | ExprNode::System(..) => true,
         }
     }
 

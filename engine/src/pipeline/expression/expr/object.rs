@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use super::operator::Form::{AnyNumber, Exactly, Own};
-use super::operator::{Arguments, Call, Named, Operator, named};
-use super::{Answer, Env, Expr, NULL, Scope, parse, some};
+use super::operator::ArgumentForm::{AnyNumber, Exactly, Own};
+use super::operator::{ExprOperator, NamedArguments, OperatorArguments, OperatorCall, named};
+use super::{Answer, Env, Expr, NULL, ParseScope, parse, some};
 use crate::model::excerpt::excerpt;
 use crate::model::object::FieldIndex;
 use crate::model::value::{Object, Value};
 use crate::pipeline::value::error::{Error, Result};
 
-pub(super) static OPERATORS: &[Operator] = &[
-    Operator::new(
+pub(super) static OPERATORS: &[ExprOperator] = &[
+    ExprOperator::new(
         "$getField",
         "field: string, input?: object",
         "Returns a field by its name, which may contain dots and dollar signs.",
@@ -19,7 +19,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         get_field,
         [r#"{"$getField":"a.b"}"#, r#"{"a.b":1}"#, "1"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$mergeObjects",
         "object...",
         "Merges the objects into one; later fields replace earlier ones.",
@@ -27,7 +27,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         merge_objects,
         [r#"{"$mergeObjects":["$a",{"y":2}]}"#, r#"{"a":{"x":1,"y":1}}"#, r#"{"x":1,"y":2}"#],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$objectToArray",
         "object",
         "Returns the fields as an array of `{k, v}` objects.",
@@ -35,7 +35,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         object_to_array,
         [r#"{"$objectToArray":"$a"}"#, r#"{"a":{"x":1}}"#, r#"[{"k":"x","v":1}]"#],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$setField",
         "field: string, input: object, value: any",
         "Returns the object with a field set, or removed with `$$REMOVE`.",
@@ -43,7 +43,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         set_field,
         [r#"{"$setField":{"field":"b","input":"$$ROOT","value":2}}"#, r#"{"a":1}"#, r#"{"a":1,"b":2}"#],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$unsetField",
         "field: string, input: object",
         "Returns the object without a field.",
@@ -53,13 +53,13 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
 ];
 
-static GET_FIELD: Named = Named {
+static GET_FIELD: NamedArguments = NamedArguments {
     not_object: 3_041_701,
     unknown: 3_041_701,
     fields: &[("field", Some(3_041_702)), ("input", Some(3_041_703))],
 };
 
-fn parse_get_field(spec: &Value, scope: &Scope) -> Result<Arguments> {
+fn parse_get_field(spec: &Value, scope: &ParseScope) -> Result<OperatorArguments> {
     let is_long = match spec {
         Value::Object(object) => object.keys().next().is_none_or(|name| !name.starts_with('$')),
         _ => false,
@@ -82,7 +82,7 @@ fn field_name(value: &Value) -> Result<&str> {
     })
 }
 
-fn get_field(call: &Call, env: &Env) -> Answer {
+fn get_field(call: &OperatorCall, env: &Env) -> Answer {
     let field = call.value(0, env)?;
     let field = field_name(&field)?;
     Ok(match call.field(1, env)? {
@@ -92,7 +92,7 @@ fn get_field(call: &Call, env: &Env) -> Answer {
     })
 }
 
-fn merge_objects(call: &Call, env: &Env) -> Answer {
+fn merge_objects(call: &OperatorCall, env: &Env) -> Answer {
     let mut merged: Option<Arc<Object>> = None;
     let mut fields = FieldIndex::default();
     for index in 0..call.len() {
@@ -131,7 +131,7 @@ fn merge(merged: &mut Option<Arc<Object>>, index: &mut FieldIndex, value: Value,
     Ok(())
 }
 
-fn object_to_array(call: &Call, env: &Env) -> Answer {
+fn object_to_array(call: &OperatorCall, env: &Env) -> Answer {
     match call.value(0, env)? {
         Value::Null => NULL,
         Value::Object(object) => {
@@ -152,13 +152,13 @@ fn object_to_array(call: &Call, env: &Env) -> Answer {
     }
 }
 
-static SET_FIELD: Named = Named {
+static SET_FIELD: NamedArguments = NamedArguments {
     not_object: 4_161_100,
     unknown: 4_161_101,
     fields: &[("field", Some(4_161_102)), ("input", Some(4_161_109)), ("value", Some(4_161_103))],
 };
 
-static UNSET_FIELD: Named = Named {
+static UNSET_FIELD: NamedArguments = NamedArguments {
     not_object: 4_161_100,
     unknown: 4_161_101,
     fields: &[("field", Some(4_161_102)), ("input", Some(4_161_109))],
@@ -166,7 +166,12 @@ static UNSET_FIELD: Named = Named {
 
 /// Parses the arguments of `$setField` and `$unsetField`. The field's name must be a constant, so this function checks
 /// the name.
-fn parse_field_change(name: &str, form: &Named, spec: &Value, scope: &Scope) -> Result<Arguments> {
+fn parse_field_change(
+    name: &str,
+    form: &NamedArguments,
+    spec: &Value,
+    scope: &ParseScope,
+) -> Result<OperatorArguments> {
     let values = named(name, form, spec, scope)?;
     let refuse = |code, why: &str| Err(Error::new(code, format!("{name} requires 'field' to evaluate to {why}")));
     let is_computed = match spec.get("field") {
@@ -187,16 +192,16 @@ fn parse_field_change(name: &str, form: &Named, spec: &Value, scope: &Scope) -> 
     }
 }
 
-fn set_field(call: &Call, env: &Env) -> Answer {
+fn set_field(call: &OperatorCall, env: &Env) -> Answer {
     let value = call.field(2, env)?;
     change_field(call, env, value)
 }
 
-fn unset_field(call: &Call, env: &Env) -> Answer {
+fn unset_field(call: &OperatorCall, env: &Env) -> Answer {
     change_field(call, env, None)
 }
 
-fn change_field(call: &Call, env: &Env, value: Option<Value>) -> Answer {
+fn change_field(call: &OperatorCall, env: &Env, value: Option<Value>) -> Answer {
     let mut object = match call.value(1, env)? {
         Value::Null => return NULL,
         Value::Object(object) => object,

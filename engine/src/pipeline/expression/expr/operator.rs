@@ -3,79 +3,79 @@
 use std::fmt;
 
 use super::parse::parse_items;
-use super::{Answer, Env, Expr, Scope, parse};
+use super::{Answer, Env, Expr, ParseScope, parse};
 use crate::model::value::Value;
-use crate::pipeline::value::documented::Documented;
+use crate::pipeline::value::documentation::NameDocumentation;
 use crate::pipeline::value::error::{Error, Result};
 
 /// The table entry of an expression operator.
-pub struct Operator {
+pub struct ExprOperator {
     /// The name and the documentation. The example consists of the expression, the input document and the result.
-    pub word: Documented,
-    form: Form,
-    eval: fn(&Call, &Env) -> Answer,
+    pub word: NameDocumentation,
+    form: ArgumentForm,
+    eval: fn(&OperatorCall, &Env) -> Answer,
     volatile: bool,
 }
 
 /// The notation of the arguments.
-pub(super) enum Form {
+pub(super) enum ArgumentForm {
     /// A fixed number of arguments in an array. A single argument may also be given without an array.
     Exactly(usize),
     Between(usize, usize),
     AnyNumber,
     /// An object with named arguments.
-    Named(&'static Named),
+    Named(&'static NamedArguments),
     /// The operator parses its arguments itself.
-    Own(fn(&Value, &Scope) -> Result<Arguments>),
+    Own(fn(&Value, &ParseScope) -> Result<OperatorArguments>),
 }
 
 /// Arguments in the operator's order, and data prepared from them.
-pub(super) struct Arguments {
+pub(super) struct OperatorArguments {
     pub values: Vec<Option<Expr>>,
-    pub prepared: Option<Prepared>,
+    pub prepared: Option<PreparedData>,
 }
 
-impl From<Vec<Option<Expr>>> for Arguments {
-    fn from(values: Vec<Option<Expr>>) -> Arguments {
-        Arguments { values, prepared: None }
+impl From<Vec<Option<Expr>>> for OperatorArguments {
+    fn from(values: Vec<Option<Expr>>) -> OperatorArguments {
+        OperatorArguments { values, prepared: None }
     }
 }
 
 /// Data computed once during parsing and reused by each evaluation.
-pub(super) type Prepared = Box<dyn std::any::Any + Send + Sync>;
+pub(super) type PreparedData = Box<dyn std::any::Any + Send + Sync>;
 
 /// Named arguments, with MongoDB's codes for their errors.
-pub(super) struct Named {
+pub(super) struct NamedArguments {
     pub not_object: i32,
     pub unknown: i32,
     /// The names of the arguments. A required argument also has the error code for its absence.
     pub fields: &'static [(&'static str, Option<i32>)],
 }
 
-impl Operator {
+impl ExprOperator {
     pub(super) const fn new(
         name: &'static str,
         arguments: &'static str,
         summary: &'static str,
-        form: Form,
-        eval: fn(&Call, &Env) -> Answer,
+        form: ArgumentForm,
+        eval: fn(&OperatorCall, &Env) -> Answer,
         example: [&'static str; 3],
-    ) -> Operator {
-        Operator { word: Documented::new(name, arguments, summary, example), form, eval, volatile: false }
+    ) -> ExprOperator {
+        ExprOperator { word: NameDocumentation::new(name, arguments, summary, example), form, eval, volatile: false }
     }
 
     /// Marks an operator whose result depends on more than its arguments, for example on the time.
-    pub(super) const fn volatile(self) -> Operator {
-        Operator { volatile: true, ..self }
+    pub(super) const fn volatile(self) -> ExprOperator {
+        ExprOperator { volatile: true, ..self }
     }
 
     /// Adds a remark about behavior that MongoDB users may not expect.
-    pub(super) const fn remark(self, remark: &'static str) -> Operator {
-        Operator { word: self.word.remark(remark), ..self }
+    pub(super) const fn remark(self, remark: &'static str) -> ExprOperator {
+        ExprOperator { word: self.word.remark(remark), ..self }
     }
 }
 
-impl fmt::Debug for Operator {
+impl fmt::Debug for ExprOperator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.word.name)
     }
@@ -87,19 +87,19 @@ pub(super) const RANDOM: &str = "$rand";
 const METERED_SIZE: usize = 256;
 
 /// An operator with its arguments.
-pub(super) struct Call {
-    operator: &'static Operator,
+pub(super) struct OperatorCall {
+    operator: &'static ExprOperator,
     arguments: Box<[Option<Expr>]>,
-    prepared: Option<Prepared>,
+    prepared: Option<PreparedData>,
 }
 
-impl fmt::Debug for Call {
+impl fmt::Debug for OperatorCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple(self.operator.word.name).field(&self.arguments).finish()
     }
 }
 
-impl Call {
+impl OperatorCall {
     pub fn name(&self) -> &'static str {
         self.operator.word.name
     }
@@ -160,31 +160,32 @@ impl Call {
     }
 
     pub fn is_foldable(&self) -> bool {
-        let is_constant = |argument: &Expr| matches!(argument.node, super::Node::Constant(_) | super::Node::Missing);
+        let is_constant =
+            |argument: &Expr| matches!(argument.node, super::ExprNode::Constant(_) | super::ExprNode::Missing);
         !self.operator.volatile && self.arguments().all(is_constant)
     }
 }
 
 /// Parses the arguments of an operator.
-pub(super) fn parse_call(operator: &'static Operator, spec: &Value, scope: &Scope) -> Result<Call> {
-    let Arguments { values, prepared } = match &operator.form {
-        Form::Exactly(count) => {
+pub(super) fn parse_call(operator: &'static ExprOperator, spec: &Value, scope: &ParseScope) -> Result<OperatorCall> {
+    let OperatorArguments { values, prepared } = match &operator.form {
+        ArgumentForm::Exactly(count) => {
             let values = positional(spec, scope)?;
             exact_count(operator.word.name, *count, values.len())?;
             values.into()
         }
-        Form::Between(min, max) => {
+        ArgumentForm::Between(min, max) => {
             let values = positional(spec, scope)?;
             if !(*min..=*max).contains(&values.len()) {
                 return Err(range_error(operator.word.name, *min, *max, values.len()));
             }
             values.into()
         }
-        Form::AnyNumber => positional(spec, scope)?.into(),
-        Form::Named(form) => named(operator.word.name, form, spec, scope)?.into(),
-        Form::Own(read) => read(spec, scope)?,
+        ArgumentForm::AnyNumber => positional(spec, scope)?.into(),
+        ArgumentForm::Named(form) => named(operator.word.name, form, spec, scope)?.into(),
+        ArgumentForm::Own(read) => read(spec, scope)?,
     };
-    Ok(Call { operator, arguments: values.into(), prepared })
+    Ok(OperatorCall { operator, arguments: values.into(), prepared })
 }
 
 pub(super) fn exact_count(name: &str, count: usize, actual: usize) -> Result<()> {
@@ -202,7 +203,7 @@ fn range_error(name: &str, min: usize, max: usize, actual: usize) -> Error {
 }
 
 /// Parses the items of an array, or a single argument.
-pub(super) fn positional(spec: &Value, scope: &Scope) -> Result<Vec<Option<Expr>>> {
+pub(super) fn positional(spec: &Value, scope: &ParseScope) -> Result<Vec<Option<Expr>>> {
     match spec {
         Value::Array(items) => Ok(parse_items(items, scope)?.into_iter().map(Some).collect()),
         alone => Ok(vec![Some(parse(alone, scope)?)]),
@@ -210,7 +211,7 @@ pub(super) fn positional(spec: &Value, scope: &Scope) -> Result<Vec<Option<Expr>
 }
 
 /// Parses the arguments in an object, in the order of `form`.
-pub(super) fn named(name: &str, form: &Named, spec: &Value, scope: &Scope) -> Result<Vec<Option<Expr>>> {
+pub(super) fn named(name: &str, form: &NamedArguments, spec: &Value, scope: &ParseScope) -> Result<Vec<Option<Expr>>> {
     let fields = named_specs(name, form, spec)?;
     let names = form.fields.iter().map(|(name, _)| *name);
     let parsed = |(name, field): (&'static str, Option<&Value>)| {
@@ -220,7 +221,7 @@ pub(super) fn named(name: &str, form: &Named, spec: &Value, scope: &Scope) -> Re
 }
 
 /// Returns the arguments in an object like [`named`], but unparsed.
-pub(super) fn named_specs<'s>(name: &str, form: &Named, spec: &'s Value) -> Result<Vec<Option<&'s Value>>> {
+pub(super) fn named_specs<'s>(name: &str, form: &NamedArguments, spec: &'s Value) -> Result<Vec<Option<&'s Value>>> {
     let Value::Object(object) = spec else {
         let found = spec.type_name();
         let message = format!("{name} only supports an object as its argument, found: {found}");
@@ -276,14 +277,14 @@ mod tests {
                 let json_levels = open.matches(['{', '[']).count() - open.matches(['}', ']']).count();
                 let depth = (json::MAX_DEPTH / json_levels).min(MAX_DEPTH) - 1;
                 let spec = json::parse(wrap(depth, open, close).as_bytes()).expect("JSON");
-                let parsed = parse(&spec, &Scope::root(&query)).expect("an expression within the depth limit");
+                let parsed = parse(&spec, &ParseScope::root(&query)).expect("an expression within the depth limit");
                 parsed.eval(&Env::new(&query, &row)).expect("an expression that evaluates");
             }
             let mut deep = Value::from("$a");
             for _ in 0..10_000 {
                 deep = Value::from(vec![deep]);
             }
-            assert!(parse(&deep, &Scope::root(&query)).is_err());
+            assert!(parse(&deep, &ParseScope::root(&query)).is_err());
             // Dropping so deep a value would overflow the stack and is not part of the test.
             std::mem::forget(deep);
         };

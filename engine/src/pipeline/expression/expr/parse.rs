@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::operator::{self, Call, Operator};
-use super::{Env, Expr, Node, System, system};
+use super::operator::{self, ExprOperator, OperatorCall};
+use super::{Env, Expr, ExprNode, System, system};
 use crate::model::excerpt::excerpt;
 use crate::model::value::{Object, Value};
 use crate::pipeline::value::context::Context;
-use crate::pipeline::value::error::{Code, Error, Result};
+use crate::pipeline::value::error::{Error, PipelineErrorCode, Result};
 use crate::pipeline::value::extended;
 use crate::pipeline::value::hint::did_you_mean;
 use crate::pipeline::value::memory;
@@ -18,30 +18,34 @@ pub(super) const MAX_DEPTH: usize = 180;
 
 /// The names that are visible while an expression is parsed: operators, and variables with their slots.
 #[derive(Clone)]
-pub struct Scope<'q> {
+pub struct ParseScope<'q> {
     /// The query whose time and memory limits apply to parsing and folding.
     pub query: &'q Context<'q>,
     /// Every family of operators. The modules of the operators use this module to parse their arguments. The scope
     /// carries the operators, so that this module does not depend on the modules of the operators.
-    operators: &'static [&'static [Operator]],
+    operators: &'static [&'static [ExprOperator]],
     names: Arc<Vec<Arc<str>>>,
     redact: bool,
     depth: usize,
 }
 
-impl<'q> Scope<'q> {
+impl<'q> ParseScope<'q> {
     /// Creates a scope with these operators and the system variables. `redact` adds the variables of `$redact`.
-    pub(super) fn new(operators: &'static [&'static [Operator]], redact: bool, query: &'q Context<'q>) -> Scope<'q> {
-        Scope { query, operators, names: Arc::default(), redact, depth: 0 }
+    pub(super) fn new(
+        operators: &'static [&'static [ExprOperator]],
+        redact: bool,
+        query: &'q Context<'q>,
+    ) -> ParseScope<'q> {
+        ParseScope { query, operators, names: Arc::default(), redact, depth: 0 }
     }
 
     /// Returns the scope with additional user variables. A later variable hides an earlier one of the same name.
-    pub fn with(&self, names: impl IntoIterator<Item = Arc<str>>) -> Scope<'q> {
+    pub fn with(&self, names: impl IntoIterator<Item = Arc<str>>) -> ParseScope<'q> {
         let names = self.names.iter().cloned().chain(names).collect();
-        Scope { names: Arc::new(names), ..*self }
+        ParseScope { names: Arc::new(names), ..*self }
     }
 
-    fn operators(&self) -> impl Iterator<Item = &'static Operator> + use<> {
+    fn operators(&self) -> impl Iterator<Item = &'static ExprOperator> + use<> {
         self.operators.iter().copied().flatten()
     }
 
@@ -58,11 +62,11 @@ impl<'q> Scope<'q> {
     }
 
     /// Returns the scope one level deeper.
-    fn deeper(&self) -> Result<Scope<'q>> {
+    fn deeper(&self) -> Result<ParseScope<'q>> {
         if self.depth == MAX_DEPTH {
             return Err(Error::new(15, format!("expression is nested deeper than {MAX_DEPTH} levels")));
         }
-        Ok(Scope { names: self.names.clone(), depth: self.depth + 1, ..*self })
+        Ok(ParseScope { names: self.names.clone(), depth: self.depth + 1, ..*self })
     }
 }
 
@@ -71,7 +75,7 @@ impl<'q> Scope<'q> {
 const FOLD_BYTES: i64 = 64 * 1024;
 
 /// Parses an expression and folds its constant parts.
-pub fn parse(spec: &Value, scope: &Scope) -> Result<Expr> {
+pub fn parse(spec: &Value, scope: &ParseScope) -> Result<Expr> {
     let scope = &scope.deeper()?;
     scope.query.tick()?;
     match spec {
@@ -82,22 +86,22 @@ pub fn parse(spec: &Value, scope: &Scope) -> Result<Expr> {
     }
 }
 
-fn parse_array(items: &[Value], scope: &Scope) -> Result<Expr> {
+fn parse_array(items: &[Value], scope: &ParseScope) -> Result<Expr> {
     let items: Vec<Expr> = parse_items(items, scope)?;
     let constant: Option<Vec<Value>> = items.iter().map(|item| item.constant().cloned()).collect();
     Ok(match constant {
         Some(values) => Expr::constant_of(values),
-        None => Expr { node: Node::Array(items.into()) },
+        None => Expr { node: ExprNode::Array(items.into()) },
     })
 }
 
 /// Parses the items of an array.
-pub(super) fn parse_items(items: &[Value], scope: &Scope) -> Result<Vec<Expr>> {
+pub(super) fn parse_items(items: &[Value], scope: &ParseScope) -> Result<Vec<Expr>> {
     let item = |(index, item): (usize, &Value)| parse(item, scope).map_err(|error| error.within(index.to_string()));
     items.iter().enumerate().map(item).collect::<Result<_>>()
 }
 
-fn parse_object(object: &Object, scope: &Scope) -> Result<Expr> {
+fn parse_object(object: &Object, scope: &ParseScope) -> Result<Expr> {
     let Some((first, argument)) = object.iter().next() else {
         return Ok(Expr::constant_of(Object::new()));
     };
@@ -123,11 +127,11 @@ fn parse_object(object: &Object, scope: &Scope) -> Result<Expr> {
         fields.iter().map(|(name, field)| Some((name.clone(), field.constant()?.clone()))).collect();
     Ok(match constant {
         Some(object) => Expr::constant_of(object),
-        None => Expr { node: Node::Object(fields.into()) },
+        None => Expr { node: ExprNode::Object(fields.into()) },
     })
 }
 
-fn parse_operator(name: &str, argument: &Value, scope: &Scope) -> Result<Expr> {
+fn parse_operator(name: &str, argument: &Value, scope: &ParseScope) -> Result<Expr> {
     let Some(operator) = scope.operators().find(|operator| operator.word.name == name) else {
         if name == extended::REGEX {
             let message = "a regular expression is not a value: it is allowed only in a filter and as the 'regex' of \
@@ -145,12 +149,12 @@ fn parse_operator(name: &str, argument: &Value, scope: &Scope) -> Result<Expr> {
 
 /// Replaces a call by its result if constant arguments determine the result. The evaluation is limited to the time of
 /// the query and a small part of its memory.
-fn fold(call: Call, query: &Context) -> Result<Expr> {
+fn fold(call: OperatorCall, query: &Context) -> Result<Expr> {
     if let Some(decided) = call.decided() {
         return Ok(Expr::constant_of(decided));
     }
     if !call.is_foldable() {
-        return Ok(Expr { node: Node::Call(Arc::new(call)) });
+        return Ok(Expr { node: ExprNode::Call(Arc::new(call)) });
     }
     match query.within(FOLD_BYTES, || call.eval(&Env::new(query, &Value::Null))) {
         Ok(Some(value)) => {
@@ -158,8 +162,8 @@ fn fold(call: Call, query: &Context) -> Result<Expr> {
             memory::hold(&value, query)?;
             Ok(Expr::constant_of(value))
         }
-        Ok(None) => Ok(Expr { node: Node::Missing }),
-        Err(error) if error.code == Code::Number(146) => Ok(Expr { node: Node::Call(Arc::new(call)) }),
+        Ok(None) => Ok(Expr { node: ExprNode::Missing }),
+        Err(error) if error.code == PipelineErrorCode::Number(146) => Ok(Expr { node: ExprNode::Call(Arc::new(call)) }),
         Err(error) => Err(error),
     }
 }
@@ -170,10 +174,10 @@ pub fn variable(text: &str, names: &[Arc<str>]) -> Option<Expr> {
     let (name, rest) = variable.split_once('.').map_or((variable, None), |(name, rest)| (name, Some(rest)));
     let slot = names.iter().rposition(|known| **known == *name)?;
     let path = rest.map_or_else(|| Ok(FieldPath::root()), FieldPath::parse).ok()?;
-    Some(Expr { node: Node::Variable(slot, path) })
+    Some(Expr { node: ExprNode::Variable(slot, path) })
 }
 
-fn parse_path(text: &str, scope: &Scope) -> Result<Expr> {
+fn parse_path(text: &str, scope: &ParseScope) -> Result<Expr> {
     let Some(variable) = text.strip_prefix("$$") else {
         if text == "$" {
             return Err(Error::new(16872, "'$' by itself is not a valid FieldPath"));
@@ -181,8 +185,8 @@ fn parse_path(text: &str, scope: &Scope) -> Result<Expr> {
         let path = FieldPath::parse(&text[1..])?;
         // Plain paths start from `$$CURRENT`, if a variable of this name is bound.
         let node = match scope.slot("CURRENT") {
-            Some(slot) => Node::Variable(slot, path),
-            None => Node::Path(path),
+            Some(slot) => ExprNode::Variable(slot, path),
+            None => ExprNode::Path(path),
         };
         return Ok(Expr { node });
     };
@@ -200,22 +204,22 @@ fn parse_path(text: &str, scope: &Scope) -> Result<Expr> {
         Some(rest) => FieldPath::parse(rest)?,
     };
     let node = match (slot, name) {
-        (Some(slot), _) => Node::Variable(slot, path),
-        (None, "ROOT" | "CURRENT") => Node::Path(path),
-        (None, "NOW") => Node::System(System::Now, path),
-        (None, "USER") => Node::System(System::User, path),
-        (None, "WORKSPACE") => Node::System(System::Workspace, path),
-        (None, "DESCEND" | "PRUNE" | "KEEP") => Node::Constant(name.to_lowercase().into()),
-        (None, _) => Node::Missing,
+        (Some(slot), _) => ExprNode::Variable(slot, path),
+        (None, "ROOT" | "CURRENT") => ExprNode::Path(path),
+        (None, "NOW") => ExprNode::System(System::Now, path),
+        (None, "USER") => ExprNode::System(System::User, path),
+        (None, "WORKSPACE") => ExprNode::System(System::Workspace, path),
+        (None, "DESCEND" | "PRUNE" | "KEEP") => ExprNode::Constant(name.to_lowercase().into()),
+        (None, _) => ExprNode::Missing,
     };
     Ok(Expr { node })
 }
 
-fn is_redact(name: &str, scope: &Scope) -> bool {
+fn is_redact(name: &str, scope: &ParseScope) -> bool {
     scope.has_redact() && system::OF_REDACT.contains(&name)
 }
 
-fn undefined(name: &str, scope: &Scope) -> Error {
+fn undefined(name: &str, scope: &ParseScope) -> Error {
     let error = Error::new(17276, format!("Use of undefined variable: {name}"));
     let known = system::names().chain(scope.names().iter().map(|name| &**name));
     match did_you_mean(name, known) {

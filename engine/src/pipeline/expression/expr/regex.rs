@@ -1,16 +1,16 @@
 //! Regular expression operators.
 
-use super::operator::Form::Own;
-use super::operator::{Arguments, Call, Named, Operator, named};
-use super::{Answer, Env, Expr, NULL, Scope, some};
+use super::operator::ArgumentForm::Own;
+use super::operator::{ExprOperator, NamedArguments, OperatorArguments, OperatorCall, named};
+use super::{Answer, Env, Expr, NULL, ParseScope, some};
 use crate::model::value::{Object, Value};
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::extended;
-use crate::pipeline::value::regex::{Match, Refused, Regex};
+use crate::pipeline::value::regex::{PatternMatch, Regex, RegexRefusal};
 
-pub(super) static OPERATORS: &[Operator] = &[
-    Operator::new(
+pub(super) static OPERATORS: &[ExprOperator] = &[
+    ExprOperator::new(
         "$regexFind",
         "input: string, regex: string, options?: string",
         "Returns the first match, its position in code points, and its groups.",
@@ -22,7 +22,7 @@ pub(super) static OPERATORS: &[Operator] = &[
             r#"{"match":"bc","idx":1,"captures":["c"]}"#,
         ],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$regexFindAll",
         "input: string, regex: string, options?: string",
         "Returns all matches, their positions and their groups.",
@@ -34,7 +34,7 @@ pub(super) static OPERATORS: &[Operator] = &[
             r#"[{"match":"a","idx":0,"captures":[]},{"match":"a","idx":2,"captures":[]}]"#,
         ],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$regexMatch",
         "input: string, regex: string, options?: string",
         "Returns whether the string matches.",
@@ -44,13 +44,13 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
 ];
 
-static REGEX: Named = Named {
+static REGEX: NamedArguments = NamedArguments {
     not_object: 51103,
     unknown: 31024,
     fields: &[("input", Some(31022)), ("regex", Some(31023)), ("options", None)],
 };
 
-fn parse_regex(name: &str, spec: &Value, scope: &Scope) -> Result<Arguments> {
+fn parse_regex(name: &str, spec: &Value, scope: &ParseScope) -> Result<OperatorArguments> {
     let values = match spec.as_object() {
         Some(object) if object.get("regex").and_then(extended::regex).is_some() => {
             named(name, &REGEX, &spelled_out(name, object)?, scope)?
@@ -66,7 +66,7 @@ fn parse_regex(name: &str, spec: &Value, scope: &Scope) -> Result<Arguments> {
         }
         _ => None,
     };
-    Ok(Arguments { values, prepared: prepared.map(|pattern| Box::new(pattern) as _) })
+    Ok(OperatorArguments { values, prepared: prepared.map(|pattern| Box::new(pattern) as _) })
 }
 
 /// Returns the arguments of an operator. Splits a regular expression in `regex` into its pattern and its options.
@@ -90,7 +90,7 @@ fn compile(
     name: &str,
     pattern: &Value,
     options: &Value,
-    compile: fn(&str, &str, &Context) -> Result<Regex, Refused>,
+    compile: fn(&str, &str, &Context) -> Result<Regex, RegexRefusal>,
     query: &Context,
 ) -> Result<Option<Regex>> {
     let options = match options {
@@ -120,13 +120,13 @@ fn compile(
     }
     match compile(pattern, options, query) {
         Ok(pattern) => Ok(Some(pattern)),
-        Err(Refused::Ended(error)) => Err(error),
-        Err(Refused::Invalid(reason)) => Err(Error::new(51111, format!("Invalid Regex in {name}: {reason}"))),
+        Err(RegexRefusal::Ended(error)) => Err(error),
+        Err(RegexRefusal::Invalid(reason)) => Err(Error::new(51111, format!("Invalid Regex in {name}: {reason}"))),
     }
 }
 
 /// Calls `then` with the text and the pattern. Returns `None` without a call if one of them is null.
-fn with_pattern<T>(call: &Call, env: &Env, then: impl FnOnce(&str, &Regex) -> Result<T>) -> Result<Option<T>> {
+fn with_pattern<T>(call: &OperatorCall, env: &Env, then: impl FnOnce(&str, &Regex) -> Result<T>) -> Result<Option<T>> {
     let name = call.name();
     let input = call.value(0, env)?;
     if !matches!(input, Value::String(_) | Value::Null) {
@@ -147,12 +147,12 @@ fn with_pattern<T>(call: &Call, env: &Env, then: impl FnOnce(&str, &Regex) -> Re
     }
 }
 
-fn matches(call: &Call, env: &Env) -> Answer {
+fn matches(call: &OperatorCall, env: &Env) -> Answer {
     let found = with_pattern(call, env, |text, pattern| pattern.is_match(text, env.query))?;
     some(found.unwrap_or(false))
 }
 
-fn find(call: &Call, env: &Env) -> Answer {
+fn find(call: &OperatorCall, env: &Env) -> Answer {
     let found = with_pattern(call, env, |text, pattern| {
         let found = pattern.find(text, 0, env.query)?;
         Ok(found.map(|found| describe(text, text[..found.start].chars().count(), &found)))
@@ -160,7 +160,7 @@ fn find(call: &Call, env: &Env) -> Answer {
     found.flatten().map_or(NULL, some)
 }
 
-fn find_all(call: &Call, env: &Env) -> Answer {
+fn find_all(call: &OperatorCall, env: &Env) -> Answer {
     let found = with_pattern(call, env, |text, pattern| {
         let (mut all, mut from, mut seen, mut index) = (Vec::new(), 0, 0, 0);
         while from <= text.len()
@@ -182,7 +182,7 @@ fn find_all(call: &Call, env: &Env) -> Answer {
     some(found.unwrap_or_default())
 }
 
-fn describe(text: &str, index: usize, found: &Match) -> Value {
+fn describe(text: &str, index: usize, found: &PatternMatch) -> Value {
     let groups: Vec<Value> = found.groups.iter().map(|group| (*group).into()).collect();
     let mut object = Object::with_capacity(3);
     object.push("match", &text[found.start..found.end]);

@@ -1,7 +1,7 @@
 //! Rounding to a decimal place.
 
-use super::operator::Form::Between;
-use super::operator::{Call, Operator};
+use super::operator::ArgumentForm::Between;
+use super::operator::{ExprOperator, OperatorCall};
 use super::{Answer, Env, NULL, some};
 use crate::model::decimal::{Decimal, RoundingStrategy, to_double};
 use crate::model::excerpt::excerpt;
@@ -9,8 +9,8 @@ use crate::model::value::Value;
 use crate::pipeline::value::error::Error;
 use crate::pipeline::value::number::{double, whole};
 
-pub(super) static OPERATORS: &[Operator] = &[
-    Operator::new(
+pub(super) static OPERATORS: &[ExprOperator] = &[
+    ExprOperator::new(
         "$round",
         "number, place?: integer",
         "Rounds to a decimal place; ties round to the even digit.",
@@ -18,7 +18,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         round,
         [r#"{"$round":[2.5]}"#, "{}", "2.0"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$trunc",
         "number, place?: integer",
         "Truncates to a decimal place.",
@@ -28,7 +28,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
 ];
 
-fn round(call: &Call, env: &Env) -> Answer {
+fn round(call: &OperatorCall, env: &Env) -> Answer {
     let half_even = |kept: i128, rest: i128, unit: i128| match (2 * rest).cmp(&unit) {
         std::cmp::Ordering::Less => kept,
         std::cmp::Ordering::Equal => kept + kept % 2,
@@ -37,14 +37,14 @@ fn round(call: &Call, env: &Env) -> Answer {
     to_place(call, env, half_even, f64::round_ties_even, RoundingStrategy::MidpointNearestEven)
 }
 
-fn trunc(call: &Call, env: &Env) -> Answer {
+fn trunc(call: &OperatorCall, env: &Env) -> Answer {
     to_place(call, env, |kept, _, _| kept, f64::trunc, RoundingStrategy::ToZero)
 }
 
 /// Rounds the first argument to the decimal place in the second argument. `digits` receives three numbers: the
 /// magnitude cut off at the place, the remainder, and the unit of the place. It returns the rounded magnitude.
 fn to_place(
-    call: &Call,
+    call: &OperatorCall,
     env: &Env,
     digits: fn(i128, i128, i128) -> i128,
     whole_of: fn(f64) -> f64,

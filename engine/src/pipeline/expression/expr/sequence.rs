@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use super::operator::Form::{Between, Exactly, Own};
-use super::operator::{Arguments, Call, Named, Operator, named_specs};
-use super::{Answer, Env, Expr, NULL, Scope, parse, some};
+use super::operator::ArgumentForm::{Between, Exactly, Own};
+use super::operator::{ExprOperator, NamedArguments, OperatorArguments, OperatorCall, named_specs};
+use super::{Answer, Env, Expr, NULL, ParseScope, parse, some};
 use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result};
-use crate::pipeline::value::memory::{look, look_at_all};
+use crate::pipeline::value::memory::{measure, measure_all};
 use crate::pipeline::value::number::whole_i32;
-use crate::pipeline::value::sort_by::{Sort, parse_sort};
+use crate::pipeline::value::sort_by::{SortSpec, parse_sort};
 use crate::pipeline::value::sorting::sorted;
 
-pub(super) static OPERATORS: &[Operator] = &[
-    Operator::new(
+pub(super) static OPERATORS: &[ExprOperator] = &[
+    ExprOperator::new(
         "$range",
         "start: integer, end: integer, step?: integer",
         "Returns the integers from the start up to, but not including, the end.",
@@ -22,7 +22,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         range,
         [r#"{"$range":[0,"$n",2]}"#, r#"{"n":5}"#, "[0,2,4]"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$reverseArray",
         "array",
         "Returns the items in reverse order.",
@@ -30,7 +30,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         reverse,
         [r#"{"$reverseArray":"$a"}"#, r#"{"a":[1,2]}"#, "[2,1]"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$slice",
         "array, position?: integer, n: integer",
         "Returns some of the items, counted from the start, the end or a position.",
@@ -38,7 +38,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         slice,
         [r#"{"$slice":["$a",-2]}"#, r#"{"a":[1,2,3]}"#, "[2,3]"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$sortArray",
         "input: array, sortBy: object | integer",
         "Sorts the items as whole values or by their fields.",
@@ -46,7 +46,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         sort_array,
         [r#"{"$sortArray":{"input":"$a","sortBy":-1}}"#, r#"{"a":[1,3,2]}"#, "[3,2,1]"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$zip",
         "inputs: array, useLongestLength?: boolean, defaults?: array",
         "Combines the items at the same index of several arrays into arrays.",
@@ -56,7 +56,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
 ];
 
-fn range(call: &Call, env: &Env) -> Answer {
+fn range(call: &OperatorCall, env: &Env) -> Answer {
     let start = range_bound(&call.value(0, env)?, "starting value", 34443)?;
     let end = range_bound(&call.value(1, env)?, "ending value", 34445)?;
     let step = if call.has_argument(2) { range_bound(&call.value(2, env)?, "step value", 34447)? } else { 1 };
@@ -86,7 +86,7 @@ fn range_bound(value: &Value, what: &str, code: i32) -> Result<i32> {
     })
 }
 
-fn reverse(call: &Call, env: &Env) -> Answer {
+fn reverse(call: &OperatorCall, env: &Env) -> Answer {
     match call.value(0, env)? {
         Value::Null => NULL,
         Value::Array(items) => {
@@ -100,7 +100,7 @@ fn reverse(call: &Call, env: &Env) -> Answer {
     }
 }
 
-fn slice(call: &Call, env: &Env) -> Answer {
+fn slice(call: &OperatorCall, env: &Env) -> Answer {
     let (array, second) = (call.value(0, env)?, call.value(1, env)?);
     if array.is_null() || second.is_null() {
         return NULL;
@@ -146,30 +146,30 @@ fn slice_number(value: &Value, which: &str, code: i32) -> Result<i64> {
 }
 
 /// The sort order of a `$sortArray`.
-enum Order {
+enum ArrayOrder {
     Whole { ascending: bool },
-    Fields(Sort),
+    Fields(SortSpec),
 }
 
-static SORT_ARRAY: Named = Named {
+static SORT_ARRAY: NamedArguments = NamedArguments {
     not_object: 2_942_500,
     unknown: 2_942_501,
     fields: &[("input", Some(2_942_502)), ("sortBy", Some(2_942_503))],
 };
 
-fn parse_sort_array(spec: &Value, scope: &Scope) -> Result<Arguments> {
+fn parse_sort_array(spec: &Value, scope: &ParseScope) -> Result<OperatorArguments> {
     let specs = named_specs("$sortArray", &SORT_ARRAY, spec)?;
     let input = specs[0].map(|input| parse(input, scope)).transpose()?;
     let order = match specs[1] {
-        Some(fields @ Value::Object(_)) => Order::Fields(parse_sort(fields, 2_942_507).map_err(|mut error| {
-            if matches!(error.code, crate::pipeline::value::error::Code::Number(15974..=15976)) {
-                error.code = crate::pipeline::value::error::Code::Number(2_942_505);
+        Some(fields @ Value::Object(_)) => ArrayOrder::Fields(parse_sort(fields, 2_942_507).map_err(|mut error| {
+            if matches!(error.code, crate::pipeline::value::error::PipelineErrorCode::Number(15974..=15976)) {
+                error.code = crate::pipeline::value::error::PipelineErrorCode::Number(2_942_505);
             }
             error
         })?),
         Some(number) if number.is_number() => match number.as_f64() {
-            Some(1.0) => Order::Whole { ascending: true },
-            Some(-1.0) => Order::Whole { ascending: false },
+            Some(1.0) => ArrayOrder::Whole { ascending: true },
+            Some(-1.0) => ArrayOrder::Whole { ascending: false },
             _ => {
                 return Err(Error::new(
                     2_942_506,
@@ -185,10 +185,10 @@ fn parse_sort_array(spec: &Value, scope: &Scope) -> Result<Arguments> {
             ));
         }
     };
-    Ok(Arguments { values: vec![input], prepared: Some(Box::new(order)) })
+    Ok(OperatorArguments { values: vec![input], prepared: Some(Box::new(order)) })
 }
 
-fn sort_array(call: &Call, env: &Env) -> Answer {
+fn sort_array(call: &OperatorCall, env: &Env) -> Answer {
     let items = match call.value(0, env)? {
         Value::Null => return NULL,
         Value::Array(items) => items,
@@ -200,16 +200,16 @@ fn sort_array(call: &Call, env: &Env) -> Answer {
     };
     env.query.charge(2 * size_of_val(items.as_slice()))?;
     match call.prepared() {
-        Some(Order::Fields(sort)) => {
+        Some(ArrayOrder::Fields(sort)) => {
             let keyed: Vec<_> = items.iter().map(|item| (sort.plain_key(item), item)).collect();
-            let look = |(key, _): &(Vec<Option<Value>>, _)| look_at_all(key.iter().flatten(), env.query);
-            let keyed = sorted(keyed, env.query, look, |(a, _), (b, _)| sort.compare(a, b))?;
+            let weigh = |(key, _): &(Vec<Option<Value>>, _)| measure_all(key.iter().flatten(), env.query);
+            let keyed = sorted(keyed, env.query, weigh, |(a, _), (b, _)| sort.compare(a, b))?;
             some(keyed.into_iter().map(|(_, item)| item.clone()).collect::<Vec<_>>())
         }
-        Some(Order::Whole { ascending: false }) => {
-            some(sorted(Arc::unwrap_or_clone(items), env.query, |item| look(item, env.query), |a, b| b.cmp(a))?)
+        Some(ArrayOrder::Whole { ascending: false }) => {
+            some(sorted(Arc::unwrap_or_clone(items), env.query, |item| measure(item, env.query), |a, b| b.cmp(a))?)
         }
-        _ => some(sorted(Arc::unwrap_or_clone(items), env.query, |item| look(item, env.query), Value::cmp)?),
+        _ => some(sorted(Arc::unwrap_or_clone(items), env.query, |item| measure(item, env.query), Value::cmp)?),
     }
 }
 
@@ -219,7 +219,7 @@ struct Zip {
     longest: bool,
 }
 
-fn parse_zip(spec: &Value, scope: &Scope) -> Result<Arguments> {
+fn parse_zip(spec: &Value, scope: &ParseScope) -> Result<OperatorArguments> {
     let Value::Object(object) = spec else {
         let found = spec.type_name();
         return Err(Error::new(34460, format!("$zip only supports an object as an argument, found {found}")));
@@ -256,14 +256,14 @@ fn parse_zip(spec: &Value, scope: &Scope) -> Result<Arguments> {
     }
     let zip = Zip { inputs: inputs.len(), longest };
     inputs.append(&mut defaults);
-    Ok(Arguments { values: inputs, prepared: Some(Box::new(zip)) })
+    Ok(OperatorArguments { values: inputs, prepared: Some(Box::new(zip)) })
 }
 
-fn parse_all(items: &[Value], scope: &Scope) -> Result<Vec<Option<Expr>>> {
+fn parse_all(items: &[Value], scope: &ParseScope) -> Result<Vec<Option<Expr>>> {
     items.iter().map(|item| parse(item, scope).map(Some)).collect()
 }
 
-fn zip(call: &Call, env: &Env) -> Answer {
+fn zip(call: &OperatorCall, env: &Env) -> Answer {
     let Some(zip) = call.prepared::<Zip>() else { return NULL };
     let mut inputs = Vec::with_capacity(zip.inputs);
     for index in 0..zip.inputs {

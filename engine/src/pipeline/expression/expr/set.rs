@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use rustc_hash::FxBuildHasher;
 
-use super::operator::Form::{AnyNumber, Exactly, Own};
-use super::operator::{Arguments, Call, Operator, positional};
-use super::{Answer, Env, Expr, NULL, Scope, some};
+use super::operator::ArgumentForm::{AnyNumber, Exactly, Own};
+use super::operator::{ExprOperator, OperatorArguments, OperatorCall, positional};
+use super::{Answer, Env, Expr, NULL, ParseScope, some};
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result};
-use crate::pipeline::value::memory::{look, look_at_all};
+use crate::pipeline::value::memory::{measure, measure_all};
 use crate::pipeline::value::sorting::sorted;
 
-pub(super) static OPERATORS: &[Operator] = &[
-    Operator::new(
+pub(super) static OPERATORS: &[ExprOperator] = &[
+    ExprOperator::new(
         "$allElementsTrue",
         "array",
         "Returns whether no item is false, null or zero.",
@@ -22,7 +22,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         all_elements_true,
         [r#"{"$allElementsTrue":["$a"]}"#, r#"{"a":[1,true,"x"]}"#, "true"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$anyElementTrue",
         "array",
         "Returns whether an item is true.",
@@ -30,7 +30,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         any_element_true,
         [r#"{"$anyElementTrue":["$a"]}"#, r#"{"a":[0,null]}"#, "false"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$setDifference",
         "array, array",
         "Returns the items of the first array that the second does not contain.",
@@ -38,7 +38,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         difference,
         [r#"{"$setDifference":["$a",[2]]}"#, r#"{"a":[1,2,1]}"#, "[1]"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$setEquals",
         "array, array...",
         "Returns whether all arrays contain the same distinct items.",
@@ -46,7 +46,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         equals,
         [r#"{"$setEquals":["$a",[2,1]]}"#, r#"{"a":[1,2,2]}"#, "true"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$setIntersection",
         "array...",
         "Returns the distinct items that all arrays contain.",
@@ -54,7 +54,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         intersection,
         [r#"{"$setIntersection":["$a",[2,3]]}"#, r#"{"a":[1,2,2]}"#, "[2]"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$setIsSubset",
         "array, array",
         "Returns whether the second array contains all items of the first.",
@@ -62,7 +62,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         is_subset,
         [r#"{"$setIsSubset":["$a",[1,2,3]]}"#, r#"{"a":[1,2]}"#, "true"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$setUnion",
         "array...",
         "Returns the distinct items of all arrays.",
@@ -74,7 +74,7 @@ pub(super) static OPERATORS: &[Operator] = &[
 
 type Hashed<'v> = HashSet<&'v Value, FxBuildHasher>;
 
-fn array(call: &Call, value: Value, code: i32, what: &str) -> Result<Arc<Vec<Value>>> {
+fn array(call: &OperatorCall, value: Value, code: i32, what: &str) -> Result<Arc<Vec<Value>>> {
     match value {
         Value::Array(items) => Ok(items),
         other => {
@@ -89,7 +89,7 @@ fn hashed<'v>(items: &'v [Value], env: &Env) -> Result<Hashed<'v>> {
     let mut set = Hashed::default();
     for item in items {
         env.query.tick()?;
-        look(item, env.query)?;
+        measure(item, env.query)?;
         set.insert(item);
     }
     Ok(set)
@@ -102,7 +102,7 @@ fn distinct(items: &[Value], env: &Env) -> Result<Vec<Value>> {
     let mut kept = Vec::new();
     for item in items {
         env.query.tick()?;
-        look(item, env.query)?;
+        measure(item, env.query)?;
         if seen.insert(item) {
             kept.push(item.clone());
         }
@@ -110,17 +110,17 @@ fn distinct(items: &[Value], env: &Env) -> Result<Vec<Value>> {
     Ok(kept)
 }
 
-fn all_elements_true(call: &Call, env: &Env) -> Answer {
+fn all_elements_true(call: &OperatorCall, env: &Env) -> Answer {
     let items = array(call, call.value(0, env)?, 17040, "argument")?;
     some(items.iter().all(|item| Expr::truthy(Some(item))))
 }
 
-fn any_element_true(call: &Call, env: &Env) -> Answer {
+fn any_element_true(call: &OperatorCall, env: &Env) -> Answer {
     let items = array(call, call.value(0, env)?, 17041, "argument")?;
     some(items.iter().any(|item| Expr::truthy(Some(item))))
 }
 
-fn difference(call: &Call, env: &Env) -> Answer {
+fn difference(call: &OperatorCall, env: &Env) -> Answer {
     let (a, b) = (call.value(0, env)?, call.value(1, env)?);
     if a.is_null() || b.is_null() {
         return NULL;
@@ -128,12 +128,12 @@ fn difference(call: &Call, env: &Env) -> Answer {
     let a = array(call, a, 17048, "first argument")?;
     let b = array(call, b, 17049, "second argument")?;
     let excluded = hashed(&b, env)?;
-    look_at_all(a.iter(), env.query)?;
+    measure_all(a.iter(), env.query)?;
     let rest: Vec<Value> = a.iter().filter(|item| !excluded.contains(item)).cloned().collect();
     some(distinct(&rest, env)?)
 }
 
-fn parse_equals(spec: &Value, scope: &Scope) -> Result<Arguments> {
+fn parse_equals(spec: &Value, scope: &ParseScope) -> Result<OperatorArguments> {
     let values = positional(spec, scope)?;
     if values.len() < 2 {
         let count = values.len();
@@ -152,7 +152,7 @@ fn parse_equals(spec: &Value, scope: &Scope) -> Result<Arguments> {
     Ok(values.into())
 }
 
-fn equals(call: &Call, env: &Env) -> Answer {
+fn equals(call: &OperatorCall, env: &Env) -> Answer {
     let first = array(call, call.value(0, env)?, 17044, "argument")?;
     let first = hashed(&first, env)?;
     let mut same = true;
@@ -163,7 +163,7 @@ fn equals(call: &Call, env: &Env) -> Answer {
     some(same)
 }
 
-fn intersection(call: &Call, env: &Env) -> Answer {
+fn intersection(call: &OperatorCall, env: &Env) -> Answer {
     let mut kept: Option<Vec<Value>> = None;
     for index in operands(call) {
         let value = call.value(index, env)?;
@@ -181,26 +181,26 @@ fn intersection(call: &Call, env: &Env) -> Answer {
         });
     }
     let kept = kept.unwrap_or_default();
-    some(sorted(kept, env.query, |item| look(item, env.query), Value::cmp)?)
+    some(sorted(kept, env.query, |item| measure(item, env.query), Value::cmp)?)
 }
 
 /// Returns the indexes of the arguments, constants last. The order of the operands does not matter, and MongoDB also
 /// moves constants to the end.
-fn operands(call: &Call) -> impl Iterator<Item = usize> {
+fn operands(call: &OperatorCall) -> impl Iterator<Item = usize> {
     let is_constant = |index: &usize| call.expr(*index).is_some_and(|operand| operand.constant().is_some());
     let varying = (0..call.len()).filter(move |index| !is_constant(index));
     varying.chain((0..call.len()).filter(is_constant))
 }
 
-fn is_subset(call: &Call, env: &Env) -> Answer {
+fn is_subset(call: &OperatorCall, env: &Env) -> Answer {
     let a = array(call, call.value(0, env)?, 17046, "first argument")?;
     let b = array(call, call.value(1, env)?, 17042, "second argument")?;
     let superset = hashed(&b, env)?;
-    look_at_all(a.iter(), env.query)?;
+    measure_all(a.iter(), env.query)?;
     some(a.iter().all(|item| superset.contains(item)))
 }
 
-fn union(call: &Call, env: &Env) -> Answer {
+fn union(call: &OperatorCall, env: &Env) -> Answer {
     let mut all = Vec::new();
     for index in operands(call) {
         let value = call.value(index, env)?;
@@ -211,5 +211,5 @@ fn union(call: &Call, env: &Env) -> Answer {
         env.query.charge(size_of_val(items.as_slice()))?;
         all.extend_from_slice(&items);
     }
-    some(sorted(distinct(&all, env)?, env.query, |item| look(item, env.query), Value::cmp)?)
+    some(sorted(distinct(&all, env)?, env.query, |item| measure(item, env.query), Value::cmp)?)
 }

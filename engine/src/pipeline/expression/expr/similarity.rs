@@ -1,8 +1,10 @@
 //! Operators that compare two vectors. A vector is an array of numbers.
 
-use super::operator::Form::Own;
-use super::operator::{Arguments, Call, Named, Operator, exact_count, named_specs, positional};
-use super::{Answer, Env, NULL, Scope, some};
+use super::operator::ArgumentForm::Own;
+use super::operator::{
+    ExprOperator, NamedArguments, OperatorArguments, OperatorCall, exact_count, named_specs, positional,
+};
+use super::{Answer, Env, NULL, ParseScope, some};
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result};
 
@@ -10,14 +12,14 @@ use crate::pipeline::value::error::{Error, Result};
 const fn row(
     name: &'static str,
     summary: &'static str,
-    parse: fn(&Value, &Scope) -> Result<Arguments>,
-    eval: fn(&Call, &Env) -> Answer,
+    parse: fn(&Value, &ParseScope) -> Result<OperatorArguments>,
+    eval: fn(&OperatorCall, &Env) -> Answer,
     example: [&'static str; 3],
-) -> Operator {
-    Operator::new(name, "vectors: array, score?: boolean", summary, Own(parse), eval, example)
+) -> ExprOperator {
+    ExprOperator::new(name, "vectors: array, score?: boolean", summary, Own(parse), eval, example)
 }
 
-pub(super) static OPERATORS: &[Operator] = &[
+pub(super) static OPERATORS: &[ExprOperator] = &[
     row(
         "$similarityCosine",
         "Returns the cosine of the angle between two vectors, from -1 to 1.",
@@ -44,10 +46,11 @@ pub(super) static OPERATORS: &[Operator] = &[
     .remark("With `score: true`, the result is 1 for equal vectors, and approaches 0 for distant ones."),
 ];
 
-static FULL: Named = Named { not_object: 40414, unknown: 40415, fields: &[("vectors", Some(40414)), ("score", None)] };
+static FULL: NamedArguments =
+    NamedArguments { not_object: 40414, unknown: 40415, fields: &[("vectors", Some(40414)), ("score", None)] };
 
 /// Parses two vectors in an array, or in an object that may also request a score.
-fn parse(name: &str, spec: &Value, scope: &Scope) -> Result<Arguments> {
+fn parse(name: &str, spec: &Value, scope: &ParseScope) -> Result<OperatorArguments> {
     let (vectors, score) = match spec {
         Value::Object(_) => {
             let specs = named_specs(name, &FULL, spec)?;
@@ -65,10 +68,10 @@ fn parse(name: &str, spec: &Value, scope: &Scope) -> Result<Arguments> {
     };
     let values = positional(vectors, scope)?;
     exact_count(name, 2, values.len())?;
-    Ok(Arguments { values, prepared: Some(Box::new(score)) })
+    Ok(OperatorArguments { values, prepared: Some(Box::new(score)) })
 }
 
-fn similarity(call: &Call, env: &Env, measure: fn(&[f64], &[f64]) -> f64, score: fn(f64) -> f64) -> Answer {
+fn similarity(call: &OperatorCall, env: &Env, measure: fn(&[f64], &[f64]) -> f64, score: fn(f64) -> f64) -> Answer {
     let (left, right) = (call.value(0, env)?, call.value(1, env)?);
     if left.is_null() || right.is_null() {
         return NULL;
@@ -88,7 +91,7 @@ fn similarity(call: &Call, env: &Env, measure: fn(&[f64], &[f64]) -> f64, score:
     some(if call.prepared() == Some(&true) { score(result) } else { result })
 }
 
-fn numbers(call: &Call, env: &Env, items: &[Value], code: i32) -> Result<Vec<f64>> {
+fn numbers(call: &OperatorCall, env: &Env, items: &[Value], code: i32) -> Result<Vec<f64>> {
     env.query.charge(items.len().saturating_mul(size_of::<f64>()))?;
     let number = |(index, item): (usize, &Value)| {
         let (name, found) = (call.name(), item.type_name());

@@ -1,16 +1,16 @@
 //! Accumulators as expressions, which read the items of one array or several arguments.
 
-use super::operator::Form::{AnyNumber, Own};
-use super::operator::{Arguments, Call, Named, Operator, named_specs};
-use super::{Answer, Env, Expr, Scope, parse, some};
+use super::operator::ArgumentForm::{AnyNumber, Own};
+use super::operator::{ExprOperator, NamedArguments, OperatorArguments, OperatorCall, named_specs};
+use super::{Answer, Env, Expr, ParseScope, parse, some};
 use crate::model::value::Value;
 use crate::pipeline::value::error::Result;
-use crate::pipeline::value::memory::look;
+use crate::pipeline::value::memory::measure;
 use crate::pipeline::value::statistics::{Deviation, check_method, median, parse_shares, percentiles};
 use crate::pipeline::value::sum::Sum;
 
-pub(super) static OPERATORS: &[Operator] = &[
-    Operator::new(
+pub(super) static OPERATORS: &[ExprOperator] = &[
+    ExprOperator::new(
         "$avg",
         "expression...: any",
         "Returns the mean of the numbers.",
@@ -18,7 +18,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         average,
         [r#"{"$avg":"$a"}"#, r#"{"a":[1,2,"x"]}"#, "1.5"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$max",
         "expression...: any",
         "Returns the greatest value that is not null.",
@@ -26,7 +26,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         |call, env| extreme(call, env, |value, best| value > best),
         [r#"{"$max":["$a","$b"]}"#, r#"{"a":1,"b":2}"#, "2"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$median",
         "input: any, method: string",
         "Returns the median of the numbers.",
@@ -34,7 +34,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         eval_median,
         [r#"{"$median":{"input":"$a","method":"approximate"}}"#, r#"{"a":[1,9,2]}"#, "2.0"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$min",
         "expression...: any",
         "Returns the least value that is not null.",
@@ -42,7 +42,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         |call, env| extreme(call, env, |value, best| value < best),
         [r#"{"$min":["$a","$b"]}"#, r#"{"a":1,"b":2}"#, "1"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$percentile",
         "input: any, p: array, method: string",
         "Returns the percentiles of the numbers for the given ranks.",
@@ -50,7 +50,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         percentile,
         [r#"{"$percentile":{"input":"$a","p":[0.5],"method":"approximate"}}"#, r#"{"a":[1,9,2]}"#, "[2.0]"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$stdDevPop",
         "expression...: any",
         "Returns the standard deviation of all numbers.",
@@ -58,7 +58,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         |call, env| some(deviation(call, env)?.population()),
         [r#"{"$stdDevPop":"$a"}"#, r#"{"a":[1,3]}"#, "1.0"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$stdDevSamp",
         "expression...: any",
         "Returns the standard deviation estimated from a sample.",
@@ -66,7 +66,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         |call, env| some(deviation(call, env)?.sample()),
         [r#"{"$stdDevSamp":"$a"}"#, r#"{"a":[1,2,3]}"#, "1.0"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$sum",
         "expression...: any",
         "Returns the sum of the numbers.",
@@ -77,7 +77,7 @@ pub(super) static OPERATORS: &[Operator] = &[
 ];
 
 /// Visits the items of a single array argument. For any other arguments, visits each argument.
-fn each(call: &Call, env: &Env, mut visit: impl FnMut(&Value)) -> Result<()> {
+fn each(call: &OperatorCall, env: &Env, mut visit: impl FnMut(&Value)) -> Result<()> {
     if call.len() == 1 {
         match call.value(0, env)? {
             Value::Array(items) => {
@@ -96,30 +96,30 @@ fn each(call: &Call, env: &Env, mut visit: impl FnMut(&Value)) -> Result<()> {
     Ok(())
 }
 
-fn average(call: &Call, env: &Env) -> Answer {
+fn average(call: &OperatorCall, env: &Env) -> Answer {
     let (mut sum, mut count) = (Sum::default(), 0);
     each(call, env, |value| count += u64::from(sum.add_number(Some(value))))?;
     some(sum.average(count))
 }
 
-fn sum(call: &Call, env: &Env) -> Answer {
+fn sum(call: &OperatorCall, env: &Env) -> Answer {
     let mut sum = Sum::default();
     each(call, env, |value| sum.add(Some(value)))?;
     some(sum.total())
 }
 
-fn deviation(call: &Call, env: &Env) -> Result<Deviation> {
+fn deviation(call: &OperatorCall, env: &Env) -> Result<Deviation> {
     let mut deviation = Deviation::default();
     each(call, env, |value| deviation.add(Some(value)))?;
     Ok(deviation)
 }
 
-fn extreme(call: &Call, env: &Env, is_better: fn(&Value, &Value) -> bool) -> Answer {
+fn extreme(call: &OperatorCall, env: &Env, is_better: fn(&Value, &Value) -> bool) -> Answer {
     let mut best = Value::Null;
     let mut charged = Ok(0);
     each(call, env, |value| {
         if charged.is_ok() {
-            charged = look(value, env.query);
+            charged = measure(value, env.query);
         }
         if charged.is_ok() && !value.is_null() && (best.is_null() || is_better(value, &best)) {
             best = value.clone();
@@ -129,42 +129,45 @@ fn extreme(call: &Call, env: &Env, is_better: fn(&Value, &Value) -> bool) -> Ans
     some(best)
 }
 
-static MEDIAN: Named =
-    Named { not_object: 7_436_100, unknown: 40415, fields: &[("input", Some(40414)), ("method", Some(40414))] };
+static MEDIAN: NamedArguments = NamedArguments {
+    not_object: 7_436_100,
+    unknown: 40415,
+    fields: &[("input", Some(40414)), ("method", Some(40414))],
+};
 
-static PERCENTILE: Named = Named {
+static PERCENTILE: NamedArguments = NamedArguments {
     not_object: 7_429_703,
     unknown: 40415,
     fields: &[("input", Some(40414)), ("method", Some(40414)), ("p", Some(40414))],
 };
 
-fn parse_median(spec: &Value, scope: &Scope) -> Result<Arguments> {
+fn parse_median(spec: &Value, scope: &ParseScope) -> Result<OperatorArguments> {
     let specs = named_specs("$median", &MEDIAN, spec)?;
     check_method("$median", specs[1])?;
     Ok(vec![specs[0].map(|input| parse(input, scope)).transpose()?].into())
 }
 
-fn parse_percentile(spec: &Value, scope: &Scope) -> Result<Arguments> {
+fn parse_percentile(spec: &Value, scope: &ParseScope) -> Result<OperatorArguments> {
     let specs = named_specs("$percentile", &PERCENTILE, spec)?;
     check_method("$percentile", specs[1])?;
     let input = specs[0].map(|input| parse(input, scope)).transpose()?;
     let shares = specs[2].map(|shares| parse(shares, scope)).transpose()?;
     let shares = parse_shares(shares.as_ref().and_then(Expr::constant))?;
-    Ok(Arguments { values: vec![input], prepared: Some(Box::new(shares)) })
+    Ok(OperatorArguments { values: vec![input], prepared: Some(Box::new(shares)) })
 }
 
-fn numbers(call: &Call, env: &Env) -> Result<Vec<f64>> {
+fn numbers(call: &OperatorCall, env: &Env) -> Result<Vec<f64>> {
     let value = call.value(0, env)?;
     let items = value.as_array().unwrap_or(std::slice::from_ref(&value));
     env.query.charge(size_of_val(items))?;
     Ok(items.iter().filter_map(Value::as_f64).filter(|number| !number.is_nan()).collect())
 }
 
-fn eval_median(call: &Call, env: &Env) -> Answer {
+fn eval_median(call: &OperatorCall, env: &Env) -> Answer {
     some(median(&mut numbers(call, env)?))
 }
 
-fn percentile(call: &Call, env: &Env) -> Answer {
+fn percentile(call: &OperatorCall, env: &Env) -> Answer {
     let shares = call.prepared::<Vec<f64>>().map_or(&[][..], Vec::as_slice);
     some(percentiles(&mut numbers(call, env)?, shares))
 }

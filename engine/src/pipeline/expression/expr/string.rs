@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use super::conversion::to_text;
-use super::operator::Form::{AnyNumber, Between, Exactly, Named as ByName};
-use super::operator::{Call, Named, Operator};
+use super::operator::ArgumentForm::{AnyNumber, Between, Exactly, Named as ByName};
+use super::operator::{ExprOperator, NamedArguments, OperatorCall};
 use super::{Answer, Env, NULL, some};
 use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::number::{whole, whole_i32};
 
-pub(super) static OPERATORS: &[Operator] = &[
-    Operator::new(
+pub(super) static OPERATORS: &[ExprOperator] = &[
+    ExprOperator::new(
         "$concat",
         "string...",
         "Concatenates the strings.",
@@ -20,7 +20,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         concat,
         [r#"{"$concat":["$a","-b"]}"#, r#"{"a":"a"}"#, r#""a-b""#],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$indexOfBytes",
         "string, part: string, start?: integer, end?: integer",
         "Returns the byte index of a part's first occurrence, or -1.",
@@ -28,7 +28,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         index_of_bytes,
         [r#"{"$indexOfBytes":["é-b","b"]}"#, "{}", "3"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$indexOfCP",
         "string, part: string, start?: integer, end?: integer",
         "Returns the code point index of a part's first occurrence, or -1.",
@@ -36,7 +36,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         index_of_cp,
         [r#"{"$indexOfCP":["é-b","b"]}"#, "{}", "2"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$replaceAll",
         "input: string, find: string, replacement: string",
         "Replaces every occurrence of a part.",
@@ -44,7 +44,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         |call, env| replace(call, env, usize::MAX),
         [r#"{"$replaceAll":{"input":"a-b-c","find":"-","replacement":"+"}}"#, "{}", r#""a+b+c""#],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$replaceOne",
         "input: string, find: string, replacement: string",
         "Replaces the first occurrence of a part.",
@@ -52,7 +52,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         |call, env| replace(call, env, 1),
         [r#"{"$replaceOne":{"input":"a-b-c","find":"-","replacement":"+"}}"#, "{}", r#""a+b-c""#],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$split",
         "string, delimiter: string",
         "Splits the string at a delimiter.",
@@ -60,7 +60,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         split,
         [r#"{"$split":["$a",","]}"#, r#"{"a":"x,y"}"#, r#"["x","y"]"#],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$strLenBytes",
         "string",
         "Returns the length of the string in bytes of UTF-8.",
@@ -68,7 +68,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         |call, env| length(call, env, 34473, str::len),
         [r#"{"$strLenBytes":"é"}"#, "{}", "2"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$strLenCP",
         "string",
         "Returns the length of the string in code points.",
@@ -76,7 +76,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         |call, env| length(call, env, 34471, |text| text.chars().count()),
         [r#"{"$strLenCP":"é"}"#, "{}", "1"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$strcasecmp",
         "left: string, right: string",
         "Returns -1, 0 or 1 if the left string is less than, equal to or greater than the right, ignoring case.",
@@ -84,7 +84,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         compare_ignoring_case,
         [r#"{"$strcasecmp":["Ab","aB"]}"#, "{}", "0"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$substr",
         "string, start: integer, length: integer",
         "Returns a substring by its position in bytes, as `$substrBytes` does.",
@@ -92,7 +92,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         substr_bytes,
         [r#"{"$substr":["abc",1,1]}"#, "{}", r#""b""#],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$substrBytes",
         "string, start: integer, length: integer",
         "Returns a substring by its position in bytes; a negative length extends to the end.",
@@ -100,7 +100,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         substr_bytes,
         [r#"{"$substrBytes":["abc",1,-1]}"#, "{}", r#""bc""#],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$substrCP",
         "string, start: integer, length: integer",
         "Returns a substring by its position in code points.",
@@ -108,7 +108,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         substr_cp,
         [r#"{"$substrCP":["éab",1,1]}"#, "{}", r#""a""#],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$toLower",
         "expression: any",
         "Converts the ASCII letters of the string to lower case.",
@@ -116,7 +116,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         |call, env| change_case(call, env, str::to_ascii_lowercase),
         [r#"{"$toLower":"AB"}"#, "{}", r#""ab""#],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$toUpper",
         "expression: any",
         "Converts the ASCII letters of the string to upper case.",
@@ -134,7 +134,7 @@ fn coerce(value: &Value) -> Result<Arc<str>> {
     }
 }
 
-fn concat(call: &Call, env: &Env) -> Answer {
+fn concat(call: &OperatorCall, env: &Env) -> Answer {
     let mut text = String::new();
     for index in 0..call.len() {
         match call.value(index, env)? {
@@ -156,7 +156,7 @@ fn concat(call: &Call, env: &Env) -> Answer {
 /// operator.
 type Search = (Arc<str>, Arc<str>, usize, usize);
 
-fn search(call: &Call, env: &Env) -> Result<Option<Search>> {
+fn search(call: &OperatorCall, env: &Env) -> Result<Option<Search>> {
     let name = call.name();
     let text = match call.value(0, env)? {
         Value::Null => return Ok(None),
@@ -178,7 +178,7 @@ fn search(call: &Call, env: &Env) -> Result<Option<Search>> {
     Ok(Some((text, part, start, end)))
 }
 
-fn bound(call: &Call, env: &Env, index: usize, which: &str) -> Result<Option<usize>> {
+fn bound(call: &OperatorCall, env: &Env, index: usize, which: &str) -> Result<Option<usize>> {
     if !call.has_argument(index) {
         return Ok(None);
     }
@@ -194,7 +194,7 @@ fn bound(call: &Call, env: &Env, index: usize, which: &str) -> Result<Option<usi
     }
 }
 
-fn index_of_bytes(call: &Call, env: &Env) -> Answer {
+fn index_of_bytes(call: &OperatorCall, env: &Env) -> Answer {
     let Some((text, part, start, end)) = search(call, env)? else { return NULL };
     // A match begins and ends at character boundaries, even if the bounds lie inside characters.
     let from = text.ceil_char_boundary(start);
@@ -204,7 +204,7 @@ fn index_of_bytes(call: &Call, env: &Env) -> Answer {
     some(found.map_or(-1, |place| (from + place) as i64))
 }
 
-fn index_of_cp(call: &Call, env: &Env) -> Answer {
+fn index_of_cp(call: &OperatorCall, env: &Env) -> Answer {
     let Some((text, part, start, end)) = search(call, env)? else { return NULL };
     let len = text.chars().count();
     if start > len || start > end {
@@ -220,13 +220,13 @@ fn byte_of(text: &str, index: usize) -> usize {
     text.char_indices().nth(index).map_or(text.len(), |(byte, _)| byte)
 }
 
-static REPLACE: Named = Named {
+static REPLACE: NamedArguments = NamedArguments {
     not_object: 51751,
     unknown: 51750,
     fields: &[("input", Some(51749)), ("find", Some(51748)), ("replacement", Some(51747))],
 };
 
-fn replace(call: &Call, env: &Env, times: usize) -> Answer {
+fn replace(call: &OperatorCall, env: &Env, times: usize) -> Answer {
     let values = [call.value(0, env)?, call.value(1, env)?, call.value(2, env)?];
     for ((value, argument), code) in values.iter().zip(["input", "find", "replacement"]).zip([51746, 51745, 51744]) {
         if !matches!(value, Value::String(_) | Value::Null) {
@@ -242,7 +242,7 @@ fn replace(call: &Call, env: &Env, times: usize) -> Answer {
     some(input.replacen(&**find, replacement, times))
 }
 
-fn split(call: &Call, env: &Env) -> Answer {
+fn split(call: &OperatorCall, env: &Env) -> Answer {
     let (text, delimiter) = (call.value(0, env)?, call.value(1, env)?);
     if text.is_null() || delimiter.is_null() {
         return NULL;
@@ -269,7 +269,7 @@ fn split(call: &Call, env: &Env) -> Answer {
     some(text.split(&*delimiter).map(Value::from).collect::<Vec<_>>())
 }
 
-fn length(call: &Call, env: &Env, code: i32, count: fn(&str) -> usize) -> Answer {
+fn length(call: &OperatorCall, env: &Env, code: i32, count: fn(&str) -> usize) -> Answer {
     match call.field(0, env)? {
         Some(Value::String(text)) => some(count(&text) as i64),
         other => {
@@ -279,13 +279,13 @@ fn length(call: &Call, env: &Env, code: i32, count: fn(&str) -> usize) -> Answer
     }
 }
 
-fn compare_ignoring_case(call: &Call, env: &Env) -> Answer {
+fn compare_ignoring_case(call: &OperatorCall, env: &Env) -> Answer {
     let left = coerce(&call.value(0, env)?)?.to_ascii_uppercase();
     let right = coerce(&call.value(1, env)?)?.to_ascii_uppercase();
     some(left.cmp(&right) as i64)
 }
 
-fn substr_bytes(call: &Call, env: &Env) -> Answer {
+fn substr_bytes(call: &OperatorCall, env: &Env) -> Answer {
     let text = coerce(&call.value(0, env)?)?;
     let (start, length) = (call.value(1, env)?, call.value(2, env)?);
     let name = call.name();
@@ -321,7 +321,7 @@ fn substr_bytes(call: &Call, env: &Env) -> Answer {
     some(&text[start..end])
 }
 
-fn substr_cp(call: &Call, env: &Env) -> Answer {
+fn substr_cp(call: &OperatorCall, env: &Env) -> Answer {
     let text = coerce(&call.value(0, env)?)?;
     let start = code_points(&call.value(1, env)?, "starting index", [34450, 34451, 34455])?;
     let length = code_points(&call.value(2, env)?, "length", [34452, 34453, 34454])?;
@@ -344,7 +344,7 @@ fn code_points(value: &Value, what: &str, codes: [i32; 3]) -> Result<usize> {
         .map_err(|_| Error::new(codes[2], format!("$substrCP: {what} must be a nonnegative integer.")))
 }
 
-fn change_case(call: &Call, env: &Env, change: fn(&str) -> String) -> Answer {
+fn change_case(call: &OperatorCall, env: &Env, change: fn(&str) -> String) -> Answer {
     let text = coerce(&call.value(0, env)?)?;
     env.query.charge(text.len())?;
     some(change(&text))

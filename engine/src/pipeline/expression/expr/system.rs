@@ -1,63 +1,63 @@
 //! The variables that every pipeline can use, and the variables of `$redact`.
 
-use crate::pipeline::value::documented::Documented;
+use crate::pipeline::value::documentation::NameDocumentation;
 
 const CUT: &str = r#"[{"a":{"secret":true,"x":1},"b":{"x":2}}]"#;
 
-pub static VARIABLES: &[Documented] = &[
-    Documented::new("$$ROOT", "", "The whole row.", [r#""$$ROOT""#, r#"{"a":1}"#, r#"{"a":1}"#]),
-    Documented::new(
+pub static VARIABLES: &[NameDocumentation] = &[
+    NameDocumentation::new("$$ROOT", "", "The whole row.", [r#""$$ROOT""#, r#"{"a":1}"#, r#"{"a":1}"#]),
+    NameDocumentation::new(
         "$$CURRENT",
         "",
         "The start of field paths: the row, unless another value is bound to the variable.",
         [r#""$$CURRENT.a""#, r#"{"a":1}"#, "1"],
     ),
-    Documented::new(
+    NameDocumentation::new(
         "$$NOW",
         "",
         "The time of the query, the same throughout the query.",
         [r#"{"$type":"$$NOW"}"#, "{}", r#""date""#],
     )
     .remark("All pages of one result use the time of the first page."),
-    Documented::new(
+    NameDocumentation::new(
         "$$REMOVE",
         "",
         "No value: a field that evaluates to it is removed.",
         [r#"{"$ifNull":["$$REMOVE","none"]}"#, "{}", r#""none""#],
     ),
-    Documented::new(
+    NameDocumentation::new(
         "$$USER",
         "",
         "The caller, as an object with `id`.",
         [r#"{"$type":"$$USER.id"}"#, "{}", r#""string""#],
     )
     .remark("Not in MongoDB."),
-    Documented::new(
+    NameDocumentation::new(
         "$$WORKSPACE",
         "",
         "The workspace of the query, as an object with `id`.",
         [r#"{"$type":"$$WORKSPACE.id"}"#, "{}", r#""string""#],
     )
     .remark("Not in MongoDB."),
-    Documented::new(
+    NameDocumentation::new(
         "$$IDX",
         "",
         "In `$map`, `$filter` and `$reduce` without `arrayIndexAs`: the index of the item, from 0.",
         [r#"{"$map":{"input":"$a","in":["$$IDX","$$this"]}}"#, r#"{"a":["x","y"]}"#, r#"[[0,"x"],[1,"y"]]"#],
     ),
-    Documented::new(
+    NameDocumentation::new(
         "$$DESCEND",
         "",
         "In `$redact`: keeps the object's fields and evaluates the expression again for each object in it.",
         [r#"{"$cond":["$secret","$$PRUNE","$$DESCEND"]}"#, CUT, r#"[{"b":{"x":2}}]"#],
     ),
-    Documented::new(
+    NameDocumentation::new(
         "$$PRUNE",
         "",
         "In `$redact`: removes the object.",
         [r#"{"$cond":["$secret","$$PRUNE","$$DESCEND"]}"#, CUT, r#"[{"b":{"x":2}}]"#],
     ),
-    Documented::new(
+    NameDocumentation::new(
         "$$KEEP",
         "",
         "In `$redact`: keeps the whole object.",

@@ -1,8 +1,8 @@
 //! Trigonometric operators.
 
 use super::arithmetic::of_double;
-use super::operator::Form::Exactly;
-use super::operator::{Call, Operator};
+use super::operator::ArgumentForm::Exactly;
+use super::operator::{ExprOperator, OperatorCall};
 use super::{Answer, Env, NULL, some};
 use crate::pipeline::value::error::Error;
 
@@ -11,13 +11,13 @@ const fn row(
     name: &'static str,
     arguments: &'static str,
     summary: &'static str,
-    eval: fn(&Call, &Env) -> Answer,
+    eval: fn(&OperatorCall, &Env) -> Answer,
     example: [&'static str; 3],
-) -> Operator {
-    Operator::new(name, arguments, summary, Exactly(1), eval, example)
+) -> ExprOperator {
+    ExprOperator::new(name, arguments, summary, Exactly(1), eval, example)
 }
 
-pub(super) static OPERATORS: &[Operator] = &[
+pub(super) static OPERATORS: &[ExprOperator] = &[
     row(
         "$acos",
         "number",
@@ -53,7 +53,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         |call, env| anywhere(call, env, f64::atan),
         [r#"{"$atan":0}"#, "{}", "0.0"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$atan2",
         "y: number, x: number",
         "Returns the angle of a point, in radians.",
@@ -126,11 +126,11 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
 ];
 
-fn anywhere(call: &Call, env: &Env, apply: fn(f64) -> f64) -> Answer {
+fn anywhere(call: &OperatorCall, env: &Env, apply: fn(f64) -> f64) -> Answer {
     of_double(call, env, |number| Ok(apply(number)))
 }
 
-fn finite(call: &Call, env: &Env, apply: fn(f64) -> f64) -> Answer {
+fn finite(call: &OperatorCall, env: &Env, apply: fn(f64) -> f64) -> Answer {
     of_double(call, env, |number| {
         if number.is_infinite() {
             let name = call.name();
@@ -140,7 +140,7 @@ fn finite(call: &Call, env: &Env, apply: fn(f64) -> f64) -> Answer {
     })
 }
 
-fn within(call: &Call, env: &Env, low: f64, high: f64, apply: fn(f64) -> f64) -> Answer {
+fn within(call: &OperatorCall, env: &Env, low: f64, high: f64, apply: fn(f64) -> f64) -> Answer {
     of_double(call, env, |number| {
         if number < low || number > high {
             let name = call.name();
@@ -150,7 +150,7 @@ fn within(call: &Call, env: &Env, low: f64, high: f64, apply: fn(f64) -> f64) ->
     })
 }
 
-fn atan2(call: &Call, env: &Env) -> Answer {
+fn atan2(call: &OperatorCall, env: &Env) -> Answer {
     let (y, x) = (call.value(0, env)?, call.value(1, env)?);
     match (y.as_f64(), x.as_f64()) {
         (Some(y), Some(x)) => some(y.atan2(x)),

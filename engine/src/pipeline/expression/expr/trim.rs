@@ -2,15 +2,15 @@
 
 use rustc_hash::FxHashSet;
 
-use super::operator::Form::Named as ByName;
-use super::operator::{Call, Named, Operator};
+use super::operator::ArgumentForm::Named as ByName;
+use super::operator::{ExprOperator, NamedArguments, OperatorCall};
 use super::{Answer, Env, NULL, some};
 use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result};
 
-pub(super) static OPERATORS: &[Operator] = &[
-    Operator::new(
+pub(super) static OPERATORS: &[ExprOperator] = &[
+    ExprOperator::new(
         "$ltrim",
         "input: string, chars?: string",
         "Removes white space, or the given characters, from the start of the string.",
@@ -18,7 +18,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         |call, env| trim(call, env, [true, false]),
         [r#"{"$ltrim":{"input":"  a "}}"#, "{}", r#""a ""#],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$rtrim",
         "input: string, chars?: string",
         "Removes white space, or the given characters, from the end of the string.",
@@ -26,7 +26,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         |call, env| trim(call, env, [false, true]),
         [r#"{"$rtrim":{"input":" a  "}}"#, "{}", r#"" a""#],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$trim",
         "input: string, chars?: string",
         "Removes white space, or the given characters, from both ends of the string.",
@@ -36,14 +36,15 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
 ];
 
-static TRIM: Named = Named { not_object: 50696, unknown: 50694, fields: &[("input", Some(50695)), ("chars", None)] };
+static TRIM: NamedArguments =
+    NamedArguments { not_object: 50696, unknown: 50694, fields: &[("input", Some(50695)), ("chars", None)] };
 
 /// Returns whether MongoDB treats a character as white space.
 fn is_white(char: char) -> bool {
     matches!(char, '\0' | '\t'..='\r' | ' ' | '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}')
 }
 
-fn trim(call: &Call, env: &Env, [start, end]: [bool; 2]) -> Answer {
+fn trim(call: &OperatorCall, env: &Env, [start, end]: [bool; 2]) -> Answer {
     let Some(text) = text(call, 0, "input", 50699, env)? else { return NULL };
     let chars = if call.has_argument(1) {
         match self::text(call, 1, "chars", 50700, env)? {
@@ -65,7 +66,7 @@ fn trim(call: &Call, env: &Env, [start, end]: [bool; 2]) -> Answer {
     some(kept)
 }
 
-fn text(call: &Call, index: usize, what: &str, code: i32, env: &Env) -> Result<Option<std::sync::Arc<str>>> {
+fn text(call: &OperatorCall, index: usize, what: &str, code: i32, env: &Env) -> Result<Option<std::sync::Arc<str>>> {
     match call.value(index, env)? {
         Value::Null => Ok(None),
         Value::String(text) => Ok(Some(text)),

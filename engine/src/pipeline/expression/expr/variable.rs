@@ -3,18 +3,18 @@
 use crate::pipeline::value::memory::check_depth;
 use std::sync::Arc;
 
-use super::operator::Form::Own;
-use super::operator::{Arguments, Call, Named, Operator, named_specs};
+use super::operator::ArgumentForm::Own;
+use super::operator::{ExprOperator, NamedArguments, OperatorArguments, OperatorCall, named_specs};
 use super::parse::check_user_variable;
 use super::system::INDEX;
-use super::{Answer, Env, Expr, NULL, Scope, parse, some};
+use super::{Answer, Env, Expr, NULL, ParseScope, parse, some};
 use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::number::whole;
 
-pub(super) static OPERATORS: &[Operator] = &[
-    Operator::new(
+pub(super) static OPERATORS: &[ExprOperator] = &[
+    ExprOperator::new(
         "$filter",
         "input: array, cond: any, as?: string, limit?: integer, arrayIndexAs?: string",
         "Returns the items for which a condition is true.",
@@ -22,7 +22,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         filter,
         [r#"{"$filter":{"input":"$a","cond":{"$gt":["$$this",1]}}}"#, r#"{"a":[1,2,3]}"#, "[2,3]"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$let",
         "vars: object, in: any",
         "Binds values to variables and evaluates an expression with them.",
@@ -30,7 +30,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         eval_let,
         [r#"{"$let":{"vars":{"x":"$a"},"in":{"$add":["$$x","$$x"]}}}"#, r#"{"a":2}"#, "4"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$map",
         "input: array, in: any, as?: string, arrayIndexAs?: string",
         "Returns the value of an expression for each item.",
@@ -38,7 +38,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         map,
         [r#"{"$map":{"input":"$a","as":"x","in":{"$multiply":["$$x",2]}}}"#, r#"{"a":[1,2]}"#, "[2,4]"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$reduce",
         "input: array, initialValue: any, in: any, as?: string, valueAs?: string, arrayIndexAs?: string",
         "Folds the items into one value, `$$value`.",
@@ -46,7 +46,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         reduce,
         [r#"{"$reduce":{"input":"$a","initialValue":0,"in":{"$add":["$$value","$$this"]}}}"#, r#"{"a":[1,2,3]}"#, "6"],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$literal",
         "value: any",
         "Returns the value as written, without evaluating operators and paths.",
@@ -54,7 +54,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         |call, env| call.field(0, env),
         [r#"{"$literal":"$a"}"#, r#"{"a":1}"#, r#""$a""#],
     ),
-    Operator::new(
+    ExprOperator::new(
         "$const",
         "value: any",
         "Returns the value as written, as `$literal` does.",
@@ -64,13 +64,14 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
 ];
 
-fn parse_literal(spec: &Value, _: &Scope) -> Result<Arguments> {
+fn parse_literal(spec: &Value, _: &ParseScope) -> Result<OperatorArguments> {
     Ok(vec![Some(Expr::constant_of(spec.clone()))].into())
 }
 
-static LET: Named = Named { not_object: 16874, unknown: 16875, fields: &[("vars", Some(16876)), ("in", Some(16877))] };
+static LET: NamedArguments =
+    NamedArguments { not_object: 16874, unknown: 16875, fields: &[("vars", Some(16876)), ("in", Some(16877))] };
 
-fn parse_let(spec: &Value, scope: &Scope) -> Result<Arguments> {
+fn parse_let(spec: &Value, scope: &ParseScope) -> Result<OperatorArguments> {
     let [vars, body] = known(named_specs("$let", &LET, spec)?);
     if matches!(vars, Some(Value::Array(_))) {
         return Err(Error::new(9, "'0' starts with an invalid character for a user variable name"));
@@ -88,7 +89,7 @@ fn parse_let(spec: &Value, scope: &Scope) -> Result<Arguments> {
     Ok(values.into())
 }
 
-fn eval_let(call: &Call, env: &Env) -> Answer {
+fn eval_let(call: &OperatorCall, env: &Env) -> Answer {
     let values: Vec<Option<Value>> = (1..call.len()).map(|index| call.field(index, env)).collect::<Result<_>>()?;
     let frame = env.frame(&values);
     call.field(0, &env.bind(&frame))
@@ -116,13 +117,13 @@ fn index_name(spec: Option<&Value>) -> Result<Arc<str>> {
     variable_name(spec, INDEX)
 }
 
-static MAP: Named = Named {
+static MAP: NamedArguments = NamedArguments {
     not_object: 16878,
     unknown: 16879,
     fields: &[("input", Some(16880)), ("in", Some(16882)), ("as", None), ("arrayIndexAs", None)],
 };
 
-fn parse_map(spec: &Value, scope: &Scope) -> Result<Arguments> {
+fn parse_map(spec: &Value, scope: &ParseScope) -> Result<OperatorArguments> {
     let [input, body, name, index] = known(named_specs("$map", &MAP, spec)?);
     let input = input.map(|input| parse(input, scope)).transpose()?;
     let names = [variable_name(name, "this")?, index_name(index)?];
@@ -131,7 +132,7 @@ fn parse_map(spec: &Value, scope: &Scope) -> Result<Arguments> {
 }
 
 /// Evaluates the input of a loop, which must be an array. Returns `None` if the input is null or missing.
-fn input(call: &Call, env: &Env, code: i32) -> Result<Option<Arc<Vec<Value>>>> {
+fn input(call: &OperatorCall, env: &Env, code: i32) -> Result<Option<Arc<Vec<Value>>>> {
     match call.value(0, env)? {
         Value::Null => Ok(None),
         Value::Array(items) => Ok(Some(items)),
@@ -143,14 +144,14 @@ fn input(call: &Call, env: &Env, code: i32) -> Result<Option<Arc<Vec<Value>>>> {
 }
 
 /// Evaluates the body for one item.
-fn at_item(call: &Call, env: &Env, index: usize, item: &Value) -> Answer {
+fn at_item(call: &OperatorCall, env: &Env, index: usize, item: &Value) -> Answer {
     env.query.tick()?;
     let values = [Some(item.clone()), Some(Value::Int(index as i64))];
     let frame = env.frame(&values);
     call.field(1, &env.bind(&frame))
 }
 
-fn map(call: &Call, env: &Env) -> Answer {
+fn map(call: &OperatorCall, env: &Env) -> Answer {
     let Some(items) = input(call, env, 16883)? else { return NULL };
     env.query.charge(size_of_val(items.as_slice()))?;
     let mut results = Vec::with_capacity(items.len());
@@ -160,13 +161,13 @@ fn map(call: &Call, env: &Env) -> Answer {
     some(results)
 }
 
-static FILTER: Named = Named {
+static FILTER: NamedArguments = NamedArguments {
     not_object: 28646,
     unknown: 28647,
     fields: &[("input", Some(28648)), ("cond", Some(28650)), ("as", None), ("limit", None), ("arrayIndexAs", None)],
 };
 
-fn parse_filter(spec: &Value, scope: &Scope) -> Result<Arguments> {
+fn parse_filter(spec: &Value, scope: &ParseScope) -> Result<OperatorArguments> {
     let [input, body, name, limit, index] = known(named_specs("$filter", &FILTER, spec)?);
     let input = input.map(|input| parse(input, scope)).transpose()?;
     let names = [variable_name(name, "this")?, index_name(index)?];
@@ -175,7 +176,7 @@ fn parse_filter(spec: &Value, scope: &Scope) -> Result<Arguments> {
     Ok(vec![input, body, limit].into())
 }
 
-fn filter(call: &Call, env: &Env) -> Answer {
+fn filter(call: &OperatorCall, env: &Env) -> Answer {
     let Some(items) = input(call, env, 28651)? else { return NULL };
     let limit = match call.value(2, env)? {
         Value::Null => usize::MAX,
@@ -207,7 +208,7 @@ fn filter_limit(value: &Value) -> Result<usize> {
     }
 }
 
-static REDUCE: Named = Named {
+static REDUCE: NamedArguments = NamedArguments {
     not_object: 40075,
     unknown: 40076,
     fields: &[
@@ -220,7 +221,7 @@ static REDUCE: Named = Named {
     ],
 };
 
-fn parse_reduce(spec: &Value, scope: &Scope) -> Result<Arguments> {
+fn parse_reduce(spec: &Value, scope: &ParseScope) -> Result<OperatorArguments> {
     let [input, body, initial, name, value, index] = known(named_specs("$reduce", &REDUCE, spec)?);
     let input = input.map(|input| parse(input, scope)).transpose()?;
     let initial = initial.map(|initial| parse(initial, scope)).transpose()?;
@@ -232,7 +233,7 @@ fn parse_reduce(spec: &Value, scope: &Scope) -> Result<Arguments> {
 /// The number of steps of a `$reduce` between two checks of its value's depth.
 const DEPTH_CHECKED_EVERY: usize = 16;
 
-fn reduce(call: &Call, env: &Env) -> Answer {
+fn reduce(call: &OperatorCall, env: &Env) -> Answer {
     let Some(items) = input(call, env, 40080)? else { return NULL };
     let mut value = call.field(2, env)?;
     for (index, item) in items.iter().enumerate() {

@@ -16,13 +16,13 @@ pub enum Comparison {
 
 /// The members of `$in`.
 #[derive(Debug, Clone, Default)]
-pub struct Members {
+pub struct MemberSet {
     values: FxHashSet<Value>,
 }
 
-impl Members {
-    pub fn new(values: impl IntoIterator<Item = Value>) -> Members {
-        Members { values: values.into_iter().collect() }
+impl MemberSet {
+    pub fn new(values: impl IntoIterator<Item = Value>) -> MemberSet {
+        MemberSet { values: values.into_iter().collect() }
     }
 
     pub fn values(&self) -> impl Iterator<Item = &Value> {

@@ -2,19 +2,19 @@
 
 use super::bits::Bits;
 use super::comparison::Comparison;
-use super::node::{Element, Node, Test};
+use super::node::{Element, FilterNode, Test};
 use crate::model::decimal;
 use crate::model::value::Value;
 use crate::pipeline::expression::expr::{Env, Expr};
 use crate::pipeline::value::error::Result;
-use crate::pipeline::value::memory::{look, look_at_all};
+use crate::pipeline::value::memory::{measure, measure_all};
 use crate::pipeline::value::number::whole_double;
 use crate::pipeline::value::query_path::Leaf;
 
 /// Returns whether `document`, which is the row or an array element of the row, satisfies the predicate.
-pub fn matches(node: &Node, document: &Value, env: &Env) -> Result<bool> {
+pub fn matches(node: &FilterNode, document: &Value, env: &Env) -> Result<bool> {
     match node {
-        Node::And(nodes) => {
+        FilterNode::And(nodes) => {
             for node in nodes {
                 if !matches(node, document, env)? {
                     return Ok(false);
@@ -22,17 +22,17 @@ pub fn matches(node: &Node, document: &Value, env: &Env) -> Result<bool> {
             }
             Ok(true)
         }
-        Node::Or(nodes) => any(nodes, document, env),
-        Node::Nor(nodes) => Ok(!any(nodes, document, env)?),
-        Node::Not(node) => Ok(!matches(node, document, env)?),
-        Node::Constant(answer) => Ok(*answer),
-        Node::Expr(expr) => Ok(Expr::truthy(expr.eval(env)?.as_ref())),
-        Node::Schema(schema) => schema.matches(document, env),
-        Node::Field(path, test) => path.any(document, test.leaf(), &mut |value| test.matches(value, env)),
+        FilterNode::Or(nodes) => any(nodes, document, env),
+        FilterNode::Nor(nodes) => Ok(!any(nodes, document, env)?),
+        FilterNode::Not(node) => Ok(!matches(node, document, env)?),
+        FilterNode::Constant(answer) => Ok(*answer),
+        FilterNode::Expr(expr) => Ok(Expr::truthy(expr.eval(env)?.as_ref())),
+        FilterNode::Schema(schema) => schema.matches(document, env),
+        FilterNode::Field(path, test) => path.any(document, test.leaf(), &mut |value| test.matches(value, env)),
     }
 }
 
-fn any(nodes: &[Node], document: &Value, env: &Env) -> Result<bool> {
+fn any(nodes: &[FilterNode], document: &Value, env: &Env) -> Result<bool> {
     for node in nodes {
         if matches(node, document, env)? {
             return Ok(true);
@@ -62,12 +62,12 @@ impl Test {
             (Test::Compare(comparison, operand), value) => {
                 // The work of a comparison is bounded by the size of the operand.
                 if value.is_some_and(|value| value.type_rank() == operand.type_rank()) {
-                    look(operand, env.query)?;
+                    measure(operand, env.query)?;
                 }
                 Ok(comparison.holds(value, operand))
             }
             (Test::In(members), value) => {
-                look_at_all(value, env.query)?;
+                measure_all(value, env.query)?;
                 Ok(members.contains(value))
             }
             (Test::Exists, value) => Ok(value.is_some()),

@@ -16,11 +16,11 @@ mod word;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-pub use comparison::{Comparison, Members};
-pub use node::{Node, Test};
+pub use comparison::{Comparison, MemberSet};
+pub use node::{FilterNode, Test};
 pub use word::words;
 
-use super::expr::{Env, Scope};
+use super::expr::{Env, ParseScope};
 use crate::model::value::{Object, Value};
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::Result;
@@ -28,13 +28,13 @@ use crate::pipeline::value::error::Result;
 /// A compiled `$match`.
 #[derive(Debug, Clone)]
 pub struct Filter {
-    node: Node,
+    node: FilterNode,
     spec: Value,
 }
 
 impl Filter {
     /// Compiles a `$match` specification. `$expr` may use the variables of the scope.
-    pub fn parse(spec: &Value, scope: &Scope) -> Result<Filter> {
+    pub fn parse(spec: &Value, scope: &ParseScope) -> Result<Filter> {
         Ok(Filter { node: parse::document(spec, scope)?, spec: spec.clone() })
     }
 
@@ -42,13 +42,13 @@ impl Filter {
     pub fn all<'f>(filters: impl IntoIterator<Item = &'f Filter>) -> Filter {
         let filters: Vec<&Filter> = filters.into_iter().filter(|filter| !filter.is_empty()).collect();
         match filters.as_slice() {
-            [] => Filter { node: Node::And(Vec::new()), spec: Object::new().into() },
+            [] => Filter { node: FilterNode::And(Vec::new()), spec: Object::new().into() },
             [only] => (*only).clone(),
             _ => {
                 let specs: Vec<Value> = filters.iter().map(|filter| filter.spec.clone()).collect();
                 let nodes = filters.iter().map(|filter| filter.node.clone()).collect();
                 Filter {
-                    node: Node::And(vec![Node::And(nodes)]),
+                    node: FilterNode::And(vec![FilterNode::And(nodes)]),
                     spec: Object::from_iter([("$and", Value::from(specs))]).into(),
                 }
             }
@@ -64,7 +64,7 @@ impl Filter {
 
     /// Returns whether the filter has no conditions, so that every row satisfies it.
     pub fn is_empty(&self) -> bool {
-        matches!(&self.node, Node::And(nodes) if nodes.is_empty())
+        matches!(&self.node, FilterNode::And(nodes) if nodes.is_empty())
     }
 
     /// Returns whether the root of `env` satisfies the filter, with the variables of `env`.
@@ -90,13 +90,13 @@ impl Filter {
 
     /// Returns the filter's rank in the evaluation order of conjuncts: first cheap tests, then more expensive tests,
     /// then expressions, and last the filters that may fail or use random numbers.
-    pub fn turn(&self) -> u8 {
-        self.node.turn()
+    pub fn rank(&self) -> u8 {
+        self.node.rank()
     }
 
     /// Returns whether the filter may fail for some row or uses random numbers.
     pub fn may_fail(&self) -> bool {
-        self.turn() > 2
+        self.rank() > 2
     }
 
     /// Returns the top-level fields that the filter reads, or `None` if it may read any field.
@@ -116,23 +116,23 @@ impl Filter {
         &self.spec
     }
 
-    pub fn node(&self) -> &Node {
+    pub fn node(&self) -> &FilterNode {
         &self.node
     }
 }
 
 /// Adds the conjuncts of a query document to `parts`. `node` is the compiled document, with one child for each field.
-fn split(spec: &Value, node: &Node, parts: &mut Vec<Filter>) {
-    let (Node::And(nodes), Value::Object(object)) = (node, spec) else { return };
+fn split(spec: &Value, node: &FilterNode, parts: &mut Vec<Filter>) {
+    let (FilterNode::And(nodes), Value::Object(object)) = (node, spec) else { return };
     let fields = object.iter().filter(|(name, _)| &***name != "$comment");
     for ((name, value), node) in fields.zip(nodes) {
         match (&**name, node, value) {
-            ("$and", Node::And(nodes), Value::Array(items)) => {
+            ("$and", FilterNode::And(nodes), Value::Array(items)) => {
                 items.iter().zip(nodes).for_each(|(item, node)| split(item, node, parts));
             }
             _ => {
                 let spec = Object::from_iter([(name.clone(), value.clone())]).into();
-                parts.push(Filter { node: Node::And(vec![node.clone()]), spec });
+                parts.push(Filter { node: FilterNode::And(vec![node.clone()]), spec });
             }
         }
     }

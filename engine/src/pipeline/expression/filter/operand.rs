@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::bits::BitTest;
 use super::bits::Bits;
-use super::comparison::Members;
+use super::comparison::MemberSet;
 use super::node::Test;
-use super::pattern::Pattern;
+use super::pattern::FilterPattern;
 use crate::model::excerpt::excerpt;
 use crate::model::value::{Object, Value};
 use crate::pipeline::value::context::Context;
@@ -23,13 +23,13 @@ pub fn members(name: &str, value: &Value, query: &Context) -> Result<Vec<Test>> 
     let Value::Array(items) = value else { return Err(Error::new(2, format!("{name} needs an array"))) };
     query.tick_many(items.len())?;
     let (patterns, values): (Vec<&Value>, Vec<&Value>) =
-        items.iter().partition(|item| Pattern::of_value(item).is_some());
+        items.iter().partition(|item| FilterPattern::of_value(item).is_some());
     if values.iter().filter_map(|item| item.as_object()).any(is_operators) {
         return Err(Error::new(2, format!("cannot nest $ under {name}")));
     }
-    let values = Test::In(Arc::new(Members::new(values.into_iter().cloned())));
+    let values = Test::In(Arc::new(MemberSet::new(values.into_iter().cloned())));
     let patterns =
-        patterns.into_iter().filter_map(Pattern::of_value).map(|pattern| pattern.compile(query).map(Test::Regex));
+        patterns.into_iter().filter_map(FilterPattern::of_value).map(|pattern| pattern.compile(query).map(Test::Regex));
     std::iter::once(Ok(values)).chain(patterns).collect()
 }
 

@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use super::comparison::Comparison;
 use super::field;
-use super::node::{Node, Test};
+use super::node::{FilterNode, Test};
 use super::operand;
-use super::schema::Schema;
+use super::schema::FilterSchema;
 use super::word::TOP_LEVEL;
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr;
-use crate::pipeline::expression::expr::Scope;
+use crate::pipeline::expression::expr::ParseScope;
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::hint;
-use crate::pipeline::value::query_path::Path;
+use crate::pipeline::value::query_path::QueryPath;
 
 /// The maximum depth of nested predicates (MongoDB's own limit).
 const MAX_DEPTH: usize = 100;
@@ -22,7 +22,7 @@ const MAX_DEPTH: usize = 100;
 /// The context in which a part of a query document is parsed.
 #[derive(Clone, Copy)]
 pub struct FilterContext<'s> {
-    scope: &'s Scope<'s>,
+    scope: &'s ParseScope<'s>,
     /// Whether the document is inside `$elemMatch`, where only conditions on fields are allowed, not on the whole row.
     nested: bool,
     depth: usize,
@@ -49,7 +49,7 @@ impl<'s> FilterContext<'s> {
 }
 
 /// Parses the predicate of a whole `$match`.
-pub fn document(spec: &Value, scope: &Scope) -> Result<Node> {
+pub fn document(spec: &Value, scope: &ParseScope) -> Result<FilterNode> {
     let Value::Object(object) = spec else {
         return Err(Error::new(15959, "the match filter must be an expression in an object"));
     };
@@ -57,7 +57,7 @@ pub fn document(spec: &Value, scope: &Scope) -> Result<Node> {
 }
 
 /// Parses a conjunction with one node for each field of the object, except comments.
-pub fn fields(object: &Object, context: FilterContext) -> Result<Node> {
+pub fn fields(object: &Object, context: FilterContext) -> Result<FilterNode> {
     let context = context.deeper()?;
     let mut nodes = Vec::with_capacity(object.len());
     for (name, value) in object.iter() {
@@ -68,27 +68,27 @@ pub fn fields(object: &Object, context: FilterContext) -> Result<Node> {
         };
         nodes.extend(parsed.map_err(|error| error.within(name.clone()))?);
     }
-    Ok(Node::And(nodes))
+    Ok(FilterNode::And(nodes))
 }
 
-fn field(name: &str, value: &Value, context: FilterContext) -> Result<Node> {
-    let path = Path::new(name);
+fn field(name: &str, value: &Value, context: FilterContext) -> Result<FilterNode> {
+    let path = QueryPath::new(name);
     match value {
         Value::Object(operators) if operand::is_operators(operators) => field::operators(&path, operators, context),
-        operand => Ok(Node::Field(path, Test::Compare(Comparison::Eq, operand.clone()))),
+        operand => Ok(FilterNode::Field(path, Test::Compare(Comparison::Eq, operand.clone()))),
     }
 }
 
-fn top_level(name: &str, value: &Value, context: FilterContext) -> Result<Option<Node>> {
+fn top_level(name: &str, value: &Value, context: FilterContext) -> Result<Option<FilterNode>> {
     Ok(Some(match name {
-        "$and" => Node::And(branches(name, value, context)?),
-        "$or" => Node::Or(branches(name, value, context)?),
-        "$nor" => Node::Nor(branches(name, value, context)?),
+        "$and" => FilterNode::And(branches(name, value, context)?),
+        "$or" => FilterNode::Or(branches(name, value, context)?),
+        "$nor" => FilterNode::Nor(branches(name, value, context)?),
         "$comment" => return Ok(None),
         "$expr" | "$jsonSchema" | "$sampleRate" if context.nested => {
             return Err(Error::new(2, format!("{name} can only be applied to the top-level document")));
         }
-        "$expr" => Node::Expr(Arc::new(expr::parse(value, context.scope)?)),
+        "$expr" => FilterNode::Expr(Arc::new(expr::parse(value, context.scope)?)),
         "$sampleRate" => {
             let rate = value.as_f64().ok_or_else(|| Error::new(2, "argument to $sampleRate must be a numeric type"))?;
             if !(0.0..=1.0).contains(&rate) {
@@ -96,14 +96,14 @@ fn top_level(name: &str, value: &Value, context: FilterContext) -> Result<Option
             }
             let draw = Value::from(Object::from_iter([("$rand", Object::new())]));
             let below = Object::from_iter([("$lt", vec![draw, Value::Double(rate)])]).into();
-            Node::Expr(Arc::new(expr::parse(&below, context.scope)?))
+            FilterNode::Expr(Arc::new(expr::parse(&below, context.scope)?))
         }
-        "$jsonSchema" => Node::Schema(Arc::new(Schema::parse(value, context.query())?)),
+        "$jsonSchema" => FilterNode::Schema(Arc::new(FilterSchema::parse(value, context.query())?)),
         "$alwaysTrue" | "$alwaysFalse" => {
             if value.as_f64() != Some(1.0) {
                 return Err(Error::new(2, format!("{name} must be an integer value of 1")));
             }
-            Node::Constant(name == "$alwaysTrue")
+            FilterNode::Constant(name == "$alwaysTrue")
         }
         "$text" if context.nested => return Err(Error::new(2, "$text can only be applied to the top-level document")),
         "$text" => {
@@ -128,7 +128,7 @@ fn top_level(name: &str, value: &Value, context: FilterContext) -> Result<Option
     }))
 }
 
-fn branches(name: &str, value: &Value, context: FilterContext) -> Result<Vec<Node>> {
+fn branches(name: &str, value: &Value, context: FilterContext) -> Result<Vec<FilterNode>> {
     let items = match value {
         Value::Array(items) if !items.is_empty() => items,
         Value::Array(_) => return Err(Error::new(2, "$and/$or/$nor must be a nonempty array")),

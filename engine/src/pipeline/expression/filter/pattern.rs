@@ -9,14 +9,14 @@ use crate::pipeline::value::extended;
 use crate::pipeline::value::regex::Regex;
 
 /// A pattern with its options, as in the client's request.
-pub struct Pattern<'s> {
+pub struct FilterPattern<'s> {
     pattern: &'s str,
     options: &'s str,
 }
 
-impl<'s> Pattern<'s> {
+impl<'s> FilterPattern<'s> {
     /// Returns the pattern that `$regex` and `$options` specify among the operators of a field.
-    pub fn of(operators: &'s Object) -> Result<Pattern<'s>> {
+    pub fn of(operators: &'s Object) -> Result<FilterPattern<'s>> {
         let (pattern, own) = match operators.get("$regex") {
             Some(Value::String(pattern)) => (&**pattern, ""),
             Some(value) => extended::regex(value).ok_or_else(|| Error::new(2, "$regex has to be a string"))?,
@@ -30,12 +30,12 @@ impl<'s> Pattern<'s> {
             Some(Value::String(options)) => options,
             Some(_) => return Err(Error::new(2, "$options has to be a string")),
         };
-        Ok(Pattern { pattern, options })
+        Ok(FilterPattern { pattern, options })
     }
 
     /// Returns the pattern that a value represents, if any.
-    pub fn of_value(value: &'s Value) -> Option<Pattern<'s>> {
-        extended::regex(value).map(|(pattern, options)| Pattern { pattern, options })
+    pub fn of_value(value: &'s Value) -> Option<FilterPattern<'s>> {
+        extended::regex(value).map(|(pattern, options)| FilterPattern { pattern, options })
     }
 
     pub fn compile(&self, query: &Context) -> Result<Arc<Regex>> {

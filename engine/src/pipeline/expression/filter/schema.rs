@@ -6,13 +6,13 @@ use super::types::TypeSet;
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr::Env;
 use crate::pipeline::value::error::Result;
-use crate::pipeline::value::memory::{look, look_at_all};
+use crate::pipeline::value::memory::{measure, measure_all};
 use crate::pipeline::value::number::whole_double;
 use crate::pipeline::value::regex::Regex;
 
 /// A schema. A value must satisfy all of its keywords.
 #[derive(Debug, Clone, Default)]
-pub struct Schema {
+pub struct FilterSchema {
     pub keywords: Vec<Keyword>,
 }
 
@@ -21,10 +21,10 @@ pub struct Schema {
 pub enum Keyword {
     Type(TypeSet),
     Enum(Vec<Value>),
-    AllOf(Vec<Schema>),
-    AnyOf(Vec<Schema>),
-    OneOf(Vec<Schema>),
-    Not(Schema),
+    AllOf(Vec<FilterSchema>),
+    AnyOf(Vec<FilterSchema>),
+    OneOf(Vec<FilterSchema>),
+    Not(FilterSchema),
     Minimum { bound: Value, exclusive: bool },
     Maximum { bound: Value, exclusive: bool },
     MultipleOf(Value),
@@ -45,36 +45,36 @@ pub enum Keyword {
 /// The schemas of the items of an array.
 #[derive(Debug, Clone)]
 pub enum Items {
-    Each(Schema),
+    Each(FilterSchema),
     /// A schema for each of the first items, and a rule for the items after them.
-    Positional(Vec<Schema>, Rest),
+    Positional(Vec<FilterSchema>, SchemaRest),
 }
 
 /// The schemas of the fields of an object, by name and by pattern, and the rule for the other fields.
 #[derive(Debug, Clone, Default)]
 pub struct Properties {
-    pub named: Vec<(String, Schema)>,
-    pub patterns: Vec<(Regex, Schema)>,
-    pub rest: Rest,
+    pub named: Vec<(String, FilterSchema)>,
+    pub patterns: Vec<(Regex, FilterSchema)>,
+    pub rest: SchemaRest,
 }
 
 /// The rule for fields or items to which no other keyword applies.
 #[derive(Debug, Clone, Default)]
-pub enum Rest {
+pub enum SchemaRest {
     #[default]
     Allowed,
     Refused,
-    Like(Schema),
+    Like(FilterSchema),
 }
 
 /// The requirement on an object that contains a certain field: further fields, or a schema for the object.
 #[derive(Debug, Clone)]
 pub enum Dependency {
     Names(Vec<String>),
-    Like(Schema),
+    Like(FilterSchema),
 }
 
-impl Schema {
+impl FilterSchema {
     pub fn matches(&self, value: &Value, env: &Env) -> Result<bool> {
         for keyword in &self.keywords {
             env.query.tick()?;
@@ -91,7 +91,7 @@ impl Keyword {
         Ok(match (self, value) {
             (Keyword::Type(types), value) => types.contains(value),
             (Keyword::Enum(values), value) => {
-                let weight = 1 + look(value, env.query)?;
+                let weight = 1 + measure(value, env.query)?;
                 env.query.tick_many(values.len().saturating_mul(weight))?;
                 values.contains(value)
             }
@@ -113,7 +113,7 @@ impl Keyword {
             (Keyword::MaxItems(most), Value::Array(items)) => items.len() <= *most,
             (Keyword::UniqueItems, Value::Array(items)) => {
                 let mut seen = FxHashSet::default();
-                look_at_all(items.iter(), env.query)?;
+                measure_all(items.iter(), env.query)?;
                 items.iter().all(|item| seen.insert(item))
             }
             (Keyword::Items(rule), Value::Array(items)) => rule.holds(items, env)?,
@@ -164,7 +164,7 @@ fn has_all(object: &Object, names: &[String], env: &Env) -> Result<bool> {
     Ok(true)
 }
 
-fn count(schemas: &[Schema], value: &Value, env: &Env) -> Result<usize> {
+fn count(schemas: &[FilterSchema], value: &Value, env: &Env) -> Result<usize> {
     let mut matching = 0;
     for schema in schemas {
         matching += usize::from(schema.matches(value, env)?);
@@ -239,12 +239,12 @@ impl Properties {
     }
 }
 
-impl Rest {
+impl SchemaRest {
     fn holds(&self, value: &Value, env: &Env) -> Result<bool> {
         match self {
-            Rest::Allowed => Ok(true),
-            Rest::Refused => Ok(false),
-            Rest::Like(schema) => schema.matches(value, env),
+            SchemaRest::Allowed => Ok(true),
+            SchemaRest::Refused => Ok(false),
+            SchemaRest::Like(schema) => schema.matches(value, env),
         }
     }
 }

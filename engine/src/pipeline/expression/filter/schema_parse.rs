@@ -1,6 +1,6 @@
 //! Parses a `$jsonSchema`, which has the form of draft 4 that MongoDB supports.
 
-use super::schema::{Dependency, Items, Keyword, Properties, Rest, Schema, natural};
+use super::schema::{Dependency, FilterSchema, Items, Keyword, Properties, SchemaRest, natural};
 use super::types::TypeSet;
 use crate::model::excerpt::excerpt;
 use crate::model::value::{Object, Value};
@@ -48,28 +48,28 @@ const UNSUPPORTED: [&str; 6] = ["$ref", "$schema", "default", "definitions", "fo
 
 /// The context in which a schema is parsed.
 #[derive(Clone, Copy)]
-struct At<'q> {
+struct SchemaContext<'q> {
     /// The query whose time and memory limits apply to the parsing.
     query: &'q Context<'q>,
     depth: usize,
 }
 
-impl At<'_> {
+impl SchemaContext<'_> {
     fn deeper(self) -> Self {
-        At { depth: self.depth + 1, ..self }
+        SchemaContext { depth: self.depth + 1, ..self }
     }
 }
 
-impl Schema {
-    pub fn parse(spec: &Value, query: &Context) -> Result<Schema> {
+impl FilterSchema {
+    pub fn parse(spec: &Value, query: &Context) -> Result<FilterSchema> {
         match spec {
-            Value::Object(object) => schema(object, At { query, depth: 0 }),
+            Value::Object(object) => schema(object, SchemaContext { query, depth: 0 }),
             _ => Err(Error::new(14, "$jsonSchema must be an object")),
         }
     }
 }
 
-fn schema(object: &Object, at: At) -> Result<Schema> {
+fn schema(object: &Object, at: SchemaContext) -> Result<FilterSchema> {
     if at.depth >= MAX_DEPTH {
         return Err(Error::new(9, format!("$jsonSchema is nested deeper than {MAX_DEPTH} levels")));
     }
@@ -81,10 +81,10 @@ fn schema(object: &Object, at: At) -> Result<Schema> {
     for (name, value) in object.iter() {
         keywords.extend(keyword(name, value, object, at)?);
     }
-    Ok(Schema { keywords })
+    Ok(FilterSchema { keywords })
 }
 
-fn keyword(name: &str, value: &Value, all: &Object, at: At) -> Result<Option<Keyword>> {
+fn keyword(name: &str, value: &Value, all: &Object, at: SchemaContext) -> Result<Option<Keyword>> {
     Ok(Some(match name {
         "type" => Keyword::Type(json_types(value)?),
         "bsonType" => Keyword::Type(bson_types(value)?),
@@ -164,14 +164,14 @@ fn mistyped(name: &str, expected: &str) -> Error {
     Error::new(14, format!("$jsonSchema keyword '{name}' must be {expected}"))
 }
 
-fn nested(name: &str, value: &Value, at: At) -> Result<Schema> {
+fn nested(name: &str, value: &Value, at: SchemaContext) -> Result<FilterSchema> {
     match value {
         Value::Object(object) => schema(object, at.deeper()),
         _ => Err(mistyped(name, "an object")),
     }
 }
 
-fn schemas(name: &str, value: &Value, at: At) -> Result<Vec<Schema>> {
+fn schemas(name: &str, value: &Value, at: SchemaContext) -> Result<Vec<FilterSchema>> {
     match value {
         Value::Array(items) if items.is_empty() => Err(Error::new(2, format!("'{name}' must be a non-empty array"))),
         Value::Array(items) => items.iter().map(|item| nested(name, item, at)).collect(),
@@ -263,27 +263,27 @@ fn flag(name: &str, all: &Object) -> Result<bool> {
     }
 }
 
-fn rest(name: &str, all: &Object, at: At) -> Result<Rest> {
+fn rest(name: &str, all: &Object, at: SchemaContext) -> Result<SchemaRest> {
     match all.get(name) {
-        None | Some(Value::Bool(true)) => Ok(Rest::Allowed),
-        Some(Value::Bool(false)) => Ok(Rest::Refused),
-        Some(Value::Object(object)) => Ok(Rest::Like(schema(object, at.deeper())?)),
+        None | Some(Value::Bool(true)) => Ok(SchemaRest::Allowed),
+        Some(Value::Bool(false)) => Ok(SchemaRest::Refused),
+        Some(Value::Object(object)) => Ok(SchemaRest::Like(schema(object, at.deeper())?)),
         Some(_) => Err(mistyped(name, "either an object or a boolean")),
     }
 }
 
-fn items(value: &Value, all: &Object, at: At) -> Result<Items> {
+fn items(value: &Value, all: &Object, at: SchemaContext) -> Result<Items> {
     match value {
         Value::Object(object) => Ok(Items::Each(schema(object, at.deeper())?)),
         Value::Array(schemas) => {
-            let schemas: Result<Vec<Schema>> = schemas.iter().map(|schema| nested("items", schema, at)).collect();
+            let schemas: Result<Vec<FilterSchema>> = schemas.iter().map(|schema| nested("items", schema, at)).collect();
             Ok(Items::Positional(schemas?, rest("additionalItems", all, at)?))
         }
         _ => Err(mistyped("items", "an array or an object")),
     }
 }
 
-fn properties(all: &Object, at: At) -> Result<Properties> {
+fn properties(all: &Object, at: SchemaContext) -> Result<Properties> {
     let mut properties = Properties { rest: rest("additionalProperties", all, at)?, ..Properties::default() };
     if let Some(value) = all.get("properties") {
         let named = value.as_object().ok_or_else(|| mistyped("properties", "an object"))?;
@@ -306,7 +306,7 @@ fn properties(all: &Object, at: At) -> Result<Properties> {
     Ok(properties)
 }
 
-fn dependencies(value: &Value, at: At) -> Result<Vec<(String, Dependency)>> {
+fn dependencies(value: &Value, at: SchemaContext) -> Result<Vec<(String, Dependency)>> {
     let object = value.as_object().ok_or_else(|| mistyped("dependencies", "an object"))?;
     object
         .iter()

@@ -17,13 +17,13 @@ use crate::pipeline::value::memory;
 /// A compiled projection.
 #[derive(Debug)]
 pub struct Projection {
-    pub kind: Kind,
+    pub kind: ProjectionKind,
     pub root: Branch,
 }
 
 /// The kind of a projection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ProjectionKind {
     /// Keeps the named fields and drops the others.
     Inclusion,
     /// Drops the named fields and keeps the others.
@@ -35,13 +35,13 @@ pub enum Kind {
 /// The fields of a projection at one level, in the order of the specification.
 #[derive(Debug, Default)]
 pub struct Branch {
-    pub fields: IndexMap<Arc<str>, Field>,
+    pub fields: IndexMap<Arc<str>, ProjectedField>,
     computes: bool,
 }
 
 /// The treatment of one field by a projection.
 #[derive(Debug)]
-pub enum Field {
+pub enum ProjectedField {
     Keep,
     Drop,
     Computed(Expr),
@@ -53,9 +53,9 @@ impl Projection {
     pub fn apply(&self, env: &Env) -> Result<Value> {
         let Value::Object(row) = env.root else { return Ok(env.root.clone()) };
         let mut object = match self.kind {
-            Kind::Inclusion => self.root.included(row, true),
-            Kind::Exclusion => self.root.excluded(row),
-            Kind::Set => Object::clone(row),
+            ProjectionKind::Inclusion => self.root.included(row, true),
+            ProjectionKind::Exclusion => self.root.excluded(row),
+            ProjectionKind::Set => Object::clone(row),
         };
         self.root.compute(&mut object, env)?;
         Ok(object.into())
@@ -67,9 +67,9 @@ impl Projection {
         // values. Only the first name of the path therefore decides.
         let first = path.split('.').next().unwrap_or(path);
         match self.root.fields.get(first) {
-            Some(Field::Keep) => true,
-            Some(Field::Drop | Field::Computed(_) | Field::Branch(_)) => false,
-            None => self.kind != Kind::Inclusion,
+            Some(ProjectedField::Keep) => true,
+            Some(ProjectedField::Drop | ProjectedField::Computed(_) | ProjectedField::Branch(_)) => false,
+            None => self.kind != ProjectionKind::Inclusion,
         }
     }
 
@@ -88,19 +88,19 @@ impl Projection {
 impl Branch {
     fn included(&self, object: &Object, top: bool) -> Object {
         let mut out = Object::with_capacity(self.fields.len());
-        if top && let (Some(Field::Keep), Some(id)) = (self.fields.get("_id"), object.get("_id")) {
+        if top && let (Some(ProjectedField::Keep), Some(id)) = (self.fields.get("_id"), object.get("_id")) {
             out.push("_id", id.clone());
         }
         for (name, value) in object.iter() {
             match self.fields.get(name) {
-                Some(Field::Keep) if top && &**name == "_id" => {}
-                Some(Field::Keep) => out.push(name.clone(), value.clone()),
-                Some(Field::Branch(branch)) => {
+                Some(ProjectedField::Keep) if top && &**name == "_id" => {}
+                Some(ProjectedField::Keep) => out.push(name.clone(), value.clone()),
+                Some(ProjectedField::Branch(branch)) => {
                     if let Some(value) = branch.included_value(value) {
                         out.push(name.clone(), value);
                     }
                 }
-                Some(Field::Drop | Field::Computed(_)) | None => {}
+                Some(ProjectedField::Drop | ProjectedField::Computed(_)) | None => {}
             }
         }
         out
@@ -132,9 +132,11 @@ impl Branch {
         let mut out = Object::with_capacity(object.len());
         for (name, value) in object.iter() {
             match self.fields.get(name) {
-                Some(Field::Drop) => {}
-                Some(Field::Branch(branch)) => out.push(name.clone(), branch.excluded_value(value)),
-                Some(Field::Keep | Field::Computed(_)) | None => out.push(name.clone(), value.clone()),
+                Some(ProjectedField::Drop) => {}
+                Some(ProjectedField::Branch(branch)) => out.push(name.clone(), branch.excluded_value(value)),
+                Some(ProjectedField::Keep | ProjectedField::Computed(_)) | None => {
+                    out.push(name.clone(), value.clone())
+                }
             }
         }
         out
@@ -158,19 +160,19 @@ impl Branch {
         for (name, field) in &self.fields {
             env.query.tick()?;
             match field {
-                Field::Computed(expr) => match expr.eval(env)? {
+                ProjectedField::Computed(expr) => match expr.eval(env)? {
                     Some(value) => {
                         memory::check_depth(&value, env.query)?;
                         index.insert(out, name.clone(), value);
                     }
                     None => absent.push(name),
                 },
-                Field::Branch(branch) if branch.computes => {
+                ProjectedField::Branch(branch) if branch.computes => {
                     let before = index.find(out, name).and_then(|at| out.at_mut(at));
                     let value = branch.computed_value(before.as_deref(), env)?;
                     index.insert(out, name.clone(), value);
                 }
-                Field::Branch(_) | Field::Keep | Field::Drop => {}
+                ProjectedField::Branch(_) | ProjectedField::Keep | ProjectedField::Drop => {}
             }
         }
         if !absent.is_empty() {
@@ -203,32 +205,32 @@ impl Branch {
 
     fn visit_reads(&self, prefix: &str, visit: &mut dyn FnMut(&str)) {
         self.visit_fields(prefix, &mut |path, field| match field {
-            Field::Keep => visit(path),
-            Field::Computed(expr) => expr.visit_paths(&mut |path| visit(&path.segments().join("."))),
-            Field::Drop | Field::Branch(_) => {}
+            ProjectedField::Keep => visit(path),
+            ProjectedField::Computed(expr) => expr.visit_paths(&mut |path| visit(&path.segments().join("."))),
+            ProjectedField::Drop | ProjectedField::Branch(_) => {}
         });
     }
 
     fn visit_paths(&self, prefix: &str, visit: &mut dyn FnMut(&str)) {
         self.visit_fields(prefix, &mut |path, field| match field {
-            Field::Keep => visit(path),
-            Field::Computed(expr) => {
+            ProjectedField::Keep => visit(path),
+            ProjectedField::Computed(expr) => {
                 expr.visit_paths(&mut |path| visit(&path.segments().join(".")));
                 // A nested computed field is written into the objects and arrays that exist in the row.
                 if path.contains('.') {
                     visit(path);
                 }
             }
-            Field::Drop | Field::Branch(_) => {}
+            ProjectedField::Drop | ProjectedField::Branch(_) => {}
         });
     }
 
     /// Visits the fields at every level with their paths.
-    fn visit_fields(&self, prefix: &str, visit: &mut dyn FnMut(&str, &Field)) {
+    fn visit_fields(&self, prefix: &str, visit: &mut dyn FnMut(&str, &ProjectedField)) {
         for (name, field) in &self.fields {
             let path = if prefix.is_empty() { name.to_string() } else { format!("{prefix}.{name}") };
             visit(&path, field);
-            if let Field::Branch(branch) = field {
+            if let ProjectedField::Branch(branch) = field {
                 branch.visit_fields(&path, visit);
             }
         }

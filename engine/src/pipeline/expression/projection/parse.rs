@@ -2,21 +2,21 @@
 
 use std::sync::Arc;
 
-use super::{Branch, Field, Kind, Projection};
+use super::{Branch, ProjectedField, Projection, ProjectionKind};
 use crate::model::excerpt::excerpt;
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr;
-use crate::pipeline::expression::expr::{Expr, Scope};
-use crate::pipeline::value::error::{Code, Error, Result};
+use crate::pipeline::expression::expr::{Expr, ParseScope};
+use crate::pipeline::value::error::{Error, PipelineErrorCode, Result};
 use crate::pipeline::value::path::FieldPath;
 
 /// Parses the projection of a `$project`.
-pub fn projection(spec: &Value, scope: &Scope) -> Result<Projection> {
+pub fn projection(spec: &Value, scope: &ParseScope) -> Result<Projection> {
     let Value::Object(object) = spec else { return Err(Error::new(15969, "$project specification must be an object")) };
     if object.is_empty() {
         return Err(within("$project", Error::new(51272, "projection specification must have at least one field")));
     }
-    let mut reader = Reader { kind: None, id: None, root: Branch::default() };
+    let mut reader = ProjectionParser { kind: None, id: None, root: Branch::default() };
     reader.fields(object, &mut Vec::new(), scope).map_err(|error| within("$project", error))?;
     Ok(reader.finish())
 }
@@ -26,21 +26,21 @@ pub fn exclusion(paths: &[&str]) -> Result<Projection> {
     let mut root = Branch::default();
     for path in paths {
         let path = FieldPath::parse(path).map_err(|error| within("$unset", error))?;
-        insert(&mut root, path.segments(), Field::Drop)
+        insert(&mut root, path.segments(), ProjectedField::Drop)
             .map_err(|error| within("$unset", error.in_projection(&path)))?;
     }
-    Ok(Projection { kind: Kind::Exclusion, root })
+    Ok(Projection { kind: ProjectionKind::Exclusion, root })
 }
 
 /// Parses the projection of a `$set`. `stage` is the stage name that the client wrote.
-pub fn set(stage: &'static str, spec: &Value, scope: &Scope) -> Result<Projection> {
+pub fn set(stage: &'static str, spec: &Value, scope: &ParseScope) -> Result<Projection> {
     let Value::Object(object) = spec else {
         let text = format!("{stage} specification stage must be an object, got {}", spec.type_name());
         return Err(Error::new(40272, text));
     };
     let mut root = Branch::default();
     set_fields(object, &mut Vec::new(), &mut root, scope).map_err(|error| within(stage, error))?;
-    Ok(Projection { kind: Kind::Set, root })
+    Ok(Projection { kind: ProjectionKind::Set, root })
 }
 
 /// Adds the name of the stage to an error.
@@ -69,15 +69,17 @@ impl Collision {
     }
 }
 
-fn insert(root: &mut Branch, segments: &[Arc<str>], field: Field) -> Result<(), Collision> {
+fn insert(root: &mut Branch, segments: &[Arc<str>], field: ProjectedField) -> Result<(), Collision> {
     let Some((last, parents)) = segments.split_last() else { return Err(Collision::Same) };
-    let computes = matches!(field, Field::Computed(_));
+    let computes = matches!(field, ProjectedField::Computed(_));
     let mut branch = root;
     branch.computes |= computes;
     for (taken, name) in parents.iter().enumerate() {
-        match branch.fields.entry(name.clone()).or_insert_with(|| Field::Branch(Branch::default())) {
-            Field::Branch(deeper) => branch = deeper,
-            Field::Keep | Field::Drop | Field::Computed(_) => return Err(Collision::Below(taken + 1)),
+        match branch.fields.entry(name.clone()).or_insert_with(|| ProjectedField::Branch(Branch::default())) {
+            ProjectedField::Branch(deeper) => branch = deeper,
+            ProjectedField::Keep | ProjectedField::Drop | ProjectedField::Computed(_) => {
+                return Err(Collision::Below(taken + 1));
+            }
         }
         branch.computes |= computes;
     }
@@ -90,16 +92,16 @@ fn insert(root: &mut Branch, segments: &[Arc<str>], field: Field) -> Result<(), 
 
 /// A parser for a `$project`, which reads the fields one by one. The first field decides whether the projection keeps
 /// or drops fields.
-struct Reader {
-    kind: Option<Kind>,
+struct ProjectionParser {
+    kind: Option<ProjectionKind>,
     /// Whether to keep the whole `_id`, if the specification mentions it. Both kinds of projection allow either
     /// choice.
     id: Option<bool>,
     root: Branch,
 }
 
-impl Reader {
-    fn fields(&mut self, object: &Object, above: &mut Vec<Arc<str>>, scope: &Scope) -> Result<()> {
+impl ProjectionParser {
+    fn fields(&mut self, object: &Object, above: &mut Vec<Arc<str>>, scope: &ParseScope) -> Result<()> {
         for (name, value) in object.iter() {
             let depth = above.len();
             let parsed = FieldPath::parse(name).and_then(|path| {
@@ -112,7 +114,7 @@ impl Reader {
         Ok(())
     }
 
-    fn field(&mut self, value: &Value, path: &mut Vec<Arc<str>>, scope: &Scope) -> Result<()> {
+    fn field(&mut self, value: &Value, path: &mut Vec<Arc<str>>, scope: &ParseScope) -> Result<()> {
         let keeps = match value {
             Value::Bool(flag) => *flag,
             Value::Int(number) => *number != 0,
@@ -143,20 +145,20 @@ impl Reader {
         }
         let text = path.join(".");
         match (self.kind, keeps) {
-            (Some(Kind::Inclusion | Kind::Set), false) => {
+            (Some(ProjectionKind::Inclusion | ProjectionKind::Set), false) => {
                 Err(Error::new(31254, format!("Cannot do exclusion on field {text} in inclusion projection")))
             }
-            (Some(Kind::Exclusion), true) => {
+            (Some(ProjectionKind::Exclusion), true) => {
                 Err(Error::new(31253, format!("Cannot do inclusion on field {text} in exclusion projection")))
             }
-            (_, true) => self.insert(path, Kind::Inclusion, Field::Keep),
-            (_, false) => self.insert(path, Kind::Exclusion, Field::Drop),
+            (_, true) => self.insert(path, ProjectionKind::Inclusion, ProjectedField::Keep),
+            (_, false) => self.insert(path, ProjectionKind::Exclusion, ProjectedField::Drop),
         }
     }
 
-    fn computed(&mut self, value: &Value, path: &[Arc<str>], scope: &Scope) -> Result<()> {
+    fn computed(&mut self, value: &Value, path: &[Arc<str>], scope: &ParseScope) -> Result<()> {
         let expr = expression(value, scope)?;
-        if self.kind == Some(Kind::Exclusion) {
+        if self.kind == Some(ProjectionKind::Exclusion) {
             return Err(match value {
                 Value::Object(_) => Error::new(31252, "Cannot use expression other than $meta in exclusion projection"),
                 _ => Error::new(
@@ -169,10 +171,10 @@ impl Reader {
                 ),
             });
         }
-        self.insert(path, Kind::Inclusion, Field::Computed(expr))
+        self.insert(path, ProjectionKind::Inclusion, ProjectedField::Computed(expr))
     }
 
-    fn insert(&mut self, path: &[Arc<str>], kind: Kind, field: Field) -> Result<()> {
+    fn insert(&mut self, path: &[Arc<str>], kind: ProjectionKind, field: ProjectedField) -> Result<()> {
         self.kind = Some(kind);
         let whole = FieldPath::parse(&path.join("."))?;
         if self.id.is_some() && whole.segments().first().is_some_and(|first| &**first == "_id") {
@@ -183,11 +185,15 @@ impl Reader {
 
     /// Completes the projection. `_id` stays unless the specification excludes it.
     fn finish(mut self) -> Projection {
-        let kind = self.kind.unwrap_or(if self.id == Some(false) { Kind::Exclusion } else { Kind::Inclusion });
+        let kind = self.kind.unwrap_or(if self.id == Some(false) {
+            ProjectionKind::Exclusion
+        } else {
+            ProjectionKind::Inclusion
+        });
         let field = match (kind, self.id) {
-            (Kind::Inclusion | Kind::Set, Some(true) | None) => Some(Field::Keep),
-            (Kind::Exclusion, Some(false)) => Some(Field::Drop),
-            (Kind::Exclusion, _) | (Kind::Inclusion | Kind::Set, Some(false)) => None,
+            (ProjectionKind::Inclusion | ProjectionKind::Set, Some(true) | None) => Some(ProjectedField::Keep),
+            (ProjectionKind::Exclusion, Some(false)) => Some(ProjectedField::Drop),
+            (ProjectionKind::Exclusion, _) | (ProjectionKind::Inclusion | ProjectionKind::Set, Some(false)) => None,
         };
         if let Some(field) = field
             && !self.root.fields.contains_key("_id")
@@ -203,23 +209,23 @@ fn starts_expression(object: &Object) -> bool {
 }
 
 /// Parses an expression of `$project`, which has a separate error text for unknown operators.
-fn expression(value: &Value, scope: &Scope) -> Result<Expr> {
+fn expression(value: &Value, scope: &ParseScope) -> Result<Expr> {
     expr::parse(value, scope).map_err(|error| {
         let operator = value.as_object().and_then(|object| object.keys().next());
         match operator {
             Some(name)
-                if error.code == Code::Number(168)
+                if error.code == PipelineErrorCode::Number(168)
                     && &**name != "$elemMatch"
                     && error.message.ends_with(&format!("'{name}'")) =>
             {
-                Error { code: Code::Number(31325), message: format!("Unknown expression {name}"), ..error }
+                Error { code: PipelineErrorCode::Number(31325), message: format!("Unknown expression {name}"), ..error }
             }
             _ => error,
         }
     })
 }
 
-fn set_fields(object: &Object, above: &mut Vec<Arc<str>>, root: &mut Branch, scope: &Scope) -> Result<()> {
+fn set_fields(object: &Object, above: &mut Vec<Arc<str>>, root: &mut Branch, scope: &ParseScope) -> Result<()> {
     for (name, value) in object.iter() {
         let depth = above.len();
         set_field(name, value, above, root, scope).map_err(|error| error.within(name.clone()))?;
@@ -228,7 +234,13 @@ fn set_fields(object: &Object, above: &mut Vec<Arc<str>>, root: &mut Branch, sco
     Ok(())
 }
 
-fn set_field(name: &str, value: &Value, above: &mut Vec<Arc<str>>, root: &mut Branch, scope: &Scope) -> Result<()> {
+fn set_field(
+    name: &str,
+    value: &Value,
+    above: &mut Vec<Arc<str>>,
+    root: &mut Branch,
+    scope: &ParseScope,
+) -> Result<()> {
     if !above.is_empty() && name.contains('.') {
         let text = format!("FieldPath field names may not contain '.' in a nested object: '{name}'");
         return Err(Error::new(40183, text));
@@ -242,7 +254,7 @@ fn set_field(name: &str, value: &Value, above: &mut Vec<Arc<str>>, root: &mut Br
         _ => {}
     }
     let whole = FieldPath::parse(&above.join("."))?;
-    let field = Field::Computed(expr::parse(value, scope)?);
+    let field = ProjectedField::Computed(expr::parse(value, scope)?);
     insert(root, whole.segments(), field).map_err(|collision| {
         let text = whole.segments().join(".");
         let other = match collision {

@@ -1,15 +1,15 @@
 //! The bounds of a window: the rows around a row that a window function reads.
 
-use super::parse::Sorting;
+use super::parse::WindowOrder;
 use crate::model::excerpt::{excerpt, excerpt_of};
 use crate::model::value::{Object, Value};
-use crate::pipeline::expression::expr::{self, Scope, Unit};
+use crate::pipeline::expression::expr::{self, ParseScope, Unit};
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::number::whole;
 
 /// One end of a window.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Bound<T> {
+pub enum WindowBound<T> {
     /// The first or the last row of the partition.
     Unbounded,
     /// The current row, without the rows whose sort value equals the row's own.
@@ -22,24 +22,24 @@ pub enum Bound<T> {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Bounds {
     /// Numbers of rows before and after the current row.
-    Documents(Bound<i64>, Bound<i64>),
+    Documents(WindowBound<i64>, WindowBound<i64>),
     /// Distances between the sort values, which are numbers.
-    Numbers(Bound<Value>, Bound<Value>),
+    Numbers(WindowBound<Value>, WindowBound<Value>),
     /// Distances between the sort values, which are dates.
-    Dates(Bound<i64>, Bound<i64>, Unit),
+    Dates(WindowBound<i64>, WindowBound<i64>, Unit),
 }
 
 impl Bounds {
     /// The whole partition.
-    pub const WHOLE: Bounds = Bounds::Documents(Bound::Unbounded, Bound::Unbounded);
+    pub const WHOLE: Bounds = Bounds::Documents(WindowBound::Unbounded, WindowBound::Unbounded);
 
     /// Returns whether the window begins with the first row of the partition for every row.
     pub fn begins_with_partition(&self) -> bool {
         matches!(
             self,
-            Bounds::Documents(Bound::Unbounded, _)
-                | Bounds::Numbers(Bound::Unbounded, _)
-                | Bounds::Dates(Bound::Unbounded, ..)
+            Bounds::Documents(WindowBound::Unbounded, _)
+                | Bounds::Numbers(WindowBound::Unbounded, _)
+                | Bounds::Dates(WindowBound::Unbounded, ..)
         )
     }
 
@@ -50,16 +50,16 @@ impl Bounds {
         };
         match self {
             Bounds::Documents(lower, upper) | Bounds::Dates(lower, upper, _) => {
-                let distance = |bound: &Bound<i64>| match bound {
-                    Bound::Offset(offset) => Some(*offset as f64),
-                    Bound::Unbounded | Bound::Current => None,
+                let distance = |bound: &WindowBound<i64>| match bound {
+                    WindowBound::Offset(offset) => Some(*offset as f64),
+                    WindowBound::Unbounded | WindowBound::Current => None,
                 };
                 is_around(distance(lower), distance(upper))
             }
             Bounds::Numbers(lower, upper) => {
-                let distance = |bound: &Bound<Value>| match bound {
-                    Bound::Offset(offset) => offset.as_f64(),
-                    Bound::Unbounded | Bound::Current => None,
+                let distance = |bound: &WindowBound<Value>| match bound {
+                    WindowBound::Offset(offset) => offset.as_f64(),
+                    WindowBound::Unbounded | WindowBound::Current => None,
                 };
                 is_around(distance(lower), distance(upper))
             }
@@ -68,7 +68,7 @@ impl Bounds {
 }
 
 /// Parses a `window` argument. Without the argument, the window is the whole partition.
-pub fn parse(window: Option<&Value>, sorting: &Sorting, scope: &Scope) -> Result<Bounds> {
+pub fn parse(window: Option<&Value>, sorting: &WindowOrder, scope: &ParseScope) -> Result<Bounds> {
     let Some(window) = window else { return Ok(Bounds::WHOLE) };
     let Value::Object(object) = window else { return Err(Error::new(9, "'window' field must be an object")) };
     if let Some(unknown) = object.keys().find(|name| !matches!(&***name, "documents" | "range" | "unit")) {
@@ -91,16 +91,16 @@ pub fn parse(window: Option<&Value>, sorting: &Sorting, scope: &Scope) -> Result
     .map_err(|error| error.within("window"))
 }
 
-fn documents(spec: &Value, sorting: &Sorting, scope: &Scope) -> Result<Bounds> {
+fn documents(spec: &Value, sorting: &WindowOrder, scope: &ParseScope) -> Result<Bounds> {
     let not_whole = || Error::new(9, "Numeric document-based bounds must be an integer");
     let [lower, upper] = both(spec, scope, &|value| whole(value).ok_or_else(not_whole))?;
-    let is_whole = matches!((&lower, &upper), (Bound::Unbounded, Bound::Unbounded));
+    let is_whole = matches!((&lower, &upper), (WindowBound::Unbounded, WindowBound::Unbounded));
     if !is_whole && !sorting.is_given {
         return Err(Error::new(5_339_901, "Document-based bounds require a sortBy"));
     }
     // The current row has the distance 0.
     let number = |bound| match bound {
-        Bound::Current => Bound::Offset(0),
+        WindowBound::Current => WindowBound::Offset(0),
         other => other,
     };
     let (lower, upper) = (number(lower), number(upper));
@@ -108,7 +108,7 @@ fn documents(spec: &Value, sorting: &Sorting, scope: &Scope) -> Result<Bounds> {
     Ok(Bounds::Documents(lower, upper))
 }
 
-fn range(spec: &Value, window: &Object, sorting: &Sorting, scope: &Scope) -> Result<Bounds> {
+fn range(spec: &Value, window: &Object, sorting: &WindowOrder, scope: &ParseScope) -> Result<Bounds> {
     let unit = match window.get("unit") {
         None => None,
         Some(Value::String(name)) => Some(unit(name)?),
@@ -149,16 +149,21 @@ fn range(spec: &Value, window: &Object, sorting: &Sorting, scope: &Scope) -> Res
 }
 
 /// Replaces the current row by the distance 0.
-fn zero<T: Clone>(bound: &Bound<T>, zero: T) -> Bound<T> {
+fn zero<T: Clone>(bound: &WindowBound<T>, zero: T) -> WindowBound<T> {
     match bound {
-        Bound::Current => Bound::Offset(zero),
+        WindowBound::Current => WindowBound::Offset(zero),
         other => other.clone(),
     }
 }
 
-fn check_order<T>(lower: &Bound<T>, upper: &Bound<T>, is_ordered: impl Fn(&T, &T) -> bool, spec: &Value) -> Result<()> {
+fn check_order<T>(
+    lower: &WindowBound<T>,
+    upper: &WindowBound<T>,
+    is_ordered: impl Fn(&T, &T) -> bool,
+    spec: &Value,
+) -> Result<()> {
     match (lower, upper) {
-        (Bound::Offset(lower), Bound::Offset(upper)) if !is_ordered(lower, upper) => {
+        (WindowBound::Offset(lower), WindowBound::Offset(upper)) if !is_ordered(lower, upper) => {
             Err(Error::new(5_339_900, format!("Lower bound must not exceed upper bound: {}", excerpt(spec))))
         }
         _ => Ok(()),
@@ -171,17 +176,17 @@ pub fn unit(name: &str) -> Result<Unit> {
 }
 
 /// Parses both ends of a window. `read` converts the value of a constant expression.
-fn both<T>(spec: &Value, scope: &Scope, read: &dyn Fn(&Value) -> Result<T>) -> Result<[Bound<T>; 2]> {
+fn both<T>(spec: &Value, scope: &ParseScope, read: &dyn Fn(&Value) -> Result<T>) -> Result<[WindowBound<T>; 2]> {
     let Some([lower, upper]) = spec.as_array() else {
         return Err(Error::new(9, format!("Window bounds must be a 2-element array: {}", excerpt(spec))));
     };
     Ok([bound(lower, scope, read)?, bound(upper, scope, read)?])
 }
 
-fn bound<T>(spec: &Value, scope: &Scope, read: &dyn Fn(&Value) -> Result<T>) -> Result<Bound<T>> {
+fn bound<T>(spec: &Value, scope: &ParseScope, read: &dyn Fn(&Value) -> Result<T>) -> Result<WindowBound<T>> {
     match spec.as_str() {
-        Some("unbounded") => return Ok(Bound::Unbounded),
-        Some("current") => return Ok(Bound::Current),
+        Some("unbounded") => return Ok(WindowBound::Unbounded),
+        Some("current") => return Ok(WindowBound::Current),
         Some(_) => return Err(Error::new(9, "Window bounds must be 'unbounded', 'current', or a number.")),
         None => {}
     }
@@ -189,5 +194,5 @@ fn bound<T>(spec: &Value, scope: &Scope, read: &dyn Fn(&Value) -> Result<T>) -> 
     let Some(value) = expr.constant() else {
         return Err(Error::new(9, "Window bounds expression must be a constant."));
     };
-    read(value).map(Bound::Offset)
+    read(value).map(WindowBound::Offset)
 }

@@ -1,13 +1,13 @@
 //! The functions that `$setWindowFields` computes, with their parsed arguments.
 
 use crate::model::value::Value;
-use crate::pipeline::expression::accumulator::{Accumulator, Kind, Sampled};
+use crate::pipeline::expression::accumulator::{Accumulator, AccumulatorKind, DeviationKind};
 use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::value::path::FieldPath;
 
 /// A window function.
 #[derive(Debug, Clone)]
-pub enum Function {
+pub enum WindowFunction {
     /// An accumulator over the rows of the window. The number of values to keep is 1 if the accumulator has no `n`.
     Accumulate(Accumulator, usize),
     /// `$count`.
@@ -25,7 +25,7 @@ pub enum Function {
     Integral(Expr, Option<i64>),
     /// `$expMovingAvg`, with the weight of the current row.
     MovingAverage(Expr, f64),
-    Covariance(Expr, Sampled),
+    Covariance(Expr, DeviationKind),
     LinearFill(Expr),
     /// `$locf`: the last value that is neither null nor missing.
     LastKnown(Expr),
@@ -51,52 +51,61 @@ pub struct Scale {
     pub max: Value,
 }
 
-impl Function {
+impl WindowFunction {
     /// Returns the name of the data structure that computes the function, for `explain`.
     pub fn structure(&self) -> &'static str {
         match self {
-            Function::Accumulate(accumulator, _) => match accumulator.kind() {
-                Kind::Sum | Kind::Average | Kind::Deviation(_) | Kind::MergeObjects => "two stacks",
-                Kind::Extreme(_) => "monotone deque",
-                Kind::First | Kind::Last | Kind::Edge(..) => "ends of the window",
-                Kind::Push | Kind::ConcatArrays => "slice of the window",
-                Kind::AddToSet | Kind::SetUnion => "positions by value",
-                Kind::ExtremeN(..) | Kind::Ranked(..) | Kind::Percentiles(_) | Kind::Median => "tree of ranks",
+            WindowFunction::Accumulate(accumulator, _) => match accumulator.kind() {
+                AccumulatorKind::Sum
+                | AccumulatorKind::Average
+                | AccumulatorKind::Deviation(_)
+                | AccumulatorKind::MergeObjects => "two stacks",
+                AccumulatorKind::Extreme(_) => "monotone deque",
+                AccumulatorKind::First | AccumulatorKind::Last | AccumulatorKind::Edge(..) => "ends of the window",
+                AccumulatorKind::Push | AccumulatorKind::ConcatArrays => "slice of the window",
+                AccumulatorKind::AddToSet | AccumulatorKind::SetUnion => "positions by value",
+                AccumulatorKind::ExtremeN(..)
+                | AccumulatorKind::Ranked(..)
+                | AccumulatorKind::Percentiles(_)
+                | AccumulatorKind::Median => "tree of ranks",
             },
-            Function::Covariance(..) => "two stacks",
-            Function::Count | Function::Shift { .. } | Function::Derivative(..) => "ends of the window",
-            Function::Integral(..) => "prefix sums",
-            Function::Scale(_) => "monotone deque",
-            Function::Rank(_) | Function::MovingAverage(..) | Function::LinearFill(_) | Function::LastKnown(_) => {
-                "one pass"
+            WindowFunction::Covariance(..) => "two stacks",
+            WindowFunction::Count | WindowFunction::Shift { .. } | WindowFunction::Derivative(..) => {
+                "ends of the window"
             }
+            WindowFunction::Integral(..) => "prefix sums",
+            WindowFunction::Scale(_) => "monotone deque",
+            WindowFunction::Rank(_)
+            | WindowFunction::MovingAverage(..)
+            | WindowFunction::LinearFill(_)
+            | WindowFunction::LastKnown(_) => "one pass",
         }
     }
 
     /// Visits the paths of the row that the function reads.
     pub fn visit_paths(&self, visit: &mut dyn FnMut(&FieldPath)) {
         match self {
-            Function::Accumulate(accumulator, _) => accumulator.visit_paths(visit),
-            Function::Shift { output: input, .. }
-            | Function::Derivative(input, _)
-            | Function::Integral(input, _)
-            | Function::MovingAverage(input, _)
-            | Function::Covariance(input, _)
-            | Function::LinearFill(input)
-            | Function::LastKnown(input)
-            | Function::Scale(Scale { input, .. }) => input.visit_paths(visit),
-            Function::Count | Function::Rank(_) => {}
+            WindowFunction::Accumulate(accumulator, _) => accumulator.visit_paths(visit),
+            WindowFunction::Shift { output: input, .. }
+            | WindowFunction::Derivative(input, _)
+            | WindowFunction::Integral(input, _)
+            | WindowFunction::MovingAverage(input, _)
+            | WindowFunction::Covariance(input, _)
+            | WindowFunction::LinearFill(input)
+            | WindowFunction::LastKnown(input)
+            | WindowFunction::Scale(Scale { input, .. }) => input.visit_paths(visit),
+            WindowFunction::Count | WindowFunction::Rank(_) => {}
         }
     }
 
     /// Returns the expression whose values the function returns unchanged, if it returns nothing else.
     pub fn returned(&self) -> Option<&Expr> {
         match self {
-            Function::Accumulate(accumulator, _) => match accumulator.name() {
+            WindowFunction::Accumulate(accumulator, _) => match accumulator.name() {
                 "$min" | "$max" | "$first" | "$last" => accumulator.value_input(),
                 _ => None,
             },
-            Function::Shift { output: input, .. } | Function::LastKnown(input) => Some(input),
+            WindowFunction::Shift { output: input, .. } | WindowFunction::LastKnown(input) => Some(input),
             _ => None,
         }
     }

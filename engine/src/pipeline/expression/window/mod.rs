@@ -5,7 +5,7 @@ mod function;
 mod operator;
 mod parse;
 
-pub use bounds::{Bound, Bounds};
-pub use function::{Function, Ranking, Scale};
+pub use bounds::{Bounds, WindowBound};
+pub use function::{Ranking, Scale, WindowFunction};
 pub use operator::catalogue;
-pub use parse::{Output, Sorting, parse};
+pub use parse::{WindowOrder, WindowOutput, parse};

@@ -2,24 +2,24 @@
 
 use std::fmt;
 
-use super::function::Function;
-use super::parse::{self, Call};
-use crate::pipeline::expression::accumulator::Sampled;
+use super::function::WindowFunction;
+use super::parse::{self, WindowCall};
+use crate::pipeline::expression::accumulator::DeviationKind;
 use crate::pipeline::expression::window::function::Ranking;
-use crate::pipeline::value::documented::Documented;
+use crate::pipeline::value::documentation::NameDocumentation;
 use crate::pipeline::value::error::Result;
 
 /// The table entry of a window function.
-pub struct Operator {
+pub struct WindowOperator {
     /// The name and the documentation. The example consists of the function, an array of input documents, and the
     /// results for these documents, sorted by `t`.
-    pub word: Documented,
-    pub(super) read: fn(&Call) -> Result<Function>,
+    pub word: NameDocumentation,
+    pub(super) read: fn(&WindowCall) -> Result<WindowFunction>,
     /// Whether the function accepts a `window`.
     pub(super) has_window: bool,
 }
 
-impl fmt::Debug for Operator {
+impl fmt::Debug for WindowOperator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.word.name)
     }
@@ -29,28 +29,28 @@ const fn row(
     name: &'static str,
     arguments: &'static str,
     summary: &'static str,
-    read: fn(&Call) -> Result<Function>,
+    read: fn(&WindowCall) -> Result<WindowFunction>,
     example: [&'static str; 3],
-) -> Operator {
-    Operator { word: Documented::new(name, arguments, summary, example), read, has_window: true }
+) -> WindowOperator {
+    WindowOperator { word: NameDocumentation::new(name, arguments, summary, example), read, has_window: true }
 }
 
-impl Operator {
-    const fn without_window(self) -> Operator {
-        Operator { has_window: false, ..self }
+impl WindowOperator {
+    const fn without_window(self) -> WindowOperator {
+        WindowOperator { has_window: false, ..self }
     }
 
-    const fn remark(self, remark: &'static str) -> Operator {
-        Operator { word: self.word.remark(remark), ..self }
+    const fn remark(self, remark: &'static str) -> WindowOperator {
+        WindowOperator { word: self.word.remark(remark), ..self }
     }
 }
 
-pub(super) static OPERATORS: &[Operator] = &[
+pub(super) static OPERATORS: &[WindowOperator] = &[
     row(
         "$covariancePop",
         "pair: array",
         "Returns the covariance of all pairs of numbers in the window.",
-        |call| parse::covariance(call, Sampled::Population),
+        |call| parse::covariance(call, DeviationKind::Population),
         [
             r#"{"$covariancePop":["$t","$a"],"window":{"documents":["unbounded","current"]}}"#,
             r#"[{"t":1,"a":1},{"t":3,"a":3}]"#,
@@ -61,7 +61,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         "$covarianceSamp",
         "pair: array",
         "Returns the covariance of the pairs of numbers in the window, estimated from a sample.",
-        |call| parse::covariance(call, Sampled::Sample),
+        |call| parse::covariance(call, DeviationKind::Sample),
         [
             r#"{"$covarianceSamp":["$t","$a"],"window":{"documents":["unbounded","current"]}}"#,
             r#"[{"t":1,"a":1},{"t":3,"a":3}]"#,
@@ -158,6 +158,6 @@ pub(super) static OPERATORS: &[Operator] = &[
 ];
 
 /// Returns the functions that are not accumulators.
-pub fn catalogue() -> impl Iterator<Item = &'static Operator> {
+pub fn catalogue() -> impl Iterator<Item = &'static WindowOperator> {
     OPERATORS.iter()
 }

@@ -3,28 +3,28 @@
 use std::sync::Arc;
 
 use super::bounds::{self, Bounds};
-use super::function::{Function, Ranking, Scale};
+use super::function::{Ranking, Scale, WindowFunction};
 use super::operator::OPERATORS;
 use crate::model::excerpt::excerpt;
 use crate::model::object::Object;
 use crate::model::value::Value;
-use crate::pipeline::expression::accumulator::{self, Sampled};
-use crate::pipeline::expression::expr::{self, Env, Expr, Scope};
+use crate::pipeline::expression::accumulator::{self, DeviationKind};
+use crate::pipeline::expression::expr::{self, Env, Expr, ParseScope};
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::hint::did_you_mean;
 use crate::pipeline::value::number::{parse_count, whole};
 
 /// A computed field: a function over a window.
 #[derive(Debug, Clone)]
-pub struct Output {
+pub struct WindowOutput {
     pub name: &'static str,
-    pub function: Function,
+    pub function: WindowFunction,
     pub bounds: Bounds,
 }
 
 /// The order of the rows in a partition.
 #[derive(Debug, Clone, Copy)]
-pub struct Sorting<'s> {
+pub struct WindowOrder<'s> {
     /// Whether the stage has a `sortBy`, possibly without keys.
     pub is_given: bool,
     /// The sort paths, each with a flag that is `true` for a descending order.
@@ -32,16 +32,16 @@ pub struct Sorting<'s> {
 }
 
 /// The parts of an output field's specification.
-pub struct Call<'c> {
+pub struct WindowCall<'c> {
     name: &'static str,
     argument: &'c Value,
     spec: &'c Object,
-    sorting: &'c Sorting<'c>,
-    scope: &'c Scope<'c>,
+    sorting: &'c WindowOrder<'c>,
+    scope: &'c ParseScope<'c>,
 }
 
 /// Parses the specification of the output field `field`, such as `{$sum: "$a", window: {documents: [-1, 0]}}`.
-pub fn parse(field: &str, spec: &Value, sorting: &Sorting, scope: &Scope) -> Result<Output> {
+pub fn parse(field: &str, spec: &Value, sorting: &WindowOrder, scope: &ParseScope) -> Result<WindowOutput> {
     let Value::Object(object) = spec else { return Err(failed(format!("The field '{field}' must be an object"))) };
     let mut functions = object.iter().filter(|(name, _)| name.starts_with('$'));
     let Some((name, argument)) = functions.next() else {
@@ -57,12 +57,18 @@ pub fn parse(field: &str, spec: &Value, sorting: &Sorting, scope: &Scope) -> Res
     of_function(name, argument, object, sorting, scope).map_err(|error| error.within(name.clone()))
 }
 
-fn of_function(name: &Arc<str>, argument: &Value, spec: &Object, sorting: &Sorting, scope: &Scope) -> Result<Output> {
+fn of_function(
+    name: &Arc<str>,
+    argument: &Value,
+    spec: &Object,
+    sorting: &WindowOrder,
+    scope: &ParseScope,
+) -> Result<WindowOutput> {
     if let Some(operator) = OPERATORS.iter().find(|operator| operator.word.name == &**name) {
-        let call = Call { name: operator.word.name, argument, spec, sorting, scope };
+        let call = WindowCall { name: operator.word.name, argument, spec, sorting, scope };
         let function = (operator.read)(&call)?;
         let bounds = if operator.has_window { call.bounds()? } else { Bounds::WHOLE };
-        return Ok(Output { name: operator.word.name, function, bounds });
+        return Ok(WindowOutput { name: operator.word.name, function, bounds });
     }
     let known = || accumulator::catalogue().map(|known| known.word.name);
     let Some(known_name) = known().find(|known| *known == &**name) else {
@@ -73,9 +79,9 @@ fn of_function(name: &Arc<str>, argument: &Value, spec: &Object, sorting: &Sorti
             None => error,
         });
     };
-    let call = Call { name: known_name, argument, spec, sorting, scope };
+    let call = WindowCall { name: known_name, argument, spec, sorting, scope };
     let bounds = call.bounds()?;
-    Ok(Output { name: known_name, function: accumulate(&call)?, bounds })
+    Ok(WindowOutput { name: known_name, function: accumulate(&call)?, bounds })
 }
 
 fn rank_alone() -> Error {
@@ -86,7 +92,7 @@ fn failed(text: impl Into<String>) -> Error {
     Error::new(9, text)
 }
 
-impl Call<'_> {
+impl WindowCall<'_> {
     /// Parses the window. Rejects other arguments beside the function.
     fn bounds(&self) -> Result<Bounds> {
         self.check_others(&["window"])?;
@@ -162,11 +168,11 @@ impl Call<'_> {
 }
 
 /// Parses an accumulator. The number of values to keep is a constant, which is computed without a row.
-fn accumulate(call: &Call) -> Result<Function> {
-    let Call { name, argument, scope, .. } = *call;
+fn accumulate(call: &WindowCall) -> Result<WindowFunction> {
+    let WindowCall { name, argument, scope, .. } = *call;
     if name == "$count" {
         return match argument {
-            Value::Object(object) if object.is_empty() => Ok(Function::Count),
+            Value::Object(object) if object.is_empty() => Ok(WindowFunction::Count),
             _ => Err(failed("$count only accepts an empty object as input")),
         };
     }
@@ -185,12 +191,12 @@ fn accumulate(call: &Call) -> Result<Function> {
         return Err(Error::new(10065, format!("invalid parameter: expected an object (sortBy), found {found}")));
     }
     match accumulator::parse_argument(name, argument, scope) {
-        Some(parsed) => Ok(Function::Accumulate(parsed?, count)),
+        Some(parsed) => Ok(WindowFunction::Accumulate(parsed?, count)),
         None => Err(failed(format!("Unrecognized window function, {name}"))),
     }
 }
 
-pub(super) fn rank(call: &Call, ranking: Ranking) -> Result<Function> {
+pub(super) fn rank(call: &WindowCall, ranking: Ranking) -> Result<WindowFunction> {
     call.check_others(&[])?;
     match call.argument {
         Value::Object(object) if object.is_empty() => {}
@@ -201,10 +207,10 @@ pub(super) fn rank(call: &Call, ranking: Ranking) -> Result<Function> {
             format!("{} must be specified with a top level sortBy expression with exactly one element", call.name);
         return Err(Error::new(5_371_602, text));
     }
-    Ok(Function::Rank(ranking))
+    Ok(WindowFunction::Rank(ranking))
 }
 
-pub(super) fn shift(call: &Call) -> Result<Function> {
+pub(super) fn shift(call: &WindowCall) -> Result<WindowFunction> {
     call.check_others(&[])?;
     let object = call.fields(&["output", "by", "default"])?;
     let output = object.get("output").ok_or_else(|| failed("$shift requires an 'output' expression."))?;
@@ -225,10 +231,10 @@ pub(super) fn shift(call: &Call) -> Result<Function> {
     if !call.sorting.is_given {
         return Err(failed("'$shift' requires a sortBy"));
     }
-    Ok(Function::Shift { output, by, default })
+    Ok(WindowFunction::Shift { output, by, default })
 }
 
-pub(super) fn derivative(call: &Call) -> Result<Function> {
+pub(super) fn derivative(call: &WindowCall) -> Result<WindowFunction> {
     let object = call.fields(&["input", "unit"])?;
     call.check_others(&["window"])?;
     let (input, unit) = (call.input(object)?, call.unit(object)?);
@@ -236,18 +242,18 @@ pub(super) fn derivative(call: &Call) -> Result<Function> {
     if !call.spec.contains("window") {
         return Err(failed("$derivative requires explicit window bounds"));
     }
-    Ok(Function::Derivative(input, unit))
+    Ok(WindowFunction::Derivative(input, unit))
 }
 
-pub(super) fn integral(call: &Call) -> Result<Function> {
+pub(super) fn integral(call: &WindowCall) -> Result<WindowFunction> {
     let object = call.fields(&["input", "unit"])?;
     call.check_others(&["window"])?;
     let (input, unit) = (call.input(object)?, call.unit(object)?);
     call.check_one_key()?;
-    Ok(Function::Integral(input, unit))
+    Ok(WindowFunction::Integral(input, unit))
 }
 
-pub(super) fn moving_average(call: &Call) -> Result<Function> {
+pub(super) fn moving_average(call: &WindowCall) -> Result<WindowFunction> {
     let Value::Object(object) = call.argument else {
         return Err(failed("$expMovingAvg must have exactly one argument that is an object"));
     };
@@ -284,14 +290,14 @@ pub(super) fn moving_average(call: &Call) -> Result<Function> {
         },
         _ => return Err(fields()),
     };
-    Ok(Function::MovingAverage(input, alpha))
+    Ok(WindowFunction::MovingAverage(input, alpha))
 }
 
-pub(super) fn covariance(call: &Call, sampled: Sampled) -> Result<Function> {
-    Ok(Function::Covariance(call.expr(call.argument)?, sampled))
+pub(super) fn covariance(call: &WindowCall, sampled: DeviationKind) -> Result<WindowFunction> {
+    Ok(WindowFunction::Covariance(call.expr(call.argument)?, sampled))
 }
 
-pub(super) fn linear_fill(call: &Call) -> Result<Function> {
+pub(super) fn linear_fill(call: &WindowCall) -> Result<WindowFunction> {
     call.check_others(&[])?;
     let input = call.expr(call.argument)?;
     if call.sorting.keys.len() != 1 {
@@ -300,15 +306,15 @@ pub(super) fn linear_fill(call: &Call) -> Result<Function> {
             "$linearFill must be specified with a top level sortBy expression with exactly one element",
         ));
     }
-    Ok(Function::LinearFill(input))
+    Ok(WindowFunction::LinearFill(input))
 }
 
-pub(super) fn last_known(call: &Call) -> Result<Function> {
+pub(super) fn last_known(call: &WindowCall) -> Result<WindowFunction> {
     call.check_others(&[])?;
-    Ok(Function::LastKnown(call.expr(call.argument)?))
+    Ok(WindowFunction::LastKnown(call.expr(call.argument)?))
 }
 
-pub(super) fn scale(call: &Call) -> Result<Function> {
+pub(super) fn scale(call: &WindowCall) -> Result<WindowFunction> {
     let object = call.fields(&["input", "min", "max"])?;
     let input = call.input(object)?;
     let constant = |name: &str| match object.get(name) {
@@ -327,5 +333,5 @@ pub(super) fn scale(call: &Call) -> Result<Function> {
     if !call.bounds()?.contains_current() {
         return Err(failed("the window of $minMaxScaler must contain the current row"));
     }
-    Ok(Function::Scale(Scale { input, min, max }))
+    Ok(WindowFunction::Scale(Scale { input, min, max }))
 }

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::accumulator;
 use crate::pipeline::expression::accumulator::Accumulator;
-use crate::pipeline::expression::expr::Scope;
+use crate::pipeline::expression::expr::ParseScope;
 use crate::pipeline::value::error::{Error, Result};
 
 /// Parses one field of the output and the accumulator that computes the field.
-pub fn field(name: &Arc<str>, spec: &Value, scope: &Scope) -> Result<(Arc<str>, Accumulator)> {
+pub fn field(name: &Arc<str>, spec: &Value, scope: &ParseScope) -> Result<(Arc<str>, Accumulator)> {
     checked(name, spec, scope).map_err(|error| error.within(name.clone()))
 }
 
-fn checked(name: &Arc<str>, spec: &Value, scope: &Scope) -> Result<(Arc<str>, Accumulator)> {
+fn checked(name: &Arc<str>, spec: &Value, scope: &ParseScope) -> Result<(Arc<str>, Accumulator)> {
     if name.starts_with('$') {
         return Err(Error::new(40236, format!("The field name '{name}' cannot be an operator name")));
     }
@@ -24,12 +24,12 @@ fn checked(name: &Arc<str>, spec: &Value, scope: &Scope) -> Result<(Arc<str>, Ac
 }
 
 /// Parses all fields of an `output` object.
-pub fn fields(output: &Object, scope: &Scope) -> Result<Vec<(Arc<str>, Accumulator)>> {
+pub fn fields(output: &Object, scope: &ParseScope) -> Result<Vec<(Arc<str>, Accumulator)>> {
     output.iter().map(|(name, spec)| field(name, spec, scope)).collect()
 }
 
 /// Returns the default output field of buckets, which counts their rows.
-pub fn count(scope: &Scope) -> Result<Vec<(Arc<str>, Accumulator)>> {
+pub fn count(scope: &ParseScope) -> Result<Vec<(Arc<str>, Accumulator)>> {
     let spec: Value = Object::from_iter([("$sum", 1i64)]).into();
     Ok(vec![("count".into(), accumulator::parse("count", &spec, scope)?)])
 }

@@ -8,13 +8,13 @@ use crate::model::excerpt::excerpt;
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::accumulator::Accumulator;
 use crate::pipeline::expression::expr;
-use crate::pipeline::expression::expr::{Expr, Scope};
+use crate::pipeline::expression::expr::{Expr, ParseScope};
 use crate::pipeline::language::ast::{Bucket, BucketAuto, Granularity};
 use crate::pipeline::language::granularity;
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::number::whole_double;
 
-pub fn parse(value: &Value, scope: &Scope) -> Result<Bucket> {
+pub fn parse(value: &Value, scope: &ParseScope) -> Result<Bucket> {
     let Value::Object(object) = value else {
         let text = format!("Argument to $bucket stage must be an object, but found type: {}", value.type_name());
         return Err(Error::new(40201, text));
@@ -95,7 +95,7 @@ fn check_boundaries(boundaries: &[Value]) -> Result<()> {
     Ok(())
 }
 
-pub fn parse_auto(value: &Value, scope: &Scope) -> Result<BucketAuto> {
+pub fn parse_auto(value: &Value, scope: &ParseScope) -> Result<BucketAuto> {
     let Value::Object(object) = value else {
         let text = format!("The argument to $bucketAuto must be an object, but found type: {}.", value.type_name());
         return Err(Error::new(40240, text));
@@ -134,7 +134,7 @@ pub fn parse_auto(value: &Value, scope: &Scope) -> Result<BucketAuto> {
     Ok(BucketAuto { by, buckets, fields, granularity })
 }
 
-fn group_by(value: &Value, scope: &Scope, code: i32, stage: &str) -> Result<Expr> {
+fn group_by(value: &Value, scope: &ParseScope, code: i32, stage: &str) -> Result<Expr> {
     match value {
         Value::String(text) if text.starts_with('$') => expr::parse(value, scope),
         Value::Object(_) => expr::parse(value, scope),
@@ -148,7 +148,7 @@ fn group_by(value: &Value, scope: &Scope, code: i32, stage: &str) -> Result<Expr
     }
 }
 
-fn constant(value: &Value, scope: &Scope, code: i32, field: &str) -> Result<Value> {
+fn constant(value: &Value, scope: &ParseScope, code: i32, field: &str) -> Result<Value> {
     let expr = expr::parse(value, scope)?;
     expr.constant().cloned().ok_or_else(|| {
         Error::new(
@@ -158,7 +158,7 @@ fn constant(value: &Value, scope: &Scope, code: i32, field: &str) -> Result<Valu
     })
 }
 
-fn output_fields(output: &Object, scope: &Scope) -> Result<Vec<(Arc<str>, Accumulator)>> {
+fn output_fields(output: &Object, scope: &ParseScope) -> Result<Vec<(Arc<str>, Accumulator)>> {
     if output.contains("_id") {
         return Err(Error::new(15948, "a group's _id may only be specified once"));
     }

@@ -4,7 +4,7 @@ use super::set_window_fields::{check_names, missing, mistyped};
 use crate::model::excerpt::{excerpt, excerpt_of};
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr::Unit;
-use crate::pipeline::language::ast::{Densify, Range, Step};
+use crate::pipeline::language::ast::{Densify, DensifyStep, Range};
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::number::whole;
 use crate::pipeline::value::path::FieldPath;
@@ -42,7 +42,7 @@ pub fn parse(value: &Value) -> Result<Densify> {
     Ok(Densify { field, partition, step, range })
 }
 
-fn parse_range(object: &Object, has_partitions: bool) -> Result<(Step, Range)> {
+fn parse_range(object: &Object, has_partitions: bool) -> Result<(DensifyStep, Range)> {
     const RANGE: &str = "RangeStatement";
     check_names(RANGE, object, &["step", "unit", "bounds"])?;
     let step = object.get("step").filter(|step| !step.is_null()).ok_or_else(|| missing(RANGE, "step"))?;
@@ -63,10 +63,10 @@ fn parse_range(object: &Object, has_partitions: bool) -> Result<(Step, Range)> {
         Some(other) => return Err(mistyped(RANGE, "unit", other, "string")),
     };
     let step = match unit {
-        None => Step::Number(step.clone()),
+        None => DensifyStep::Number(step.clone()),
         Some(unit) => {
             let text = "The step parameter in a range statement must be a whole number when densifying a date range";
-            Step::Time(whole(step).ok_or_else(|| Error::new(6_586_400, text))?, unit)
+            DensifyStep::Time(whole(step).ok_or_else(|| Error::new(6_586_400, text))?, unit)
         }
     };
     let range = match bounds {
@@ -94,17 +94,17 @@ fn parse_range(object: &Object, has_partitions: bool) -> Result<(Step, Range)> {
     Ok((step, range))
 }
 
-fn between(items: &[Value], step: &Step) -> Result<Range> {
+fn between(items: &[Value], step: &DensifyStep) -> Result<Range> {
     let [lower, upper] = items else {
         let text = "A bounding array in a range statement must have exactly two elements";
         return Err(Error::new(5_733_403, text));
     };
     match (lower, upper, step) {
-        (lower, _, Step::Time(..)) if lower.is_number() => {
+        (lower, _, DensifyStep::Time(..)) if lower.is_number() => {
             let text = "Numeric bounds may not have unit parameter";
             return Err(Error::new(5_733_409, text));
         }
-        (lower, upper, Step::Number(step)) if lower.is_number() => {
+        (lower, upper, DensifyStep::Number(step)) if lower.is_number() => {
             if !upper.is_number() {
                 let text = "A bounding array must contain either both dates or both numeric types";
                 return Err(Error::new(5_733_406, text));
@@ -115,8 +115,8 @@ fn between(items: &[Value], step: &Step) -> Result<Range> {
                 return Err(Error::new(5_876_900, text));
             }
         }
-        (Value::Date(_), Value::Date(_), Step::Time(..)) => {}
-        (Value::Date(_), Value::Date(_), Step::Number(_)) => {
+        (Value::Date(_), Value::Date(_), DensifyStep::Time(..)) => {}
+        (Value::Date(_), Value::Date(_), DensifyStep::Number(_)) => {
             return Err(Error::new(5_733_410, "A bounding array of dates must specify a unit"));
         }
         (Value::Date(_), ..) => {

@@ -2,11 +2,11 @@
 
 use crate::model::value::Value;
 use crate::pipeline::expression::expr;
-use crate::pipeline::expression::expr::Scope;
+use crate::pipeline::expression::expr::ParseScope;
 use crate::pipeline::language::ast::Documents;
 use crate::pipeline::value::error::{Error, Result};
 
-pub fn parse(value: &Value, position: usize, scope: &Scope) -> Result<Documents> {
+pub fn parse(value: &Value, position: usize, scope: &ParseScope) -> Result<Documents> {
     if position > 0 {
         return Err(Error::new(40602, "$documents is only valid as the first stage in a pipeline"));
     }

@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use super::surroundings::{Surroundings, Within};
+use super::surroundings::{ContainingStage, PipelineSurroundings};
 use crate::model::value::Value;
 use crate::pipeline::language::ast::Pipeline;
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::path::check_name;
 
-pub fn parse(value: &Value, surroundings: &Surroundings) -> Result<Vec<(Arc<str>, Pipeline)>> {
+pub fn parse(value: &Value, surroundings: &PipelineSurroundings) -> Result<Vec<(Arc<str>, Pipeline)>> {
     let object = match value {
         Value::Object(object) if !object.is_empty() => object,
         _ => return Err(Error::new(40169, "the $facet specification must be a non-empty object")),
     };
-    let surroundings = surroundings.inside(Within::Facet, surroundings.rows.clone())?;
+    let surroundings = surroundings.inside(ContainingStage::Facet, surroundings.rows.clone())?;
     let mut facets = Vec::with_capacity(object.len());
     for (name, value) in object.iter() {
         check_name(name)?;

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::set_window_fields::{Ordered, check_names, missing, mistyped, partition};
+use super::set_window_fields::{PartitionOrder, check_names, missing, mistyped, partition};
 use crate::model::excerpt::excerpt_of;
 use crate::model::value::{Object, Value};
-use crate::pipeline::expression::expr::{self, Expr, Scope};
+use crate::pipeline::expression::expr::{self, Expr, ParseScope};
 use crate::pipeline::expression::projection;
-use crate::pipeline::expression::window::{self, Output};
+use crate::pipeline::expression::window::{self, WindowOutput};
 use crate::pipeline::language::ast::Fill;
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::path::FieldPath;
@@ -16,13 +16,13 @@ const NAME: &str = "$fill";
 const ARGUMENTS: [&str; 4] = ["partitionBy", "partitionByFields", "sortBy", "output"];
 
 /// The treatment of one field: the window function of its method, or the expression of its value.
-enum Filled<'s> {
+enum FillMethod<'s> {
     Method(&'static str),
     Value(&'s Value),
     Nothing,
 }
 
-pub fn parse(value: &Value, scope: &Scope) -> Result<Fill> {
+pub fn parse(value: &Value, scope: &ParseScope) -> Result<Fill> {
     let Value::Object(object) = value else {
         let found = value.type_name();
         return Err(Error::new(9, format!("the {NAME} stage specification must be an object, found {found}")));
@@ -37,22 +37,22 @@ pub fn parse(value: &Value, scope: &Scope) -> Result<Fill> {
         return Err(Error::new(6_050_203, "The $fill stage requires a non-empty 'output' object"));
     }
     let partition = key(object, scope)?;
-    let order = Ordered::parse(NAME, object).map_err(|error| error.within("sortBy"))?;
+    let order = PartitionOrder::parse(NAME, object).map_err(|error| error.within("sortBy"))?;
     let (mut outputs, mut fields, mut values) = (Vec::new(), Vec::new(), Object::new());
     for (field, spec) in output.iter() {
         let within = |error: Error| error.within(field.clone()).within("output");
         FieldPath::parse(field).map_err(within)?;
         match filled(spec).map_err(within)? {
-            Filled::Method(function) => {
+            FillMethod::Method(function) => {
                 outputs.push(function_of(function, field, &order, scope).map_err(within)?);
                 fields.push(field);
             }
-            Filled::Value(spec) => {
+            FillMethod::Value(spec) => {
                 let old = Value::from(format!("${field}"));
                 let value: Value = Object::from_iter([("$ifNull", Value::from(vec![old, spec.clone()]))]).into();
                 values.insert(field.clone(), value);
             }
-            Filled::Nothing => {}
+            FillMethod::Nothing => {}
         }
     }
     let windows = match outputs.is_empty() {
@@ -66,7 +66,7 @@ pub fn parse(value: &Value, scope: &Scope) -> Result<Fill> {
     Ok(Fill { windows, values })
 }
 
-fn filled(spec: &Value) -> Result<Filled<'_>> {
+fn filled(spec: &Value) -> Result<FillMethod<'_>> {
     let Value::Object(object) = spec else {
         return Err(Error::new(6_050_200, "Each field of the 'output' of $fill must be an object"));
     };
@@ -76,27 +76,32 @@ fn filled(spec: &Value) -> Result<Filled<'_>> {
             Err(Error::new(6_050_201, "Each output of $fill must have exactly one of 'method' and 'value'"))
         }
         (Some(Value::String(method)), None) => match &**method {
-            "locf" => Ok(Filled::Method("$locf")),
-            "linear" => Ok(Filled::Method("$linearFill")),
+            "locf" => Ok(FillMethod::Method("$locf")),
+            "linear" => Ok(FillMethod::Method("$linearFill")),
             other => {
                 let text = format!("Method must be either locf or linear, but found {}", excerpt_of(other));
                 Err(Error::new(6_050_202, text))
             }
         },
         (Some(other), None) => Err(mistyped("$fill.output", "method", other, "string")),
-        (None, Some(value)) => Ok(Filled::Value(value)),
-        (None, None) => Ok(Filled::Nothing),
+        (None, Some(value)) => Ok(FillMethod::Value(value)),
+        (None, None) => Ok(FillMethod::Nothing),
     }
 }
 
 /// Returns the window function that fills a field from the field's own values.
-fn function_of(name: &'static str, field: &Arc<str>, order: &Ordered, scope: &Scope) -> Result<Output> {
+fn function_of(
+    name: &'static str,
+    field: &Arc<str>,
+    order: &PartitionOrder,
+    scope: &ParseScope,
+) -> Result<WindowOutput> {
     let spec: Value = Object::from_iter([(name, Value::from(format!("${field}")))]).into();
     window::parse(field, &spec, &order.sorting(), scope)
 }
 
 /// Parses the key of partitions: an expression, or the names of fields.
-fn key(object: &Object, scope: &Scope) -> Result<Option<Expr>> {
+fn key(object: &Object, scope: &ParseScope) -> Result<Option<Expr>> {
     match (object.get("partitionBy"), object.get("partitionByFields")) {
         (Some(_), Some(_)) => Err(Error::new(
             6_050_204,
@@ -113,7 +118,7 @@ fn key(object: &Object, scope: &Scope) -> Result<Option<Expr>> {
     }
 }
 
-fn by_fields(names: &[Value], scope: &Scope) -> Result<Option<Expr>> {
+fn by_fields(names: &[Value], scope: &ParseScope) -> Result<Option<Expr>> {
     let mut key = Object::new();
     for name in names {
         let Value::String(name) = name else { return Err(mistyped("$fill", "partitionByFields", name, "string")) };

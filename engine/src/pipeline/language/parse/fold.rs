@@ -3,8 +3,8 @@
 use crate::model::date::parse_date;
 use crate::model::value::Value;
 use crate::pipeline::expression::expr;
-use crate::pipeline::expression::expr::Scope;
-use crate::pipeline::language::ast::Fold;
+use crate::pipeline::expression::expr::ParseScope;
+use crate::pipeline::language::ast::FoldOptions;
 use crate::pipeline::source::scan::AsOf;
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::hint;
@@ -12,11 +12,11 @@ use crate::pipeline::value::number::whole_double;
 
 const OPTIONS: [&str; 5] = ["at", "version", "position", "deleted", "events"];
 
-pub fn parse(value: &Value, scope: &Scope) -> Result<Fold> {
+pub fn parse(value: &Value, scope: &ParseScope) -> Result<FoldOptions> {
     let Value::Object(object) = value else {
         return Err(Error::new(14, "the $fold stage specification must be an object"));
     };
-    let mut fold = Fold::default();
+    let mut fold = FoldOptions::default();
     for (name, value) in object.iter() {
         let as_of = match &**name {
             "at" => AsOf::At(time(value, scope)?),
@@ -47,7 +47,7 @@ pub fn parse(value: &Value, scope: &Scope) -> Result<Fold> {
     Ok(fold)
 }
 
-fn time(value: &Value, scope: &Scope) -> Result<i64> {
+fn time(value: &Value, scope: &ParseScope) -> Result<i64> {
     let known = match value {
         Value::Object(_) => expr::parse(value, scope)?.constant().cloned(),
         plain => Some(plain.clone()),

@@ -1,20 +1,20 @@
 //! Reads `$graphLookup`.
 
 use super::lookup::{begins_with_documents, source};
-use super::surroundings::{Surroundings, Within};
+use super::surroundings::{ContainingStage, PipelineSurroundings};
 use crate::model::excerpt::excerpt;
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr;
-use crate::pipeline::expression::expr::Scope;
+use crate::pipeline::expression::expr::ParseScope;
 use crate::pipeline::expression::filter::Filter;
-use crate::pipeline::language::ast::{From, GraphLookup, Pipeline};
-use crate::pipeline::language::rows::Rows;
-use crate::pipeline::language::rows::constants::{self, Place};
+use crate::pipeline::language::ast::{GraphLookup, Pipeline, SubpipelineSource};
+use crate::pipeline::language::rows::RowFields;
+use crate::pipeline::language::rows::constants::{self, ConstantPlace};
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::hint;
 use crate::pipeline::value::number::whole;
 use crate::pipeline::value::path::FieldPath;
-use crate::pipeline::value::query_path::Path;
+use crate::pipeline::value::query_path::QueryPath;
 
 const ARGUMENTS: [&str; 9] = [
     "from",
@@ -28,7 +28,7 @@ const ARGUMENTS: [&str; 9] = [
     "pipeline",
 ];
 
-pub fn parse(value: &Value, surroundings: &Surroundings) -> Result<GraphLookup> {
+pub fn parse(value: &Value, surroundings: &PipelineSurroundings) -> Result<GraphLookup> {
     let Value::Object(object) = value else {
         let found = value.type_name();
         return Err(Error::new(
@@ -55,7 +55,7 @@ pub fn parse(value: &Value, surroundings: &Surroundings) -> Result<GraphLookup> 
     };
     let from = match (object.get("from"), stages) {
         (Some(Value::String(name)), _) => source(name)?,
-        (None, Some(_)) => From::Documents,
+        (None, Some(_)) => SubpipelineSource::Documents,
         (None, None) => {
             let text = format!("missing 'from' option to $graphLookup stage specification: {}", excerpt(value));
             return Err(Error::new(9, text));
@@ -77,17 +77,17 @@ pub fn parse(value: &Value, surroundings: &Surroundings) -> Result<GraphLookup> 
         return Err(Error::new(40105, text));
     };
     let start = expr::parse(start, &surroundings.scope()).map_err(|error| error.within("startWith"))?;
-    let rows = Rows::begin(&from, stages.unwrap_or_default());
+    let rows = RowFields::begin(&from, stages.unwrap_or_default());
     let pipeline = match stages {
         Some(stages) => {
-            let inside = surroundings.inside(Within::Lookup, rows)?;
+            let inside = surroundings.inside(ContainingStage::Lookup, rows)?;
             inside.pipeline(stages).map_err(|error| error.within("pipeline"))?
         }
         None => Pipeline::empty(rows),
     };
     let restriction =
         restriction(object, &pipeline.last, surroundings).map_err(|error| error.within("restrictSearchWithMatch"))?;
-    let connect_to = Path::new(&connect_to.segments().join("."));
+    let connect_to = QueryPath::new(&connect_to.segments().join("."));
     Ok(GraphLookup { from, start, connect_from, connect_to, target, max_depth, depth_field, restriction, pipeline })
 }
 
@@ -117,13 +117,13 @@ fn path(name: &'static str, object: &Object) -> Result<Option<FieldPath>> {
 }
 
 /// Parses the filter of the found rows. The filter sees no variables of outer pipelines.
-fn restriction(object: &Object, rows: &Rows, surroundings: &Surroundings) -> Result<Option<Filter>> {
+fn restriction(object: &Object, rows: &RowFields, surroundings: &PipelineSurroundings) -> Result<Option<Filter>> {
     match object.get("restrictSearchWithMatch") {
         None => Ok(None),
         Some(spec @ Value::Object(_)) => {
-            let place = Place::new(rows, surroundings.query, &[], &[]);
+            let place = ConstantPlace::new(rows, surroundings.query, &[], &[]);
             let converted = constants::filter(spec, place).map_err(|error| error.within("restrictSearchWithMatch"))?;
-            let root = Scope::root(surroundings.query);
+            let root = ParseScope::root(surroundings.query);
             Filter::parse(converted.as_ref().unwrap_or(spec), &root).map(Some)
         }
         Some(other) => {

@@ -3,11 +3,11 @@
 use super::accumulators;
 use crate::model::value::Value;
 use crate::pipeline::expression::expr;
-use crate::pipeline::expression::expr::{Expr, Scope};
+use crate::pipeline::expression::expr::{Expr, ParseScope};
 use crate::pipeline::language::ast::Group;
 use crate::pipeline::value::error::{Error, Result};
 
-pub fn parse(value: &Value, scope: &Scope) -> Result<Group> {
+pub fn parse(value: &Value, scope: &ParseScope) -> Result<Group> {
     let Value::Object(object) = value else {
         return Err(Error::new(15947, "a group's fields must be specified in an object"));
     };
@@ -23,7 +23,7 @@ pub fn parse(value: &Value, scope: &Scope) -> Result<Group> {
     Ok(Group { id, fields })
 }
 
-fn key(spec: &Value, scope: &Scope) -> Result<Expr> {
+fn key(spec: &Value, scope: &ParseScope) -> Result<Expr> {
     if let Value::Object(object) = spec
         && !object.keys().any(|name| name.starts_with('$'))
         && object.iter().any(|(_, value)| value.is_number() || matches!(value, Value::Bool(_)))
@@ -33,7 +33,7 @@ fn key(spec: &Value, scope: &Scope) -> Result<Expr> {
     expr::parse(spec, scope)
 }
 
-pub fn sort_by_count(value: &Value, scope: &Scope) -> Result<Expr> {
+pub fn sort_by_count(value: &Value, scope: &ParseScope) -> Result<Expr> {
     match value {
         Value::Object(object) => match object.keys().next() {
             Some(name) if name.starts_with('$') => expr::parse(value, scope),

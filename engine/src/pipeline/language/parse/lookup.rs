@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use super::surroundings::{Surroundings, Within};
+use super::surroundings::{ContainingStage, PipelineSurroundings};
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr;
 use crate::pipeline::expression::expr::Expr;
-use crate::pipeline::language::ast::{From, Lookup, Pipeline};
-use crate::pipeline::language::rows::Rows;
+use crate::pipeline::language::ast::{Lookup, Pipeline, SubpipelineSource};
+use crate::pipeline::language::rows::RowFields;
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::hint;
 use crate::pipeline::value::path::FieldPath;
-use crate::pipeline::value::query_path::Path;
+use crate::pipeline::value::query_path::QueryPath;
 
 const ARGUMENTS: [&str; 6] = ["from", "localField", "foreignField", "as", "let", "pipeline"];
 
-pub fn parse(value: &Value, surroundings: &Surroundings) -> Result<Lookup> {
+pub fn parse(value: &Value, surroundings: &PipelineSurroundings) -> Result<Lookup> {
     let Value::Object(object) = value else {
         return Err(Error::new(
             9,
@@ -29,7 +29,7 @@ pub fn parse(value: &Value, surroundings: &Surroundings) -> Result<Lookup> {
     };
     let from = match object.get("from") {
         Some(Value::String(name)) => source(name)?,
-        None if stages.is_some_and(begins_with_documents) => From::Documents,
+        None if stages.is_some_and(begins_with_documents) => SubpipelineSource::Documents,
         None => return Err(Error::new(9, "must specify 'from' field for a $lookup")),
         Some(other) => {
             let text = format!("$lookup argument 'from' must be a string, is type {}", other.type_name());
@@ -54,7 +54,7 @@ pub fn parse(value: &Value, surroundings: &Surroundings) -> Result<Lookup> {
         (Some(local), Some(foreign)) => {
             FieldPath::parse(local)?;
             FieldPath::parse(foreign)?;
-            Some((Path::new(local), Path::new(foreign)))
+            Some((QueryPath::new(local), QueryPath::new(foreign)))
         }
         (None, None) if stages.is_some() => None,
         _ => {
@@ -63,8 +63,8 @@ pub fn parse(value: &Value, surroundings: &Surroundings) -> Result<Lookup> {
         }
     };
     let variables = variables(object, surroundings)?;
-    let rows = Rows::begin(&from, stages.unwrap_or_default());
-    let mut inside = surroundings.inside(Within::Lookup, rows.clone())?;
+    let rows = RowFields::begin(&from, stages.unwrap_or_default());
+    let mut inside = surroundings.inside(ContainingStage::Lookup, rows.clone())?;
     inside.variables.extend(variables.iter().map(|(name, _)| name.clone()));
     inside.kinds.extend(variables.iter().map(|(_, value)| surroundings.rows.of_expr(value, surroundings.query)));
     let pipeline = match stages {
@@ -78,11 +78,11 @@ pub fn parse(value: &Value, surroundings: &Surroundings) -> Result<Lookup> {
 }
 
 /// Returns the source that a name in `from` or `coll` denotes.
-pub fn source(name: &str) -> Result<From> {
+pub fn source(name: &str) -> Result<SubpipelineSource> {
     if name.is_empty() || name.starts_with('.') || name.contains('\0') {
         return Err(Error::new(73, format!("Invalid namespace specified '{name}'")));
     }
-    Ok(if name == "$events" { From::Events } else { From::Type(name.into()) })
+    Ok(if name == "$events" { SubpipelineSource::Events } else { SubpipelineSource::Type(name.into()) })
 }
 
 /// Returns whether a sub-pipeline begins with `$documents`, and so contains its own rows.
@@ -103,7 +103,7 @@ fn field<'s>(name: &str, object: &'s Object) -> Result<Option<&'s str>> {
     }
 }
 
-fn variables(object: &Object, surroundings: &Surroundings) -> Result<Vec<(Arc<str>, Expr)>> {
+fn variables(object: &Object, surroundings: &PipelineSurroundings) -> Result<Vec<(Arc<str>, Expr)>> {
     let scope = surroundings.scope();
     match object.get("let") {
         None | Some(Value::Null) => Ok(Vec::new()),

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::surroundings::{Surroundings, Within};
+use super::surroundings::{ContainingStage, PipelineSurroundings};
 use crate::model::excerpt::excerpt;
 use crate::model::graph::Direction;
 use crate::model::value::{Object, Value};
 use crate::pipeline::language::ast::{Follow, Pipeline};
-use crate::pipeline::language::rows::Rows;
+use crate::pipeline::language::rows::RowFields;
 use crate::pipeline::source::scan::EdgeScan;
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::hint;
@@ -17,7 +17,7 @@ const ARGUMENTS: [&str; 6] = ["edge", "direction", "depth", "localField", "pipel
 /// The maximum number of edges from the first node to a reached node.
 const MAX_DEPTH: i64 = 3;
 
-pub fn parse(object: &Object, surroundings: &Surroundings) -> Result<Follow> {
+pub fn parse(object: &Object, surroundings: &PipelineSurroundings) -> Result<Follow> {
     if let Some(unknown) = object.keys().find(|name| !ARGUMENTS.contains(&&***name)) {
         let allowed = ARGUMENTS.join(", ");
         let error = Error::new(9, format!("unknown argument to $lookup along edges: {unknown} (allowed: {allowed})"));
@@ -38,8 +38,10 @@ pub fn parse(object: &Object, surroundings: &Surroundings) -> Result<Follow> {
         None => return Err(Error::new(9, "must specify 'as' field for a $lookup")),
     };
     let pipeline = match object.get("pipeline") {
-        None => Pipeline::empty(Rows::states()),
-        Some(Value::Array(stages)) => surroundings.inside(Within::Facet, Rows::states())?.pipeline(stages)?,
+        None => Pipeline::empty(RowFields::states()),
+        Some(Value::Array(stages)) => {
+            surroundings.inside(ContainingStage::Facet, RowFields::states())?.pipeline(stages)?
+        }
         Some(other) => return Err(mistyped("pipeline", "an array", other)),
     };
     Ok(Follow { edges, local, pipeline, target })

@@ -24,12 +24,12 @@ mod unwind;
 pub use documents::not_objects;
 pub use stages::STAGES;
 
-use surroundings::{Surroundings, Within};
+use surroundings::{ContainingStage, PipelineSurroundings};
 
-use super::ast::{Pipeline, Stage, Staged};
+use super::ast::{IndexedStage, Pipeline, Stage};
 use super::rows::constants;
 use crate::model::value::{Object, Value};
-use crate::pipeline::expression::expr::{self, Scope};
+use crate::pipeline::expression::expr::{self, ParseScope};
 use crate::pipeline::expression::filter::Filter;
 use crate::pipeline::expression::projection;
 use crate::pipeline::value::context::Context;
@@ -43,11 +43,11 @@ pub fn pipeline(spec: &Value, query: &Context) -> Result<Pipeline> {
     let Value::Array(stages) = spec else {
         return Err(Error::new(14, "'pipeline' option must be specified as an array"));
     };
-    sub_pipeline(stages, &Surroundings::top(sub_pipeline, query))
+    sub_pipeline(stages, &PipelineSurroundings::top(sub_pipeline, query))
 }
 
 /// Parses the stages of a top-level pipeline or a sub-pipeline.
-fn sub_pipeline(stages: &[Value], surroundings: &Surroundings) -> Result<Pipeline> {
+fn sub_pipeline(stages: &[Value], surroundings: &PipelineSurroundings) -> Result<Pipeline> {
     if stages.len() > MAX_STAGES {
         return Err(Error::new(7749501, format!("Pipeline length must be no longer than {MAX_STAGES} stages")));
     }
@@ -67,9 +67,15 @@ fn sub_pipeline(stages: &[Value], surroundings: &Surroundings) -> Result<Pipelin
     Ok(Pipeline { stages: read, first: surroundings.rows.clone(), last: rows })
 }
 
-fn staged(spec: &Value, position: usize, index: usize, surroundings: &Surroundings, scope: &Scope) -> Result<Staged> {
+fn staged(
+    spec: &Value,
+    position: usize,
+    index: usize,
+    surroundings: &PipelineSurroundings,
+    scope: &ParseScope,
+) -> Result<IndexedStage> {
     let Value::Object(object) = spec else {
-        let code = if surroundings.within == Within::Facet { 40171 } else { 14 };
+        let code = if surroundings.within == ContainingStage::Facet { 40171 } else { 14 };
         return Err(Error::new(code, "Each element of the 'pipeline' array must be an object"));
     };
     let mut fields = object.iter();
@@ -83,7 +89,7 @@ fn staged(spec: &Value, position: usize, index: usize, surroundings: &Surroundin
         "$replaceWith" => ("$replaceRoot", Object::from_iter([("newRoot", value)]).into()),
         name => (name, value),
     };
-    Ok(Staged { index, text: Object::from_iter([(name, text)]).into(), stage })
+    Ok(IndexedStage { index, text: Object::from_iter([(name, text)]).into(), stage })
 }
 
 /// Converts the constants of a stage to the types of the fields that the stage compares with them, and parses the
@@ -92,8 +98,8 @@ fn typed(
     name: &str,
     value: &Value,
     position: usize,
-    surroundings: &Surroundings,
-    scope: &Scope,
+    surroundings: &PipelineSurroundings,
+    scope: &ParseScope,
 ) -> Result<(Value, Stage)> {
     let rows = &surroundings.rows;
     let as_written = |value: &Value| stage(name, value, position, surroundings, scope);
@@ -111,7 +117,13 @@ fn typed(
     Ok((value, stage))
 }
 
-fn stage(name: &str, value: &Value, position: usize, surroundings: &Surroundings, scope: &Scope) -> Result<Stage> {
+fn stage(
+    name: &str,
+    value: &Value,
+    position: usize,
+    surroundings: &PipelineSurroundings,
+    scope: &ParseScope,
+) -> Result<Stage> {
     Ok(match name {
         "$documents" => Stage::Documents(documents::parse(value, position, scope)?),
         "$match" => Stage::Match(Filter::parse(value, scope)?),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::stages::STAGES;
-use super::surroundings::{Surroundings, Within};
+use super::surroundings::{ContainingStage, PipelineSurroundings};
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::hint;
@@ -28,22 +28,25 @@ const NOT_IN_FACET: [&str; 15] = [
 ];
 
 /// Rejects a stage in a position where it is not allowed.
-pub fn check(name: &str, surroundings: &Surroundings) -> Result<()> {
-    let nested = surroundings.within != Within::Request;
+pub fn check(name: &str, surroundings: &PipelineSurroundings) -> Result<()> {
+    let nested = surroundings.within != ContainingStage::Request;
     if nested && matches!(name, "$currentOp" | "$listSessions" | "$listLocalSessions") {
         return Err(Error::new(73, format!("{name} must be run against the 'admin' database")));
     }
     match (surroundings.within, name) {
-        (Within::Lookup, "$out" | "$merge") => {
+        (ContainingStage::Lookup, "$out" | "$merge") => {
             return Err(Error::new(51047, format!("{name} is not allowed within a $lookup's sub-pipeline")));
         }
-        (Within::UnionWith, "$out" | "$merge") => {
+        (ContainingStage::UnionWith, "$out" | "$merge") => {
             return Err(Error::new(31441, format!("{name} is not allowed within a $unionWith's sub-pipeline")));
         }
-        (Within::Request | Within::Facet | Within::Lookup | Within::UnionWith, _) => {}
+        (
+            ContainingStage::Request | ContainingStage::Facet | ContainingStage::Lookup | ContainingStage::UnionWith,
+            _,
+        ) => {}
     }
     // A sub-pipeline of a stage inside a facet may have its own source of rows.
-    let brings_rows = surroundings.within != Within::Facet && matches!(name, "$documents" | "$fold");
+    let brings_rows = surroundings.within != ContainingStage::Facet && matches!(name, "$documents" | "$fold");
     let refused = NOT_IN_FACET.contains(&name) || name == "$changeStream";
     if surroundings.facet && refused && !brings_rows {
         return Err(Error::new(40600, format!("{name} is not allowed to be used within a $facet stage")));

@@ -2,7 +2,7 @@
 
 use crate::model::value::Value;
 use crate::pipeline::expression::expr;
-use crate::pipeline::expression::expr::{Expr, Scope};
+use crate::pipeline::expression::expr::{Expr, ParseScope};
 use crate::pipeline::expression::projection;
 use crate::pipeline::expression::projection::Projection;
 use crate::pipeline::value::error::{Error, Result};
@@ -27,7 +27,7 @@ pub fn unset(value: &Value) -> Result<Projection> {
     projection::exclusion(&paths)
 }
 
-pub fn replace_root(value: &Value, scope: &Scope) -> Result<Expr> {
+pub fn replace_root(value: &Value, scope: &ParseScope) -> Result<Expr> {
     let Value::Object(object) = value else {
         let text = format!("expected an object as specification for $replaceRoot stage, got {}", value.type_name());
         return Err(Error::new(40229, text));

@@ -4,25 +4,25 @@ use std::sync::Arc;
 
 use super::sort;
 use crate::model::value::{Object, Value};
-use crate::pipeline::expression::expr::{self, Expr, Scope};
+use crate::pipeline::expression::expr::{self, Expr, ParseScope};
 use crate::pipeline::expression::projection;
-use crate::pipeline::expression::window::{self, Output, Sorting};
+use crate::pipeline::expression::window::{self, WindowOrder, WindowOutput};
 use crate::pipeline::language::ast::{SortKey, Windows};
-use crate::pipeline::value::error::{Code, Error, Result};
+use crate::pipeline::value::error::{Error, PipelineErrorCode, Result};
 use crate::pipeline::value::hint;
 use crate::pipeline::value::path::FieldPath;
 
 const NAME: &str = "$setWindowFields";
 const ARGUMENTS: [&str; 3] = ["partitionBy", "sortBy", "output"];
 
-pub fn parse(value: &Value, scope: &Scope) -> Result<Windows> {
+pub fn parse(value: &Value, scope: &ParseScope) -> Result<Windows> {
     let Value::Object(object) = value else {
         let found = value.type_name();
         return Err(Error::new(9, format!("the {NAME} stage specification must be an object, found {found}")));
     };
     check_names(NAME, object, &ARGUMENTS)?;
     let partition = partition(object.get("partitionBy"), scope).map_err(|error| error.within("partitionBy"))?;
-    let order = Ordered::parse(NAME, object).map_err(|error| error.within("sortBy"))?;
+    let order = PartitionOrder::parse(NAME, object).map_err(|error| error.within("sortBy"))?;
     let output = match object.get("output") {
         Some(Value::Object(output)) => output,
         Some(other) if !other.is_null() => return Err(mistyped(NAME, "output", other, "object")),
@@ -39,14 +39,14 @@ pub fn parse(value: &Value, scope: &Scope) -> Result<Windows> {
 }
 
 /// The sort order of the rows in a partition.
-pub struct Ordered {
+pub struct PartitionOrder {
     keys: Option<Vec<SortKey>>,
     paths: Vec<(Arc<str>, bool)>,
 }
 
-impl Ordered {
+impl PartitionOrder {
     /// Parses the `sortBy` of a stage. Null counts as absent, and an empty object sorts by nothing.
-    pub fn parse(stage: &str, object: &Object) -> Result<Ordered> {
+    pub fn parse(stage: &str, object: &Object) -> Result<PartitionOrder> {
         let keys = match object.get("sortBy") {
             None | Some(Value::Null) => None,
             Some(Value::Object(keys)) if keys.is_empty() => Some(Vec::new()),
@@ -54,11 +54,11 @@ impl Ordered {
             Some(other) => return Err(mistyped(stage, "sortBy", other, "object")),
         };
         let paths = keys.iter().flatten().map(|key| (key.path.text().clone(), key.descending)).collect();
-        Ok(Ordered { keys, paths })
+        Ok(PartitionOrder { keys, paths })
     }
 
-    pub fn sorting(&self) -> Sorting<'_> {
-        Sorting { is_given: self.keys.is_some(), keys: &self.paths }
+    pub fn sorting(&self) -> WindowOrder<'_> {
+        WindowOrder { is_given: self.keys.is_some(), keys: &self.paths }
     }
 
     /// Returns the stage that computes `outputs` and writes them to the paths in `fields`.
@@ -66,16 +66,16 @@ impl Ordered {
         self,
         stage: &'static str,
         partition: Option<Expr>,
-        outputs: Vec<Output>,
+        outputs: Vec<WindowOutput>,
         fields: impl Iterator<Item = &'f Arc<str>>,
-        scope: &Scope,
+        scope: &ParseScope,
     ) -> Result<Windows> {
         // The projection reads the values of the functions from variables, because it writes fields as `$set` does.
         let names: Vec<Arc<str>> = (0..outputs.len()).map(|index| format!("output{index}").into()).collect();
         let spec: Object =
             fields.zip(&names).map(|(field, name)| (field.clone(), Value::from(format!("$${name}")))).collect();
         let write = projection::set(stage, &spec.into(), &scope.with(names)).map_err(|error| match error.code {
-            Code::Number(40176) => {
+            PipelineErrorCode::Number(40176) => {
                 Error::new(6_307_900, format!("{stage} 'output' specification contains two conflicting paths"))
             }
             _ => error,
@@ -89,7 +89,7 @@ impl Ordered {
 }
 
 /// Parses the key of partitions. A constant key puts all rows into one partition.
-pub fn partition(spec: Option<&Value>, scope: &Scope) -> Result<Option<Expr>> {
+pub fn partition(spec: Option<&Value>, scope: &ParseScope) -> Result<Option<Expr>> {
     let Some(spec) = spec else { return Ok(None) };
     let expr = expr::parse(spec, scope)?;
     match expr.constant() {

@@ -5,7 +5,7 @@ use crate::model::value::{Object, Value};
 use crate::pipeline::language::ast::SortKey;
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::path::FieldPath;
-use crate::pipeline::value::query_path::Path;
+use crate::pipeline::value::query_path::QueryPath;
 
 /// The maximum number of keys of a sort (MongoDB's own limit).
 const MAX_KEYS: usize = 32;
@@ -36,7 +36,7 @@ fn key(name: &str, value: &Value) -> Result<SortKey> {
         return Err(Error::new(15975, "$sort key ordering must be 1 (for ascending) or -1 (for descending)"));
     }
     FieldPath::parse(name)?;
-    Ok(SortKey { path: Path::new(name), descending: direction == -1 })
+    Ok(SortKey { path: QueryPath::new(name), descending: direction == -1 })
 }
 
 /// Returns the error for a sort by metadata, which rows do not have.

@@ -1,6 +1,6 @@
 //! The table of stages: documentation of each stage, with an example that runs.
 
-use crate::pipeline::value::documented::Documented;
+use crate::pipeline::value::documentation::NameDocumentation;
 
 const BY_TYPE: &str = "`from` names an aggregate type, whose folded states are joined, or `$events`. Without `from` \
      the sub-pipeline begins with `$documents`. A type that does not exist has no rows and causes a warning.";
@@ -9,15 +9,15 @@ const LIKE_LOOKUP: &str = "`from` is as in `$lookup`. The order of the rows in `
      does not define the order.";
 
 /// Every stage of the language.
-pub static STAGES: &[Documented] = &[
-    Documented::new(
+pub static STAGES: &[NameDocumentation] = &[
+    NameDocumentation::new(
         "$match",
         "filter: object",
         "Keeps the rows that a filter matches.",
         [r#"{"$match":{"a":{"$gt":1}}}"#, r#"[{"a":1},{"a":2}]"#, r#"[{"a":2}]"#],
     )
     .remark("Before `$fold`, `$match` selects streams and events; after `$fold`, it selects states."),
-    Documented::new(
+    NameDocumentation::new(
         "$fold",
         "at?: date, version?: integer, position?: integer, deleted?: boolean, events?: boolean",
         "Folds the events of each stream into a state: the current one, or the one at a time, version or log position.",
@@ -30,13 +30,13 @@ pub static STAGES: &[Documented] = &[
     .remark(
         "Not in MongoDB. Rows before `$fold` are events, rows after it are states. Allowed once, only after `$match`.",
     ),
-    Documented::new(
+    NameDocumentation::new(
         "$project",
         "fields: object",
         "Keeps, removes or computes fields.",
         [r#"{"$project":{"a":1,"b":{"$add":["$a",1]}}}"#, r#"[{"a":1,"c":2}]"#, r#"[{"a":1,"b":2}]"#],
     ),
-    Documented::new(
+    NameDocumentation::new(
         "$group",
         "_id: any, output...: object",
         "Returns one row for each value of `_id`, with accumulators over the rows that have this value.",
@@ -47,20 +47,20 @@ pub static STAGES: &[Documented] = &[
         ],
     )
     .remark("Groups appear in the order of their first rows; MongoDB does not define the order."),
-    Documented::new(
+    NameDocumentation::new(
         "$sort",
         "keys: object",
         "Sorts the rows by fields: 1 for ascending, -1 for descending.",
         [r#"{"$sort":{"a":-1}}"#, r#"[{"a":1},{"a":2}]"#, r#"[{"a":2},{"a":1}]"#],
     )
     .remark("Rows with equal keys are sorted by `_id`, then by input order; MongoDB does not define their order."),
-    Documented::new(
+    NameDocumentation::new(
         "$limit",
         "count: integer",
         "Returns the first rows.",
         [r#"{"$limit":1}"#, r#"[{"a":1},{"a":2}]"#, r#"[{"a":1}]"#],
     ),
-    Documented::new(
+    NameDocumentation::new(
         "$lookup",
         "from?: string, localField?: string, foreignField?: string, let?: object, pipeline?: array, as: string",
         "Adds to each row the matching rows of another source.",
@@ -71,44 +71,44 @@ pub static STAGES: &[Documented] = &[
         ],
     )
     .remark(BY_TYPE),
-    Documented::new(
+    NameDocumentation::new(
         "$documents",
         "rows: array",
         "Provides rows that the pipeline itself contains; allowed only as the first stage.",
         [r#"{"$documents":[{"a":1},{"a":2}]}"#, "[]", r#"[{"a":1},{"a":2}]"#],
     )
     .remark("A literal array is used as written; any other value is an expression that must return an array."),
-    Documented::new(
+    NameDocumentation::new(
         "$set",
         "fields: object",
         "Adds or replaces fields.",
         [r#"{"$set":{"b":{"$add":["$a",1]}}}"#, r#"[{"a":1}]"#, r#"[{"a":1,"b":2}]"#],
     ),
-    Documented::new(
+    NameDocumentation::new(
         "$addFields",
         "fields: object",
         "Adds or replaces fields, as `$set` does.",
         [r#"{"$addFields":{"b":"$a"}}"#, r#"[{"a":1}]"#, r#"[{"a":1,"b":1}]"#],
     ),
-    Documented::new(
+    NameDocumentation::new(
         "$unset",
         "fields: string | array",
         "Removes fields.",
         [r#"{"$unset":["b","c.d"]}"#, r#"[{"a":1,"b":2,"c":{"d":3}}]"#, r#"[{"a":1,"c":{}}]"#],
     ),
-    Documented::new(
+    NameDocumentation::new(
         "$skip",
         "count: integer",
         "Skips the first rows.",
         [r#"{"$skip":1}"#, r#"[{"a":1},{"a":2}]"#, r#"[{"a":2}]"#],
     ),
-    Documented::new(
+    NameDocumentation::new(
         "$count",
         "name: string",
         "Returns one row with the number of rows, or no row if there are none.",
         [r#"{"$count":"n"}"#, r#"[{"a":1},{"a":2}]"#, r#"[{"n":2}]"#],
     ),
-    Documented::new(
+    NameDocumentation::new(
         "$unwind",
         "path: string, includeArrayIndex?: string, preserveNullAndEmptyArrays?: boolean",
         "Returns one row for each item of an array.",
@@ -118,7 +118,7 @@ pub static STAGES: &[Documented] = &[
             r#"[{"a":"x","i":0},{"a":"y","i":1}]"#,
         ],
     ),
-    Documented::new(
+    NameDocumentation::new(
         "$sortByCount",
         "expression: any",
         "Counts how often each value occurs, and returns the most frequent value first.",
@@ -128,19 +128,19 @@ pub static STAGES: &[Documented] = &[
             r#"[{"_id":"y","count":2},{"_id":"x","count":1}]"#,
         ],
     ),
-    Documented::new(
+    NameDocumentation::new(
         "$replaceRoot",
         "newRoot: object",
         "Replaces each row with an object.",
         [r#"{"$replaceRoot":{"newRoot":"$a"}}"#, r#"[{"a":{"b":1}}]"#, r#"[{"b":1}]"#],
     ),
-    Documented::new(
+    NameDocumentation::new(
         "$replaceWith",
         "newRoot: object",
         "Replaces each row with an object, as `$replaceRoot` does.",
         [r#"{"$replaceWith":"$a"}"#, r#"[{"a":{"b":1}}]"#, r#"[{"b":1}]"#],
     ),
-    Documented::new(
+    NameDocumentation::new(
         "$facet",
         "pipelines: object",
         "Returns one row with the results of several pipelines over the same rows.",
@@ -150,7 +150,7 @@ pub static STAGES: &[Documented] = &[
             r#"[{"all":[{"n":2}],"first":[{"a":1}]}]"#,
         ],
     ),
-    Documented::new(
+    NameDocumentation::new(
         "$bucket",
         "groupBy: any, boundaries: array, default?: any, output?: object",
         "Groups rows into ranges with the given boundaries.",
@@ -160,7 +160,7 @@ pub static STAGES: &[Documented] = &[
             r#"[{"_id":0,"count":2},{"_id":5,"count":1},{"_id":"other","count":1}]"#,
         ],
     ),
-    Documented::new(
+    NameDocumentation::new(
         "$bucketAuto",
         "groupBy: any, buckets: integer, output?: object, granularity?: string",
         "Groups rows into the given number of ranges of about equal size.",
@@ -170,7 +170,7 @@ pub static STAGES: &[Documented] = &[
             r#"[{"_id":{"min":1,"max":3},"count":2},{"_id":{"min":3,"max":4},"count":2}]"#,
         ],
     ),
-    Documented::new(
+    NameDocumentation::new(
         "$unionWith",
         "coll?: string, pipeline?: array",
         "Appends the rows of another source.",
@@ -181,14 +181,14 @@ pub static STAGES: &[Documented] = &[
         ],
     )
     .remark("`coll` names an aggregate type or `$events`."),
-    Documented::new(
+    NameDocumentation::new(
         "$sample",
         "size: integer",
         "Returns randomly selected rows, each at most once.",
         [r#"{"$sample":{"size":3}}"#, r#"[{"a":1}]"#, r#"[{"a":1}]"#],
     )
     .remark("All pages of one result come from the same sample."),
-    Documented::new(
+    NameDocumentation::new(
         "$redact",
         "expression: any",
         "Keeps, removes or descends into each object of a row, depending on an expression.",
@@ -198,7 +198,7 @@ pub static STAGES: &[Documented] = &[
             r#"[{"level":1,"b":{"level":2}}]"#,
         ],
     ),
-    Documented::new(
+    NameDocumentation::new(
         "$setWindowFields",
         "partitionBy?: any, sortBy?: object, output: object",
         "Adds fields that are computed from the rows around each row.",
@@ -212,7 +212,7 @@ pub static STAGES: &[Documented] = &[
         "Rows appear by partition, in the order of the keys, and within a partition by `sortBy`, then by `_id`; MongoDB \
          does not define the order.",
     ),
-    Documented::new(
+    NameDocumentation::new(
         "$fill",
         "partitionBy?: any, partitionByFields?: array, sortBy?: object, output: object",
         "Fills null and missing fields: with the last value (`locf`), on a line between the neighbors (`linear`), or \
@@ -223,7 +223,7 @@ pub static STAGES: &[Documented] = &[
             r#"[{"t":1,"a":1,"b":0},{"t":2,"a":2.0,"b":0},{"t":3,"a":3,"b":7}]"#,
         ],
     ),
-    Documented::new(
+    NameDocumentation::new(
         "$densify",
         "field: string, partitionByFields?: array, range: object",
         "Adds rows so that the numbers or dates of a field have no gaps.",
@@ -234,7 +234,7 @@ pub static STAGES: &[Documented] = &[
         ],
     )
     .remark("The partitions appear in the order of their first rows; MongoDB does not define their order."),
-    Documented::new(
+    NameDocumentation::new(
         "$graphLookup",
         "from?: string, startWith: any, connectFromField: string, connectToField: string, as: string, maxDepth?: integer, depthField?: string, restrictSearchWithMatch?: object, pipeline?: array",
         "Adds to each row the rows that are reached by following equal values of two fields.",

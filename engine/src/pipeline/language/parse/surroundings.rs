@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use crate::model::value::Value;
-use crate::pipeline::expression::expr::Scope;
+use crate::pipeline::expression::expr::ParseScope;
 use crate::pipeline::language::ast::Pipeline;
-use crate::pipeline::language::rows::constants::Place;
-use crate::pipeline::language::rows::{Kind, Rows};
+use crate::pipeline::language::rows::constants::ConstantPlace;
+use crate::pipeline::language::rows::{RowFields, ValueKind};
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::{Error, Result};
 
@@ -15,19 +15,19 @@ const MAX_DEPTH: usize = 20;
 
 /// The position of a pipeline, and the names that are visible there.
 #[derive(Clone)]
-pub struct Surroundings<'q> {
+pub struct PipelineSurroundings<'q> {
     /// The query whose time and memory limits apply to the parsing.
     pub query: &'q Context<'q>,
     /// The names of the variables of the enclosing `$lookup` stages, the outermost first.
     pub variables: Vec<Arc<str>>,
     /// The kinds of the values of these variables.
-    pub kinds: Vec<Kind>,
-    pub within: Within,
+    pub kinds: Vec<ValueKind>,
+    pub within: ContainingStage,
     /// Whether a `$facet` encloses the pipeline at any level.
     pub facet: bool,
     depth: usize,
     /// The known fields of the rows that enter the pipeline, or of the rows before the current stage.
-    pub rows: Rows,
+    pub rows: RowFields,
     /// The index of the enclosing top-level stage, if any.
     pub index: Option<usize>,
     /// The function that parses the stages of a pipeline. A field holds the function, because the parser of a single
@@ -36,65 +36,65 @@ pub struct Surroundings<'q> {
 }
 
 /// A function that parses the stages of a pipeline.
-pub type Read = fn(&[Value], &Surroundings) -> Result<Pipeline>;
+pub type Read = fn(&[Value], &PipelineSurroundings) -> Result<Pipeline>;
 
 /// The stage that contains a pipeline.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Within {
+pub enum ContainingStage {
     Request,
     Facet,
     Lookup,
     UnionWith,
 }
 
-impl<'q> Surroundings<'q> {
+impl<'q> PipelineSurroundings<'q> {
     /// Returns the position of the top-level pipeline of a request.
-    pub fn top(read: Read, query: &'q Context<'q>) -> Surroundings<'q> {
-        Surroundings {
+    pub fn top(read: Read, query: &'q Context<'q>) -> PipelineSurroundings<'q> {
+        PipelineSurroundings {
             query,
             variables: Vec::new(),
             kinds: Vec::new(),
-            within: Within::Request,
+            within: ContainingStage::Request,
             facet: false,
             depth: 0,
-            rows: Rows::events(),
+            rows: RowFields::events(),
             index: None,
             read,
         }
     }
 
     /// Returns the scope of the expressions in the pipeline's stages.
-    pub fn scope(&self) -> Scope<'q> {
-        Scope::root(self.query).with(self.variables.iter().cloned())
+    pub fn scope(&self) -> ParseScope<'q> {
+        ParseScope::root(self.query).with(self.variables.iter().cloned())
     }
 
     /// Returns the place of constants in a stage over rows.
-    pub fn place<'s>(&'s self, rows: &'s Rows) -> Place<'s, 'q> {
-        Place::new(rows, self.query, &self.variables, &self.kinds)
+    pub fn place<'s>(&'s self, rows: &'s RowFields) -> ConstantPlace<'s, 'q> {
+        ConstantPlace::new(rows, self.query, &self.variables, &self.kinds)
     }
 
     /// Returns the scope of the expression of a `$redact` stage.
-    pub fn redact_scope(&self) -> Scope<'q> {
+    pub fn redact_scope(&self) -> ParseScope<'q> {
         // Plain paths start from the object that `$redact` currently visits.
-        Scope::redact(self.query).with(self.variables.iter().cloned()).with([Arc::from("CURRENT")])
+        ParseScope::redact(self.query).with(self.variables.iter().cloned()).with([Arc::from("CURRENT")])
     }
 
     /// Returns the position of a sub-pipeline over `rows` in a stage of the kind `within`, or an error if sub-pipelines
     /// are nested too deeply.
-    pub fn inside(&self, within: Within, rows: Rows) -> Result<Surroundings<'q>> {
+    pub fn inside(&self, within: ContainingStage, rows: RowFields) -> Result<PipelineSurroundings<'q>> {
         if self.depth >= MAX_DEPTH {
             return Err(Error::new(
                 51,
                 format!("Maximum number of nested sub-pipelines exceeded. Limit is {MAX_DEPTH}"),
             ));
         }
-        let facet = self.facet || within == Within::Facet;
-        Ok(Surroundings { within, facet, depth: self.depth + 1, rows, ..self.clone() })
+        let facet = self.facet || within == ContainingStage::Facet;
+        Ok(PipelineSurroundings { within, facet, depth: self.depth + 1, rows, ..self.clone() })
     }
 
     /// Returns this position before a stage over `rows`, with `index` as the enclosing top-level stage.
-    pub fn of_stage(&self, index: usize, rows: Rows) -> Surroundings<'q> {
-        Surroundings { index: Some(index), rows, ..self.clone() }
+    pub fn of_stage(&self, index: usize, rows: RowFields) -> PipelineSurroundings<'q> {
+        PipelineSurroundings { index: Some(index), rows, ..self.clone() }
     }
 
     /// Parses the stages of a pipeline at this position.

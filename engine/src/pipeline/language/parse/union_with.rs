@@ -1,17 +1,17 @@
 //! Reads `$unionWith`.
 
 use super::lookup;
-use super::surroundings::{Surroundings, Within};
+use super::surroundings::{ContainingStage, PipelineSurroundings};
 use crate::model::value::Value;
-use crate::pipeline::language::ast::{From, Pipeline};
-use crate::pipeline::language::rows::Rows;
+use crate::pipeline::language::ast::{Pipeline, SubpipelineSource};
+use crate::pipeline::language::rows::RowFields;
 use crate::pipeline::value::error::{Error, Result};
 
-pub fn parse(value: &Value, surroundings: &Surroundings) -> Result<(From, Pipeline)> {
+pub fn parse(value: &Value, surroundings: &PipelineSurroundings) -> Result<(SubpipelineSource, Pipeline)> {
     let object = match value {
         Value::String(name) => {
             let from = lookup::source(name)?;
-            let rows = Rows::begin(&from, &[]);
+            let rows = RowFields::begin(&from, &[]);
             return Ok((from, Pipeline::empty(rows)));
         }
         Value::Object(object) => object,
@@ -43,8 +43,8 @@ pub fn parse(value: &Value, surroundings: &Surroundings) -> Result<(From, Pipeli
             "$unionWith stage without explicit collection must have a pipeline with $documents as first stage",
         ));
     }
-    let from = from.unwrap_or(From::Documents);
-    let pipeline = surroundings.inside(Within::UnionWith, Rows::begin(&from, stages))?;
+    let from = from.unwrap_or(SubpipelineSource::Documents);
+    let pipeline = surroundings.inside(ContainingStage::UnionWith, RowFields::begin(&from, stages))?;
     let pipeline = pipeline.pipeline(stages).map_err(|error| error.within("pipeline"))?;
     Ok((from, pipeline))
 }

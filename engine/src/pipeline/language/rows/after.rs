@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Base, Kind, MAX_DEPTH, Rows, one_of};
+use super::{BaseFields, MAX_DEPTH, RowFields, ValueKind, one_of};
 use crate::pipeline::expression::accumulator::Accumulator;
-use crate::pipeline::expression::expr::{Expr, Outcome};
+use crate::pipeline::expression::expr::{Expr, ValueShape};
 use crate::pipeline::expression::filter::Filter;
 use crate::pipeline::expression::projection::{self, Branch, Projection};
 use crate::pipeline::language::ast::{Stage, Windows};
@@ -15,17 +15,17 @@ use crate::pipeline::value::error::Result;
 use crate::pipeline::value::known_types::TypeNames;
 use crate::pipeline::value::path::FieldPath;
 
-impl Rows {
+impl RowFields {
     /// Returns the known fields of the rows after a stage.
-    pub fn after(self, stage: &Stage, query: &Context) -> Result<Rows> {
+    pub fn after(self, stage: &Stage, query: &Context) -> Result<RowFields> {
         // A change copies the known fields if other values share them.
         query.tick_many(self.changed.len())?;
         Ok(match stage {
-            Stage::Documents(_) | Stage::UnionWith(..) => Rows::new(Base::Any),
+            Stage::Documents(_) | Stage::UnionWith(..) => RowFields::new(BaseFields::Any),
             Stage::Match(filter) => self.narrowed(filter),
             Stage::Fold(_) => match self.base {
-                Base::Events(types) => Rows::new(Base::States(types)),
-                base => Rows { base, ..self },
+                BaseFields::Events(types) => RowFields::new(BaseFields::States(types)),
+                base => RowFields { base, ..self },
             },
             Stage::Project(projection) | Stage::Set(projection) | Stage::Unset(projection) => {
                 self.projected(projection, query)
@@ -33,19 +33,19 @@ impl Rows {
             Stage::Group(group) => self.grouped(&group.id, &group.fields, query),
             Stage::Bucket(bucket) => self.grouped(&bucket.by, &bucket.fields, query),
             // The key is an object with the limits of the bucket.
-            Stage::BucketAuto(bucket) => self.grouped(&bucket.by, &bucket.fields, query).with("_id", Kind::Any),
-            Stage::SortByCount(by) => self.grouped(by, &[], query).with("count", Kind::Number),
-            Stage::Count(name) => Rows::new(Base::Empty).with(name, Kind::Number),
+            Stage::BucketAuto(bucket) => self.grouped(&bucket.by, &bucket.fields, query).with("_id", ValueKind::Any),
+            Stage::SortByCount(by) => self.grouped(by, &[], query).with("count", ValueKind::Number),
+            Stage::Count(name) => RowFields::new(BaseFields::Empty).with(name, ValueKind::Number),
             Stage::Unwind(unwind) => match &unwind.index {
-                Some(index) => self.with_path(index, Kind::Plain),
+                Some(index) => self.with_path(index, ValueKind::Plain),
                 None => self,
             },
             Stage::ReplaceRoot(expr) => match self.of_expr(expr, query) {
-                Kind::Rows(rows) => Rows::clone(&rows),
-                _ => Rows::new(Base::Any),
+                ValueKind::Rows(rows) => RowFields::clone(&rows),
+                _ => RowFields::new(BaseFields::Any),
             },
             Stage::Facet(facets) => {
-                let rows = Rows { depth: self.depth, ..Rows::new(Base::Empty) };
+                let rows = RowFields { depth: self.depth, ..RowFields::new(BaseFields::Empty) };
                 facets.iter().fold(rows, |rows, (name, pipeline)| rows.with(name, pipeline.last.within()))
             }
             Stage::Lookup(lookup) => self.with_path(&lookup.target, lookup.pipeline.last.within()),
@@ -64,7 +64,7 @@ impl Rows {
             Stage::GraphLookup(lookup) => {
                 let found = lookup.pipeline.last.clone();
                 let found = match &lookup.depth_field {
-                    Some(path) => found.with_path(path, Kind::Plain),
+                    Some(path) => found.with_path(path, ValueKind::Plain),
                     None => found,
                 };
                 self.with_path(&lookup.target, found.within())
@@ -80,8 +80,8 @@ impl Rows {
 
     /// Returns the known fields of the rows that satisfy a filter. A condition on `aggregate_type` narrows the types of
     /// the rows.
-    pub fn narrowed(mut self, filter: &Filter) -> Rows {
-        let (Base::Events(types) | Base::States(types)) = &mut self.base else { return self };
+    pub fn narrowed(mut self, filter: &Filter) -> RowFields {
+        let (BaseFields::Events(types) | BaseFields::States(types)) = &mut self.base else { return self };
         let mut is_read = false;
         filter.visit_paths(&mut |path| is_read |= path == "aggregate_type");
         if !is_read || self.changed.contains_key("aggregate_type") {
@@ -97,24 +97,28 @@ impl Rows {
         self
     }
 
-    fn projected(self, projection: &Projection, query: &Context) -> Rows {
-        use projection::{Field, Kind as Projecting};
+    fn projected(self, projection: &Projection, query: &Context) -> RowFields {
+        use projection::{ProjectedField, ProjectionKind};
         let mut rows = match projection.kind {
-            Projecting::Inclusion => Rows { base: Base::Empty, changed: Arc::default(), depth: self.depth },
-            Projecting::Exclusion | Projecting::Set => self.clone(),
+            ProjectionKind::Inclusion => {
+                RowFields { base: BaseFields::Empty, changed: Arc::default(), depth: self.depth }
+            }
+            ProjectionKind::Exclusion | ProjectionKind::Set => self.clone(),
         };
         let changed = Arc::make_mut(&mut rows.changed);
         for (name, field) in &projection.root.fields {
             let kind = match field {
-                Field::Keep => match self.whole(name, query) {
+                ProjectedField::Keep => match self.whole(name, query) {
                     // A projection of an unknown field has already caused a warning.
-                    Kind::Absent => Kind::Any,
+                    ValueKind::Absent => ValueKind::Any,
                     kind => kind,
                 },
-                Field::Drop => Kind::Absent,
-                Field::Computed(expr) => self.of_expr(expr, query),
-                Field::Branch(_) if projection.kind == Projecting::Exclusion => continue,
-                Field::Branch(branch) => self.branched(&self.whole(name, query), branch, projection.kind, query),
+                ProjectedField::Drop => ValueKind::Absent,
+                ProjectedField::Computed(expr) => self.of_expr(expr, query),
+                ProjectedField::Branch(_) if projection.kind == ProjectionKind::Exclusion => continue,
+                ProjectedField::Branch(branch) => {
+                    self.branched(&self.whole(name, query), branch, projection.kind, query)
+                }
             };
             changed.insert(name.clone(), kind);
         }
@@ -122,25 +126,33 @@ impl Rows {
     }
 
     /// Returns the kind of a field after a projection of the fields inside it. The expressions read the whole row.
-    fn branched(&self, before: &Kind, branch: &Branch, kind: projection::Kind, query: &Context) -> Kind {
-        use projection::{Field, Kind as Projecting};
+    fn branched(
+        &self,
+        before: &ValueKind,
+        branch: &Branch,
+        kind: projection::ProjectionKind,
+        query: &Context,
+    ) -> ValueKind {
+        use projection::{ProjectedField, ProjectionKind};
         let inner = match before {
-            Kind::Rows(rows) => Rows::clone(rows),
-            _ => Rows::new(Base::Any),
+            ValueKind::Rows(rows) => RowFields::clone(rows),
+            _ => RowFields::new(BaseFields::Any),
         };
         let mut rows = match kind {
-            Projecting::Inclusion => Rows { depth: self.depth, ..Rows::new(Base::Empty) },
-            Projecting::Exclusion | Projecting::Set => Rows { depth: self.depth.max(inner.depth), ..inner.clone() },
+            ProjectionKind::Inclusion => RowFields { depth: self.depth, ..RowFields::new(BaseFields::Empty) },
+            ProjectionKind::Exclusion | ProjectionKind::Set => {
+                RowFields { depth: self.depth.max(inner.depth), ..inner.clone() }
+            }
         };
         for (name, field) in &branch.fields {
             let kind = match field {
-                Field::Keep => match inner.whole(name, query) {
-                    Kind::Absent => Kind::Any,
+                ProjectedField::Keep => match inner.whole(name, query) {
+                    ValueKind::Absent => ValueKind::Any,
                     kind => kind,
                 },
-                Field::Drop => Kind::Absent,
-                Field::Computed(expr) => self.of_expr(expr, query),
-                Field::Branch(branch) => self.branched(&inner.whole(name, query), branch, kind, query),
+                ProjectedField::Drop => ValueKind::Absent,
+                ProjectedField::Computed(expr) => self.of_expr(expr, query),
+                ProjectedField::Branch(branch) => self.branched(&inner.whole(name, query), branch, kind, query),
             };
             rows = rows.with(name, kind);
         }
@@ -148,91 +160,91 @@ impl Rows {
     }
 
     /// Returns the known fields of rows to which window functions have added fields.
-    fn windowed(self, windows: &Windows, query: &Context) -> Rows {
-        let kinds: Vec<Kind> = windows
+    fn windowed(self, windows: &Windows, query: &Context) -> RowFields {
+        let kinds: Vec<ValueKind> = windows
             .outputs
             .iter()
             .map(|output| match output.function.returned() {
                 Some(expr) => self.of_expr(expr, query),
-                None => Kind::Any,
+                None => ValueKind::Any,
             })
             .collect();
         let mut rows = self.projected(&windows.write, query);
         let changed = Arc::make_mut(&mut rows.changed);
         for ((name, field), kind) in windows.write.root.fields.iter().zip(kinds) {
             // Below a nested path, the kinds of the fields are unknown.
-            if matches!(field, projection::Field::Computed(_)) {
+            if matches!(field, projection::ProjectedField::Computed(_)) {
                 changed.insert(name.clone(), kind);
             }
         }
         rows
     }
 
-    fn grouped(self, id: &Expr, fields: &[(Arc<str>, Accumulator)], query: &Context) -> Rows {
+    fn grouped(self, id: &Expr, fields: &[(Arc<str>, Accumulator)], query: &Context) -> RowFields {
         let mut changed = BTreeMap::from([(Arc::from("_id"), self.of_expr(id, query))]);
         for (name, accumulator) in fields {
             let kind = match (accumulator.name(), accumulator.value_input()) {
                 ("$min" | "$max" | "$first" | "$last" | "$push" | "$addToSet", Some(input)) => {
                     self.of_expr(input, query)
                 }
-                ("$mergeObjects" | "$concatArrays" | "$setUnion", _) => Kind::Any,
+                ("$mergeObjects" | "$concatArrays" | "$setUnion", _) => ValueKind::Any,
                 ("$sum" | "$avg", Some(input)) => match self.of_expr(input, query) {
-                    Kind::Decimal => Kind::Decimal,
-                    _ => Kind::Number,
+                    ValueKind::Decimal => ValueKind::Decimal,
+                    _ => ValueKind::Number,
                 },
-                (_, Some(_)) => Kind::Plain,
-                (_, None) => Kind::Any,
+                (_, Some(_)) => ValueKind::Plain,
+                (_, None) => ValueKind::Any,
             };
             changed.insert(name.clone(), kind);
         }
-        Rows { base: Base::Empty, changed: Arc::new(changed), depth: self.depth }
+        RowFields { base: BaseFields::Empty, changed: Arc::new(changed), depth: self.depth }
     }
 
     /// Returns the kind of an expression's values.
-    pub fn of_expr(&self, expr: &Expr, query: &Context) -> Kind {
+    pub fn of_expr(&self, expr: &Expr, query: &Context) -> ValueKind {
         match expr.outcome() {
-            Outcome::Row => self.within(),
-            Outcome::Path(path) => match self.whole(&path.segments().join("."), query) {
-                Kind::Absent => Kind::Any,
+            ValueShape::Row => self.within(),
+            ValueShape::Path(path) => match self.whole(&path.segments().join("."), query) {
+                ValueKind::Absent => ValueKind::Any,
                 kind => kind,
             },
-            Outcome::Date => Kind::Date,
-            Outcome::Decimal => Kind::Decimal,
-            Outcome::Plain => Kind::Plain,
-            Outcome::Object(fields) => {
+            ValueShape::Date => ValueKind::Date,
+            ValueShape::Decimal => ValueKind::Decimal,
+            ValueShape::Plain => ValueKind::Plain,
+            ValueShape::Object(fields) => {
                 let fields = fields.iter().map(|(name, expr)| (name.clone(), self.of_expr(expr, query)));
-                Rows { base: Base::Empty, changed: Arc::new(fields.collect()), depth: self.depth }.within()
+                RowFields { base: BaseFields::Empty, changed: Arc::new(fields.collect()), depth: self.depth }.within()
             }
-            Outcome::Any => Kind::Any,
-            Outcome::Choice(expr) => {
+            ValueShape::Any => ValueKind::Any,
+            ValueShape::Choice(expr) => {
                 let kinds = expr.choices().into_iter().map(|choice| self.of_expr(choice, query)).collect();
-                one_of(kinds).unwrap_or(Kind::Any)
+                one_of(kinds).unwrap_or(ValueKind::Any)
             }
         }
     }
 
     /// Returns the kind of the values at a path. The kind of a field that contains rows includes the known fields of
     /// these rows.
-    fn whole(&self, path: &str, query: &Context) -> Kind {
+    fn whole(&self, path: &str, query: &Context) -> ValueKind {
         match (self.changed.get(path), &self.base) {
             (Some(kind), _) => kind.clone(),
-            (None, Base::States(types)) if path == "_events" => {
-                Kind::Rows(Arc::new(Rows::new(Base::Events(TypeNames::clone(types)))))
+            (None, BaseFields::States(types)) if path == "_events" => {
+                ValueKind::Rows(Arc::new(RowFields::new(BaseFields::Events(TypeNames::clone(types)))))
             }
             (None, _) => self.kind(path, query),
         }
     }
 
     /// Returns the kind of a field that contains these rows.
-    fn within(&self) -> Kind {
+    fn within(&self) -> ValueKind {
         if self.depth >= MAX_DEPTH {
-            return Kind::Any;
+            return ValueKind::Any;
         }
-        Kind::Rows(Arc::new(Rows { depth: self.depth + 1, ..self.clone() }))
+        ValueKind::Rows(Arc::new(RowFields { depth: self.depth + 1, ..self.clone() }))
     }
 
-    fn with(mut self, name: &str, kind: Kind) -> Rows {
-        if let Kind::Rows(rows) = &kind {
+    fn with(mut self, name: &str, kind: ValueKind) -> RowFields {
+        if let ValueKind::Rows(rows) = &kind {
             self.depth = self.depth.max(rows.depth);
         }
         Arc::make_mut(&mut self.changed).insert(name.into(), kind);
@@ -241,11 +253,11 @@ impl Rows {
 
     /// Returns the known fields after a stage has written values of the given kind at a path. For a nested path, the
     /// kind of the first field becomes unknown.
-    fn with_path(self, path: &FieldPath, kind: Kind) -> Rows {
+    fn with_path(self, path: &FieldPath, kind: ValueKind) -> RowFields {
         match path.segments() {
             [] => self,
             [name] => self.with(name, kind),
-            [first, ..] => self.with(first, Kind::Any),
+            [first, ..] => self.with(first, ValueKind::Any),
         }
     }
 }

@@ -2,7 +2,7 @@
 //! these values.
 
 use super::constants::Converted;
-use super::{Kind, Source};
+use super::{FieldSource, ValueKind};
 use crate::model::date::parse_date;
 use crate::model::decimal;
 use crate::model::definition::FieldType;
@@ -11,7 +11,7 @@ use crate::model::value::Value;
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::Error;
 use crate::pipeline::value::hint;
-use crate::pipeline::value::known_types::Refusal;
+use crate::pipeline::value::known_types::ConstantMismatch;
 
 /// MongoDB's error number for a string that is no date.
 const NO_DATE: i32 = 241;
@@ -20,34 +20,34 @@ const MAX_LISTED: usize = 8;
 
 /// The values with which a constant is compared.
 #[derive(Clone, Copy)]
-pub struct Compared<'v> {
-    pub kind: &'v Kind,
+pub struct ComparisonTarget<'v> {
+    pub kind: &'v ValueKind,
     /// The path or the expression of the values, for messages.
     pub name: &'v str,
     /// Whether the comparison is one of order, for which a constant need not be among the values.
     pub is_order: bool,
 }
 
-impl Compared<'_> {
+impl ComparisonTarget<'_> {
     /// Converts a constant to the type of the values. Fails if the values are dates and the constant is a string that is
     /// none.
     pub fn convert(self, constant: &Value, query: &Context) -> Converted {
         query.tick()?;
         let name = excerpt_of(self.name);
         let warning = match (self.kind, constant) {
-            (Kind::Date, Value::String(text)) => {
+            (ValueKind::Date, Value::String(text)) => {
                 return parse_date(text).map(|ms| Some(Value::Date(ms))).ok_or_else(|| no_date(&name, constant));
             }
-            (Kind::Date, number) if number.is_number() => {
+            (ValueKind::Date, number) if number.is_number() => {
                 let number = excerpt(number);
                 format!("'{name}' is a date, which no number equals: write {{\"$date\": {number}}}")
             }
-            (Kind::Date, Value::Bool(_)) => of_another_type(&name, FieldType::Date, constant),
-            (Kind::Project, Value::String(text)) => {
+            (ValueKind::Date, Value::Bool(_)) => of_another_type(&name, FieldType::Date, constant),
+            (ValueKind::Project, Value::String(text)) => {
                 let id = query.projects.and_then(|id_of| id_of(text));
                 return Ok(id.map(Value::String));
             }
-            (Kind::Decimal, Value::String(_) | Value::Double(_)) => match decimal::decimal_of(constant, None) {
+            (ValueKind::Decimal, Value::String(_) | Value::Double(_)) => match decimal::decimal_of(constant, None) {
                 Some(number) => return Ok(Some(Value::Decimal(number))),
                 None if constant.is_number() => return Ok(None),
                 None => format!(
@@ -55,23 +55,27 @@ impl Compared<'_> {
                     excerpt(constant)
                 ),
             },
-            (Kind::Mixed | Kind::Any, Value::String(text)) if parse_date(text).is_some() => {
+            (ValueKind::Mixed | ValueKind::Any, Value::String(text)) if parse_date(text).is_some() => {
                 let text = excerpt(constant);
                 format!(
                     "'{name}' may be a date here, and {text} is compared as a text: write {{\"$date\": {text}}} to \
                      compare dates"
                 )
             }
-            (Kind::Mixed, Value::String(text)) if decimal::parse(text).is_some() => {
+            (ValueKind::Mixed, Value::String(text)) if decimal::parse(text).is_some() => {
                 let text = excerpt(constant);
                 format!(
                     "'{name}' may be a decimal here, and {text} is compared as a text: write {{\"$numberDecimal\": \
                      {text}}} to compare numbers"
                 )
             }
-            (Kind::Number, Value::String(_) | Value::Bool(_)) => of_another_type(&name, FieldType::Number, constant),
-            (Kind::Field(source), Value::String(_) | Value::Bool(_)) => return self.refused(source, constant, query),
-            (Kind::Field(source), number) if number.is_number() => return self.refused(source, constant, query),
+            (ValueKind::Number, Value::String(_) | Value::Bool(_)) => {
+                of_another_type(&name, FieldType::Number, constant)
+            }
+            (ValueKind::Field(source), Value::String(_) | Value::Bool(_)) => {
+                return self.refused(source, constant, query);
+            }
+            (ValueKind::Field(source), number) if number.is_number() => return self.refused(source, constant, query),
             _ => return Ok(None),
         };
         query.warn(warning);
@@ -79,12 +83,14 @@ impl Compared<'_> {
     }
 
     /// Warns if the types of the values refuse the constant.
-    fn refused(self, source: &Source, constant: &Value, query: &Context) -> Converted {
-        let Source { types, path, form } = source;
+    fn refused(self, source: &FieldSource, constant: &Value, query: &Context) -> Converted {
+        let FieldSource { types, path, form } = source;
         let name = excerpt_of(self.name);
         match query.types.as_ref().and_then(|known| known.refusal(types, path, constant, *form)) {
-            Some(Refusal::Type(field_type)) => query.warn(of_another_type(&name, field_type, constant)),
-            Some(Refusal::Values(allowed)) if !self.is_order => query.warn(not_among(&name, allowed, constant)),
+            Some(ConstantMismatch::Type(field_type)) => query.warn(of_another_type(&name, field_type, constant)),
+            Some(ConstantMismatch::Values(allowed)) if !self.is_order => {
+                query.warn(not_among(&name, allowed, constant))
+            }
             _ => {}
         }
         Ok(None)

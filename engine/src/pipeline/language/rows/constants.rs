@@ -7,9 +7,9 @@
 
 use std::sync::Arc;
 
-use super::comparison::Compared;
-use super::expressions::{Bound, expression, path, warn_of_field};
-use super::{Kind, Rows};
+use super::comparison::ComparisonTarget;
+use super::expressions::{BoundVariables, expression, path, warn_of_field};
+use super::{RowFields, ValueKind};
 use crate::model::excerpt::{excerpt, excerpt_of};
 use crate::model::value::{Object, Value};
 use crate::pipeline::value::context::Context;
@@ -40,31 +40,36 @@ pub type Converted = Result<Option<Value>>;
 
 /// The place of constants: a stage over rows, and the variables that are visible there.
 #[derive(Clone, Copy)]
-pub struct Place<'p, 'q> {
-    pub rows: &'p Rows,
+pub struct ConstantPlace<'p, 'q> {
+    pub rows: &'p RowFields,
     pub query: &'p Context<'q>,
     /// The variables of the enclosing `$lookup` stages, and the kinds of their values.
     names: &'p [Arc<str>],
-    kinds: &'p [Kind],
-    pub bound: Option<&'p Bound<'p>>,
+    kinds: &'p [ValueKind],
+    pub bound: Option<&'p BoundVariables<'p>>,
 }
 
-impl<'p, 'q> Place<'p, 'q> {
-    pub fn new(rows: &'p Rows, query: &'p Context<'q>, names: &'p [Arc<str>], kinds: &'p [Kind]) -> Place<'p, 'q> {
-        Place { rows, query, names, kinds, bound: None }
+impl<'p, 'q> ConstantPlace<'p, 'q> {
+    pub fn new(
+        rows: &'p RowFields,
+        query: &'p Context<'q>,
+        names: &'p [Arc<str>],
+        kinds: &'p [ValueKind],
+    ) -> ConstantPlace<'p, 'q> {
+        ConstantPlace { rows, query, names, kinds, bound: None }
     }
 
     /// Returns the same place inside an operator that binds variables.
-    pub fn binding<'i>(self, bound: &'i Bound<'i>) -> Place<'i, 'q>
+    pub fn binding<'i>(self, bound: &'i BoundVariables<'i>) -> ConstantPlace<'i, 'q>
     where
         'p: 'i,
     {
-        Place { bound: Some(bound), ..self }
+        ConstantPlace { bound: Some(bound), ..self }
     }
 
     /// Returns the kind of the values at a path of an expression, which is written after a dollar sign. The path of a
     /// variable begins with another dollar sign.
-    pub fn kind(self, path: &str) -> Option<Kind> {
+    pub fn kind(self, path: &str) -> Option<ValueKind> {
         let Some(variable) = path.strip_prefix('$') else {
             return (!path.is_empty()).then(|| self.rows.kind(path, self.query));
         };
@@ -74,11 +79,11 @@ impl<'p, 'q> Place<'p, 'q> {
             self.kinds.get(place)
         };
         match (name, rest) {
-            ("NOW", "") => Some(Kind::Date),
+            ("NOW", "") => Some(ValueKind::Date),
             ("ROOT" | "CURRENT", rest) if !rest.is_empty() => Some(self.rows.kind(rest, self.query)),
             (name, rest) => match (self.bound.and_then(|bound| bound.kind(name)).or_else(of_lookup)?, rest) {
                 (kind, "") => Some(kind.clone()),
-                (Kind::Rows(rows), rest) => Some(rows.kind(rest, self.query)),
+                (ValueKind::Rows(rows), rest) => Some(rows.kind(rest, self.query)),
                 _ => None,
             },
         }
@@ -86,7 +91,7 @@ impl<'p, 'q> Place<'p, 'q> {
 }
 
 /// Converts the constants in the specification of a stage. A `$match` is converted by [`filter`].
-pub fn of_stage(name: &str, spec: &Value, place: Place) -> Converted {
+pub fn of_stage(name: &str, spec: &Value, place: ConstantPlace) -> Converted {
     match (name, spec) {
         (
             "$project" | "$set" | "$addFields" | "$replaceRoot" | "$replaceWith" | "$sortByCount" | "$bucketAuto"
@@ -132,12 +137,12 @@ pub fn of_stage(name: &str, spec: &Value, place: Place) -> Converted {
 }
 
 /// Converts the constants of a filter.
-pub fn filter(spec: &Value, place: Place) -> Converted {
+pub fn filter(spec: &Value, place: ConstantPlace) -> Converted {
     below(spec, "", place)
 }
 
 /// Converts the constants of a filter over the objects at a path; the empty path denotes the whole row.
-fn below(spec: &Value, above: &str, place: Place) -> Converted {
+fn below(spec: &Value, above: &str, place: ConstantPlace) -> Converted {
     let Value::Object(object) = spec else { return Ok(None) };
     fields(object, |name, value| {
         place.query.tick()?;
@@ -157,7 +162,7 @@ fn below(spec: &Value, above: &str, place: Place) -> Converted {
 }
 
 /// Converts the condition of one field: a value, or an object of operators.
-fn of_field(path: &str, condition: &Value, place: Place) -> Converted {
+fn of_field(path: &str, condition: &Value, place: ConstantPlace) -> Converted {
     let operators = match condition {
         Value::Object(object) if object.keys().next().is_some_and(|name| name.starts_with('$')) => object,
         _ if warns_of_object(path, condition, place) => return Ok(None),
@@ -177,7 +182,7 @@ fn of_field(path: &str, condition: &Value, place: Place) -> Converted {
             _ => below(value, path, place),
         },
         ("$regex", Value::String(_)) => {
-            if matches!(place.rows.kind(path, place.query), Kind::Date) {
+            if matches!(place.rows.kind(path, place.query), ValueKind::Date) {
                 let path = excerpt_of(path);
                 place.query.warn(format!("'{path}' is a date, which no pattern matches: compare it with $gte and $lt"));
             }
@@ -188,11 +193,11 @@ fn of_field(path: &str, condition: &Value, place: Place) -> Converted {
 }
 
 /// Warns about an object in place of a condition, such as `{"gte": 5}`. Returns whether there is a warning.
-fn warns_of_object(path: &str, condition: &Value, place: Place) -> bool {
+fn warns_of_object(path: &str, condition: &Value, place: ConstantPlace) -> bool {
     let Some(name) = operator_without_dollar(condition) else { return false };
     let is_field = match place.rows.kind(path, place.query) {
-        Kind::Rows(rows) => rows.path_of(name, place.query).is_some(),
-        Kind::Field(source) => source.may_contain(name, place.query),
+        ValueKind::Rows(rows) => rows.path_of(name, place.query).is_some(),
+        ValueKind::Field(source) => source.may_contain(name, place.query),
         _ => false,
     };
     if !is_field {
@@ -210,7 +215,7 @@ fn operator_without_dollar(value: &Value) -> Option<&str> {
 }
 
 /// Converts a constant that a filter compares with the values at a path.
-fn compared(path: &str, value: &Value, is_order: bool, place: Place) -> Converted {
+fn compared(path: &str, value: &Value, is_order: bool, place: ConstantPlace) -> Converted {
     match value {
         // Objects and arrays are compared as a whole, and so are the dates and decimals in them.
         Value::Object(object) => fields(object, |name, inner| {
@@ -226,12 +231,12 @@ fn compared(path: &str, value: &Value, is_order: bool, place: Place) -> Converte
 }
 
 /// Converts a constant that is compared with the values at a path.
-fn constant(path: &str, value: &Value, is_order: bool, place: Place) -> Converted {
+fn constant(path: &str, value: &Value, is_order: bool, place: ConstantPlace) -> Converted {
     if value.is_null() || matches!(value, Value::Date(_)) {
         return Ok(None);
     }
     let kind = place.rows.kind(path, place.query);
-    Compared { kind: &kind, name: path, is_order }.convert(value, place.query)
+    ComparisonTarget { kind: &kind, name: path, is_order }.convert(value, place.query)
 }
 
 /// Converts the values of an object.

@@ -1,9 +1,9 @@
 //! Converts the constants in expressions that are compared with values of a known kind: beside a path, a variable, or an
 //! operator that returns such values.
 
-use super::comparison::Compared;
-use super::constants::{Converted, Place, each, fields, replaced};
-use super::{Kind, one_of};
+use super::comparison::ComparisonTarget;
+use super::constants::{ConstantPlace, Converted, each, fields, replaced};
+use super::{ValueKind, one_of};
 use crate::model::date::parse_date;
 use crate::model::excerpt::{excerpt, excerpt_of};
 use crate::model::value::{Object, Value};
@@ -22,7 +22,7 @@ const OF_VALUES: [&str; 6] = ["$min", "$max", "$first", "$last", "$push", "$addT
 const DIFFERENCE: [&str; 2] = ["startDate", "endDate"];
 
 /// Converts the constants in an expression, and in an object or array of expressions.
-pub fn expression(spec: &Value, place: Place) -> Converted {
+pub fn expression(spec: &Value, place: ConstantPlace) -> Converted {
     match spec {
         Value::Array(items) => each(items, |item| expression(item, place)),
         Value::Object(object) => {
@@ -34,7 +34,7 @@ pub fn expression(spec: &Value, place: Place) -> Converted {
 }
 
 /// Converts the arguments of an operator, or the value of a field.
-fn call(name: &str, argument: &Value, place: Place) -> Converted {
+fn call(name: &str, argument: &Value, place: ConstantPlace) -> Converted {
     match (name, argument) {
         ("$literal", _) => Ok(None),
         ("$let", Value::Object(object)) => with_variables(object, place),
@@ -54,8 +54,8 @@ fn call(name: &str, argument: &Value, place: Place) -> Converted {
 }
 
 /// Converts the constants among values that are compared with each other.
-fn compared(items: &[Value], operator: &str, place: Place) -> Converted {
-    let kinds: Vec<Option<Kind>> = items.iter().map(|item| kind_of(item, place)).collect::<Result<_>>()?;
+fn compared(items: &[Value], operator: &str, place: ConstantPlace) -> Converted {
+    let kinds: Vec<Option<ValueKind>> = items.iter().map(|item| kind_of(item, place)).collect::<Result<_>>()?;
     let others = |own: usize| kinds.iter().enumerate().filter(move |(other, _)| *other != own);
     let mut converted = Vec::with_capacity(items.len());
     for (own, item) in items.iter().enumerate() {
@@ -75,7 +75,7 @@ fn compared(items: &[Value], operator: &str, place: Place) -> Converted {
 }
 
 /// Converts the constants in the arguments of `$in`.
-fn membership(pair: &[Value], place: Place) -> Converted {
+fn membership(pair: &[Value], place: ConstantPlace) -> Converted {
     let (value, list) = (&pair[0], &pair[1]);
     let at = |place: usize| move |error: Error| error.within(place.to_string());
     let converted = match (kind_of(value, place)?, list) {
@@ -99,7 +99,7 @@ fn membership(pair: &[Value], place: Place) -> Converted {
 }
 
 /// Converts the constant items of arrays that are compared with arrays whose items have a known kind.
-fn sets(items: &[Value], place: Place) -> Converted {
+fn sets(items: &[Value], place: ConstantPlace) -> Converted {
     let mut known = None;
     for item in items.iter().filter(|item| item.as_array().is_none()) {
         known = known.or(kind_of(item, place)?.map(|kind| (kind, item)));
@@ -114,11 +114,11 @@ fn sets(items: &[Value], place: Place) -> Converted {
 }
 
 /// Converts the constant date beside a known date in `$dateDiff`. MongoDB's operator takes no strings.
-fn difference(object: &Object, place: Place) -> Converted {
+fn difference(object: &Object, place: ConstantPlace) -> Converted {
     let mut is_known = false;
     for name in DIFFERENCE {
         if let Some(date) = object.get(name) {
-            is_known |= matches!(kind_of(date, place)?, Some(Kind::Date));
+            is_known |= matches!(kind_of(date, place)?, Some(ValueKind::Date));
         }
     }
     fields(object, |name, value| match value.as_str().and_then(parse_date) {
@@ -128,64 +128,64 @@ fn difference(object: &Object, place: Place) -> Converted {
 }
 
 /// Converts the constants in an operator that evaluates an expression for each item of an array.
-fn over_items(name: &str, object: &Object, place: Place) -> Converted {
+fn over_items(name: &str, object: &Object, place: ConstantPlace) -> Converted {
     let item = match object.get("input") {
-        Some(input) => kind_of(input, place)?.unwrap_or(Kind::Plain),
-        None => Kind::Plain,
+        Some(input) => kind_of(input, place)?.unwrap_or(ValueKind::Plain),
+        None => ValueKind::Plain,
     };
     let chosen = object.get("as").and_then(Value::as_str).unwrap_or("this");
     let bound = match name {
-        "$reduce" => vec![("this", item), ("value", Kind::Plain)],
+        "$reduce" => vec![("this", item), ("value", ValueKind::Plain)],
         _ => vec![(chosen, item)],
     };
     fields(object, |name, value| match name {
-        "in" | "cond" => expression(value, place.binding(&Bound { variables: &bound, outer: place.bound })),
+        "in" | "cond" => expression(value, place.binding(&BoundVariables { variables: &bound, outer: place.bound })),
         _ => expression(value, place),
     })
 }
 
 /// Converts the constants in a `$let`.
-fn with_variables(object: &Object, place: Place) -> Converted {
+fn with_variables(object: &Object, place: ConstantPlace) -> Converted {
     let variables = object.get("vars").and_then(Value::as_object);
-    let mut bound: Vec<(&str, Kind)> = Vec::new();
+    let mut bound: Vec<(&str, ValueKind)> = Vec::new();
     for (name, value) in variables.into_iter().flat_map(Object::iter) {
         // Plain paths would begin at another value than the row.
         if &**name == "CURRENT" {
             return Ok(None);
         }
-        bound.push((name, kind_of(value, place)?.unwrap_or(Kind::Plain)));
+        bound.push((name, kind_of(value, place)?.unwrap_or(ValueKind::Plain)));
     }
     fields(object, |name, value| match name {
-        "in" => expression(value, place.binding(&Bound { variables: &bound, outer: place.bound })),
+        "in" => expression(value, place.binding(&BoundVariables { variables: &bound, outer: place.bound })),
         _ => expression(value, place),
     })
 }
 
 /// Variables that an operator binds, with the kinds of their values.
 #[derive(Debug, Clone, Copy)]
-pub struct Bound<'p> {
-    variables: &'p [(&'p str, Kind)],
-    outer: Option<&'p Bound<'p>>,
+pub struct BoundVariables<'p> {
+    variables: &'p [(&'p str, ValueKind)],
+    outer: Option<&'p BoundVariables<'p>>,
 }
 
-impl Bound<'_> {
+impl BoundVariables<'_> {
     /// Returns the kind of the innermost variable with a name.
-    pub fn kind(&self, name: &str) -> Option<&Kind> {
+    pub fn kind(&self, name: &str) -> Option<&ValueKind> {
         let own = self.variables.iter().rev().find(|(bound, _)| *bound == name).map(|(_, kind)| kind);
         own.or_else(|| self.outer.and_then(|outer| outer.kind(name)))
     }
 }
 
 /// Converts a constant that is compared with the values of an expression.
-fn constant(constant: &Value, kind: &Kind, beside: &Value, is_order: bool, place: Place) -> Converted {
+fn constant(constant: &Value, kind: &ValueKind, beside: &Value, is_order: bool, place: ConstantPlace) -> Converted {
     let text = beside.as_str().map(|path| path.strip_prefix('$').filter(|path| !path.starts_with('$')).unwrap_or(path));
     let shown = text.map_or_else(|| excerpt(beside), str::to_owned);
-    Compared { kind, name: &shown, is_order }.convert(constant, place.query)
+    ComparisonTarget { kind, name: &shown, is_order }.convert(constant, place.query)
 }
 
 /// Returns the kind of the values of an expression, or of their items, as far as it is known before the expression is
 /// parsed.
-fn kind_of(spec: &Value, place: Place) -> Result<Option<Kind>> {
+fn kind_of(spec: &Value, place: ConstantPlace) -> Result<Option<ValueKind>> {
     place.query.tick()?;
     if let Value::String(text) = spec {
         return Ok(text.strip_prefix('$').and_then(|path| place.kind(path)));
@@ -193,8 +193,8 @@ fn kind_of(spec: &Value, place: Place) -> Result<Option<Kind>> {
     let mut calls = spec.as_object().into_iter().flat_map(Object::iter);
     let (Some((name, argument)), None) = (calls.next(), calls.next()) else { return Ok(None) };
     match (&**name, argument) {
-        (name, _) if OF_DATES.contains(&name) => Ok(Some(Kind::Date)),
-        ("$toDecimal", _) => Ok(Some(Kind::Decimal)),
+        (name, _) if OF_DATES.contains(&name) => Ok(Some(ValueKind::Date)),
+        ("$toDecimal", _) => Ok(Some(ValueKind::Decimal)),
         ("$ifNull" | "$max" | "$min", Value::Array(choices)) => kind_of_all(choices.iter(), place),
         ("$cond", Value::Array(choices)) => kind_of_all(choices.iter().skip(1), place),
         ("$cond", Value::Object(cond)) => kind_of_all(cond.get("then").into_iter().chain(cond.get("else")), place),
@@ -210,17 +210,17 @@ fn kind_of(spec: &Value, place: Place) -> Result<Option<Kind>> {
 }
 
 /// Returns the kind of a value of one of several expressions. A constant null is left out.
-fn kind_of_all<'v>(choices: impl IntoIterator<Item = &'v Value>, place: Place) -> Result<Option<Kind>> {
+fn kind_of_all<'v>(choices: impl IntoIterator<Item = &'v Value>, place: ConstantPlace) -> Result<Option<ValueKind>> {
     let mut kinds = Vec::new();
     for choice in choices.into_iter().filter(|choice| !choice.is_null()) {
-        kinds.push(kind_of(choice, place)?.unwrap_or(Kind::Plain));
+        kinds.push(kind_of(choice, place)?.unwrap_or(ValueKind::Plain));
     }
-    Ok(one_of(kinds).filter(|kind| !matches!(kind, Kind::Plain)))
+    Ok(one_of(kinds).filter(|kind| !matches!(kind, ValueKind::Plain)))
 }
 
 /// Warns about a constant string as the argument of an accumulator.
-fn warn_of_text(name: &str, text: &str, place: Place) {
-    let Place { rows, query, .. } = place;
+fn warn_of_text(name: &str, text: &str, place: ConstantPlace) {
+    let ConstantPlace { rows, query, .. } = place;
     if OF_NUMBERS.contains(&name) && !text.starts_with('$') {
         let (shown, path) = (excerpt_of(text), rows.path_of(text, query));
         let path = path.map_or_else(|| shown.clone(), excerpt_of);
@@ -231,7 +231,7 @@ fn warn_of_text(name: &str, text: &str, place: Place) {
 }
 
 /// Warns about a constant string that equals the name of a field.
-pub fn warn_of_field(what: &str, text: &str, place: Place) {
+pub fn warn_of_field(what: &str, text: &str, place: ConstantPlace) {
     if let Some(path) = (!text.starts_with('$')).then(|| place.rows.path_of(text, place.query)).flatten() {
         let (text, path) = (excerpt_of(text), excerpt_of(path));
         place.query.warn(format!("{what} is the text \"{text}\": write \"${path}\" for the field"));

@@ -14,13 +14,13 @@ mod read;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::ast::From;
+use super::ast::SubpipelineSource;
 use crate::model::event::{EVENT_FIELDS, EVENT_ID};
 use crate::model::excerpt::excerpt_of;
 use crate::model::value::Value;
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::hint;
-use crate::pipeline::value::known_types::{FieldKind, Form, TypeNames, is_index};
+use crate::pipeline::value::known_types::{FieldKind, TypeNames, ValueForm, is_index};
 
 /// The fields that the engine adds to states, in addition to the fields of their types.
 const STATE_FIELDS: [&str; 11] = [
@@ -43,16 +43,16 @@ const MAX_LISTED: usize = 8;
 
 /// The known fields of the rows at one place of a pipeline.
 #[derive(Debug, Clone)]
-pub struct Rows {
-    base: Base,
+pub struct RowFields {
+    base: BaseFields,
     /// The fields that stages have computed or removed. They override the fields of the base.
-    changed: Arc<BTreeMap<Arc<str>, Kind>>,
+    changed: Arc<BTreeMap<Arc<str>, ValueKind>>,
     depth: u32,
 }
 
 /// The fields that rows have if no stage has changed them.
 #[derive(Debug, Clone)]
-enum Base {
+enum BaseFields {
     Events(TypeNames),
     States(TypeNames),
     /// The objects that states have at a path.
@@ -65,7 +65,7 @@ enum Base {
 
 /// The kind of the values at a path.
 #[derive(Debug, Clone)]
-pub enum Kind {
+pub enum ValueKind {
     Date,
     Decimal,
     /// A date or decimal in some rows, and another value in others.
@@ -75,7 +75,7 @@ pub enum Kind {
     /// A number that the engine or a stage counts.
     Number,
     /// The values of a field that are none of the above, which the types may describe further.
-    Field(Source),
+    Field(FieldSource),
     /// None of the above.
     Plain,
     /// Anything.
@@ -83,18 +83,18 @@ pub enum Kind {
     /// There is no such field.
     Absent,
     /// A row, or several rows.
-    Rows(Arc<Rows>),
+    Rows(Arc<RowFields>),
 }
 
 /// The field of aggregates from which values come.
 #[derive(Debug, Clone)]
-pub struct Source {
+pub struct FieldSource {
     types: TypeNames,
     path: Arc<str>,
-    form: Form,
+    form: ValueForm,
 }
 
-impl Source {
+impl FieldSource {
     /// Returns whether the values may be objects with a field of this name.
     fn may_contain(&self, name: &str, query: &Context) -> bool {
         let path = format!("{}.{name}", self.path);
@@ -102,48 +102,53 @@ impl Source {
     }
 }
 
-impl Rows {
-    fn new(base: Base) -> Rows {
-        Rows { base, changed: Arc::default(), depth: 0 }
+impl RowFields {
+    fn new(base: BaseFields) -> RowFields {
+        RowFields { base, changed: Arc::default(), depth: 0 }
     }
 
     /// Returns the known fields of events of any type.
-    pub fn events() -> Rows {
-        Rows::new(Base::Events(None))
+    pub fn events() -> RowFields {
+        RowFields::new(BaseFields::Events(None))
     }
 
     /// Returns the known fields of states of any type.
-    pub fn states() -> Rows {
-        Rows::new(Base::States(None))
+    pub fn states() -> RowFields {
+        RowFields::new(BaseFields::States(None))
     }
 
     /// Returns the known fields of the rows that a sub-pipeline with these stages reads first.
-    pub fn begin(from: &From, stages: &[Value]) -> Rows {
+    pub fn begin(from: &SubpipelineSource, stages: &[Value]) -> RowFields {
         let folds = stages.iter().any(|stage| stage.get("$fold").is_some());
         match from {
-            From::Type(name) => {
+            SubpipelineSource::Type(name) => {
                 let types = Some(Arc::new([name.clone()].into()));
-                Rows::new(if folds { Base::Events(types) } else { Base::States(types) })
+                RowFields::new(if folds { BaseFields::Events(types) } else { BaseFields::States(types) })
             }
-            From::Events => Rows::events(),
-            From::Documents => Rows::new(Base::Any),
+            SubpipelineSource::Events => RowFields::events(),
+            SubpipelineSource::Documents => RowFields::new(BaseFields::Any),
         }
     }
 
     /// Returns the kind of the values at a dotted path.
-    pub fn kind(&self, path: &str, query: &Context) -> Kind {
+    pub fn kind(&self, path: &str, query: &Context) -> ValueKind {
         let (first, rest) = path.split_once('.').map_or((path, ""), |(first, rest)| (first, rest));
         // An index selects an item of an array. The item has the kind of the field.
         let ends = after_indexes(rest).is_empty();
         match self.changed.get(first) {
-            Some(Kind::Rows(rows)) if !ends => rows.kind(after_indexes(rest), query),
-            Some(Kind::Rows(_)) => Kind::Plain,
+            Some(ValueKind::Rows(rows)) if !ends => rows.kind(after_indexes(rest), query),
+            Some(ValueKind::Rows(_)) => ValueKind::Plain,
             Some(kind) if ends => kind.clone(),
-            Some(Kind::Any | Kind::Mixed) => Kind::Any,
-            Some(Kind::Absent) => Kind::Absent,
-            Some(Kind::Date | Kind::Decimal | Kind::Project | Kind::Number | Kind::Field(_) | Kind::Plain) => {
-                Kind::Plain
-            }
+            Some(ValueKind::Any | ValueKind::Mixed) => ValueKind::Any,
+            Some(ValueKind::Absent) => ValueKind::Absent,
+            Some(
+                ValueKind::Date
+                | ValueKind::Decimal
+                | ValueKind::Project
+                | ValueKind::Number
+                | ValueKind::Field(_)
+                | ValueKind::Plain,
+            ) => ValueKind::Plain,
             None => self.base.kind(path, query),
         }
     }
@@ -153,15 +158,15 @@ impl Rows {
         let first = name.split('.').next().unwrap_or(name);
         let of_type = |types: &TypeNames| query.types.as_ref().is_some_and(|known| known.has_field(types, first));
         let is_field = match (self.changed.get(first), &self.base) {
-            (Some(Kind::Absent), _) => false,
+            (Some(ValueKind::Absent), _) => false,
             (Some(_), _) => true,
-            (None, Base::Events(types)) if of_type(types) => return Some(format!("payload.{name}")),
-            (None, Base::Events(_)) => EVENT_FIELDS.contains(&first),
-            (None, Base::States(types)) => STATE_FIELDS.contains(&first) || of_type(types),
-            (None, Base::Objects(types, above)) => {
+            (None, BaseFields::Events(types)) if of_type(types) => return Some(format!("payload.{name}")),
+            (None, BaseFields::Events(_)) => EVENT_FIELDS.contains(&first),
+            (None, BaseFields::States(types)) => STATE_FIELDS.contains(&first) || of_type(types),
+            (None, BaseFields::Objects(types, above)) => {
                 query.types.as_ref().is_some_and(|known| known.may_have(types, &format!("{above}.{first}")))
             }
-            (None, Base::Empty | Base::Any) => false,
+            (None, BaseFields::Empty | BaseFields::Any) => false,
         };
         is_field.then(|| name.to_owned())
     }
@@ -173,23 +178,26 @@ impl Rows {
             return None;
         }
         match (self.changed.get(first), &self.base) {
-            (Some(Kind::Rows(rows)), _) if !rest.is_empty() => rows.warning(after_indexes(rest), query),
-            (Some(Kind::Absent), _) => Some(format!("a stage before has removed the field '{}'", excerpt_of(first))),
-            (Some(_), _) | (None, Base::Any) => None,
-            (None, Base::Events(types)) => of_event(types, first, rest, path, query),
-            (None, Base::States(types)) => of_state(types, first, path, query),
-            (None, Base::Objects(types, above)) => {
+            (Some(ValueKind::Rows(rows)), _) if !rest.is_empty() => rows.warning(after_indexes(rest), query),
+            (Some(ValueKind::Absent), _) => {
+                Some(format!("a stage before has removed the field '{}'", excerpt_of(first)))
+            }
+            (Some(_), _) | (None, BaseFields::Any) => None,
+            (None, BaseFields::Events(types)) => of_event(types, first, rest, path, query),
+            (None, BaseFields::States(types)) => of_state(types, first, path, query),
+            (None, BaseFields::Objects(types, above)) => {
                 let nearest = misspelt_inside(types, &format!("{above}.{path}"), query)?;
                 let nearest = nearest.strip_prefix(&**above).unwrap_or(&nearest).trim_start_matches('.');
                 Some(undeclared(path, nearest, ""))
             }
-            (None, Base::Empty) => Some(self.without(first)),
+            (None, BaseFields::Empty) => Some(self.without(first)),
         }
     }
 
     /// Returns the warning about a missing field, for rows whose fields are all known.
     fn without(&self, name: &str) -> String {
-        let known = || self.changed.iter().filter(|(_, kind)| !matches!(kind, Kind::Absent)).map(|(name, _)| &**name);
+        let known =
+            || self.changed.iter().filter(|(_, kind)| !matches!(kind, ValueKind::Absent)).map(|(name, _)| &**name);
         let listed: Vec<String> = known().take(MAX_LISTED).map(|name| format!("'{}'", excerpt_of(name))).collect();
         let others = if known().nth(MAX_LISTED).is_some() { ", …" } else { "" };
         let hint = hint::did_you_mean(name, known()).map(|hint| format!("; {hint}")).unwrap_or_default();
@@ -197,49 +205,49 @@ impl Rows {
     }
 }
 
-impl Base {
-    fn kind(&self, path: &str, query: &Context) -> Kind {
+impl BaseFields {
+    fn kind(&self, path: &str, query: &Context) -> ValueKind {
         let (first, rest) = path.split_once('.').unwrap_or((path, ""));
         match self {
-            Base::Events(_) | Base::States(_) if path == "project_id" => Kind::Project,
-            Base::Events(_) if matches!(path, "occurred_at" | "recorded_at") => Kind::Date,
-            Base::Events(_) if matches!(path, "version" | "position") => Kind::Number,
-            Base::Events(types) if first == "payload" && !rest.is_empty() => {
-                Kind::Field(Source { types: types.clone(), path: rest.into(), form: Form::Payload })
+            BaseFields::Events(_) | BaseFields::States(_) if path == "project_id" => ValueKind::Project,
+            BaseFields::Events(_) if matches!(path, "occurred_at" | "recorded_at") => ValueKind::Date,
+            BaseFields::Events(_) if matches!(path, "version" | "position") => ValueKind::Number,
+            BaseFields::Events(types) if first == "payload" && !rest.is_empty() => {
+                ValueKind::Field(FieldSource { types: types.clone(), path: rest.into(), form: ValueForm::Payload })
             }
-            Base::Events(_) => Kind::Plain,
-            Base::States(types) => match first {
-                "_created_at" | "_last_event_at" if rest.is_empty() => Kind::Date,
-                "_version" | "_position" | "_distance" if rest.is_empty() => Kind::Number,
+            BaseFields::Events(_) => ValueKind::Plain,
+            BaseFields::States(types) => match first {
+                "_created_at" | "_last_event_at" if rest.is_empty() => ValueKind::Date,
+                "_version" | "_position" | "_distance" if rest.is_empty() => ValueKind::Number,
                 "_events" if !after_indexes(rest).is_empty() => {
-                    Base::Events(types.clone()).kind(after_indexes(rest), query)
+                    BaseFields::Events(types.clone()).kind(after_indexes(rest), query)
                 }
                 _ => field_kind(types, path, query),
             },
-            Base::Objects(types, above) => field_kind(types, &format!("{above}.{path}"), query),
-            Base::Empty => Kind::Absent,
-            Base::Any => Kind::Any,
+            BaseFields::Objects(types, above) => field_kind(types, &format!("{above}.{path}"), query),
+            BaseFields::Empty => ValueKind::Absent,
+            BaseFields::Any => ValueKind::Any,
         }
     }
 }
 
 /// Returns the kind of a value that is of one of these kinds, as far as known.
-fn one_of(mut kinds: Vec<Kind>) -> Option<Kind> {
-    let all = |is_kind: fn(&Kind) -> bool| !kinds.is_empty() && kinds.iter().all(is_kind);
-    if all(|kind| matches!(kind, Kind::Date)) {
-        return Some(Kind::Date);
+fn one_of(mut kinds: Vec<ValueKind>) -> Option<ValueKind> {
+    let all = |is_kind: fn(&ValueKind) -> bool| !kinds.is_empty() && kinds.iter().all(is_kind);
+    if all(|kind| matches!(kind, ValueKind::Date)) {
+        return Some(ValueKind::Date);
     }
-    if all(|kind| matches!(kind, Kind::Decimal)) {
-        return Some(Kind::Decimal);
+    if all(|kind| matches!(kind, ValueKind::Decimal)) {
+        return Some(ValueKind::Decimal);
     }
-    if all(|kind| matches!(kind, Kind::Number)) {
-        return Some(Kind::Number);
+    if all(|kind| matches!(kind, ValueKind::Number)) {
+        return Some(ValueKind::Number);
     }
     if kinds.len() == 1 {
         return kinds.pop();
     }
-    let is_mixed = kinds.iter().any(|kind| matches!(kind, Kind::Date | Kind::Decimal | Kind::Mixed));
-    is_mixed.then_some(Kind::Mixed)
+    let is_mixed = kinds.iter().any(|kind| matches!(kind, ValueKind::Date | ValueKind::Decimal | ValueKind::Mixed));
+    is_mixed.then_some(ValueKind::Mixed)
 }
 
 /// Removes the array indexes from the beginning of a path.
@@ -253,13 +261,17 @@ fn after_indexes(mut path: &str) -> &str {
     }
 }
 
-fn field_kind(types: &TypeNames, path: &str, query: &Context) -> Kind {
+fn field_kind(types: &TypeNames, path: &str, query: &Context) -> ValueKind {
     match query.types.as_ref().map_or(FieldKind::Plain, |known| known.field_kind(types, path)) {
-        FieldKind::Date => Kind::Date,
-        FieldKind::Decimal => Kind::Decimal,
-        FieldKind::Mixed => Kind::Mixed,
-        FieldKind::Objects => Kind::Rows(Arc::new(Rows::new(Base::Objects(types.clone(), path.into())))),
-        FieldKind::Plain => Kind::Field(Source { types: types.clone(), path: path.into(), form: Form::State }),
+        FieldKind::Date => ValueKind::Date,
+        FieldKind::Decimal => ValueKind::Decimal,
+        FieldKind::Mixed => ValueKind::Mixed,
+        FieldKind::Objects => {
+            ValueKind::Rows(Arc::new(RowFields::new(BaseFields::Objects(types.clone(), path.into()))))
+        }
+        FieldKind::Plain => {
+            ValueKind::Field(FieldSource { types: types.clone(), path: path.into(), form: ValueForm::State })
+        }
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::Rows;
+use super::RowFields;
 use crate::pipeline::expression::accumulator::Accumulator;
 use crate::pipeline::expression::expr::Expr;
-use crate::pipeline::expression::filter::{Node, Test};
+use crate::pipeline::expression::filter::{FilterNode, Test};
 use crate::pipeline::language::ast::Stage;
 use crate::pipeline::value::context::Context;
 
@@ -13,7 +13,7 @@ use crate::pipeline::value::context::Context;
 /// the paths below.
 const MAX_PATH_BYTES: usize = 600;
 
-impl Rows {
+impl RowFields {
     /// Warns about the fields that a stage reads but that the rows do not have.
     pub fn check(&self, stage: &Stage, query: &Context) {
         visit(stage, &mut |path| {
@@ -89,11 +89,13 @@ fn visit(stage: &Stage, visit: &mut dyn FnMut(&str)) {
 }
 
 /// Visits the paths that conditions on the items of arrays read from the items.
-fn of_items(node: &Node, visit: &mut dyn FnMut(&str)) {
+fn of_items(node: &FilterNode, visit: &mut dyn FnMut(&str)) {
     match node {
-        Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => nodes.iter().for_each(|node| of_items(node, visit)),
-        Node::Not(node) => of_items(node, visit),
-        Node::Field(array, Test::ElemMatchObject(node)) => {
+        FilterNode::And(nodes) | FilterNode::Or(nodes) | FilterNode::Nor(nodes) => {
+            nodes.iter().for_each(|node| of_items(node, visit))
+        }
+        FilterNode::Not(node) => of_items(node, visit),
+        FilterNode::Field(array, Test::ElemMatchObject(node)) => {
             let above = array.text();
             let mut inside = |path: &str| {
                 if above.len() + path.len() < MAX_PATH_BYTES {
@@ -103,7 +105,7 @@ fn of_items(node: &Node, visit: &mut dyn FnMut(&str)) {
             node.visit_paths(&mut inside);
             of_items(node, &mut inside);
         }
-        Node::Constant(_) | Node::Expr(_) | Node::Schema(_) | Node::Field(..) => {}
+        FilterNode::Constant(_) | FilterNode::Expr(_) | FilterNode::Schema(_) | FilterNode::Field(..) => {}
     }
 }
 

@@ -2,18 +2,18 @@
 
 use super::surroundings::Surroundings;
 use crate::pipeline::expression::filter::Filter;
-use crate::pipeline::plan::logical::{Plan, Source, States};
+use crate::pipeline::plan::logical::{LogicalPlan, PlanSource, States};
 use crate::pipeline::plan::options::SourceChoice;
 use crate::pipeline::source::scan;
 use crate::pipeline::source::scan::AsOf;
 use crate::pipeline::source::streams::is_of_stream;
 
-pub fn apply(plan: &mut Plan, around: &Surroundings) -> bool {
-    let Source::States(states) = &mut plan.source else { return false };
+pub fn apply(plan: &mut LogicalPlan, around: &Surroundings) -> bool {
+    let PlanSource::States(states) = &mut plan.source else { return false };
     let chosen = match around.options.source {
-        SourceChoice::Auto | SourceChoice::Resident => scan::Source::Resident,
-        SourceChoice::Nodes => scan::Source::Nodes,
-        SourceChoice::Log => scan::Source::Log,
+        SourceChoice::Auto | SourceChoice::Resident => scan::StateSource::Resident,
+        SourceChoice::Nodes => scan::StateSource::Nodes,
+        SourceChoice::Log => scan::StateSource::Log,
     };
     if !is_kept(states) || states.choice == chosen {
         return false;

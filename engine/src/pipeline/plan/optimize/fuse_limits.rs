@@ -1,22 +1,22 @@
 //! Limits a sort to the rows that a later `$limit` keeps, and merges adjacent limits and adjacent skips.
 
 use crate::model::value::{Object, Value};
-use crate::pipeline::plan::logical::{Node, Step};
+use crate::pipeline::plan::logical::{PlanNode, PlanStep};
 
-pub fn apply(nodes: &mut Vec<Node>) -> bool {
+pub fn apply(nodes: &mut Vec<PlanNode>) -> bool {
     let before = nodes.len();
     nodes.dedup_by(|next, first| match (&mut first.step, &next.step) {
-        (Step::Limit(limit), Step::Limit(other)) => {
+        (PlanStep::Limit(limit), PlanStep::Limit(other)) => {
             *limit = (*limit).min(*other);
             first.text = text("$limit", *limit);
             true
         }
-        (Step::Skip(skip), Step::Skip(other)) => {
+        (PlanStep::Skip(skip), PlanStep::Skip(other)) => {
             *skip = skip.saturating_add(*other);
             first.text = text("$skip", *skip);
             true
         }
-        (Step::Sort { limit, .. }, Step::Limit(rows)) => {
+        (PlanStep::Sort { limit, .. }, PlanStep::Limit(rows)) => {
             *limit = Some(limit.map_or(*rows, |limit| limit.min(*rows)));
             true
         }
@@ -25,7 +25,7 @@ pub fn apply(nodes: &mut Vec<Node>) -> bool {
     let mut changed = nodes.len() != before;
     for at in 2..nodes.len() {
         let [sort, skip, rows] = &mut nodes[at - 2..=at] else { continue };
-        if let (Step::Sort { limit: limit @ None, .. }, Step::Skip(skip), Step::Limit(rows)) =
+        if let (PlanStep::Sort { limit: limit @ None, .. }, PlanStep::Skip(skip), PlanStep::Limit(rows)) =
             (&mut sort.step, &skip.step, &rows.step)
         {
             *limit = Some(skip.saturating_add(*rows));

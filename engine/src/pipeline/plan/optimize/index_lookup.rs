@@ -6,13 +6,13 @@ use crate::model::value::Value;
 use crate::pipeline::expression::expr;
 use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::expression::filter::Filter;
-use crate::pipeline::plan::logical::{Lookup, Node, Step};
+use crate::pipeline::plan::logical::{LookupStep, PlanNode, PlanStep};
 use crate::pipeline::value::path::FieldPath;
 
-pub fn apply(nodes: &mut Vec<Node>) -> bool {
+pub fn apply(nodes: &mut Vec<PlanNode>) -> bool {
     let mut changed = false;
     for node in nodes {
-        if let Step::Lookup(lookup) = &mut node.step
+        if let PlanStep::Lookup(lookup) = &mut node.step
             && lookup.join.is_none()
             && lookup.probe.is_none()
             && !lookup.variables.is_empty()
@@ -24,12 +24,12 @@ pub fn apply(nodes: &mut Vec<Node>) -> bool {
     changed
 }
 
-fn probe(lookup: &Lookup) -> Option<(FieldPath, Expr)> {
-    let Step::Match(filter) = &lookup.plan.nodes.first()?.step else { return None };
+fn probe(lookup: &LookupStep) -> Option<(FieldPath, Expr)> {
+    let PlanStep::Match(filter) = &lookup.plan.nodes.first()?.step else { return None };
     filter.conjuncts().iter().find_map(|conjunct| equality(conjunct, lookup))
 }
 
-fn equality(conjunct: &Filter, lookup: &Lookup) -> Option<(FieldPath, Expr)> {
+fn equality(conjunct: &Filter, lookup: &LookupStep) -> Option<(FieldPath, Expr)> {
     let equal = conjunct.spec().get("$expr")?.get("$eq")?;
     let [Value::String(a), Value::String(b)] = equal.as_array()? else { return None };
     [(a, b), (b, a)].into_iter().find_map(|(field, variable)| {
@@ -39,7 +39,7 @@ fn equality(conjunct: &Filter, lookup: &Lookup) -> Option<(FieldPath, Expr)> {
 }
 
 /// Returns the expression for `text`, if `text` reads only a variable of the lookup.
-fn of_variable(text: &Arc<str>, lookup: &Lookup) -> Option<Expr> {
+fn of_variable(text: &Arc<str>, lookup: &LookupStep) -> Option<Expr> {
     let name = text.strip_prefix("$$")?.split('.').next()?;
     let known = lookup.variables.iter().any(|(variable, _)| **variable == *name);
     known.then(|| expr::variable(text, &lookup.names)).flatten()

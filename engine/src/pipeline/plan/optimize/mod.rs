@@ -11,7 +11,7 @@ mod push_limit;
 mod push_match;
 mod surroundings;
 
-use super::logical::{Node, Plan, Step};
+use super::logical::{LogicalPlan, PlanNode, PlanStep};
 use super::options::{Options, SourceChoice};
 use surroundings::Surroundings;
 
@@ -37,9 +37,9 @@ impl Rule {
 /// The function of a rule. The function returns whether the plan changed.
 enum Apply {
     /// A rewriting of steps, independent of their source.
-    Nodes(fn(&mut Vec<Node>) -> bool),
+    Nodes(fn(&mut Vec<PlanNode>) -> bool),
     /// A rewriting of a source together with the steps of its plan.
-    Plan(fn(&mut Plan, &Surroundings) -> bool),
+    Plan(fn(&mut LogicalPlan, &Surroundings) -> bool),
 }
 
 /// Returns the rules, in the order in which they apply.
@@ -68,7 +68,7 @@ fn rules() -> [Rule; 10] {
 }
 
 /// Applies every rule to the plan and to all plans inside it. Returns the names of the rules that changed something.
-pub fn optimize(plan: &mut Plan, options: &Options) -> Vec<&'static str> {
+pub fn optimize(plan: &mut LogicalPlan, options: &Options) -> Vec<&'static str> {
     let around = Surroundings { options, join: None };
     let mut applied = Vec::new();
     for rule in &rules() {
@@ -83,7 +83,7 @@ pub fn optimize(plan: &mut Plan, options: &Options) -> Vec<&'static str> {
 
 /// Applies the rules that change neither the order nor the results of the steps, and applies every rule to the plans
 /// inside the steps.
-pub fn optimize_inside(plan: &mut Plan, options: &Options) {
+pub fn optimize_inside(plan: &mut LogicalPlan, options: &Options) {
     let around = Surroundings { options, join: None };
     for rule in rules().iter().filter(|rule| options.push_down || rule.always) {
         rule.apply_inside(&mut plan.nodes, &around);
@@ -98,7 +98,7 @@ pub fn optimize_inside(plan: &mut Plan, options: &Options) {
 }
 
 impl Rule {
-    fn apply_to(&self, plan: &mut Plan, around: &Surroundings) -> bool {
+    fn apply_to(&self, plan: &mut LogicalPlan, around: &Surroundings) -> bool {
         let changed = match self.apply {
             Apply::Nodes(apply) => apply(&mut plan.nodes),
             Apply::Plan(apply) => apply(plan, around),
@@ -108,11 +108,11 @@ impl Rule {
 
     /// Applies the rule to the plans and steps that the steps in `nodes` contain. Returns whether a plan or step
     /// changed.
-    fn apply_inside(&self, nodes: &mut [Node], around: &Surroundings) -> bool {
+    fn apply_inside(&self, nodes: &mut [PlanNode], around: &Surroundings) -> bool {
         let mut changed = false;
         for node in nodes {
             match &mut node.step {
-                Step::Facet(facets) => {
+                PlanStep::Facet(facets) => {
                     for (_, nodes) in facets {
                         if let Apply::Nodes(apply) = self.apply {
                             changed |= apply(nodes);
@@ -120,37 +120,37 @@ impl Rule {
                         changed |= self.apply_inside(nodes, around);
                     }
                 }
-                Step::Follow(follow) => {
+                PlanStep::Follow(follow) => {
                     if let Apply::Nodes(apply) = self.apply {
                         changed |= apply(&mut follow.nodes);
                     }
                     changed |= self.apply_inside(&mut follow.nodes, around);
                 }
-                Step::Lookup(lookup) => {
+                PlanStep::Lookup(lookup) => {
                     let join = lookup.join.as_ref().map(|(_, foreign)| foreign.text().to_string());
                     changed |= self.apply_to(&mut lookup.plan, &Surroundings { options: around.options, join });
                 }
-                Step::GraphLookup(lookup) => {
+                PlanStep::GraphLookup(lookup) => {
                     changed |= self.apply_to(&mut lookup.plan, &Surroundings { options: around.options, join: None });
                 }
-                Step::Union(plan) => {
+                PlanStep::Union(plan) => {
                     changed |= self.apply_to(plan, &Surroundings { options: around.options, join: None });
                 }
-                Step::Match(_)
-                | Step::Project(_)
-                | Step::Group(_)
-                | Step::Sort { .. }
-                | Step::Limit(_)
-                | Step::Skip(_)
-                | Step::Count(_)
-                | Step::Unwind(_)
-                | Step::ReplaceRoot(_)
-                | Step::Bucket(_)
-                | Step::BucketAuto(_)
-                | Step::Sample(_)
-                | Step::Redact(_)
-                | Step::Windows(_)
-                | Step::Densify(_) => {}
+                PlanStep::Match(_)
+                | PlanStep::Project(_)
+                | PlanStep::Group(_)
+                | PlanStep::Sort { .. }
+                | PlanStep::Limit(_)
+                | PlanStep::Skip(_)
+                | PlanStep::Count(_)
+                | PlanStep::Unwind(_)
+                | PlanStep::ReplaceRoot(_)
+                | PlanStep::Bucket(_)
+                | PlanStep::BucketAuto(_)
+                | PlanStep::Sample(_)
+                | PlanStep::Redact(_)
+                | PlanStep::Windows(_)
+                | PlanStep::Densify(_) => {}
             }
         }
         changed

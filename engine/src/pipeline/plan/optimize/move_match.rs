@@ -2,15 +2,15 @@
 
 use crate::model::value::Object;
 use crate::pipeline::expression::expr::Expr;
-use crate::pipeline::expression::filter::{Filter, Node as FilterNode, Test};
+use crate::pipeline::expression::filter::{Filter, FilterNode, Test};
 use crate::pipeline::language::ast::Range;
-use crate::pipeline::plan::logical::{Node, Step};
+use crate::pipeline::plan::logical::{PlanNode, PlanStep};
 
 /// The maximum number of moves in a plan, where a move takes one conjunct across one step. Moving a huge filter across
 /// a thousand stages would cost more than the moves save.
 const MAX_MOVES: usize = 20_000;
 
-pub fn apply(nodes: &mut Vec<Node>) -> bool {
+pub fn apply(nodes: &mut Vec<PlanNode>) -> bool {
     let mut moves = 0;
     let mut at = 1;
     while at < nodes.len() {
@@ -29,31 +29,32 @@ pub fn apply(nodes: &mut Vec<Node>) -> bool {
 }
 
 /// Returns the number of conjuncts of a `$match` step, at least 1. Returns 0 for other steps.
-fn conjuncts(node: &Node) -> usize {
+fn conjuncts(node: &PlanNode) -> usize {
     match &node.step {
-        Step::Match(filter) => filter.conjuncts().len().max(1),
+        PlanStep::Match(filter) => filter.conjuncts().len().max(1),
         _ => 0,
     }
 }
 
 /// Moves the filter at index `at` one step towards the source. If only some conjuncts may move, moves only those.
-fn step_forward(nodes: &mut Vec<Node>, at: usize) -> bool {
+fn step_forward(nodes: &mut Vec<PlanNode>, at: usize) -> bool {
     let (before, from) = nodes.split_at_mut(at);
-    let (Some(previous), Some(Node { index, step: Step::Match(filter), .. })) = (before.last(), from.first()) else {
+    let (Some(previous), Some(PlanNode { index, step: PlanStep::Match(filter), .. })) = (before.last(), from.first())
+    else {
         return false;
     };
     let index = *index;
     let (moving, staying): (Vec<Filter>, Vec<Filter>) = match &previous.step {
         // A filter moves before a sort without a limit, because sorting fewer rows is faster. A filter stays after a
         // sort with a limit: before the sort, the filter would change which rows the limit keeps.
-        Step::Sort { limit: None, .. } => return swap(nodes, at),
-        Step::Project(projection) => filter.conjuncts().into_iter().partition(|conjunct| {
+        PlanStep::Sort { limit: None, .. } => return swap(nodes, at),
+        PlanStep::Project(projection) => filter.conjuncts().into_iter().partition(|conjunct| {
             let mut alone = true;
             let plain = conjunct.visit_paths(&mut |path| alone &= projection.leaves_alone(path));
             plain && alone
         }),
         // Rows of other partitions do not influence the rows of a partition.
-        Step::Windows(windows) => {
+        PlanStep::Windows(windows) => {
             let key = windows.partition.as_ref().and_then(Expr::plain_path).map(|path| path.segments().join("."));
             let Some(key) = key else { return false };
             filter
@@ -61,7 +62,7 @@ fn step_forward(nodes: &mut Vec<Node>, at: usize) -> bool {
                 .into_iter()
                 .partition(|conjunct| windows.write.leaves_alone(&key) && selects_partitions(conjunct, &key))
         }
-        Step::Densify(densify) => {
+        PlanStep::Densify(densify) => {
             if matches!(densify.range, Range::Full) {
                 return false;
             }
@@ -71,23 +72,23 @@ fn step_forward(nodes: &mut Vec<Node>, at: usize) -> bool {
                 .into_iter()
                 .partition(|conjunct| keys.iter().any(|key| selects_partitions(conjunct, key)))
         }
-        Step::Match(_)
-        | Step::Group(_)
-        | Step::Sort { .. }
-        | Step::Limit(_)
-        | Step::Skip(_)
-        | Step::Count(_)
-        | Step::Unwind(_)
-        | Step::ReplaceRoot(_)
-        | Step::Facet(_)
-        | Step::Bucket(_)
-        | Step::BucketAuto(_)
-        | Step::Lookup(_)
-        | Step::Follow(_)
-        | Step::Union(_)
-        | Step::Sample(_)
-        | Step::Redact(_)
-        | Step::GraphLookup(_) => return false,
+        PlanStep::Match(_)
+        | PlanStep::Group(_)
+        | PlanStep::Sort { .. }
+        | PlanStep::Limit(_)
+        | PlanStep::Skip(_)
+        | PlanStep::Count(_)
+        | PlanStep::Unwind(_)
+        | PlanStep::ReplaceRoot(_)
+        | PlanStep::Facet(_)
+        | PlanStep::Bucket(_)
+        | PlanStep::BucketAuto(_)
+        | PlanStep::Lookup(_)
+        | PlanStep::Follow(_)
+        | PlanStep::Union(_)
+        | PlanStep::Sample(_)
+        | PlanStep::Redact(_)
+        | PlanStep::GraphLookup(_) => return false,
     };
     if moving.is_empty() {
         return false;
@@ -124,13 +125,13 @@ fn selects_partitions(conjunct: &Filter, key: &str) -> bool {
     }
 }
 
-fn swap(nodes: &mut [Node], at: usize) -> bool {
+fn swap(nodes: &mut [PlanNode], at: usize) -> bool {
     nodes.swap(at - 1, at);
     true
 }
 
-fn node(index: usize, conjuncts: &[Filter]) -> Node {
+fn node(index: usize, conjuncts: &[Filter]) -> PlanNode {
     let filter = Filter::all(conjuncts);
     let text = Object::from_iter([("$match", filter.spec().clone())]).into();
-    Node { index, text, step: Step::Match(filter) }
+    PlanNode { index, text, step: PlanStep::Match(filter) }
 }

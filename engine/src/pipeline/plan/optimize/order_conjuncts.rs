@@ -3,20 +3,20 @@
 
 use crate::model::value::Object;
 use crate::pipeline::expression::filter::Filter;
-use crate::pipeline::plan::logical::{Node, Step};
+use crate::pipeline::plan::logical::{PlanNode, PlanStep};
 
-pub fn apply(nodes: &mut Vec<Node>) -> bool {
+pub fn apply(nodes: &mut Vec<PlanNode>) -> bool {
     let mut changed = false;
     for node in nodes {
-        let Step::Match(filter) = &node.step else { continue };
+        let PlanStep::Match(filter) = &node.step else { continue };
         let mut conjuncts = filter.conjuncts();
-        if conjuncts.is_sorted_by_key(Filter::turn) {
+        if conjuncts.is_sorted_by_key(Filter::rank) {
             continue;
         }
-        conjuncts.sort_by_key(Filter::turn);
+        conjuncts.sort_by_key(Filter::rank);
         let ordered = Filter::all(&conjuncts);
         node.text = Object::from_iter([("$match", ordered.spec().clone())]).into();
-        node.step = Step::Match(ordered);
+        node.step = PlanStep::Match(ordered);
         changed = true;
     }
     changed

@@ -6,18 +6,18 @@ use std::sync::Arc;
 use super::surroundings::Surroundings;
 use crate::pipeline::expression::accumulator::Accumulator;
 use crate::pipeline::expression::expr::Expr;
-use crate::pipeline::expression::projection::Kind;
-use crate::pipeline::plan::logical::{Node, Plan, Source, Step};
+use crate::pipeline::expression::projection::ProjectionKind;
+use crate::pipeline::plan::logical::{LogicalPlan, PlanNode, PlanSource, PlanStep};
 
 /// The fields that the steps read from a row.
 #[derive(Default)]
-struct Fields {
+struct ReadFields {
     names: BTreeSet<Arc<str>>,
     whole: bool,
 }
 
-pub fn apply(plan: &mut Plan, around: &Surroundings) -> bool {
-    let mut fields = Fields::default();
+pub fn apply(plan: &mut LogicalPlan, around: &Surroundings) -> bool {
+    let mut fields = ReadFields::default();
     if let Some(path) = &around.join {
         fields.add(path);
     }
@@ -25,9 +25,9 @@ pub fn apply(plan: &mut Plan, around: &Surroundings) -> bool {
         return false;
     }
     let (filters, pruned) = match &mut plan.source {
-        Source::Documents(_) => return false,
-        Source::Events(events) => (&events.filters, &mut events.fields),
-        Source::States(states) => (&states.filters, &mut states.fields),
+        PlanSource::Documents(_) => return false,
+        PlanSource::Events(events) => (&events.filters, &mut events.fields),
+        PlanSource::States(states) => (&states.filters, &mut states.fields),
     };
     for filter in filters {
         filter.visit_paths(&mut |path| fields.add(path));
@@ -41,16 +41,16 @@ pub fn apply(plan: &mut Plan, around: &Surroundings) -> bool {
 
 /// Restricts a source to the fields that its first step reads, if the rows after the step contain nothing else. The rows
 /// after later steps stay complete.
-pub fn before_first(plan: &mut Plan) {
-    let mut fields = Fields::default();
+pub fn before_first(plan: &mut LogicalPlan) {
+    let mut fields = ReadFields::default();
     let is_rebuilt = plan.nodes.first().is_some_and(|first| read(std::slice::from_ref(first), &mut fields));
     if !is_rebuilt || fields.whole {
         return;
     }
     match &mut plan.source {
-        Source::Documents(_) => {}
-        Source::Events(events) => events.fields = Some(fields.names),
-        Source::States(states) => {
+        PlanSource::Documents(_) => {}
+        PlanSource::Events(events) => events.fields = Some(fields.names),
+        PlanSource::States(states) => {
             for filter in &states.filters {
                 filter.visit_paths(&mut |path| fields.add(path));
             }
@@ -61,55 +61,55 @@ pub fn before_first(plan: &mut Plan) {
 
 /// Collects the fields that the steps read, up to the first step that builds new rows. Returns `false` if the result
 /// contains whole rows.
-fn read(nodes: &[Node], fields: &mut Fields) -> bool {
+fn read(nodes: &[PlanNode], fields: &mut ReadFields) -> bool {
     for node in nodes {
         match &node.step {
-            Step::Match(filter) => {
+            PlanStep::Match(filter) => {
                 filter.visit_paths(&mut |path| fields.add(path));
             }
-            Step::Sort { keys, .. } => {
+            PlanStep::Sort { keys, .. } => {
                 keys.iter().for_each(|key| fields.add(key.path.text()));
                 fields.add("_id");
             }
-            Step::Limit(_) | Step::Skip(_) | Step::Sample(_) => {}
-            Step::Unwind(unwind) => fields.add(&unwind.path.segments().join(".")),
-            Step::Count(_) => return true,
-            Step::Lookup(lookup) => {
+            PlanStep::Limit(_) | PlanStep::Skip(_) | PlanStep::Sample(_) => {}
+            PlanStep::Unwind(unwind) => fields.add(&unwind.path.segments().join(".")),
+            PlanStep::Count(_) => return true,
+            PlanStep::Lookup(lookup) => {
                 if let Some((local, _)) = &lookup.join {
                     fields.add(local.text());
                 }
                 lookup.variables.iter().for_each(|(_, expr)| fields.of(expr));
             }
-            Step::Follow(follow) => fields.add(&follow.local.segments().join(".")),
-            Step::Project(projection) => {
+            PlanStep::Follow(follow) => fields.add(&follow.local.segments().join(".")),
+            PlanStep::Project(projection) => {
                 projection.visit_paths(&mut |path| fields.add(path));
-                if projection.kind == Kind::Inclusion {
+                if projection.kind == ProjectionKind::Inclusion {
                     return true;
                 }
             }
-            Step::Group(group) => return rebuilt(&group.id, &group.fields, fields),
-            Step::Bucket(bucket) => return rebuilt(&bucket.by, &bucket.fields, fields),
-            Step::BucketAuto(bucket) => return rebuilt(&bucket.by, &bucket.fields, fields),
-            Step::ReplaceRoot(expr) => return rebuilt(expr, &[], fields),
-            Step::Facet(facets) => return facets.iter().all(|(_, nodes)| read(nodes, fields)),
-            Step::Windows(windows) => {
+            PlanStep::Group(group) => return rebuilt(&group.id, &group.fields, fields),
+            PlanStep::Bucket(bucket) => return rebuilt(&bucket.by, &bucket.fields, fields),
+            PlanStep::BucketAuto(bucket) => return rebuilt(&bucket.by, &bucket.fields, fields),
+            PlanStep::ReplaceRoot(expr) => return rebuilt(expr, &[], fields),
+            PlanStep::Facet(facets) => return facets.iter().all(|(_, nodes)| read(nodes, fields)),
+            PlanStep::Windows(windows) => {
                 windows.visit_paths(&mut |path| fields.add(path));
                 windows.write.visit_paths(&mut |path| fields.add(path));
                 fields.add("_id");
             }
-            Step::GraphLookup(lookup) => fields.of(&lookup.start),
+            PlanStep::GraphLookup(lookup) => fields.of(&lookup.start),
             // The added rows contain whole partition keys.
-            Step::Densify(densify) => {
+            PlanStep::Densify(densify) => {
                 let paths = std::iter::once(&densify.field).chain(&densify.partition);
                 paths.for_each(|path| fields.add(&path.segments().join(".")));
             }
-            Step::Union(_) | Step::Redact(_) => return false,
+            PlanStep::Union(_) | PlanStep::Redact(_) => return false,
         }
     }
     false
 }
 
-fn rebuilt(expr: &Expr, computed: &[(Arc<str>, Accumulator)], fields: &mut Fields) -> bool {
+fn rebuilt(expr: &Expr, computed: &[(Arc<str>, Accumulator)], fields: &mut ReadFields) -> bool {
     fields.of(expr);
     for (_, accumulator) in computed {
         accumulator.visit_paths(&mut |path| fields.add(&path.segments().join(".")));
@@ -117,7 +117,7 @@ fn rebuilt(expr: &Expr, computed: &[(Arc<str>, Accumulator)], fields: &mut Field
     true
 }
 
-impl Fields {
+impl ReadFields {
     /// Adds the first field of a path. The empty path denotes the whole row.
     fn add(&mut self, path: &str) {
         let first = path.split('.').next().unwrap_or(path);

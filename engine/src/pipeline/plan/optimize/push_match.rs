@@ -3,21 +3,21 @@
 use super::surroundings::Surroundings;
 use crate::model::value::Object;
 use crate::pipeline::expression::filter::Filter;
-use crate::pipeline::plan::logical::{Plan, Source, Step};
+use crate::pipeline::plan::logical::{LogicalPlan, PlanSource, PlanStep};
 use crate::pipeline::source::scan;
 use crate::pipeline::source::streams::StreamFilter;
 use crate::pipeline::source::surrealql;
 use crate::pipeline::source::surrealql::Support;
 
-pub fn apply(plan: &mut Plan, _around: &Surroundings) -> bool {
-    let Some(Step::Match(filter)) = plan.nodes.first().map(|node| &node.step) else { return false };
+pub fn apply(plan: &mut LogicalPlan, _around: &Surroundings) -> bool {
+    let Some(PlanStep::Match(filter)) = plan.nodes.first().map(|node| &node.step) else { return false };
     let (filters, classify): (&mut Vec<Filter>, fn(&Filter) -> Support) = match &mut plan.source {
-        Source::Documents(_) => return false,
-        Source::Events(events) => (&mut events.filters, plain),
-        Source::States(states) => match states.choice {
-            scan::Source::Resident => (&mut states.filters, plain),
-            scan::Source::Nodes => (&mut states.filters, surrealql::support),
-            scan::Source::Log => (&mut states.filters, of_stream),
+        PlanSource::Documents(_) => return false,
+        PlanSource::Events(events) => (&mut events.filters, plain),
+        PlanSource::States(states) => match states.choice {
+            scan::StateSource::Resident => (&mut states.filters, plain),
+            scan::StateSource::Nodes => (&mut states.filters, surrealql::support),
+            scan::StateSource::Log => (&mut states.filters, of_stream),
         },
     };
     let mut residual = Vec::new();
@@ -41,7 +41,7 @@ pub fn apply(plan: &mut Plan, _around: &Surroundings) -> bool {
     } else {
         let rest = Filter::all(&residual);
         plan.nodes[0].text = Object::from_iter([("$match", rest.spec().clone())]).into();
-        plan.nodes[0].step = Step::Match(rest);
+        plan.nodes[0].step = PlanStep::Match(rest);
     }
     changed
 }

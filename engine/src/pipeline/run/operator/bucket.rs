@@ -2,33 +2,33 @@
 
 use std::collections::BTreeMap;
 
-use super::group::Gathering;
+use super::group::GroupStates;
 use crate::model::value::Value;
 use crate::pipeline::language::ast;
-use crate::pipeline::run::rows::{Operator, Rows, Run};
+use crate::pipeline::run::rows::{Operator, Rows, RunContext};
 use crate::pipeline::value::error::{Error, Result};
-use crate::pipeline::value::memory::look;
+use crate::pipeline::value::memory::measure;
 
 /// The operator of `$bucket`.
-pub struct Bucket {
+pub struct BucketOperator {
     pub bucket: ast::Bucket,
 }
 
-impl Operator for Bucket {
-    fn open<'a>(&'a self, input: Rows<'a>, run: Run<'a>) -> Result<Rows<'a>> {
+impl Operator for BucketOperator {
+    fn open<'a>(&'a self, input: Rows<'a>, run: RunContext<'a>) -> Result<Rows<'a>> {
         let fields = &self.bucket.fields;
-        let mut buckets: BTreeMap<Value, Gathering> = BTreeMap::new();
+        let mut buckets: BTreeMap<Value, GroupStates> = BTreeMap::new();
         for row in input {
             let row = row?;
             let env = run.env(&row);
             let value = run.passing(|| self.bucket.by.eval(&env))?.unwrap_or_default();
-            look(&value, run.query)?;
+            measure(&value, run.query)?;
             let id = self.range(&value).ok_or_else(|| {
                 let text = "$switch could not find a matching branch for an input, and no default was specified.";
                 Error::new(40066, text)
             })?;
             if !buckets.contains_key(id) {
-                buckets.insert(id.clone(), Gathering::new(fields, id, &env)?);
+                buckets.insert(id.clone(), GroupStates::new(fields, id, &env)?);
             }
             if let Some(gathering) = buckets.get_mut(id) {
                 gathering.add(fields, &env)?;
@@ -42,7 +42,7 @@ impl Operator for Bucket {
     }
 }
 
-impl Bucket {
+impl BucketOperator {
     /// Returns the lower boundary of the range that contains the value, or the default.
     fn range(&self, value: &Value) -> Option<&Value> {
         let above = self.bucket.boundaries.partition_point(|boundary| boundary <= value);

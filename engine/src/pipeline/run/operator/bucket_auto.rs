@@ -1,28 +1,28 @@
 //! `$bucketAuto`: groups rows into ranges with about equal numbers of rows.
 
-use super::group::Gathering;
+use super::group::GroupStates;
 use crate::model::value::{Object, Value};
 use crate::pipeline::language::ast;
 use crate::pipeline::language::ast::Granularity;
-use crate::pipeline::run::rows::{Operator, Owner, Rows, Run};
+use crate::pipeline::run::rows::{Operator, RowOwner, Rows, RunContext};
 use crate::pipeline::value::error::{Error, Result};
-use crate::pipeline::value::memory::look;
+use crate::pipeline::value::memory::measure;
 use crate::pipeline::value::sorting::sorted;
 
 /// The operator of `$bucketAuto`.
-pub struct BucketAuto {
+pub struct BucketAutoOperator {
     pub bucket: ast::BucketAuto,
-    pub owner: Owner,
+    pub owner: RowOwner,
 }
 
-struct Range {
+struct BucketRange {
     min: Value,
     max: Value,
-    gathering: Gathering,
+    gathering: GroupStates,
 }
 
-impl Operator for BucketAuto {
-    fn open<'a>(&'a self, input: Rows<'a>, run: Run<'a>) -> Result<Rows<'a>> {
+impl Operator for BucketAutoOperator {
+    fn open<'a>(&'a self, input: Rows<'a>, run: RunContext<'a>) -> Result<Rows<'a>> {
         let mut rows = Vec::new();
         for row in input {
             let row = row?;
@@ -33,7 +33,7 @@ impl Operator for BucketAuto {
             self.owner.hold(&row, run.query)?;
             rows.push((value, row));
         }
-        let rows = sorted(rows, run.query, |(value, _)| look(value, run.query), |(a, _), (b, _)| a.cmp(b))?;
+        let rows = sorted(rows, run.query, |(value, _)| measure(value, run.query), |(a, _), (b, _)| a.cmp(b))?;
         let ranges = self.ranges(rows, run)?;
         let fields = &self.bucket.fields;
         Ok(Box::new(ranges.into_iter().map(move |range| {
@@ -66,18 +66,18 @@ fn check_number(value: &Value) -> Result<()> {
     }
 }
 
-impl BucketAuto {
-    fn ranges(&self, rows: Vec<(Value, Value)>, run: Run) -> Result<Vec<Range>> {
+impl BucketAutoOperator {
+    fn ranges(&self, rows: Vec<(Value, Value)>, run: RunContext) -> Result<Vec<BucketRange>> {
         let fields = &self.bucket.fields;
         let bucket_count = self.bucket.buckets;
         // Each range has at least one row, and the average number of rows is rounded to the nearest integer.
         let size = ((rows.len() as f64 / bucket_count as f64).round() as usize).max(1);
-        let mut ranges: Vec<Range> = Vec::new();
+        let mut ranges: Vec<BucketRange> = Vec::new();
         let mut rows = rows.into_iter().peekable();
         while let Some((value, row)) = rows.next() {
             let env = run.env(&row);
-            let gathering = Gathering::new(fields, &Value::Null, &env)?;
-            let mut range = Range { min: value.clone(), max: value, gathering };
+            let gathering = GroupStates::new(fields, &Value::Null, &env)?;
+            let mut range = BucketRange { min: value.clone(), max: value, gathering };
             range.gathering.add(fields, &env)?;
             let last = ranges.len() + 1 == bucket_count;
             let mut taken = 1;
@@ -114,7 +114,7 @@ impl BucketAuto {
 }
 
 /// Adjusts two adjacent ranges so that the first ends where the next begins.
-fn join(ranges: &mut [Range], next: &mut Range, granularity: Option<Granularity>) {
+fn join(ranges: &mut [BucketRange], next: &mut BucketRange, granularity: Option<Granularity>) {
     match (ranges.last_mut(), granularity) {
         (Some(previous), None) => previous.max = next.min.clone(),
         (Some(previous), Some(_)) => next.min = previous.max.clone(),
@@ -128,8 +128,8 @@ fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or(0.0)
 }
 
-impl Range {
-    fn take(&mut self, value: Value, row: &Value, fields: &super::group::Fields, run: Run) -> Result<()> {
+impl BucketRange {
+    fn take(&mut self, value: Value, row: &Value, fields: &super::group::Fields, run: RunContext) -> Result<()> {
         self.gathering.add(fields, &run.env(row))?;
         self.max = value;
         Ok(())

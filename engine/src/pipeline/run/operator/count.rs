@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use crate::model::value::{Object, Value};
-use crate::pipeline::run::rows::{Operator, Rows, Run};
+use crate::pipeline::run::rows::{Operator, Rows, RunContext};
 use crate::pipeline::value::error::Result;
 
 /// The operator of `$count`.
-pub struct Count {
+pub struct CountOperator {
     pub name: Arc<str>,
 }
 
-impl Operator for Count {
-    fn open<'a>(&'a self, input: Rows<'a>, _run: Run<'a>) -> Result<Rows<'a>> {
+impl Operator for CountOperator {
+    fn open<'a>(&'a self, input: Rows<'a>, _run: RunContext<'a>) -> Result<Rows<'a>> {
         let mut count = 0i64;
         for row in input {
             row?;

@@ -7,67 +7,67 @@ use crate::model::number;
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr::add_units;
 use crate::pipeline::language::ast;
-use crate::pipeline::language::ast::{Range, Step};
-use crate::pipeline::run::rows::{Operator, Owner, Rows, Run};
+use crate::pipeline::language::ast::{DensifyStep, Range};
+use crate::pipeline::run::rows::{Operator, RowOwner, Rows, RunContext};
 use crate::pipeline::value::error::{Error, Result};
-use crate::pipeline::value::memory::{self, look_at_all};
+use crate::pipeline::value::memory::{self, measure_all};
 use crate::pipeline::value::sorting::sorted;
 
 /// The maximum number of rows that the stage adds (MongoDB's own limit).
 const MAX_ADDED: usize = 500_000;
 
 /// The operator of `$densify`.
-pub struct Densify {
+pub struct DensifyOperator {
     pub densify: ast::Densify,
-    pub owner: Owner,
+    pub owner: RowOwner,
 }
 
 /// A row with its partition and its value at the densified field. Null and missing values are `None`.
-struct Keyed {
+struct PartitionedRow {
     partition: usize,
     value: Option<Value>,
     row: Value,
 }
 
 /// The values of the partition fields, and the next value at which a row is added.
-struct Partition {
+struct DensifyPartition {
     key: Vec<Option<Value>>,
     next: Option<Value>,
 }
 
-impl Operator for Densify {
-    fn open<'a>(&'a self, input: Rows<'a>, run: Run<'a>) -> Result<Rows<'a>> {
+impl Operator for DensifyOperator {
+    fn open<'a>(&'a self, input: Rows<'a>, run: RunContext<'a>) -> Result<Rows<'a>> {
         let mut numbers: FxHashMap<Vec<Option<Value>>, usize> = FxHashMap::default();
-        let mut partitions: Vec<Partition> = Vec::new();
+        let mut partitions: Vec<DensifyPartition> = Vec::new();
         let mut rows = Vec::new();
         for row in input {
             let row = row?;
             let value = self.value(&row)?;
             let key: Vec<Option<Value>> = self.densify.partition.iter().map(|path| path.eval(&row)).collect();
-            look_at_all(key.iter().flatten(), run.query)?;
+            measure_all(key.iter().flatten(), run.query)?;
             self.owner.hold(&row, run.query)?;
-            run.query.charge(size_of::<Keyed>())?;
+            run.query.charge(size_of::<PartitionedRow>())?;
             let partition = match numbers.get(&key) {
                 Some(partition) => *partition,
                 None => {
                     key.iter().flatten().try_for_each(|value| memory::hold(value, run.query))?;
-                    partitions.push(Partition { key: key.clone(), next: None });
+                    partitions.push(DensifyPartition { key: key.clone(), next: None });
                     numbers.insert(key, partitions.len() - 1);
                     partitions.len() - 1
                 }
             };
-            rows.push(Keyed { partition, value, row });
+            rows.push(PartitionedRow { partition, value, row });
         }
         // Without rows, the whole series is added, without partition fields.
         if let (true, Range::Between(lower, _)) = (partitions.is_empty(), &self.densify.range) {
             let key = vec![None; self.densify.partition.len()];
-            partitions.push(Partition { key, next: Some(lower.clone()) });
+            partitions.push(DensifyPartition { key, next: Some(lower.clone()) });
         }
         let is_full = matches!(self.densify.range, Range::Full);
         let rows = sorted(
             rows,
             run.query,
-            |keyed| look_at_all(keyed.value.iter().chain(partitions[keyed.partition].key.iter().flatten()), run.query),
+            |keyed| measure_all(keyed.value.iter().chain(partitions[keyed.partition].key.iter().flatten()), run.query),
             |a, b| {
                 let of_partitions = match is_full || a.partition == b.partition {
                     true => std::cmp::Ordering::Equal,
@@ -79,7 +79,7 @@ impl Operator for Densify {
         let known = || rows.iter().filter_map(|keyed| keyed.value.as_ref());
         let (least, greatest) = (known().next().cloned(), rows.last().and_then(|keyed| keyed.value.clone()));
         let order = partitions_in_order(&rows, partitions.len());
-        Ok(Box::new(Densified {
+        Ok(Box::new(DensifiedRows {
             densify: &self.densify,
             run,
             rows: rows.into_iter(),
@@ -107,7 +107,7 @@ fn compare_keys(a: &[Option<Value>], b: &[Option<Value>]) -> std::cmp::Ordering 
 }
 
 /// Returns the partitions in the order of their first rows with a value. A partition without such a row comes last.
-fn partitions_in_order(rows: &[Keyed], count: usize) -> Vec<usize> {
+fn partitions_in_order(rows: &[PartitionedRow], count: usize) -> Vec<usize> {
     let mut is_seen = vec![false; count];
     let mut order = Vec::with_capacity(count);
     for keyed in rows.iter().filter(|keyed| keyed.value.is_some()) {
@@ -119,7 +119,7 @@ fn partitions_in_order(rows: &[Keyed], count: usize) -> Vec<usize> {
     order
 }
 
-impl Densify {
+impl DensifyOperator {
     /// Returns the value of a row at the densified field. Rejects values that cannot be densified.
     fn value(&self, row: &Value) -> Result<Option<Value>> {
         let path = self.densify.field.segments();
@@ -144,12 +144,12 @@ impl Densify {
         }
         match (value, &self.densify.step) {
             (Value::Null, _) => Ok(None),
-            (Value::Date(_), Step::Time(..)) => Ok(Some(value.clone())),
-            (Value::Date(_), Step::Number(_)) => {
+            (Value::Date(_), DensifyStep::Time(..)) => Ok(Some(value.clone())),
+            (Value::Date(_), DensifyStep::Number(_)) => {
                 Err(Error::new(6_053_600, "Encountered date value in collection when step does not have a date unit."))
             }
-            (value, Step::Number(_)) if value.is_number() => Ok(Some(value.clone())),
-            (value, Step::Time(..)) if value.is_number() => {
+            (value, DensifyStep::Number(_)) if value.is_number() => Ok(Some(value.clone())),
+            (value, DensifyStep::Time(..)) if value.is_number() => {
                 Err(Error::new(6_053_600, "Encountered numeric value in collection when step has a date unit."))
             }
             (other, _) => {
@@ -161,11 +161,11 @@ impl Densify {
 }
 
 /// The rows and the added rows.
-struct Densified<'a> {
+struct DensifiedRows<'a> {
     densify: &'a ast::Densify,
-    run: Run<'a>,
-    rows: std::vec::IntoIter<Keyed>,
-    partitions: Vec<Partition>,
+    run: RunContext<'a>,
+    rows: std::vec::IntoIter<PartitionedRow>,
+    partitions: Vec<DensifyPartition>,
     /// The least and the greatest value of all rows.
     least: Option<Value>,
     greatest: Option<Value>,
@@ -173,7 +173,7 @@ struct Densified<'a> {
     rest: std::vec::IntoIter<usize>,
     goal: Option<Goal>,
     /// The row that follows the rows that are being added.
-    waiting: Option<Keyed>,
+    waiting: Option<PartitionedRow>,
     added: usize,
 }
 
@@ -185,7 +185,7 @@ struct Goal {
     is_included: bool,
 }
 
-impl Iterator for Densified<'_> {
+impl Iterator for DensifiedRows<'_> {
     type Item = Result<Value>;
 
     fn next(&mut self) -> Option<Result<Value>> {
@@ -199,7 +199,7 @@ impl Iterator for Densified<'_> {
                 return Some(self.pass(&keyed).map(|()| keyed.row));
             }
             match self.rows.next() {
-                Some(Keyed { value: None, row, .. }) => return Some(Ok(row)),
+                Some(PartitionedRow { value: None, row, .. }) => return Some(Ok(row)),
                 Some(keyed) => {
                     self.goal = keyed.value.clone().map(|value| self.before(keyed.partition, value));
                     self.waiting = Some(keyed);
@@ -213,7 +213,7 @@ impl Iterator for Densified<'_> {
     }
 }
 
-impl Densified<'_> {
+impl DensifiedRows<'_> {
     /// Adds the next row before the end of the goal.
     fn add(&mut self) -> Result<Option<Value>> {
         let Some(goal) = &self.goal else { return Ok(None) };
@@ -257,7 +257,7 @@ impl Densified<'_> {
     }
 
     /// Lets a row pass. No row is added at the value of the row.
-    fn pass(&mut self, keyed: &Keyed) -> Result<()> {
+    fn pass(&mut self, keyed: &PartitionedRow) -> Result<()> {
         let next = &mut self.partitions[keyed.partition].next;
         if *next == keyed.value
             && let Some(value) = next
@@ -278,10 +278,10 @@ impl Densified<'_> {
 }
 
 /// Returns the value one step after a value.
-fn after(value: &Value, step: &Step) -> Result<Value> {
+fn after(value: &Value, step: &DensifyStep) -> Result<Value> {
     match (value, step) {
-        (Value::Date(ms), Step::Time(amount, unit)) => add_units(*ms, *unit, *amount).map(Value::Date),
-        (value, Step::Number(step)) => Ok(number::add(value, step)),
-        (value, Step::Time(..)) => Ok(value.clone()),
+        (Value::Date(ms), DensifyStep::Time(amount, unit)) => add_units(*ms, *unit, *amount).map(Value::Date),
+        (value, DensifyStep::Number(step)) => Ok(number::add(value, step)),
+        (value, DensifyStep::Time(..)) => Ok(value.clone()),
     }
 }

@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use crate::model::value::Object;
 use crate::pipeline::run::program::Program;
-use crate::pipeline::run::rows::{Operator, Owner, Rows, Run, collect};
+use crate::pipeline::run::rows::{Operator, RowOwner, Rows, RunContext, collect};
 use crate::pipeline::value::error::Result;
 
 /// The operator of `$facet`.
-pub struct Facet {
+pub struct FacetOperator {
     pub facets: Vec<(Arc<str>, Program)>,
-    pub owner: Owner,
+    pub owner: RowOwner,
 }
 
-impl Operator for Facet {
-    fn open<'a>(&'a self, input: Rows<'a>, run: Run<'a>) -> Result<Rows<'a>> {
+impl Operator for FacetOperator {
+    fn open<'a>(&'a self, input: Rows<'a>, run: RunContext<'a>) -> Result<Rows<'a>> {
         let rows = collect(input, self.owner, run.query)?;
         let mut row = Object::with_capacity(self.facets.len());
         for (name, program) in &self.facets {
@@ -22,7 +22,7 @@ impl Operator for Facet {
                 run.query.tick()?;
                 Ok(row)
             }));
-            row.push(name.clone(), collect(program.over(input, run)?, Owner::Pipeline, run.query)?);
+            row.push(name.clone(), collect(program.over(input, run)?, RowOwner::Pipeline, run.query)?);
         }
         Ok(Box::new(std::iter::once(Ok(row.into()))))
     }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use super::nested;
 use crate::model::value::Value;
 use crate::pipeline::run::program::Program;
-use crate::pipeline::run::rows::{Operator, Owner, Rows, Run, collect};
+use crate::pipeline::run::rows::{Operator, RowOwner, Rows, RunContext, collect};
 use crate::pipeline::value::error::Result;
 use crate::pipeline::value::path::FieldPath;
 
 /// The operator of a `$lookup` along edges.
-pub struct Follow {
+pub struct FollowOperator {
     /// The index of the scan that follows the edges.
     pub scan: usize,
     pub local: FieldPath,
@@ -18,8 +18,8 @@ pub struct Follow {
     pub target: FieldPath,
 }
 
-impl Operator for Follow {
-    fn open<'a>(&'a self, input: Rows<'a>, run: Run<'a>) -> Result<Rows<'a>> {
+impl Operator for FollowOperator {
+    fn open<'a>(&'a self, input: Rows<'a>, run: RunContext<'a>) -> Result<Rows<'a>> {
         Ok(Box::new(input.map(move |row| {
             let mut row = row?;
             let reached = run.passing(|| self.reached(&row, run))?;
@@ -38,9 +38,9 @@ fn text(value: &Value) -> Option<Arc<str>> {
     }
 }
 
-impl Follow {
+impl FollowOperator {
     /// Returns the states that edges connect to the nodes named in a row, or an empty array if the row names no node.
-    fn reached(&self, row: &Value, run: Run) -> Result<Value> {
+    fn reached(&self, row: &Value, run: RunContext) -> Result<Value> {
         let Some(table) = run.tables.get(self.scan) else { return Ok(Vec::new().into()) };
         let ids = match self.local.eval(row) {
             Some(Value::Array(items)) => {
@@ -55,6 +55,6 @@ impl Follow {
             run.query.tick()?;
             Ok(row)
         });
-        Ok(collect(self.program.over(Box::new(ticked), run)?, Owner::Pipeline, run.query)?.into())
+        Ok(collect(self.program.over(Box::new(ticked), run)?, RowOwner::Pipeline, run.query)?.into())
     }
 }

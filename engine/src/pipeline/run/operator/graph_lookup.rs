@@ -8,18 +8,18 @@ use super::nested;
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::run::program::Program;
-use crate::pipeline::run::rows::{Operator, Rows, Run, collect};
+use crate::pipeline::run::rows::{Operator, Rows, RunContext, collect};
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::{Error, Result};
-use crate::pipeline::value::memory::{look, look_at_all};
+use crate::pipeline::value::memory::{measure, measure_all};
 use crate::pipeline::value::path::FieldPath;
-use crate::pipeline::value::query_path::{Leaf, Path};
+use crate::pipeline::value::query_path::{Leaf, QueryPath};
 
 /// The operator of `$graphLookup`.
-pub struct GraphLookup {
+pub struct GraphLookupOperator {
     pub start: Expr,
     pub connect_from: FieldPath,
-    pub connect_to: Path,
+    pub connect_to: QueryPath,
     pub target: FieldPath,
     pub max_depth: Option<u64>,
     pub depth_field: Option<FieldPath>,
@@ -27,20 +27,20 @@ pub struct GraphLookup {
 }
 
 /// The rows that are searched, with an index of their values.
-struct Searched {
+struct SearchedRows {
     rows: Vec<Value>,
     by_value: FxHashMap<Value, Vec<usize>>,
     /// For each row, the first row with the same `_id`, or `None` if the row has no `_id`.
     first: Vec<Option<usize>>,
     /// The path of the values that lead further.
-    from: Path,
+    from: QueryPath,
     /// The results of earlier searches by their start.
     known: FxHashMap<Value, Value>,
 }
 
-impl Operator for GraphLookup {
-    fn open<'a>(&'a self, input: Rows<'a>, run: Run<'a>) -> Result<Rows<'a>> {
-        let mut searched: Option<Searched> = None;
+impl Operator for GraphLookupOperator {
+    fn open<'a>(&'a self, input: Rows<'a>, run: RunContext<'a>) -> Result<Rows<'a>> {
+        let mut searched: Option<SearchedRows> = None;
         Ok(Box::new(input.map(move |row| {
             let mut row = row?;
             let searched = match &mut searched {
@@ -60,8 +60,8 @@ impl Operator for GraphLookup {
     }
 }
 
-impl GraphLookup {
-    fn read(&self, run: Run) -> Result<Searched> {
+impl GraphLookupOperator {
+    fn read(&self, run: RunContext) -> Result<SearchedRows> {
         let rows = collect(self.program.rows(run)?, self.program.owner(), run.query)?;
         let mut by_value: FxHashMap<Value, Vec<usize>> = FxHashMap::default();
         let mut by_id: FxHashMap<&Value, usize> = FxHashMap::default();
@@ -71,7 +71,7 @@ impl GraphLookup {
             run.query.charge(size_of::<Value>() + 2 * size_of::<usize>())?;
             self.connect_to.any(row, Leaf::Expanded, &mut |value| {
                 let Some(value) = value else { return Ok(false) };
-                look(value, run.query)?;
+                measure(value, run.query)?;
                 run.query.charge(size_of::<Value>() + size_of::<usize>())?;
                 let row_indices = by_value.entry(value.clone()).or_default();
                 if row_indices.last() != Some(&row_index) {
@@ -81,20 +81,20 @@ impl GraphLookup {
             })?;
             first.push(match row.get("_id") {
                 Some(id) => {
-                    look(id, run.query)?;
+                    measure(id, run.query)?;
                     Some(*by_id.entry(id).or_insert(row_index))
                 }
                 None => None,
             });
         }
-        let from = Path::new(&self.connect_from.segments().join("."));
+        let from = QueryPath::new(&self.connect_from.segments().join("."));
         drop(by_id);
-        Ok(Searched { rows, by_value, first, from, known: FxHashMap::default() })
+        Ok(SearchedRows { rows, by_value, first, from, known: FxHashMap::default() })
     }
 
     /// Returns the array of the rows that are reached from a start value.
-    fn found(&self, start: Value, searched: &mut Searched, run: Run) -> Result<Value> {
-        look(&start, run.query)?;
+    fn found(&self, start: Value, searched: &mut SearchedRows, run: RunContext) -> Result<Value> {
+        measure(&start, run.query)?;
         if let Some(found) = searched.known.get(&start) {
             return Ok(found.clone());
         }
@@ -110,7 +110,7 @@ impl GraphLookup {
     }
 
     /// Searches in breadth. Rows of one depth are in the order in which they are read.
-    fn search(&self, start: &Value, searched: &Searched, query: &Context) -> Result<Value> {
+    fn search(&self, start: &Value, searched: &SearchedRows, query: &Context) -> Result<Value> {
         let mut is_found: FxHashSet<usize> = FxHashSet::default();
         let mut asked: FxHashSet<Value> = FxHashSet::default();
         let mut values: Vec<Value> = match start {
@@ -123,7 +123,7 @@ impl GraphLookup {
             let mut level: Vec<usize> = Vec::new();
             for value in std::mem::take(&mut values) {
                 query.tick()?;
-                look(&value, query)?;
+                measure(&value, query)?;
                 if let Some(row_indices) = searched.by_value.get(&value) {
                     query.tick_many(row_indices.len())?;
                     level.extend(row_indices);
@@ -163,7 +163,7 @@ impl GraphLookup {
     }
 }
 
-impl Searched {
+impl SearchedRows {
     /// Adds the values of a row that lead further and were not asked for.
     fn next(&self, row: &Value, asked: &FxHashSet<Value>, values: &mut Vec<Value>, query: &Context) -> Result<()> {
         self.from.any(row, Leaf::Whole, &mut |value| {
@@ -172,7 +172,7 @@ impl Searched {
                 Value::Array(items) => items.as_slice(),
                 value => std::slice::from_ref(value),
             };
-            look_at_all(items, query)?;
+            measure_all(items, query)?;
             query.charge(size_of_val(items))?;
             values.extend(items.iter().filter(|item| !asked.contains(*item)).cloned());
             Ok(false)

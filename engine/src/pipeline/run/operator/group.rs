@@ -5,33 +5,33 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::model::value::{Object, Value};
-use crate::pipeline::expression::accumulator::{Accumulator, State};
+use crate::pipeline::expression::accumulator::{Accumulator, AccumulatorState};
 use crate::pipeline::expression::expr::Env;
 use crate::pipeline::language::ast;
-use crate::pipeline::run::rows::{Operator, Rows, Run};
+use crate::pipeline::run::rows::{Operator, Rows, RunContext};
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::Result;
 use crate::pipeline::value::memory;
 
 /// The operator of `$group`.
-pub struct Group {
+pub struct GroupOperator {
     pub group: ast::Group,
 }
 
 /// The accumulator states of one group, one for each computed field.
-pub struct Gathering {
-    states: Vec<State>,
+pub struct GroupStates {
+    states: Vec<AccumulatorState>,
 }
 
 /// The names of the computed fields, each with its accumulator.
 pub type Fields = [(Arc<str>, Accumulator)];
 
-impl Gathering {
+impl GroupStates {
     /// Creates the states for the group with this key.
-    pub fn new(fields: &Fields, id: &Value, env: &Env) -> Result<Gathering> {
-        env.query.charge(fields.len() * size_of::<State>())?;
+    pub fn new(fields: &Fields, id: &Value, env: &Env) -> Result<GroupStates> {
+        env.query.charge(fields.len() * size_of::<AccumulatorState>())?;
         let states = fields.iter().map(|(_, accumulator)| accumulator.start(id, env));
-        Ok(Gathering { states: states.collect::<Result<_>>()? })
+        Ok(GroupStates { states: states.collect::<Result<_>>()? })
     }
 
     pub fn add(&mut self, fields: &Fields, env: &Env) -> Result<()> {
@@ -54,21 +54,21 @@ impl Gathering {
     }
 }
 
-impl Operator for Group {
-    fn open<'a>(&'a self, input: Rows<'a>, run: Run<'a>) -> Result<Rows<'a>> {
+impl Operator for GroupOperator {
+    fn open<'a>(&'a self, input: Rows<'a>, run: RunContext<'a>) -> Result<Rows<'a>> {
         let ast::Group { id, fields } = &self.group;
         let mut numbers: FxHashMap<Value, usize> = FxHashMap::default();
-        let mut groups: Vec<(Value, Gathering)> = Vec::new();
+        let mut groups: Vec<(Value, GroupStates)> = Vec::new();
         for row in input {
             let row = row?;
             let env = run.env(&row);
             let key = self.group.key(run.passing(|| id.eval(&env))?);
-            memory::look(&key, run.query)?;
+            memory::measure(&key, run.query)?;
             let number = match numbers.get(&key) {
                 Some(number) => *number,
                 None => {
                     memory::hold(&key, run.query)?;
-                    groups.push((key.clone(), Gathering::new(fields, &key, &env)?));
+                    groups.push((key.clone(), GroupStates::new(fields, &key, &env)?));
                     numbers.insert(key, groups.len() - 1);
                     groups.len() - 1
                 }

@@ -1,26 +1,26 @@
 //! `$limit` and `$skip`.
 
-use crate::pipeline::run::rows::{Operator, Rows, Run};
+use crate::pipeline::run::rows::{Operator, Rows, RunContext};
 use crate::pipeline::value::error::Result;
 
 /// The operator of `$limit`.
-pub struct Limit {
+pub struct LimitOperator {
     pub rows: u64,
 }
 
-impl Operator for Limit {
-    fn open<'a>(&'a self, input: Rows<'a>, _run: Run<'a>) -> Result<Rows<'a>> {
+impl Operator for LimitOperator {
+    fn open<'a>(&'a self, input: Rows<'a>, _run: RunContext<'a>) -> Result<Rows<'a>> {
         Ok(Box::new(input.take(usize::try_from(self.rows).unwrap_or(usize::MAX))))
     }
 }
 
 /// The operator of `$skip`.
-pub struct Skip {
+pub struct SkipOperator {
     pub rows: u64,
 }
 
-impl Operator for Skip {
-    fn open<'a>(&'a self, input: Rows<'a>, _run: Run<'a>) -> Result<Rows<'a>> {
+impl Operator for SkipOperator {
+    fn open<'a>(&'a self, input: Rows<'a>, _run: RunContext<'a>) -> Result<Rows<'a>> {
         let mut remaining = self.rows;
         Ok(Box::new(input.filter(move |row| {
             if remaining == 0 || row.is_err() {

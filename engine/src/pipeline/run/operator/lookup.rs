@@ -8,17 +8,17 @@ use super::nested;
 use crate::model::value::Value;
 use crate::pipeline::expression::expr::{Env, Expr};
 use crate::pipeline::run::program::Program;
-use crate::pipeline::run::rows::{Operator, Owner, Rows, Run, collect};
-use crate::pipeline::run::vectorized::Probe;
+use crate::pipeline::run::rows::{Operator, RowOwner, Rows, RunContext, collect};
+use crate::pipeline::run::vectorized::RowProbe;
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::Result;
-use crate::pipeline::value::memory::look_at_all;
+use crate::pipeline::value::memory::measure_all;
 use crate::pipeline::value::path::FieldPath;
-use crate::pipeline::value::query_path::{Leaf, Path};
+use crate::pipeline::value::query_path::{Leaf, QueryPath};
 
 /// The operator of `$lookup`.
-pub struct Lookup {
-    pub join: Option<(Path, Path)>,
+pub struct LookupOperator {
+    pub join: Option<(QueryPath, QueryPath)>,
     /// A foreign path, and an expression that must equal the value at the path under the comparison rules of
     /// expressions.
     pub probe: Option<(FieldPath, Expr)>,
@@ -28,23 +28,23 @@ pub struct Lookup {
 }
 
 /// The foreign side of a join.
-enum Foreign<'a> {
-    Rows(Indexed),
+enum ForeignSide<'a> {
+    Rows(ForeignRows),
     /// Foreign rows that are found through a column.
-    Columns(Probe<'a>),
+    Columns(RowProbe<'a>),
 }
 
 /// The foreign rows, read once, with an index of their values at the foreign path.
-struct Indexed {
+struct ForeignRows {
     rows: Vec<Value>,
     by_value: FxHashMap<Value, Vec<usize>>,
     /// The indexes of the rows by the value at the probe's path. `None` represents a missing field.
     by_read: FxHashMap<Option<Value>, Vec<usize>>,
 }
 
-impl Operator for Lookup {
-    fn open<'a>(&'a self, input: Rows<'a>, run: Run<'a>) -> Result<Rows<'a>> {
-        let mut foreign: Option<Foreign<'a>> = None;
+impl Operator for LookupOperator {
+    fn open<'a>(&'a self, input: Rows<'a>, run: RunContext<'a>) -> Result<Rows<'a>> {
+        let mut foreign: Option<ForeignSide<'a>> = None;
         // Without a join and without variables, the sub-pipeline returns the same rows for every row.
         let mut same: Option<Value> = None;
         Ok(Box::new(input.map(move |row| {
@@ -72,13 +72,13 @@ impl Operator for Lookup {
     }
 }
 
-impl Lookup {
+impl LookupOperator {
     /// Reads the foreign rows before the steps of the sub-pipeline.
-    fn read<'a>(&'a self, run: Run<'a>) -> Result<Foreign<'a>> {
+    fn read<'a>(&'a self, run: RunContext<'a>) -> Result<ForeignSide<'a>> {
         if let Some((_, path)) = &self.join
             && let Some(probe) = self.program.probe(path.text(), run)?
         {
-            return Ok(Foreign::Columns(probe));
+            return Ok(ForeignSide::Columns(probe));
         }
         let rows = collect(self.program.source_rows(run, None)?, self.program.source, run.query)?;
         let mut by_value: FxHashMap<Value, Vec<usize>> = FxHashMap::default();
@@ -87,7 +87,7 @@ impl Lookup {
                 run.query.tick()?;
                 path.any(row, Leaf::Expanded, &mut |value| {
                     run.query.charge(size_of::<Value>())?;
-                    look_at_all(value, run.query)?;
+                    measure_all(value, run.query)?;
                     let row_indices = by_value.entry(value.cloned().unwrap_or_default()).or_default();
                     if row_indices.last() != Some(&row_index) {
                         row_indices.push(row_index);
@@ -102,33 +102,33 @@ impl Lookup {
                 run.query.tick()?;
                 run.query.charge(size_of::<Value>())?;
                 let read = path.eval(row);
-                look_at_all(&read, run.query)?;
+                measure_all(&read, run.query)?;
                 by_read.entry(read).or_default().push(row_index);
             }
         }
-        Ok(Foreign::Rows(Indexed { rows, by_value, by_read }))
+        Ok(ForeignSide::Rows(ForeignRows { rows, by_value, by_read }))
     }
 
     /// Returns the array of foreign rows that match `row`.
-    fn joined(&self, row: &Value, foreign: &mut Foreign, run: Run) -> Result<Value> {
+    fn joined(&self, row: &Value, foreign: &mut ForeignSide, run: RunContext) -> Result<Value> {
         let env = run.env(row);
         let values = self.variables.iter().map(|(_, expr)| expr.eval(&env)).collect::<Result<Vec<_>>>()?;
         let frame = env.frame(&values);
         let inner: Env = env.bind(&frame);
-        let run = Run { query: run.query, tables: run.tables, variables: inner.variables };
+        let run = RunContext { query: run.query, tables: run.tables, variables: inner.variables };
         let foreign = match foreign {
-            Foreign::Rows(foreign) => foreign,
-            Foreign::Columns(probe) => {
+            ForeignSide::Rows(foreign) => foreign,
+            ForeignSide::Columns(probe) => {
                 let values = self.join.as_ref().map(|(local, _)| local_values(local, row)).transpose()?;
                 let rows = probe.rows(values.unwrap_or_default(), run.query)?;
                 let input = Box::new(rows.into_iter().map(|row| ticked(row, run.query)));
-                return Ok(collect(self.program.over(input, run)?, Owner::Pipeline, run.query)?.into());
+                return Ok(collect(self.program.over(input, run)?, RowOwner::Pipeline, run.query)?.into());
             }
         };
         let row_indices = match (&self.join, &self.probe) {
             (Some((local, _)), _) => {
                 let values = local_values(local, row)?;
-                look_at_all(&values, run.query)?;
+                measure_all(&values, run.query)?;
                 Some(foreign.matching(values))
             }
             (None, Some((_, equal))) => Some(foreign.by_read.get(&equal.eval(&inner)?).cloned().unwrap_or_default()),
@@ -140,7 +140,7 @@ impl Lookup {
                 Box::new(row_indices.into_iter().map(|row_index| ticked(foreign.rows[row_index].clone(), run.query)))
             }
         };
-        Ok(collect(self.program.over(input, run)?, Owner::Pipeline, run.query)?.into())
+        Ok(collect(self.program.over(input, run)?, RowOwner::Pipeline, run.query)?.into())
     }
 }
 
@@ -149,7 +149,7 @@ fn ticked(row: Value, query: &Context) -> Result<Value> {
     Ok(row)
 }
 
-impl Indexed {
+impl ForeignRows {
     /// Returns the indexes of the rows that contain one of the values, in ascending order.
     fn matching(&self, values: Vec<Value>) -> Vec<usize> {
         let found = values.iter().filter_map(|value| self.by_value.get(value));
@@ -161,7 +161,7 @@ impl Indexed {
 }
 
 /// Returns the values of a local row that foreign rows must match.
-fn local_values(local: &Path, row: &Value) -> Result<Vec<Value>> {
+fn local_values(local: &QueryPath, row: &Value) -> Result<Vec<Value>> {
     let mut values: Vec<Value> = Vec::new();
     local.any(row, Leaf::Whole, &mut |value| {
         match value {

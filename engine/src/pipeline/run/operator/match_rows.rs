@@ -1,16 +1,16 @@
 //! `$match`: returns the rows that satisfy a filter.
 
 use crate::pipeline::expression::filter::Filter;
-use crate::pipeline::run::rows::{Operator, Rows, Run};
+use crate::pipeline::run::rows::{Operator, Rows, RunContext};
 use crate::pipeline::value::error::Result;
 
 /// The operator of `$match`.
-pub struct Match {
+pub struct MatchOperator {
     pub filter: Filter,
 }
 
-impl Operator for Match {
-    fn open<'a>(&'a self, input: Rows<'a>, run: Run<'a>) -> Result<Rows<'a>> {
+impl Operator for MatchOperator {
+    fn open<'a>(&'a self, input: Rows<'a>, run: RunContext<'a>) -> Result<Rows<'a>> {
         Ok(Box::new(input.filter_map(move |row| {
             let row = match row {
                 Ok(row) => row,

@@ -3,16 +3,16 @@
 use crate::model::excerpt::excerpt;
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr::Expr;
-use crate::pipeline::run::rows::{Operator, Rows, Run};
+use crate::pipeline::run::rows::{Operator, Rows, RunContext};
 use crate::pipeline::value::error::{Error, Result};
 
 /// The operator of `$redact`.
-pub struct Redact {
+pub struct RedactOperator {
     pub expr: Expr,
 }
 
-impl Operator for Redact {
-    fn open<'a>(&'a self, input: Rows<'a>, run: Run<'a>) -> Result<Rows<'a>> {
+impl Operator for RedactOperator {
+    fn open<'a>(&'a self, input: Rows<'a>, run: RunContext<'a>) -> Result<Rows<'a>> {
         Ok(Box::new(input.filter_map(move |row| {
             let redacted = row.and_then(|row| run.passing(|| self.object(&row, &row, run)));
             redacted.transpose()
@@ -20,10 +20,10 @@ impl Operator for Redact {
     }
 }
 
-impl Redact {
+impl RedactOperator {
     /// Returns the part of an object that remains, or `None` if the object is removed. `part` is the row or an object
     /// inside the row.
-    fn object(&self, part: &Value, row: &Value, run: Run) -> Result<Option<Value>> {
+    fn object(&self, part: &Value, row: &Value, run: RunContext) -> Result<Option<Value>> {
         run.query.tick()?;
         let env = run.env(row);
         let current = [Some(part.clone())];
@@ -49,7 +49,7 @@ impl Redact {
         }
     }
 
-    fn value(&self, value: &Value, row: &Value, run: Run) -> Result<Option<Value>> {
+    fn value(&self, value: &Value, row: &Value, run: RunContext) -> Result<Option<Value>> {
         match value {
             Value::Object(_) => self.object(value, row, run),
             Value::Array(items) => {

@@ -3,17 +3,17 @@
 use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
 use crate::pipeline::expression::expr::Expr;
-use crate::pipeline::run::rows::{Operator, Rows, Run};
+use crate::pipeline::run::rows::{Operator, Rows, RunContext};
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::memory;
 
 /// The operator of `$replaceRoot`.
-pub struct ReplaceRoot {
+pub struct ReplaceRootOperator {
     pub new_root: Expr,
 }
 
-impl Operator for ReplaceRoot {
-    fn open<'a>(&'a self, input: Rows<'a>, run: Run<'a>) -> Result<Rows<'a>> {
+impl Operator for ReplaceRootOperator {
+    fn open<'a>(&'a self, input: Rows<'a>, run: RunContext<'a>) -> Result<Rows<'a>> {
         Ok(Box::new(input.map(move |row| {
             let row = row?;
             match run.passing(|| self.new_root.eval(&run.env(&row)))? {

@@ -1,16 +1,16 @@
 //! `$sample`: returns randomly selected rows, each at most once.
 
-use crate::pipeline::run::rows::{Operator, Owner, Rows, Run, collect};
+use crate::pipeline::run::rows::{Operator, RowOwner, Rows, RunContext, collect};
 use crate::pipeline::value::error::Result;
 
 /// The operator of `$sample`.
-pub struct Sample {
+pub struct SampleOperator {
     pub size: u64,
-    pub owner: Owner,
+    pub owner: RowOwner,
 }
 
-impl Operator for Sample {
-    fn open<'a>(&'a self, input: Rows<'a>, run: Run<'a>) -> Result<Rows<'a>> {
+impl Operator for SampleOperator {
+    fn open<'a>(&'a self, input: Rows<'a>, run: RunContext<'a>) -> Result<Rows<'a>> {
         let mut rows = collect(input, self.owner, run.query)?;
         let mut random = fastrand::Rng::with_seed(run.query.seed);
         let size = usize::try_from(self.size).unwrap_or(usize::MAX).min(rows.len());

@@ -5,70 +5,75 @@ use std::collections::BinaryHeap;
 
 use crate::model::value::Value;
 use crate::pipeline::language::ast::SortKey;
-use crate::pipeline::run::rows::{Operator, Owner, Rows, Run};
+use crate::pipeline::run::rows::{Operator, RowOwner, Rows, RunContext};
 use crate::pipeline::value::error::Result;
-use crate::pipeline::value::memory::look_at_all;
-use crate::pipeline::value::query_path::Path;
-use crate::pipeline::value::sort_key::{Directed, Order};
+use crate::pipeline::value::memory::measure_all;
+use crate::pipeline::value::query_path::QueryPath;
+use crate::pipeline::value::sort_key::{SortOrder, SortValue};
 use crate::pipeline::value::sorting::sorted;
 
 /// The operator of `$sort`.
-pub struct Sort {
-    order: Order,
+pub struct SortOperator {
+    order: SortOrder,
     /// Whether the order is descending, for each key.
     descending: Vec<bool>,
     limit: Option<usize>,
-    owner: Owner,
+    owner: RowOwner,
 }
 
-impl Sort {
-    pub fn new(mut keys: Vec<SortKey>, limit: Option<u64>, owner: Owner) -> Sort {
+impl SortOperator {
+    pub fn new(mut keys: Vec<SortKey>, limit: Option<u64>, owner: RowOwner) -> SortOperator {
         if !keys.iter().any(|key| &**key.path.text() == "_id") {
-            keys.push(SortKey { path: Path::new("_id"), descending: false });
+            keys.push(SortKey { path: QueryPath::new("_id"), descending: false });
         }
-        let order = Order::new(keys.iter().map(|key| (&**key.path.text(), key.descending)));
+        let order = SortOrder::new(keys.iter().map(|key| (&**key.path.text(), key.descending)));
         let descending = keys.iter().map(|key| key.descending).collect();
-        Sort { order, descending, limit: limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX)), owner }
+        SortOperator {
+            order,
+            descending,
+            limit: limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX)),
+            owner,
+        }
     }
 }
 
 /// A row with its sort key.
-struct Keyed {
-    keys: Box<[Directed]>,
+struct SortRow {
+    keys: Box<[SortValue]>,
     row_index: usize,
     row: Value,
     /// The number of bytes that the query was charged for keeping the row.
     charged: usize,
 }
 
-impl Ord for Keyed {
-    fn cmp(&self, other: &Keyed) -> Ordering {
+impl Ord for SortRow {
+    fn cmp(&self, other: &SortRow) -> Ordering {
         self.keys.cmp(&other.keys).then_with(|| self.row_index.cmp(&other.row_index))
     }
 }
 
-impl PartialOrd for Keyed {
-    fn partial_cmp(&self, other: &Keyed) -> Option<Ordering> {
+impl PartialOrd for SortRow {
+    fn partial_cmp(&self, other: &SortRow) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Keyed {
-    fn eq(&self, other: &Keyed) -> bool {
+impl PartialEq for SortRow {
+    fn eq(&self, other: &SortRow) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Keyed {}
+impl Eq for SortRow {}
 
-impl Operator for Sort {
-    fn open<'a>(&'a self, input: Rows<'a>, run: Run<'a>) -> Result<Rows<'a>> {
-        let mut heap: BinaryHeap<Keyed> = BinaryHeap::new();
-        let mut rows: Vec<Keyed> = Vec::new();
+impl Operator for SortOperator {
+    fn open<'a>(&'a self, input: Rows<'a>, run: RunContext<'a>) -> Result<Rows<'a>> {
+        let mut heap: BinaryHeap<SortRow> = BinaryHeap::new();
+        let mut rows: Vec<SortRow> = Vec::new();
         for (row_index, row) in input.enumerate() {
             let mut keyed = self.keyed(row?, row_index)?;
             if self.limit.is_some() {
-                look_at_all(keyed.keys.iter().filter_map(|key| key.value.as_ref()), run.query)?;
+                measure_all(keyed.keys.iter().filter_map(|key| key.value.as_ref()), run.query)?;
             }
             match self.limit {
                 Some(limit) if heap.len() >= limit => {
@@ -94,8 +99,8 @@ impl Operator for Sort {
         if self.limit.is_some() {
             rows = heap.into_vec();
         }
-        let look = |keyed: &Keyed| look_at_all(keyed.keys.iter().filter_map(|key| key.value.as_ref()), run.query);
-        let rows = sorted(rows, run.query, look, Keyed::cmp)?;
+        let weigh = |keyed: &SortRow| measure_all(keyed.keys.iter().filter_map(|key| key.value.as_ref()), run.query);
+        let rows = sorted(rows, run.query, weigh, SortRow::cmp)?;
         Ok(Box::new(rows.into_iter().map(|keyed| Ok(keyed.row))))
     }
 
@@ -104,18 +109,18 @@ impl Operator for Sort {
     }
 }
 
-impl Sort {
-    fn hold(&self, keyed: &mut Keyed, run: Run) -> Result<()> {
+impl SortOperator {
+    fn hold(&self, keyed: &mut SortRow, run: RunContext) -> Result<()> {
         let before = run.query.remaining_bytes();
-        run.query.charge(self.descending.len() * size_of::<Directed>())?;
+        run.query.charge(self.descending.len() * size_of::<SortValue>())?;
         self.owner.hold(&keyed.row, run.query)?;
         keyed.charged = before.saturating_sub(run.query.remaining_bytes());
         Ok(())
     }
 
-    fn keyed(&self, row: Value, row_index: usize) -> Result<Keyed> {
+    fn keyed(&self, row: Value, row_index: usize) -> Result<SortRow> {
         let keys = self.order.key(&row)?.into_iter().zip(&self.descending);
-        let keys = keys.map(|(value, descending)| Directed { value, descending: *descending }).collect();
-        Ok(Keyed { keys, row_index, row, charged: 0 })
+        let keys = keys.map(|(value, descending)| SortValue { value, descending: *descending }).collect();
+        Ok(SortRow { keys, row_index, row, charged: 0 })
     }
 }

@@ -1,16 +1,16 @@
 //! `$unionWith`: appends the rows of another pipeline.
 
 use crate::pipeline::run::program::Program;
-use crate::pipeline::run::rows::{Operator, Rows, Run};
+use crate::pipeline::run::rows::{Operator, Rows, RunContext};
 use crate::pipeline::value::error::Result;
 
 /// The operator of `$unionWith`.
-pub struct Union {
+pub struct UnionOperator {
     pub program: Program,
 }
 
-impl Operator for Union {
-    fn open<'a>(&'a self, input: Rows<'a>, run: Run<'a>) -> Result<Rows<'a>> {
+impl Operator for UnionOperator {
+    fn open<'a>(&'a self, input: Rows<'a>, run: RunContext<'a>) -> Result<Rows<'a>> {
         // The second pipeline opens when the first has ended, because a later limit may make the second unnecessary.
         let more = std::iter::once_with(move || match self.program.rows(run) {
             Ok(rows) => rows,

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use super::nested;
 use crate::model::value::Value;
 use crate::pipeline::language::ast;
-use crate::pipeline::run::rows::{Operator, Rows, Run};
+use crate::pipeline::run::rows::{Operator, Rows, RunContext};
 use crate::pipeline::value::error::Result;
 
 /// The operator of `$unwind`.
-pub struct Unwind {
+pub struct UnwindOperator {
     pub unwind: ast::Unwind,
 }
 
-impl Operator for Unwind {
-    fn open<'a>(&'a self, input: Rows<'a>, run: Run<'a>) -> Result<Rows<'a>> {
+impl Operator for UnwindOperator {
+    fn open<'a>(&'a self, input: Rows<'a>, run: RunContext<'a>) -> Result<Rows<'a>> {
         Ok(Box::new(input.flat_map(move |row| -> Rows<'a> {
             match row {
                 Ok(row) => self.rows(row, run),
@@ -24,8 +24,8 @@ impl Operator for Unwind {
     }
 }
 
-impl Unwind {
-    fn rows<'a>(&'a self, row: Value, run: Run<'a>) -> Rows<'a> {
+impl UnwindOperator {
+    fn rows<'a>(&'a self, row: Value, run: RunContext<'a>) -> Rows<'a> {
         let value = row.as_object().and_then(|object| nested::get(object, self.unwind.path.segments()));
         let items = match value {
             Some(Value::Array(items)) if !items.is_empty() => items.clone(),

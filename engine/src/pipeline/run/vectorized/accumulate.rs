@@ -4,41 +4,41 @@
 use super::keys::InputValues;
 use crate::model::value::Value;
 use crate::pipeline::column::Dictionary;
-use crate::pipeline::column::{Cells, Kind};
-use crate::pipeline::expression::accumulator::{Accumulator, State};
+use crate::pipeline::column::{CellKind, Cells};
+use crate::pipeline::expression::accumulator::{Accumulator, AccumulatorState};
 use crate::pipeline::expression::expr::Env;
-use crate::pipeline::run::rows::Run;
+use crate::pipeline::run::rows::RunContext;
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::Result;
-use crate::pipeline::value::sum::{Number, Sum};
+use crate::pipeline::value::sum::{NumericValue, Sum};
 
 /// The intermediate results of one accumulator, by group.
-pub enum Gathered {
+pub enum PartialResults {
     Sums(Vec<Sum>),
     Averages(Vec<(Sum, u64)>),
     /// The least or the greatest value of each group so far. The flag is `true` for the least.
     Extremes(Vec<Option<Value>>, bool),
-    States(Vec<State>),
+    States(Vec<AccumulatorState>),
 }
 
-impl Gathered {
-    pub fn new(accumulator: &Accumulator) -> Gathered {
+impl PartialResults {
+    pub fn new(accumulator: &Accumulator) -> PartialResults {
         match accumulator.name() {
-            "$sum" | "$count" => Gathered::Sums(Vec::new()),
-            "$avg" => Gathered::Averages(Vec::new()),
-            "$min" => Gathered::Extremes(Vec::new(), true),
-            "$max" => Gathered::Extremes(Vec::new(), false),
-            _ => Gathered::States(Vec::new()),
+            "$sum" | "$count" => PartialResults::Sums(Vec::new()),
+            "$avg" => PartialResults::Averages(Vec::new()),
+            "$min" => PartialResults::Extremes(Vec::new(), true),
+            "$max" => PartialResults::Extremes(Vec::new(), false),
+            _ => PartialResults::States(Vec::new()),
         }
     }
 
     /// Adds an initial result for each group in `ids` that has no result yet.
-    pub fn widen(&mut self, ids: &[Value], accumulator: &Accumulator, run: Run) -> Result<()> {
+    pub fn widen(&mut self, ids: &[Value], accumulator: &Accumulator, run: RunContext) -> Result<()> {
         match self {
-            Gathered::Sums(sums) => sums.resize_with(ids.len(), Sum::default),
-            Gathered::Averages(averages) => averages.resize_with(ids.len(), Default::default),
-            Gathered::Extremes(best, _) => best.resize(ids.len(), None),
-            Gathered::States(states) => {
+            PartialResults::Sums(sums) => sums.resize_with(ids.len(), Sum::default),
+            PartialResults::Averages(averages) => averages.resize_with(ids.len(), Default::default),
+            PartialResults::Extremes(best, _) => best.resize(ids.len(), None),
+            PartialResults::States(states) => {
                 for id in ids.iter().skip(states.len()) {
                     states.push(accumulator.start(id, &run.env(&Value::Null))?);
                 }
@@ -57,16 +57,16 @@ impl Gathered {
         query: &Context,
     ) -> Result<()> {
         match self {
-            Gathered::Sums(sums) => {
+            PartialResults::Sums(sums) => {
                 numbers(values, rows, |nth, number| sums[groups[nth] as usize].take(number));
             }
-            Gathered::Averages(averages) => numbers(values, rows, |nth, number| {
+            PartialResults::Averages(averages) => numbers(values, rows, |nth, number| {
                 let (sum, count) = &mut averages[groups[nth] as usize];
                 sum.take(number);
                 *count += 1;
             }),
-            Gathered::Extremes(best, least) => extremes(values, rows, groups, texts, (best, *least)),
-            Gathered::States(states) => {
+            PartialResults::Extremes(best, least) => extremes(values, rows, groups, texts, (best, *least)),
+            PartialResults::States(states) => {
                 let env = Env::new(query, &Value::Null);
                 for (nth, (row, group)) in rows.iter().zip(groups).enumerate() {
                     let state = &mut states[*group as usize];
@@ -82,18 +82,20 @@ impl Gathered {
     /// Adds one row to an accumulator that reads rows.
     pub fn add_row(&mut self, accumulator: &Accumulator, group: u32, env: &Env) -> Result<()> {
         match self {
-            Gathered::States(states) => accumulator.add(&mut states[group as usize], env),
-            Gathered::Sums(_) | Gathered::Averages(_) | Gathered::Extremes(..) => Ok(()),
+            PartialResults::States(states) => accumulator.add(&mut states[group as usize], env),
+            PartialResults::Sums(_) | PartialResults::Averages(_) | PartialResults::Extremes(..) => Ok(()),
         }
     }
 
     /// Returns the results in the order of the groups.
     pub fn finish(self, accumulator: &Accumulator, query: &Context) -> Result<Vec<Value>> {
         match self {
-            Gathered::Sums(sums) => Ok(sums.iter().map(Sum::total).collect()),
-            Gathered::Averages(averages) => Ok(averages.iter().map(|(sum, count)| sum.average(*count)).collect()),
-            Gathered::Extremes(best, _) => Ok(best.into_iter().map(Option::unwrap_or_default).collect()),
-            Gathered::States(states) => states.into_iter().map(|state| accumulator.finish(state, query)).collect(),
+            PartialResults::Sums(sums) => Ok(sums.iter().map(Sum::total).collect()),
+            PartialResults::Averages(averages) => Ok(averages.iter().map(|(sum, count)| sum.average(*count)).collect()),
+            PartialResults::Extremes(best, _) => Ok(best.into_iter().map(Option::unwrap_or_default).collect()),
+            PartialResults::States(states) => {
+                states.into_iter().map(|state| accumulator.finish(state, query)).collect()
+            }
         }
     }
 }
@@ -113,7 +115,7 @@ fn extremes(
         {
             let number = cells[*row as usize];
             let is_better = if least { number < *known } else { number > *known };
-            if is_better && segment.kind(*row as usize) == Kind::Value {
+            if is_better && segment.kind(*row as usize) == CellKind::Value {
                 *known = number;
             }
             continue;
@@ -127,8 +129,8 @@ fn extremes(
 }
 
 /// Calls `show` with each number among the values and with the position of its row in `rows`.
-fn numbers(values: InputValues, rows: &[u32], mut show: impl FnMut(usize, Number)) {
-    let number = |value: Option<&Value>| value.and_then(Number::of);
+fn numbers(values: InputValues, rows: &[u32], mut show: impl FnMut(usize, NumericValue)) {
+    let number = |value: Option<&Value>| value.and_then(NumericValue::of);
     match values {
         InputValues::Codes(_) => {}
         InputValues::Constant(value) => {
@@ -144,15 +146,15 @@ fn numbers(values: InputValues, rows: &[u32], mut show: impl FnMut(usize, Number
             let rows = rows.iter().map(|row| *row as usize).enumerate();
             match segment.cells() {
                 Cells::Ints(cells) if segment.is_plain() => {
-                    rows.for_each(|(nth, row)| show(nth, Number::Int(cells[row])));
+                    rows.for_each(|(nth, row)| show(nth, NumericValue::Int(cells[row])));
                 }
                 Cells::Ints(cells) => rows
-                    .filter(|(_, row)| segment.kind(*row) == Kind::Value)
-                    .for_each(|(nth, row)| show(nth, Number::Int(cells[row]))),
+                    .filter(|(_, row)| segment.kind(*row) == CellKind::Value)
+                    .for_each(|(nth, row)| show(nth, NumericValue::Int(cells[row]))),
                 Cells::Numbers(cells) => rows.for_each(|(nth, row)| match segment.kind(row) {
-                    Kind::Value => show(nth, Number::Double(cells[row])),
-                    Kind::Int => show(nth, Number::Int(cells[row] as i64)),
-                    Kind::Null | Kind::Missing | Kind::Opaque => {}
+                    CellKind::Value => show(nth, NumericValue::Double(cells[row])),
+                    CellKind::Int => show(nth, NumericValue::Int(cells[row] as i64)),
+                    CellKind::Null | CellKind::Missing | CellKind::Opaque => {}
                 }),
                 Cells::Mixed(cells) => {
                     let found = rows.filter_map(|(nth, row)| Some((nth, number(cells.get(row))?)));

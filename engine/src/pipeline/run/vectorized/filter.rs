@@ -5,22 +5,24 @@ use std::ops::RangeInclusive;
 
 use super::numbers;
 use crate::model::value::Value;
-use crate::pipeline::column::{Cells, Code, Column, Kind, Lists, Mask, SEGMENT, Segment, can_keep};
+use crate::pipeline::column::{CellKind, Cells, Column, Lists, Mask, SEGMENT, Segment, TextCode, can_keep};
 use crate::pipeline::expression::expr::Env;
-use crate::pipeline::expression::filter::{Comparison, Filter, Members, Node, Test};
+use crate::pipeline::expression::filter::{Comparison, Filter, FilterNode, MemberSet, Test};
 use crate::pipeline::source::table::Columns;
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::Result;
 use crate::pipeline::value::query_path::Leaf;
 
 /// Visits the paths that a filter reads. Returns whether columns can evaluate the filter.
-pub fn paths<'f>(node: &'f Node, visit: &mut dyn FnMut(&'f str)) -> bool {
+pub fn paths<'f>(node: &'f FilterNode, visit: &mut dyn FnMut(&'f str)) -> bool {
     match node {
-        Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => nodes.iter().all(|node| paths(node, visit)),
-        Node::Not(node) => paths(node, visit),
-        Node::Constant(_) => true,
-        Node::Expr(_) | Node::Schema(_) => false,
-        Node::Field(path, test) => {
+        FilterNode::And(nodes) | FilterNode::Or(nodes) | FilterNode::Nor(nodes) => {
+            nodes.iter().all(|node| paths(node, visit))
+        }
+        FilterNode::Not(node) => paths(node, visit),
+        FilterNode::Constant(_) => true,
+        FilterNode::Expr(_) | FilterNode::Schema(_) => false,
+        FilterNode::Field(path, test) => {
             visit(path.text());
             can_keep(path.text()) && is_of_cells(test)
         }
@@ -34,13 +36,13 @@ fn is_of_cells(test: &Test) -> bool {
 
 /// Returns whether a condition may fail or take long. Such a condition is evaluated only for rows that satisfy the
 /// other conditions.
-fn is_costly(node: &Node) -> bool {
+fn is_costly(node: &FilterNode) -> bool {
     match node {
-        Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => nodes.iter().any(is_costly),
-        Node::Not(node) => is_costly(node),
-        Node::Field(_, test) => matches!(test, Test::Regex(_) | Test::ElemMatchValue(_)),
-        Node::Constant(_) => false,
-        Node::Expr(_) | Node::Schema(_) => true,
+        FilterNode::And(nodes) | FilterNode::Or(nodes) | FilterNode::Nor(nodes) => nodes.iter().any(is_costly),
+        FilterNode::Not(node) => is_costly(node),
+        FilterNode::Field(_, test) => matches!(test, Test::Regex(_) | Test::ElemMatchValue(_)),
+        FilterNode::Constant(_) => false,
+        FilterNode::Expr(_) | FilterNode::Schema(_) => true,
     }
 }
 
@@ -65,13 +67,13 @@ pub struct ColumnTest<'a> {
 /// The known results of a test on strings.
 enum Texts {
     /// The codes of all strings that satisfy the test.
-    OneOf(Vec<Code>),
+    OneOf(Vec<TextCode>),
     /// The results that are already known, indexed by the code of the string.
-    Verdicts(RefCell<Vec<Verdict>>),
+    Verdicts(RefCell<Vec<SegmentVerdict>>),
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Verdict {
+enum SegmentVerdict {
     Unknown,
     Holds,
     Fails,
@@ -80,24 +82,24 @@ enum Verdict {
 impl<'a> Predicate<'a> {
     /// Binds a filter to columns. Returns `None` if there is no column for a path, or if a column cannot evaluate a
     /// condition.
-    pub fn bind(node: &'a Node, columns: &'a dyn Columns, query: &Context) -> Result<Option<Predicate<'a>>> {
-        let all = |nodes: &'a [Node]| -> Result<Option<Vec<Predicate<'a>>>> {
+    pub fn bind(node: &'a FilterNode, columns: &'a dyn Columns, query: &Context) -> Result<Option<Predicate<'a>>> {
+        let all = |nodes: &'a [FilterNode]| -> Result<Option<Vec<Predicate<'a>>>> {
             nodes.iter().map(|node| Predicate::bind(node, columns, query)).collect::<Result<Option<Vec<_>>>>()
         };
         Ok(match node {
-            Node::And(nodes) => all(nodes)?.map(Predicate::And),
-            Node::Or(nodes) => all(nodes)?.map(Predicate::Or),
-            Node::Nor(nodes) => all(nodes)?.map(|nodes| Predicate::Not(Box::new(Predicate::Or(nodes)))),
-            Node::Not(node) => {
+            FilterNode::And(nodes) => all(nodes)?.map(Predicate::And),
+            FilterNode::Or(nodes) => all(nodes)?.map(Predicate::Or),
+            FilterNode::Nor(nodes) => all(nodes)?.map(|nodes| Predicate::Not(Box::new(Predicate::Or(nodes)))),
+            FilterNode::Not(node) => {
                 Predicate::bind(node, columns, query)?.map(|predicate| Predicate::Not(Box::new(predicate)))
             }
-            Node::Constant(answer) => Some(Predicate::Constant(*answer)),
-            Node::Expr(_) | Node::Schema(_) => None,
-            Node::Field(path, test) if is_of_cells(test) => {
+            FilterNode::Constant(answer) => Some(Predicate::Constant(*answer)),
+            FilterNode::Expr(_) | FilterNode::Schema(_) => None,
+            FilterNode::Field(path, test) if is_of_cells(test) => {
                 let column = columns.column(path.text()).filter(|column| column.is_clear());
                 column.map(|column| Ok(Predicate::Test(Box::new(ColumnTest::new(column, test, query)?)))).transpose()?
             }
-            Node::Field(..) => None,
+            FilterNode::Field(..) => None,
         })
     }
 
@@ -201,12 +203,12 @@ impl<'a> ColumnTest<'a> {
         };
         if !segment.is_plain() {
             let kinds = segment.kinds();
-            mask.and(&Mask::of(kinds, |kind| matches!(kind, Kind::Value | Kind::Int)));
+            mask.and(&Mask::of(kinds, |kind| matches!(kind, CellKind::Value | CellKind::Int)));
             if self.null {
-                mask.or(&Mask::of(kinds, |kind| *kind == Kind::Null));
+                mask.or(&Mask::of(kinds, |kind| *kind == CellKind::Null));
             }
             if self.missing {
-                mask.or(&Mask::of(kinds, |kind| *kind == Kind::Missing));
+                mask.or(&Mask::of(kinds, |kind| *kind == CellKind::Missing));
             }
         }
         Ok(mask)
@@ -288,25 +290,26 @@ impl<'a> ColumnTest<'a> {
 
     fn cell(&self, segment: &Segment, row: usize, env: &Env) -> Result<bool> {
         match (segment.kind(row), segment.cells(), &self.texts) {
-            (Kind::Null, ..) => Ok(self.null),
-            (Kind::Missing, ..) => Ok(self.missing),
-            (Kind::Value, Cells::Texts(cells), Texts::Verdicts(verdicts)) => {
+            (CellKind::Null, ..) => Ok(self.null),
+            (CellKind::Missing, ..) => Ok(self.missing),
+            (CellKind::Value, Cells::Texts(cells), Texts::Verdicts(verdicts)) => {
                 self.verdict(cells[row], &mut verdicts.borrow_mut(), env)
             }
             _ => self.holds(segment.value(row, self.column.texts()).as_ref(), env),
         }
     }
 
-    fn verdict(&self, code: Code, verdicts: &mut Vec<Verdict>, env: &Env) -> Result<bool> {
+    fn verdict(&self, code: TextCode, verdicts: &mut Vec<SegmentVerdict>, env: &Env) -> Result<bool> {
         let Some(number) = code.index() else { return Ok(false) };
         if verdicts.len() <= number {
-            verdicts.resize(self.column.texts().len().max(number + 1), Verdict::Unknown);
+            verdicts.resize(self.column.texts().len().max(number + 1), SegmentVerdict::Unknown);
         }
-        if verdicts[number] == Verdict::Unknown {
+        if verdicts[number] == SegmentVerdict::Unknown {
             let text = self.column.texts().text(code).cloned().map(Value::String);
-            verdicts[number] = if self.holds(text.as_ref(), env)? { Verdict::Holds } else { Verdict::Fails };
+            verdicts[number] =
+                if self.holds(text.as_ref(), env)? { SegmentVerdict::Holds } else { SegmentVerdict::Fails };
         }
-        Ok(verdicts[number] == Verdict::Holds)
+        Ok(verdicts[number] == SegmentVerdict::Holds)
     }
 
     /// Returns whether a value satisfies the test. For an array, the items are tested before the array, unless the test
@@ -347,19 +350,19 @@ fn compare(cells: &[f64], comparison: Comparison, operand: f64) -> Mask {
     }
 }
 
-fn one_of(cells: &[Code], codes: &[Code]) -> Mask {
+fn one_of(cells: &[TextCode], codes: &[TextCode]) -> Mask {
     match codes {
         [] => Mask::none(cells.len()),
         [code] => Mask::of(cells, |cell| cell == code),
         few if few.len() <= 8 => Mask::of(cells, |cell| few.contains(cell)),
         many => {
-            let many: rustc_hash::FxHashSet<Code> = many.iter().copied().collect();
+            let many: rustc_hash::FxHashSet<TextCode> = many.iter().copied().collect();
             Mask::of(cells, |cell| many.contains(cell))
         }
     }
 }
 
-fn among(cells: &[i64], members: &Members) -> Mask {
+fn among(cells: &[i64], members: &MemberSet) -> Mask {
     let mut numbers: Vec<i64> = members.values().filter_map(crate::pipeline::value::number::whole).collect();
     numbers.sort_unstable();
     match numbers.as_slice() {

@@ -4,18 +4,18 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::accumulate::Gathered;
-use super::input::{Input, IntermediateStep, Row};
+use super::accumulate::PartialResults;
+use super::input::{Input, IntermediateStep, RowInput};
 use super::keys::{InputValues, Keys};
-use super::select::Selection;
-use super::source::{Cells, Chunk, Source};
-use super::unwind::Unwound;
+use super::select::RowSelection;
+use super::source::{Chunk, ColumnSource, RowSources};
+use super::unwind::UnwoundSegment;
 use crate::model::value::{Object, Value};
 use crate::pipeline::column::{Column, can_keep};
-use crate::pipeline::expression::accumulator::{Accumulator, State};
+use crate::pipeline::expression::accumulator::{Accumulator, AccumulatorState};
 use crate::pipeline::expression::projection::Projection;
 use crate::pipeline::language::ast;
-use crate::pipeline::run::rows::Run;
+use crate::pipeline::run::rows::RunContext;
 use crate::pipeline::source::table::Columns;
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::Result;
@@ -23,16 +23,16 @@ use crate::pipeline::value::memory;
 
 /// A grouping that reads only cells.
 #[derive(Debug)]
-pub struct Group {
+pub struct ColumnGroup {
     unwind: Option<(Arc<str>, bool)>,
     /// The parts of the key: its fields, or a single value if the key is not an object.
     key: Vec<(Arc<str>, Input)>,
     is_object: bool,
-    fields: Vec<(Arc<str>, Accumulator, Taken)>,
+    fields: Vec<(Arc<str>, Accumulator, AccumulatorInput)>,
 }
 
 /// The step between the scan and the grouping.
-pub enum Preceding<'p> {
+pub enum PrecedingStep<'p> {
     Nothing,
     Unwind(&'p ast::Unwind),
     Project(&'p Projection),
@@ -40,27 +40,27 @@ pub enum Preceding<'p> {
 
 /// The input of an accumulator.
 #[derive(Debug)]
-enum Taken {
+enum AccumulatorInput {
     /// The value that the accumulator reads from each row. The accumulator reads nothing else.
     Value(Input),
     /// A row with the fields that the accumulator reads.
-    Row(Row),
+    Row(RowInput),
 }
 
-impl Group {
+impl ColumnGroup {
     /// Creates a grouping over columns. Returns `None` if columns cannot replace the preceding step or provide the
     /// input.
-    pub fn new(preceding: Preceding, group: &ast::Group) -> Option<Group> {
+    pub fn new(preceding: PrecedingStep, group: &ast::Group) -> Option<ColumnGroup> {
         let mut unwind = None;
         let before = match preceding {
-            Preceding::Nothing => IntermediateStep::Nothing,
-            Preceding::Unwind(ast::Unwind { path, preserve, index: None }) => {
+            PrecedingStep::Nothing => IntermediateStep::Nothing,
+            PrecedingStep::Unwind(ast::Unwind { path, preserve, index: None }) => {
                 let path: Arc<str> = path.segments().join(".").into();
                 let (path, _) = unwind.insert((path, *preserve));
                 can_keep(path).then_some(IntermediateStep::Unwind(path))?
             }
-            Preceding::Unwind(_) => return None,
-            Preceding::Project(projection) => IntermediateStep::projection(projection, group)?,
+            PrecedingStep::Unwind(_) => return None,
+            PrecedingStep::Project(projection) => IntermediateStep::projection(projection, group)?,
         };
         let (key, is_object) = match group.id.fields() {
             Some(fields) => {
@@ -71,15 +71,15 @@ impl Group {
         };
         let field = |(name, accumulator): &(Arc<str>, Accumulator)| {
             let taken = match accumulator.value_input() {
-                Some(expr) => Taken::Value(before.input(expr)?),
+                Some(expr) => AccumulatorInput::Value(before.input(expr)?),
                 None if accumulator.draws() => return None,
-                None => Taken::Row(before.row(|visit| accumulator.visit_paths(visit))?),
+                None => AccumulatorInput::Row(before.row(|visit| accumulator.visit_paths(visit))?),
             };
             Some((name.clone(), accumulator.clone(), taken))
         };
         let fields = group.fields.iter().map(field).collect::<Option<Vec<_>>>()?;
         // A key without fields is always the empty object, which columns cannot represent.
-        (!key.is_empty()).then_some(Group { unwind, key, is_object, fields })
+        (!key.is_empty()).then_some(ColumnGroup { unwind, key, is_object, fields })
     }
 
     /// Visits the paths for which columns are needed.
@@ -88,8 +88,8 @@ impl Group {
         self.key.iter().for_each(|(_, input)| input.visit_paths(visit));
         for (_, _, taken) in &self.fields {
             match taken {
-                Taken::Value(input) => input.visit_paths(visit),
-                Taken::Row(row) => row.visit_paths(visit),
+                AccumulatorInput::Value(input) => input.visit_paths(visit),
+                AccumulatorInput::Row(row) => row.visit_paths(visit),
             }
         }
     }
@@ -108,17 +108,22 @@ impl Group {
 
     /// Returns whether the grouping evaluates expressions, which may fail for a row.
     fn computes(&self) -> bool {
-        let computes = |taken: &Taken| match taken {
-            Taken::Value(input) => input.is_computed(),
-            Taken::Row(_) => true,
+        let computes = |taken: &AccumulatorInput| match taken {
+            AccumulatorInput::Value(input) => input.is_computed(),
+            AccumulatorInput::Row(_) => true,
         };
         self.key.iter().any(|(_, input)| input.is_computed()) || self.fields.iter().any(|(_, _, taken)| computes(taken))
     }
 
     /// Returns the rows of the groups, the number of selected rows, and the number of rows after the preceding step.
     /// Returns `None` if a column is missing or cannot provide the values.
-    pub fn run(&self, selection: &Selection, run: Run, index: usize) -> Result<Option<(Vec<Value>, [u64; 2])>> {
-        let Some(grouping) = Grouping::new(self, selection.columns) else { return Ok(None) };
+    pub fn run(
+        &self,
+        selection: &RowSelection,
+        run: RunContext,
+        index: usize,
+    ) -> Result<Option<(Vec<Value>, [u64; 2])>> {
+        let Some(grouping) = GroupingState::new(self, selection.columns) else { return Ok(None) };
         let before = run.query.bytes_left.get();
         match grouping.run(selection, run, index) {
             // Columns are read one after the other, so the first error may differ from the error of the first failing
@@ -133,54 +138,58 @@ impl Group {
 }
 
 /// The state of a grouping.
-struct Grouping<'a> {
-    group: &'a Group,
+struct GroupingState<'a> {
+    group: &'a ColumnGroup,
     unwind: Option<(&'a Column, bool)>,
-    key: Vec<Source<'a>>,
+    key: Vec<ColumnSource<'a>>,
     keys: Vec<Keys<'a>>,
     /// The numbers of combined key parts. There is one map for each part of the key after the first.
     pairs: Vec<Pairs>,
-    fields: Vec<(Taking<'a>, Gathered)>,
+    fields: Vec<(BoundInput<'a>, PartialResults)>,
     /// The keys of the groups, in order.
     ids: Vec<Value>,
 }
 
 /// The input of an accumulator, bound to columns.
-enum Taking<'a> {
-    Values(Source<'a>),
-    Rows(Cells<'a>),
+enum BoundInput<'a> {
+    Values(ColumnSource<'a>),
+    Rows(RowSources<'a>),
 }
 
 /// A map that assigns a number to each pair of numbers. The first number of a pair stands for the preceding parts of
 /// the key, and the second number for the next part.
 type Pairs = FxHashMap<(u32, u32), u32>;
 
-impl<'a> Grouping<'a> {
-    fn new(group: &'a Group, columns: &'a dyn Columns) -> Option<Grouping<'a>> {
+impl<'a> GroupingState<'a> {
+    fn new(group: &'a ColumnGroup, columns: &'a dyn Columns) -> Option<GroupingState<'a>> {
         let unwind = match &group.unwind {
             Some((path, preserve)) => Some((columns.column(path).filter(|column| column.is_clear())?, *preserve)),
             None => None,
         };
         let unwound = unwind.map(|(column, _)| column);
-        let source = |input| Source::bind(input, columns, unwound);
-        let key: Vec<Source> = group.key.iter().map(|(_, input)| source(input)).collect::<Option<_>>()?;
-        let field = |(_, accumulator, taken): &'a (_, Accumulator, Taken)| {
+        let source = |input| ColumnSource::bind(input, columns, unwound);
+        let key: Vec<ColumnSource> = group.key.iter().map(|(_, input)| source(input)).collect::<Option<_>>()?;
+        let field = |(_, accumulator, taken): &'a (_, Accumulator, AccumulatorInput)| {
             Some(match taken {
-                Taken::Value(input) => (Taking::Values(source(input)?), Gathered::new(accumulator)),
-                Taken::Row(row) => (Taking::Rows(Cells::bind(row, columns, unwound)?), Gathered::States(Vec::new())),
+                AccumulatorInput::Value(input) => {
+                    (BoundInput::Values(source(input)?), PartialResults::new(accumulator))
+                }
+                AccumulatorInput::Row(row) => {
+                    (BoundInput::Rows(RowSources::bind(row, columns, unwound)?), PartialResults::States(Vec::new()))
+                }
             })
         };
         let fields = group.fields.iter().map(field).collect::<Option<_>>()?;
         let keys = key.iter().map(|source| Keys::new(source.texts(), group.key.len() > 1)).collect();
         let pairs = key.iter().skip(1).map(|_| Pairs::default()).collect();
-        Some(Grouping { group, unwind, key, keys, pairs, fields, ids: Vec::new() })
+        Some(GroupingState { group, unwind, key, keys, pairs, fields, ids: Vec::new() })
     }
 
-    fn run(mut self, selection: &Selection, run: Run, index: usize) -> Result<(Vec<Value>, [u64; 2])> {
+    fn run(mut self, selection: &RowSelection, run: RunContext, index: usize) -> Result<(Vec<Value>, [u64; 2])> {
         let mut counts = [0u64; 2];
         let mut rows = Vec::new();
         let mut groups = [Vec::new(), Vec::new()];
-        let mut unwound = Unwound::default();
+        let mut unwound = UnwoundSegment::default();
         for segment in 0..selection.segments() {
             selection.mask(segment)?.write_rows(&mut rows);
             counts[0] += rows.len() as u64;
@@ -213,20 +222,20 @@ impl<'a> Grouping<'a> {
         let ids = new_ids(self.group, (&self.key, &inputs), self.ids.len()..self.count(), (chunk.rows, groups));
         for id in ids {
             memory::hold(&id, query)?;
-            query.charge(self.fields.len() * size_of::<State>())?;
+            query.charge(self.fields.len() * size_of::<AccumulatorState>())?;
             self.ids.push(id);
         }
         for ((taking, gathered), (_, accumulator, _)) in self.fields.iter_mut().zip(&self.group.fields) {
             gathered.widen(&self.ids, accumulator, chunk.run)?;
             match taking {
-                Taking::Values(source) => {
+                BoundInput::Values(source) => {
                     let before = query.bytes_left.get();
                     let mut buffer = Vec::new();
                     let values = source.values(chunk, &mut buffer)?;
                     passing += before - query.bytes_left.get();
                     gathered.add(accumulator, values, (chunk.rows, groups), source.texts(), query)?;
                 }
-                Taking::Rows(cells) => {
+                BoundInput::Rows(cells) => {
                     cells.rows(chunk, |nth, row| gathered.add_row(accumulator, groups[nth], &chunk.run.env(row)))?
                 }
             }
@@ -288,8 +297,8 @@ fn number(
 /// Returns the keys of the groups whose first row is among these rows. Equal keys may have different representations,
 /// such as `1` and `1.0`. A group has the representation of its first row.
 fn new_ids(
-    group: &Group,
-    (key, inputs): (&[Source], &[InputValues]),
+    group: &ColumnGroup,
+    (key, inputs): (&[ColumnSource], &[InputValues]),
     new: std::ops::Range<usize>,
     (rows, groups): (&[u32], &[u32]),
 ) -> Vec<Value> {

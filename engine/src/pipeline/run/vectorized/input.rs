@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::model::value::Value;
 use crate::pipeline::column::can_keep;
 use crate::pipeline::expression::expr::Expr;
-use crate::pipeline::expression::projection::{Field, Projection};
+use crate::pipeline::expression::projection::{ProjectedField, Projection};
 use crate::pipeline::language::ast;
 use crate::pipeline::value::path::FieldPath;
 
@@ -16,12 +16,12 @@ pub enum Input {
     Path(Arc<str>),
     /// The item of the unwound array or, with a path, the value at this path in the item.
     Item(Option<FieldPath>),
-    Computed(Box<(Expr, Row)>),
+    Computed(Box<(Expr, RowInput)>),
 }
 
 /// A row that contains only the paths that an expression reads.
 #[derive(Debug)]
-pub struct Row {
+pub struct RowInput {
     pub inputs: Vec<Input>,
     pub shape: Shape,
 }
@@ -49,9 +49,9 @@ impl<'p> IntermediateStep<'p> {
         let mut read = Vec::new();
         group.visit_paths(&mut |path| read.extend(path.segments().first().cloned()));
         let is_simple = projection.root.fields.iter().all(|(name, field)| match field {
-            Field::Keep | Field::Drop => true,
-            Field::Computed(expr) => read.contains(name) && !expr.draws(),
-            Field::Branch(_) => false,
+            ProjectedField::Keep | ProjectedField::Drop => true,
+            ProjectedField::Computed(expr) => read.contains(name) && !expr.draws(),
+            ProjectedField::Branch(_) => false,
         });
         is_simple.then_some(IntermediateStep::Project(projection))
     }
@@ -72,12 +72,12 @@ impl<'p> IntermediateStep<'p> {
     }
 
     /// Returns a row with the paths that `show` visits, or `None` if columns cannot provide the paths.
-    pub fn row(&self, show: impl FnOnce(&mut dyn FnMut(&FieldPath))) -> Option<Row> {
+    pub fn row(&self, show: impl FnOnce(&mut dyn FnMut(&FieldPath))) -> Option<RowInput> {
         let mut paths = Vec::new();
         show(&mut |path| paths.push(path.clone()));
         // The value at a shorter path contains the values at all longer paths that begin with it.
         paths.sort_by_key(|path| path.segments().len());
-        let mut row = Row { inputs: Vec::new(), shape: Shape::Object(Vec::new()) };
+        let mut row = RowInput { inputs: Vec::new(), shape: Shape::Object(Vec::new()) };
         for path in paths {
             let path = self.readable(path)?;
             if row.shape.put(path.segments(), row.inputs.len()) {
@@ -100,7 +100,7 @@ impl<'p> IntermediateStep<'p> {
     fn computed(&self, field: &str) -> Option<&'p Expr> {
         let IntermediateStep::Project(projection) = self else { return None };
         match projection.root.fields.get(field) {
-            Some(Field::Computed(expr)) => Some(expr),
+            Some(ProjectedField::Computed(expr)) => Some(expr),
             _ => None,
         }
     }
@@ -143,7 +143,7 @@ impl Input {
     }
 }
 
-impl Row {
+impl RowInput {
     /// Visits the paths for which columns are needed.
     pub fn visit_paths<'r>(&'r self, visit: &mut dyn FnMut(&'r Arc<str>)) {
         self.inputs.iter().for_each(|input| input.visit_paths(visit));

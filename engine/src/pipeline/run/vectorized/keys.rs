@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::model::value::Value;
-use crate::pipeline::column::{Cells, Code, Dictionary, Kind, Segment};
+use crate::pipeline::column::{CellKind, Cells, Dictionary, Segment, TextCode};
 use crate::pipeline::value::number::whole;
 
 /// The values of one input for some rows of a segment.
@@ -12,7 +12,7 @@ pub enum InputValues<'a> {
     /// The values of a whole segment, indexed by the row.
     Segment(&'a Segment),
     /// One string for each row, in the order of the rows, as codes of the dictionary.
-    Codes(&'a [Code]),
+    Codes(&'a [TextCode]),
     /// One value for each row, in the order of the rows.
     Values(&'a [Option<Value>]),
     Constant(Option<&'a Value>),
@@ -31,11 +31,11 @@ impl InputValues<'_> {
 
     /// Returns the code of a row's string, or `None` if the value is not stored as a code. The arguments are those of
     /// [`value`](InputValues::value).
-    pub fn code(&self, nth: usize, row: u32) -> Option<Code> {
+    pub fn code(&self, nth: usize, row: u32) -> Option<TextCode> {
         match self {
             InputValues::Codes(codes) => codes.get(nth).copied(),
             InputValues::Segment(segment) => match (segment.cells(), segment.kind(row as usize)) {
-                (Cells::Texts(cells), Kind::Value) => cells.get(row as usize).copied(),
+                (Cells::Texts(cells), CellKind::Value) => cells.get(row as usize).copied(),
                 _ => None,
             },
             InputValues::Values(_) | InputValues::Constant(_) => None,
@@ -106,16 +106,16 @@ impl<'a> Keys<'a> {
             Cells::Texts(cells) => {
                 self.widen();
                 out.extend(rows.iter().map(|row| match segment.kind(*row as usize) {
-                    Kind::Value => self.of_code(cells[*row as usize]),
+                    CellKind::Value => self.of_code(cells[*row as usize]),
                     kind => self.of_none(kind),
                 }));
             }
             Cells::Ints(cells) => out.extend(rows.iter().map(|row| match segment.kind(*row as usize) {
-                Kind::Value => self.of_int(cells[*row as usize]),
+                CellKind::Value => self.of_int(cells[*row as usize]),
                 kind => self.of_none(kind),
             })),
             _ => out.extend(rows.iter().map(|row| match segment.kind(*row as usize) {
-                Kind::Value | Kind::Int => {
+                CellKind::Value | CellKind::Int => {
                     let value = segment.value(*row as usize, self.texts);
                     self.of_value(value.as_ref())
                 }
@@ -130,8 +130,8 @@ impl<'a> Keys<'a> {
         }
     }
 
-    fn of_code(&mut self, code: Code) -> u32 {
-        let Some(index) = code.index() else { return self.of_none(Kind::Missing) };
+    fn of_code(&mut self, code: TextCode) -> u32 {
+        let Some(index) = code.index() else { return self.of_none(CellKind::Missing) };
         match self.by_code.get(index) {
             Some(&key) if key != UNASSIGNED => key,
             _ => {
@@ -153,8 +153,8 @@ impl<'a> Keys<'a> {
         key
     }
 
-    fn of_none(&mut self, kind: Kind) -> u32 {
-        let missing = kind == Kind::Missing && self.apart;
+    fn of_none(&mut self, kind: CellKind) -> u32 {
+        let missing = kind == CellKind::Missing && self.apart;
         let known = if missing { self.missing } else { self.null };
         if known != UNASSIGNED {
             return known;
@@ -166,8 +166,8 @@ impl<'a> Keys<'a> {
 
     fn of_value(&mut self, value: Option<&Value>) -> u32 {
         match value {
-            None => self.of_none(Kind::Missing),
-            Some(Value::Null) => self.of_none(Kind::Null),
+            None => self.of_none(CellKind::Missing),
+            Some(Value::Null) => self.of_none(CellKind::Null),
             Some(Value::Int(number)) => self.of_int(*number),
             // Equal numbers have one key, regardless of their types.
             Some(value @ (Value::Double(_) | Value::Decimal(_))) if whole(value).is_some() => {

@@ -19,38 +19,38 @@ mod unwind;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-pub use group::{Group, Preceding};
-pub use probe::Probe;
-pub use select::{Selection, Selects};
+pub use group::{ColumnGroup, PrecedingStep};
+pub use probe::RowProbe;
+pub use select::{RowSelection, Selects};
 pub use top::Top;
 
 /// The part of a program that runs over columns.
 #[derive(Debug)]
-pub struct Vectorized {
+pub struct ColumnProgram {
     pub selects: Selects,
-    pub tail: Tail,
+    pub tail: ProgramTail,
     /// The number of steps that the tail replaces.
     pub covers: usize,
 }
 
 /// The last operation over columns.
 #[derive(Debug)]
-pub enum Tail {
+pub enum ProgramTail {
     /// Builds rows from the selection.
     Rows,
     Count(Arc<str>),
     Top(Top),
-    Group(Group),
+    Group(ColumnGroup),
 }
 
-impl Vectorized {
+impl ColumnProgram {
     /// Returns the paths for which columns are needed.
     pub fn paths(&self) -> BTreeSet<Arc<str>> {
         let mut paths = self.selects.paths();
         match &self.tail {
-            Tail::Rows | Tail::Count(_) => {}
-            Tail::Top(top) => paths.extend(top.paths().cloned()),
-            Tail::Group(group) => group.visit_paths(&mut |path| {
+            ProgramTail::Rows | ProgramTail::Count(_) => {}
+            ProgramTail::Top(top) => paths.extend(top.paths().cloned()),
+            ProgramTail::Group(group) => group.visit_paths(&mut |path| {
                 paths.insert(path.clone());
             }),
         }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::filter::ColumnTest;
-use super::select::Selection;
+use super::select::RowSelection;
 use crate::model::value::Value;
-use crate::pipeline::column::{Cells, Code, Column, Mask, SEGMENT};
-use crate::pipeline::expression::filter::{Members, Test};
+use crate::pipeline::column::{Cells, Column, Mask, SEGMENT, TextCode};
+use crate::pipeline::expression::filter::{MemberSet, Test};
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::Result;
 
@@ -15,41 +15,41 @@ const MAX_SCANS: usize = 4;
 const NO_ROW: u32 = u32::MAX;
 
 /// A finder of a table's rows by their value at a path.
-pub struct Probe<'a> {
-    selection: Selection<'a>,
+pub struct RowProbe<'a> {
+    selection: RowSelection<'a>,
     column: &'a Column,
     /// The selected rows of each segment.
     masks: Vec<Mask>,
     requests: usize,
     /// The index of the column, built after [`MAX_SCANS`] lookups.
-    index: Option<Index>,
+    index: Option<RowIndex>,
 }
 
 /// The rows that hold each string, as chains of row indexes.
-struct Index {
+struct RowIndex {
     /// The first row that holds each string, by the code of the string.
     first: Vec<u32>,
     /// For each row, the next row with the same string.
     next: Vec<u32>,
 }
 
-impl<'a> Probe<'a> {
+impl<'a> RowProbe<'a> {
     /// Creates a probe. Returns `None` if there is no column for the path, if the column cannot provide all values, or
     /// if the scan has a limit.
-    pub fn new(selection: Selection<'a>, path: &str) -> Result<Option<Probe<'a>>> {
+    pub fn new(selection: RowSelection<'a>, path: &str) -> Result<Option<RowProbe<'a>>> {
         let Some(column) = selection.columns.column(path).filter(|column| column.is_clear()) else { return Ok(None) };
         if selection.is_limited() {
             return Ok(None);
         }
         let masks = (0..selection.segments()).map(|segment| selection.mask(segment)).collect::<Result<_>>()?;
-        Ok(Some(Probe { selection, column, masks, requests: 0, index: None }))
+        Ok(Some(RowProbe { selection, column, masks, requests: 0, index: None }))
     }
 
     /// Returns the rows whose value at the path equals any of the values, in row order. Null also matches rows without
     /// a value.
     pub fn rows(&mut self, values: Vec<Value>, query: &Context) -> Result<Vec<Value>> {
         self.requests += 1;
-        let texts: Option<Vec<Code>> = match self.requests > MAX_SCANS && self.is_of_texts() {
+        let texts: Option<Vec<TextCode>> = match self.requests > MAX_SCANS && self.is_of_texts() {
             true => values.iter().map(|value| self.column.texts().code(value.as_str()?)).collect(),
             false => None,
         };
@@ -62,7 +62,7 @@ impl<'a> Probe<'a> {
     }
 
     fn found(&self, values: Vec<Value>, query: &Context) -> Result<Vec<usize>> {
-        let test = Test::In(Arc::new(Members::new(values)));
+        let test = Test::In(Arc::new(MemberSet::new(values)));
         let column_test = ColumnTest::new(self.column, &test, query)?;
         let mut row_indices = Vec::new();
         for (number, (segment, selected)) in self.column.segments().iter().zip(&self.masks).enumerate() {
@@ -79,7 +79,7 @@ impl<'a> Probe<'a> {
         self.column.segments().iter().all(|segment| matches!(segment.cells(), Cells::Texts(_) | Cells::Empty))
     }
 
-    fn indexed(&mut self, codes: &[Code], query: &Context) -> Result<Vec<usize>> {
+    fn indexed(&mut self, codes: &[TextCode], query: &Context) -> Result<Vec<usize>> {
         let index = match &self.index {
             Some(index) => index,
             None => {
@@ -100,11 +100,11 @@ impl<'a> Probe<'a> {
         Ok(row_indices)
     }
 
-    fn make_index(&self, query: &Context) -> Result<Index> {
+    fn make_index(&self, query: &Context) -> Result<RowIndex> {
         let segments = self.column.segments();
         let rows = segments.len() * SEGMENT;
         query.charge((rows + self.column.texts().len()) * size_of::<u32>())?;
-        let mut index = Index { first: vec![NO_ROW; self.column.texts().len()], next: vec![NO_ROW; rows] };
+        let mut index = RowIndex { first: vec![NO_ROW; self.column.texts().len()], next: vec![NO_ROW; rows] };
         for (number, (segment, selected)) in segments.iter().zip(&self.masks).enumerate().rev() {
             query.tick_many(segment.len())?;
             let Cells::Texts(cells) = segment.cells() else { continue };

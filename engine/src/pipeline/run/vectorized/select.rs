@@ -20,17 +20,17 @@ pub struct Selects {
 }
 
 /// A scan's filter bound to the columns of a table.
-pub struct Selection<'a> {
+pub struct RowSelection<'a> {
     pub columns: &'a dyn Columns,
     query: &'a Context<'a>,
     predicates: Vec<Predicate<'a>>,
     /// The conditions that are evaluated row by row, for the rows that satisfy the predicates.
-    residual: Vec<Residual<'a>>,
+    residual: Vec<ResidualCondition<'a>>,
     limit: Option<u64>,
 }
 
 /// A condition that is evaluated row by row.
-enum Residual<'a> {
+enum ResidualCondition<'a> {
     /// A condition on the cells of a row.
     Cells(Predicate<'a>),
     /// A condition on the row itself. The row is built with the fields that the condition reads.
@@ -56,26 +56,26 @@ impl Selects {
 
     /// Binds the filter to the columns of a table. A condition is evaluated row by row if columns cannot evaluate it,
     /// or only at a high cost.
-    pub fn bind<'a>(&'a self, columns: &'a dyn Columns, query: &'a Context<'a>) -> Result<Selection<'a>> {
+    pub fn bind<'a>(&'a self, columns: &'a dyn Columns, query: &'a Context<'a>) -> Result<RowSelection<'a>> {
         let mut selection =
-            Selection { columns, query, predicates: Vec::new(), residual: Vec::new(), limit: self.limit };
+            RowSelection { columns, query, predicates: Vec::new(), residual: Vec::new(), limit: self.limit };
         for conjunct in &self.conjuncts {
             match Predicate::of_filter(conjunct, columns, query)? {
                 Some(predicate) if Predicate::is_of_rows(conjunct) => {
-                    selection.residual.push(Residual::Cells(predicate));
+                    selection.residual.push(ResidualCondition::Cells(predicate));
                 }
                 Some(predicate) => selection.predicates.push(predicate),
-                None => selection.residual.push(Residual::Row(conjunct, conjunct.fields())),
+                None => selection.residual.push(ResidualCondition::Row(conjunct, conjunct.fields())),
             }
         }
         Ok(selection)
     }
 }
 
-impl<'a> Selection<'a> {
+impl<'a> RowSelection<'a> {
     /// Returns whether columns can exclude any row.
     pub fn is_useful(&self) -> bool {
-        let by_cells = |residual: &Residual| matches!(residual, Residual::Cells(_));
+        let by_cells = |residual: &ResidualCondition| matches!(residual, ResidualCondition::Cells(_));
         !self.predicates.is_empty() || self.residual.iter().any(by_cells)
     }
 
@@ -121,8 +121,8 @@ impl<'a> Selection<'a> {
         for residual in &self.residual {
             self.query.tick()?;
             let holds = match residual {
-                Residual::Cells(predicate) => predicate.holds(row_index, self.query)?,
-                Residual::Row(filter, fields) => match self.columns.part(row_index, fields.as_ref()) {
+                ResidualCondition::Cells(predicate) => predicate.holds(row_index, self.query)?,
+                ResidualCondition::Row(filter, fields) => match self.columns.part(row_index, fields.as_ref()) {
                     Some(row) => filter.matches_row(&row, self.query)?,
                     None => false,
                 },
@@ -138,22 +138,22 @@ impl<'a> Selection<'a> {
     /// error.
     pub fn rows(self) -> impl Iterator<Item = Result<Value>> + 'a {
         let limit = self.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
-        let mut walk = Walk { selection: self, segment: 0, waiting: Vec::new() };
+        let mut walk = SelectionWalk { selection: self, segment: 0, waiting: Vec::new() };
         let rows = std::iter::from_fn(move || walk.next_row().transpose());
         rows.take(limit)
     }
 }
 
 /// An iterator over the selected rows.
-struct Walk<'a> {
-    selection: Selection<'a>,
+struct SelectionWalk<'a> {
+    selection: RowSelection<'a>,
     /// The index of the next segment to read.
     segment: usize,
     /// The rows of the current segment that are not yet returned, in reverse order.
     waiting: Vec<u32>,
 }
 
-impl Walk<'_> {
+impl SelectionWalk<'_> {
     fn next_row(&mut self) -> Result<Option<Value>> {
         loop {
             let Some(row) = self.waiting.pop() else {

@@ -3,14 +3,14 @@
 use std::cell::RefCell;
 use std::sync::LazyLock;
 
-use super::input::{Input, Row, Shape};
+use super::input::{Input, RowInput, Shape};
 use super::keys::InputValues;
-use super::unwind::Unwound;
+use super::unwind::UnwoundSegment;
 use crate::model::value::{Object, Value};
 use crate::pipeline::column::Column;
-use crate::pipeline::column::{Code, Dictionary};
+use crate::pipeline::column::{Dictionary, TextCode};
 use crate::pipeline::expression::expr::Expr;
-use crate::pipeline::run::rows::Run;
+use crate::pipeline::run::rows::RunContext;
 use crate::pipeline::source::table::Columns;
 use crate::pipeline::value::error::Result;
 use crate::pipeline::value::memory;
@@ -23,25 +23,25 @@ const MAX_CACHED_TEXTS: usize = 4_096;
 static NO_TEXTS: LazyLock<Dictionary> = LazyLock::new(Dictionary::default);
 
 /// An input bound to the columns that it reads.
-pub enum Source<'a> {
+pub enum ColumnSource<'a> {
     Constant(&'a Value),
     Column(&'a Column),
     /// The items of the arrays in a column, or the values that a path reads in the items.
     Item(&'a Column, Option<&'a FieldPath>),
-    Computed(Computed<'a>),
+    Computed(ComputedSource<'a>),
 }
 
 /// An expression, and the row of sources that the expression reads.
-pub struct Computed<'a> {
+pub struct ComputedSource<'a> {
     expr: &'a Expr,
-    row: Cells<'a>,
+    row: RowSources<'a>,
     /// The cached results of an expression that reads only one string, indexed by the code of the string.
     known: RefCell<Vec<Option<Option<Value>>>>,
 }
 
 /// The sources that rows are built from.
-pub struct Cells<'a> {
-    sources: Vec<Source<'a>>,
+pub struct RowSources<'a> {
+    sources: Vec<ColumnSource<'a>>,
     shape: &'a Shape,
 }
 
@@ -50,24 +50,24 @@ pub struct Cells<'a> {
 pub struct Chunk<'c> {
     pub segment: usize,
     pub rows: &'c [u32],
-    pub unwound: &'c Unwound,
-    pub run: Run<'c>,
+    pub unwound: &'c UnwoundSegment,
+    pub run: RunContext<'c>,
 }
 
 /// The values of a source for a chunk, with the dictionary of their string codes.
 type TextInput<'f> = (InputValues<'f>, &'f Dictionary);
 
-impl<'a> Source<'a> {
+impl<'a> ColumnSource<'a> {
     /// Binds an input to columns. Returns `None` if a column is missing or cannot provide all values.
-    pub fn bind(input: &'a Input, columns: &'a dyn Columns, unwound: Option<&'a Column>) -> Option<Source<'a>> {
+    pub fn bind(input: &'a Input, columns: &'a dyn Columns, unwound: Option<&'a Column>) -> Option<ColumnSource<'a>> {
         Some(match input {
-            Input::Constant(value) => Source::Constant(value),
-            Input::Path(path) => Source::Column(columns.column(path).filter(|column| column.is_clear())?),
-            Input::Item(path) => Source::Item(unwound?, path.as_ref()),
+            Input::Constant(value) => ColumnSource::Constant(value),
+            Input::Path(path) => ColumnSource::Column(columns.column(path).filter(|column| column.is_clear())?),
+            Input::Item(path) => ColumnSource::Item(unwound?, path.as_ref()),
             Input::Computed(computed) => {
                 let (expr, row) = &**computed;
-                let row = Cells::bind(row, columns, unwound)?;
-                Source::Computed(Computed { expr, row, known: RefCell::default() })
+                let row = RowSources::bind(row, columns, unwound)?;
+                ColumnSource::Computed(ComputedSource { expr, row, known: RefCell::default() })
             }
         })
     }
@@ -75,28 +75,28 @@ impl<'a> Source<'a> {
     /// Returns the dictionary of the string codes in the source's values.
     pub fn texts(&self) -> &'a Dictionary {
         match self {
-            Source::Column(column) | Source::Item(column, None) => column.texts(),
-            Source::Constant(_) | Source::Item(_, Some(_)) | Source::Computed(_) => &NO_TEXTS,
+            ColumnSource::Column(column) | ColumnSource::Item(column, None) => column.texts(),
+            ColumnSource::Constant(_) | ColumnSource::Item(_, Some(_)) | ColumnSource::Computed(_) => &NO_TEXTS,
         }
     }
 
     /// Returns the values for a chunk. Newly built values are written into `buffer` and charged to the query.
     pub fn values<'f>(&'f self, chunk: Chunk<'f>, buffer: &'f mut Vec<Option<Value>>) -> Result<InputValues<'f>> {
         match self {
-            Source::Constant(value) => return Ok(InputValues::Constant(Some(value))),
-            Source::Column(column) => {
+            ColumnSource::Constant(value) => return Ok(InputValues::Constant(Some(value))),
+            ColumnSource::Column(column) => {
                 let segment = column.segments().get(chunk.segment);
                 return Ok(segment.map_or(InputValues::Constant(None), |segment| InputValues::Segment(segment)));
             }
-            Source::Item(_, None) => return Ok(chunk.unwound.items()),
-            Source::Item(_, Some(path)) => *buffer = chunk.unwound.read(path),
-            Source::Computed(computed) => computed.eval(chunk, buffer)?,
+            ColumnSource::Item(_, None) => return Ok(chunk.unwound.items()),
+            ColumnSource::Item(_, Some(path)) => *buffer = chunk.unwound.read(path),
+            ColumnSource::Computed(computed) => computed.eval(chunk, buffer)?,
         }
         Ok(InputValues::Values(buffer))
     }
 }
 
-impl<'a> Computed<'a> {
+impl<'a> ComputedSource<'a> {
     fn eval(&self, chunk: Chunk, buffer: &mut Vec<Option<Value>>) -> Result<()> {
         buffer.clear();
         buffer.reserve(chunk.rows.len());
@@ -108,7 +108,7 @@ impl<'a> Computed<'a> {
                     Some(code) => self.of_text(code, &mut known, || self.row.make(inputs, nth, *row), chunk.run)?,
                     None => self.expr.eval(&chunk.run.env(&self.row.make(inputs, nth, *row)))?,
                 };
-                memory::look_at_all(&value, chunk.run.query)?;
+                memory::measure_all(&value, chunk.run.query)?;
                 buffer.push(value);
             }
             Ok(())
@@ -117,10 +117,10 @@ impl<'a> Computed<'a> {
 
     fn of_text(
         &self,
-        code: Code,
+        code: TextCode,
         known: &mut Vec<Option<Option<Value>>>,
         row: impl FnOnce() -> Value,
-        run: Run,
+        run: RunContext,
     ) -> Result<Option<Value>> {
         let Some(number) = code.index() else { return self.expr.eval(&run.env(&row())) };
         if let Some(Some(value)) = known.get(number) {
@@ -140,18 +140,19 @@ impl<'a> Computed<'a> {
 
 /// Returns the code of the only string that a row is built from. Returns `None` if the row has other inputs, or if the
 /// dictionary is large.
-fn text(inputs: &[TextInput], nth: usize, row: u32) -> Option<Code> {
+fn text(inputs: &[TextInput], nth: usize, row: u32) -> Option<TextCode> {
     match inputs {
         [(values, texts)] if texts.len() <= MAX_CACHED_TEXTS => values.code(nth, row),
         _ => None,
     }
 }
 
-impl<'a> Cells<'a> {
+impl<'a> RowSources<'a> {
     /// Binds the inputs of a row to columns. Returns `None` if a column is missing or cannot provide all values.
-    pub fn bind(row: &'a Row, columns: &'a dyn Columns, unwound: Option<&'a Column>) -> Option<Cells<'a>> {
-        let sources = row.inputs.iter().map(|input| Source::bind(input, columns, unwound)).collect::<Option<_>>()?;
-        Some(Cells { sources, shape: &row.shape })
+    pub fn bind(row: &'a RowInput, columns: &'a dyn Columns, unwound: Option<&'a Column>) -> Option<RowSources<'a>> {
+        let sources =
+            row.inputs.iter().map(|input| ColumnSource::bind(input, columns, unwound)).collect::<Option<_>>()?;
+        Some(RowSources { sources, shape: &row.shape })
     }
 
     /// Builds each row of a chunk, and calls `show` with the row and its position in the chunk.

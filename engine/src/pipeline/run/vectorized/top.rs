@@ -5,16 +5,16 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use super::numbers;
-use super::select::Selection;
+use super::select::RowSelection;
 use crate::model::value::Value;
-use crate::pipeline::column::{Cells, Code, Column, Kind, Mask, SEGMENT, can_keep};
+use crate::pipeline::column::{CellKind, Cells, Column, Mask, SEGMENT, TextCode, can_keep};
 use crate::pipeline::expression::filter::Comparison;
 use crate::pipeline::language::ast::SortKey;
 use crate::pipeline::source::table::Columns;
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::Result;
 use crate::pipeline::value::memory;
-use crate::pipeline::value::sort_key::{Directed, direct};
+use crate::pipeline::value::sort_key::{SortValue, direct};
 
 /// A sort by paths for which columns can be kept.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl Top {
 
     /// Returns the indexes of the rows in sorted order, and the number of selected rows. Returns `None` if a column is
     /// missing or cannot provide the keys.
-    pub fn run(&self, selection: &Selection, query: &Context, index: usize) -> Result<Option<(Vec<usize>, u64)>> {
+    pub fn run(&self, selection: &RowSelection, query: &Context, index: usize) -> Result<Option<(Vec<usize>, u64)>> {
         let mut columns = Vec::with_capacity(self.keys.len());
         for (path, descending) in &self.keys {
             let column = match &**path {
@@ -57,52 +57,52 @@ impl Top {
         if columns.iter().filter(|(column, _)| column.is_some_and(Column::may_hold_arrays)).count() > 1 {
             return Ok(None);
         }
-        let sorting = Sorting { columns, source: selection.columns };
+        let sorting = ColumnOrder { columns, source: selection.columns };
         let limit = self.limit.unwrap_or(usize::MAX);
         sorting.run(selection, limit, query, index).map(Some)
     }
 }
 
-struct Sorting<'a> {
+struct ColumnOrder<'a> {
     /// The column of each key (`None` for the id), and whether the order is descending.
     columns: Vec<(Option<&'a Column>, bool)>,
     source: &'a dyn Columns,
 }
 
 /// A kept row, which compares by the sort keys.
-struct Entry<'s> {
-    sorting: &'s Sorting<'s>,
+struct TopRow<'s> {
+    sorting: &'s ColumnOrder<'s>,
     row_index: usize,
 }
 
-impl Ord for Entry<'_> {
+impl Ord for TopRow<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
         self.sorting.compare(self.row_index, other.row_index)
     }
 }
 
-impl PartialOrd for Entry<'_> {
+impl PartialOrd for TopRow<'_> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Entry<'_> {
+impl PartialEq for TopRow<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.row_index == other.row_index
     }
 }
 
-impl Eq for Entry<'_> {}
+impl Eq for TopRow<'_> {}
 
-impl Sorting<'_> {
+impl ColumnOrder<'_> {
     /// Returns the indexes of the kept rows in sorted order, and the number of selected rows.
-    fn run(&self, selection: &Selection, limit: usize, query: &Context, index: usize) -> Result<(Vec<usize>, u64)> {
+    fn run(&self, selection: &RowSelection, limit: usize, query: &Context, index: usize) -> Result<(Vec<usize>, u64)> {
         let hold = || {
-            let charged = query.charge(self.columns.len() * size_of::<Directed>());
+            let charged = query.charge(self.columns.len() * size_of::<SortValue>());
             charged.and_then(|()| memory::hold_shared(query)).map_err(|error| error.at_stage(index))
         };
-        let mut heap: BinaryHeap<Entry> = BinaryHeap::new();
+        let mut heap: BinaryHeap<TopRow> = BinaryHeap::new();
         let mut all = Vec::new();
         let mut selected = 0;
         let mut rows = Vec::new();
@@ -121,7 +121,7 @@ impl Sorting<'_> {
                     all.push(row_index);
                 } else if heap.len() < limit {
                     hold()?;
-                    heap.push(Entry { sorting: self, row_index });
+                    heap.push(TopRow { sorting: self, row_index });
                 } else if let Some(mut highest) = heap.peek_mut()
                     && self.compare(row_index, highest.row_index).is_lt()
                 {
@@ -153,7 +153,7 @@ impl Sorting<'_> {
 
     /// Returns the segments, ordered by the integer or date that sorts first in each segment. With this order, most
     /// rows of later segments are excluded quickly.
-    fn best_first(&self, selection: &Selection, limit: usize) -> Vec<usize> {
+    fn best_first(&self, selection: &RowSelection, limit: usize) -> Vec<usize> {
         let mut segments: Vec<usize> = (0..selection.segments()).collect();
         let Some(&(Some(column), descending)) = self.columns.first() else { return segments };
         if limit == usize::MAX {
@@ -187,14 +187,15 @@ impl Sorting<'_> {
                 Some(Mask::of(cells, |cell| fits(Value::Double(*cell).compare(&worst))))
             }
             (Cells::Texts(cells), Some(Value::String(worst))) => {
-                let order = |code: &Code| column.texts().text(*code).map_or(Ordering::Equal, |text| text.cmp(&worst));
+                let order =
+                    |code: &TextCode| column.texts().text(*code).map_or(Ordering::Equal, |text| text.cmp(&worst));
                 Some(Mask::of(cells, |code| fits(order(code))))
             }
             _ => None,
         };
         let Some(mut fitting) = fitting else { return };
         if !segment.is_plain() {
-            fitting.or(&Mask::of(segment.kinds(), |kind| *kind != Kind::Value));
+            fitting.or(&Mask::of(segment.kinds(), |kind| *kind != CellKind::Value));
         }
         mask.and(&fitting);
     }

@@ -2,18 +2,18 @@
 
 use super::keys::InputValues;
 use crate::model::value::Value;
-use crate::pipeline::column::{Cells, Code, Column, Kind, Segment};
+use crate::pipeline::column::{CellKind, Cells, Column, Segment, TextCode};
 
 /// The rows of one segment after `$unwind`.
 #[derive(Default)]
-pub struct Unwound {
+pub struct UnwoundSegment {
     pub rows: Vec<u32>,
-    codes: Vec<Code>,
+    codes: Vec<TextCode>,
     values: Vec<Option<Value>>,
     are_texts: bool,
 }
 
-impl Unwound {
+impl UnwoundSegment {
     /// Unwinds the rows of a segment. `preserve` keeps rows without items.
     pub fn fill(&mut self, column: &Column, segment: &Segment, rows: &[u32], preserve: bool) {
         self.rows.clear();
@@ -35,9 +35,9 @@ impl Unwound {
 
     fn unwind(&mut self, column: &Column, segment: &Segment, row: u32, preserve: bool) {
         let value = match segment.kind(row as usize) {
-            Kind::Value | Kind::Int => segment.value(row as usize, column.texts()),
-            Kind::Null => Some(Value::Null),
-            Kind::Missing | Kind::Opaque => None,
+            CellKind::Value | CellKind::Int => segment.value(row as usize, column.texts()),
+            CellKind::Null => Some(Value::Null),
+            CellKind::Missing | CellKind::Opaque => None,
         };
         match value {
             Some(Value::Array(items)) if !items.is_empty() => {

@@ -1,6 +1,6 @@
 //! Finds front matter in a file by the lines around it.
 
-use super::entry::{Block, Format, Warning};
+use super::entry::{Block, FrontMatterFormat, Warning};
 use super::{from_json, from_yaml};
 
 /// Returns the front matter at the top of a file. The first line decides about the format.
@@ -11,10 +11,10 @@ pub fn find<'a>(text: &'a str, warnings: &mut Vec<Warning>) -> Option<Block<'a>>
     let opening = text.split_inclusive('\n').next()?;
     let first = opening.trim_end();
     let is_ambiguous = first == "---";
-    let (format, closing): (Format, &[&str]) = match first {
-        "---" => (Format::Yaml, &["---", "..."]),
-        "+++" => (Format::Toml, &["+++"]),
-        ";;;" => (Format::Json, &[";;;"]),
+    let (format, closing): (FrontMatterFormat, &[&str]) = match first {
+        "---" => (FrontMatterFormat::Yaml, &["---", "..."]),
+        "+++" => (FrontMatterFormat::Toml, &["+++"]),
+        ";;;" => (FrontMatterFormat::Json, &[";;;"]),
         _ => (format_of(first.strip_prefix("---")?.trim(), warnings)?, &["---"]),
     };
     let Some((inside, body)) = split_at_line(text.get(opening.len()..)?, closing) else {
@@ -30,11 +30,11 @@ pub fn find<'a>(text: &'a str, warnings: &mut Vec<Warning>) -> Option<Block<'a>>
 }
 
 /// Returns the format that is named after `---`.
-fn format_of(name: &str, warnings: &mut Vec<Warning>) -> Option<Format> {
+fn format_of(name: &str, warnings: &mut Vec<Warning>) -> Option<FrontMatterFormat> {
     match name.to_ascii_lowercase().as_str() {
-        "yaml" | "yml" => Some(Format::Yaml),
-        "toml" => Some(Format::Toml),
-        "json" => Some(Format::Json),
+        "yaml" | "yml" => Some(FrontMatterFormat::Yaml),
+        "toml" => Some(FrontMatterFormat::Toml),
+        "json" => Some(FrontMatterFormat::Json),
         "js" | "javascript" | "coffee" | "cson" => {
             let reason = format!("the front matter stays in the body: `{name}` is not read, only yaml, toml and json");
             warnings.push(Warning { line: 1, reason });
@@ -72,7 +72,7 @@ fn find_object<'a>(text: &'a str, warnings: &mut Vec<Warning>) -> Option<Block<'
                 return None;
             }
             let body = rest.get(last_line.len()..)?.trim_start_matches(['\r', '\n']);
-            Some(Block { format: Format::Json, text: object, first_line: 1, body, is_ambiguous: false })
+            Some(Block { format: FrontMatterFormat::Json, text: object, first_line: 1, body, is_ambiguous: false })
         }
         Err(fault) => {
             let reason = format!("the front matter stays in the body: it is not JSON: {}", fault.reason);

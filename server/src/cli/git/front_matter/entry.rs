@@ -20,7 +20,7 @@ pub struct Warning {
 
 /// The text of front matter and where it is.
 pub struct Block<'a> {
-    pub format: Format,
+    pub format: FrontMatterFormat,
     pub text: &'a str,
     /// The number of the text's first line in the file.
     pub first_line: usize,
@@ -31,14 +31,14 @@ pub struct Block<'a> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum FrontMatterFormat {
     Yaml,
     Toml,
     Json,
 }
 
 /// A top-level name with its value.
-pub struct Entry {
+pub struct FrontMatterEntry {
     pub name: String,
     /// The line of the name in the file.
     pub line: usize,
@@ -47,7 +47,7 @@ pub struct Entry {
 
 /// The reason why a text is not valid, and the line in the file.
 #[derive(Debug)]
-pub struct Fault {
+pub struct FrontMatterFault {
     pub line: usize,
     pub reason: String,
 }
@@ -86,7 +86,7 @@ pub fn exact_number(text: &str) -> Option<Number> {
     ((number.is_i64() || number.is_f64()) && number.to_string() == text).then_some(number)
 }
 
-pub fn kept_as_text(name: &str, fault: Fault) -> Warning {
+pub fn kept_as_text(name: &str, fault: FrontMatterFault) -> Warning {
     let reason = format!("the value of `{}` is kept as text: {}", shown(name), fault.reason);
     Warning { line: fault.line, reason }
 }

@@ -6,15 +6,18 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::entry::{Block, Budget, Entry, Fault, MAX_DEPTH, Warning, exact_number, kept_as_text, repeated, too_deep};
+use super::entry::{
+    Block, Budget, FrontMatterEntry, FrontMatterFault, MAX_DEPTH, Warning, exact_number, kept_as_text, repeated,
+    too_deep,
+};
 
 /// Returns the entries of front matter, or `None` if the text is not JSON.
-pub fn read(block: &Block<'_>, warnings: &mut Vec<Warning>) -> Option<Vec<Entry>> {
+pub fn read(block: &Block<'_>, warnings: &mut Vec<Warning>) -> Option<Vec<FrontMatterEntry>> {
     // Between `;;;`, the braces may be left out.
     let is_bare = !block.text.trim_start().starts_with('{');
     let wrapped = is_bare.then(|| format!("{{{}}}", block.text));
     let source = wrapped.as_deref().unwrap_or(block.text);
-    let members: Members<'_> = match serde_json::from_str(source) {
+    let members: ObjectMembers<'_> = match serde_json::from_str(source) {
         Ok(members) => members,
         Err(error) => {
             let fault = fault(&error, block.first_line);
@@ -30,26 +33,26 @@ pub fn read(block: &Block<'_>, warnings: &mut Vec<Warning>) -> Option<Vec<Entry>
         let mut found = Vec::new();
         let value = convert(raw, 1, line, &mut budget, &mut found);
         let value = value.inspect(|_| warnings.append(&mut found)).unwrap_or_else(|reason| {
-            warnings.push(kept_as_text(&name, Fault { line, reason }));
+            warnings.push(kept_as_text(&name, FrontMatterFault { line, reason }));
             raw.get().into()
         });
-        entries.push(Entry { name, line, value });
+        entries.push(FrontMatterEntry { name, line, value });
     }
     Some(entries)
 }
 
 /// Returns the offset after the JSON object with which a text begins.
-pub fn end_of_object(text: &str) -> Result<usize, Fault> {
+pub fn end_of_object(text: &str) -> Result<usize, FrontMatterFault> {
     let mut objects = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
     match objects.next() {
         Some(Ok(_)) => Ok(objects.byte_offset()),
         Some(Err(error)) => Err(fault(&error, 1)),
-        None => Err(Fault { line: 1, reason: "it is empty".to_owned() }),
+        None => Err(FrontMatterFault { line: 1, reason: "it is empty".to_owned() }),
     }
 }
 
-fn fault(error: &serde_json::Error, first_line: usize) -> Fault {
-    Fault { line: first_line + error.line().saturating_sub(1), reason: error.to_string() }
+fn fault(error: &serde_json::Error, first_line: usize) -> FrontMatterFault {
+    FrontMatterFault { line: first_line + error.line().saturating_sub(1), reason: error.to_string() }
 }
 
 /// Returns the number of line breaks before a part of a text.
@@ -74,7 +77,7 @@ fn convert(
     budget.charge(1, 0)?;
     Ok(match text.as_bytes().first() {
         Some(b'{') => {
-            let members: Members<'_> = serde_json::from_str(text).map_err(not_json)?;
+            let members: ObjectMembers<'_> = serde_json::from_str(text).map_err(not_json)?;
             let mut object = Map::new();
             for (name, raw) in members.0 {
                 budget.charge(1, name.len())?;
@@ -110,11 +113,11 @@ fn number(text: &str) -> Value {
 }
 
 /// The members of an object, in order and with repeated names.
-struct Members<'a>(Vec<(String, &'a RawValue)>);
+struct ObjectMembers<'a>(Vec<(String, &'a RawValue)>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for ObjectMembers<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Collector).map(Members)
+        deserializer.deserialize_map(Collector).map(ObjectMembers)
     }
 }
 

@@ -4,7 +4,9 @@ use serde_json::{Map, Number, Value};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::entry::{Block, Budget, Entry, Fault, MAX_DEPTH, Warning, kept_as_text, shown, too_deep};
+use super::entry::{
+    Block, Budget, FrontMatterEntry, FrontMatterFault, MAX_DEPTH, Warning, kept_as_text, shown, too_deep,
+};
 
 /// The maximum number of invalid statements. Each one is followed by another attempt.
 const MAX_FAULTS: usize = 20;
@@ -12,10 +14,10 @@ const MAX_FAULTS: usize = 20;
 const MAX_NAME: usize = 1_000;
 
 /// Returns the entries of front matter, or `None` if the text is not TOML at all.
-pub fn read(block: &Block<'_>, warnings: &mut Vec<Warning>) -> Option<Vec<Entry>> {
+pub fn read(block: &Block<'_>, warnings: &mut Vec<Warning>) -> Option<Vec<FrontMatterEntry>> {
     let mut source = block.text.to_owned();
     let mut found = Vec::new();
-    let mut kept: Vec<(Entry, Warning)> = Vec::new();
+    let mut kept: Vec<(FrontMatterEntry, Warning)> = Vec::new();
     for _ in 0..=MAX_FAULTS {
         let fault = match parse(&source, block.first_line, &mut found) {
             Ok(mut entries) => {
@@ -35,8 +37,8 @@ pub fn read(block: &Block<'_>, warnings: &mut Vec<Warning>) -> Option<Vec<Entry>
         let line = block.first_line + statement.first;
         match statement.name {
             Some(name) if name.len() <= MAX_NAME => {
-                let warning = kept_as_text(&name, Fault { line, ..fault });
-                kept.push((Entry { name, line, value: statement.value.into() }, warning));
+                let warning = kept_as_text(&name, FrontMatterFault { line, ..fault });
+                kept.push((FrontMatterEntry { name, line, value: statement.value.into() }, warning));
             }
             _ => {
                 let reason = format!("the line of front matter is left out: {}", fault.reason);
@@ -50,25 +52,29 @@ pub fn read(block: &Block<'_>, warnings: &mut Vec<Warning>) -> Option<Vec<Entry>
     None
 }
 
-fn parse(source: &str, first_line: usize, warnings: &mut Vec<Warning>) -> Result<Vec<Entry>, Fault> {
+fn parse(
+    source: &str,
+    first_line: usize,
+    warnings: &mut Vec<Warning>,
+) -> Result<Vec<FrontMatterEntry>, FrontMatterFault> {
     let line_of = |at: usize| first_line + source.get(..at).map_or(0, |before| before.matches('\n').count());
     let table = DeTable::parse(source).map_err(|error| match error.span() {
-        Some(span) => Fault { line: line_of(span.start), reason: error.message().to_owned() },
+        Some(span) => FrontMatterFault { line: line_of(span.start), reason: error.message().to_owned() },
         None => {
             let reason = "a name is nested too deeply".to_owned();
-            Fault { line: first_line + unlocated(source, error.message()), reason }
+            FrontMatterFault { line: first_line + unlocated(source, error.message()), reason }
         }
     })?;
     let mut budget = Budget::new();
-    let mut converted: Vec<(usize, Entry)> = Vec::new();
+    let mut converted: Vec<(usize, FrontMatterEntry)> = Vec::new();
     for (name, value) in table.get_ref().iter() {
         let at = name.span().start;
         let (name, line) = (name.get_ref().to_string(), line_of(at));
         let value = convert(source, value, 1, &mut budget).unwrap_or_else(|reason| {
-            warnings.push(kept_as_text(&name, Fault { line, reason }));
+            warnings.push(kept_as_text(&name, FrontMatterFault { line, reason }));
             source.get(value.span()).unwrap_or_default().into()
         });
-        converted.push((at, Entry { name, line, value }));
+        converted.push((at, FrontMatterEntry { name, line, value }));
     }
     // The table is sorted by name.
     converted.sort_by_key(|(at, _)| *at);

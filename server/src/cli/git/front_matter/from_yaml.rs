@@ -6,7 +6,8 @@ use granit_parser::{Event, Parser, ScalarStyle, StrInput, Tag};
 use serde_json::{Map, Value};
 
 use super::entry::{
-    Block, Budget, Entry, Fault, MAX_DEPTH, Warning, exact_number, kept_as_text, repeated, shown, too_deep,
+    Block, Budget, FrontMatterEntry, FrontMatterFault, MAX_DEPTH, Warning, exact_number, kept_as_text, repeated, shown,
+    too_deep,
 };
 
 /// The maximum nesting depth that the parser itself follows.
@@ -14,7 +15,7 @@ const PARSER_DEPTH: usize = MAX_DEPTH + 1;
 
 /// Returns the entries of front matter. Returns `None` if the text does not begin with a name: the lines around it are
 /// horizontal rules then.
-pub fn read(block: &Block<'_>, warnings: &mut Vec<Warning>) -> Option<Vec<Entry>> {
+pub fn read(block: &Block<'_>, warnings: &mut Vec<Warning>) -> Option<Vec<FrontMatterEntry>> {
     let mut found = Vec::new();
     match parse(block.text, block.first_line, &mut Budget::new(), &mut found) {
         Ok(Some(entries)) => {
@@ -45,7 +46,7 @@ pub fn begins_with_name(yaml: &str) -> bool {
 }
 
 /// Reads each part of invalid YAML by itself.
-fn read_in_parts(block: &Block<'_>, warnings: &mut Vec<Warning>) -> Vec<Entry> {
+fn read_in_parts(block: &Block<'_>, warnings: &mut Vec<Warning>) -> Vec<FrontMatterEntry> {
     let mut budget = Budget::new();
     let mut entries = Vec::new();
     for (line, part) in parts(block) {
@@ -58,8 +59,12 @@ fn read_in_parts(block: &Block<'_>, warnings: &mut Vec<Warning>) -> Vec<Entry> {
             Ok(None) => warnings.push(nameless(line)),
             Err(fault) => match split_name(part) {
                 Some((name, value)) => {
-                    warnings.push(kept_as_text(name, Fault { line, ..fault }));
-                    entries.push(Entry { name: name.to_owned(), line, value: unquoted(value.trim()).into() });
+                    warnings.push(kept_as_text(name, FrontMatterFault { line, ..fault }));
+                    entries.push(FrontMatterEntry {
+                        name: name.to_owned(),
+                        line,
+                        value: unquoted(value.trim()).into(),
+                    });
                 }
                 None => warnings.push(nameless(line)),
             },
@@ -111,19 +116,19 @@ fn parse(
     first_line: usize,
     budget: &mut Budget,
     warnings: &mut Vec<Warning>,
-) -> Result<Option<Vec<Entry>>, Fault> {
+) -> Result<Option<Vec<FrontMatterEntry>>, FrontMatterFault> {
     let options = granit_parser::options! {
         emit_comments: false,
         flow_nesting_limit: PARSER_DEPTH,
         block_nesting_limit: PARSER_DEPTH,
     };
     let events = Parser::new_from_str_with_options(yaml, options);
-    let mut reader = Reader { events, first_line, anchors: HashMap::new(), budget, warnings };
+    let mut reader = YamlReader { events, first_line, anchors: HashMap::new(), budget, warnings };
     reader.document()
 }
 
 /// Builds values from the events of a parser.
-struct Reader<'a, 'e> {
+struct YamlReader<'a, 'e> {
     events: Parser<'e, StrInput<'e>>,
     first_line: usize,
     /// The values of complete anchored nodes.
@@ -132,9 +137,9 @@ struct Reader<'a, 'e> {
     warnings: &'a mut Vec<Warning>,
 }
 
-impl<'e> Reader<'_, 'e> {
+impl<'e> YamlReader<'_, 'e> {
     /// Returns the entries of the only document.
-    fn document(&mut self) -> Result<Option<Vec<Entry>>, Fault> {
+    fn document(&mut self) -> Result<Option<Vec<FrontMatterEntry>>, FrontMatterFault> {
         let mut entries = Some(Vec::new());
         let mut documents = 0;
         loop {
@@ -143,7 +148,7 @@ impl<'e> Reader<'_, 'e> {
                 (Event::DocumentStart(..), line) => {
                     documents += 1;
                     if documents > 1 {
-                        return Err(Fault { line, reason: "it has a second document".to_owned() });
+                        return Err(FrontMatterFault { line, reason: "it has a second document".to_owned() });
                     }
                 }
                 (Event::MappingStart(_, anchor, tag), line) => {
@@ -161,8 +166,8 @@ impl<'e> Reader<'_, 'e> {
     }
 
     /// Returns the members of the mapping that has begun.
-    fn members(&mut self, anchor: usize, level: usize) -> Result<Vec<Entry>, Fault> {
-        let mut entries: Vec<Entry> = Vec::new();
+    fn members(&mut self, anchor: usize, level: usize) -> Result<Vec<FrontMatterEntry>, FrontMatterFault> {
+        let mut entries: Vec<FrontMatterEntry> = Vec::new();
         let mut positions: HashMap<String, usize> = HashMap::new();
         loop {
             let (event, line) = self.next()?;
@@ -176,7 +181,7 @@ impl<'e> Reader<'_, 'e> {
                 self.warnings.push(repeated(&name, line));
             } else {
                 positions.insert(name.clone(), entries.len());
-                entries.push(Entry { name, line, value });
+                entries.push(FrontMatterEntry { name, line, value });
             }
         }
         if anchor > 0 {
@@ -186,7 +191,7 @@ impl<'e> Reader<'_, 'e> {
     }
 
     /// Returns a name as it is written.
-    fn name(&mut self, event: Event<'e>, line: usize) -> Result<String, Fault> {
+    fn name(&mut self, event: Event<'e>, line: usize) -> Result<String, FrontMatterFault> {
         match event {
             Event::Scalar(text, _, anchor, _) => {
                 self.charge(1, text.len(), line)?;
@@ -197,15 +202,15 @@ impl<'e> Reader<'_, 'e> {
             }
             Event::Alias(id) => match self.anchors.get(&id) {
                 Some(Value::String(name)) => Ok(name.clone()),
-                _ => Err(Fault { line, reason: "the alias of a name does not stand for text".to_owned() }),
+                _ => Err(FrontMatterFault { line, reason: "the alias of a name does not stand for text".to_owned() }),
             },
-            _ => Err(Fault { line, reason: "a name is a list or a mapping".to_owned() }),
+            _ => Err(FrontMatterFault { line, reason: "a name is a list or a mapping".to_owned() }),
         }
     }
 
-    fn node(&mut self, event: Event<'e>, line: usize, level: usize) -> Result<Value, Fault> {
+    fn node(&mut self, event: Event<'e>, line: usize, level: usize) -> Result<Value, FrontMatterFault> {
         if level > MAX_DEPTH {
-            return Err(Fault { line, reason: too_deep() });
+            return Err(FrontMatterFault { line, reason: too_deep() });
         }
         let (anchor, value) = match event {
             Event::Scalar(text, style, anchor, tag) => {
@@ -225,7 +230,7 @@ impl<'e> Reader<'_, 'e> {
                 return Ok(object(members.into_iter().map(|entry| (entry.name, entry.value))));
             }
             Event::Alias(id) => (0, self.aliased(id, line, level)?),
-            _ => return Err(Fault { line, reason: "a value is missing".to_owned() }),
+            _ => return Err(FrontMatterFault { line, reason: "a value is missing".to_owned() }),
         };
         if anchor > 0 {
             self.anchors.insert(anchor, value.clone());
@@ -234,7 +239,7 @@ impl<'e> Reader<'_, 'e> {
     }
 
     /// Returns the items of the sequence that has begun.
-    fn items(&mut self, level: usize) -> Result<Value, Fault> {
+    fn items(&mut self, level: usize) -> Result<Value, FrontMatterFault> {
         let mut items = Vec::new();
         loop {
             match self.next()? {
@@ -245,16 +250,16 @@ impl<'e> Reader<'_, 'e> {
     }
 
     /// Returns a copy of an anchored value. The copy counts as if its text were written here.
-    fn aliased(&mut self, id: usize, line: usize, level: usize) -> Result<Value, Fault> {
+    fn aliased(&mut self, id: usize, line: usize, level: usize) -> Result<Value, FrontMatterFault> {
         let Some(value) = self.anchors.get(&id) else {
-            return Err(Fault { line, reason: "an alias stands for a value that contains it".to_owned() });
+            return Err(FrontMatterFault { line, reason: "an alias stands for a value that contains it".to_owned() });
         };
         let size = Size::of(value);
         if level + size.depth > MAX_DEPTH {
-            return Err(Fault { line, reason: too_deep() });
+            return Err(FrontMatterFault { line, reason: too_deep() });
         }
         // The budget is taken before the copy is made.
-        self.budget.charge(size.values, size.bytes).map_err(|reason| Fault { line, reason })?;
+        self.budget.charge(size.values, size.bytes).map_err(|reason| FrontMatterFault { line, reason })?;
         Ok(value.clone())
     }
 
@@ -266,16 +271,16 @@ impl<'e> Reader<'_, 'e> {
         }
     }
 
-    fn charge(&mut self, values: usize, bytes: usize, line: usize) -> Result<(), Fault> {
-        self.budget.charge(values, bytes).map_err(|reason| Fault { line, reason })
+    fn charge(&mut self, values: usize, bytes: usize, line: usize) -> Result<(), FrontMatterFault> {
+        self.budget.charge(values, bytes).map_err(|reason| FrontMatterFault { line, reason })
     }
 
     /// Returns the next event and its line in the file.
-    fn next(&mut self) -> Result<(Event<'e>, usize), Fault> {
+    fn next(&mut self) -> Result<(Event<'e>, usize), FrontMatterFault> {
         let in_file = |line: usize| self.first_line + line.saturating_sub(1);
         match self.events.next_event() {
             Some(Ok((event, span))) => Ok((event, in_file(span.start.line()))),
-            Some(Err(error)) => Err(Fault { line: in_file(error.marker().line()), reason: error.info() }),
+            Some(Err(error)) => Err(FrontMatterFault { line: in_file(error.marker().line()), reason: error.info() }),
             None => Ok((Event::StreamEnd, self.first_line)),
         }
     }

@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, HashMap};
 
 use git2::Oid;
 
-use super::{Article, Walk, fields_of};
-use crate::cli::git::events::Moment;
+use super::{Article, HistoryWalk, fields_of};
+use crate::cli::git::events::EventMoment;
 use crate::cli::git::history::Birth;
 use crate::cli::git::outbox::Outbox;
 use crate::cli::git::source::Files;
-use crate::cli::git::state::{BODY, Digest, State, digest};
+use crate::cli::git::state::{ArticleState, BODY, Digest, digest};
 
-impl Walk<'_> {
+impl HistoryWalk<'_> {
     /// Compares the articles with the files at a commit, and changes the articles that differ.
-    pub fn compare(&mut self, files: Files, moment: &Moment, outbox: &mut Outbox<'_>) -> anyhow::Result<()> {
+    pub fn compare(&mut self, files: Files, moment: &EventMoment, outbox: &mut Outbox<'_>) -> anyhow::Result<()> {
         for (path, reason) in files.unnamed {
             if self.globs.is_match(&path) {
                 self.report.miss(&path, moment, &reason);
@@ -52,7 +52,7 @@ impl Walk<'_> {
         let mut renamed = HashMap::new();
         let mut by_body: HashMap<Digest, Vec<Article>> = HashMap::new();
         for article in std::mem::take(gone) {
-            match article.state.as_ref().and_then(State::body) {
+            match article.state.as_ref().and_then(ArticleState::body) {
                 Some(body) => by_body.entry(body).or_default().push(article),
                 None => gone.push(article),
             }

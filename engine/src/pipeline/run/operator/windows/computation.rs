@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::partition::Partition;
+use super::partition::WindowPartition;
 use crate::model::value::Value;
 use crate::pipeline::value::error::Result;
 
@@ -10,5 +10,5 @@ use crate::pipeline::value::error::Result;
 pub trait Computation<'a> {
     /// Returns the value for a row whose window contains the rows in `frame`, or `None` if the field is missing. The
     /// calls are in the order of the rows.
-    fn value(&mut self, row: usize, frame: Range<usize>, partition: &Partition) -> Result<Option<Value>>;
+    fn value(&mut self, row: usize, frame: Range<usize>, partition: &WindowPartition) -> Result<Option<Value>>;
 }

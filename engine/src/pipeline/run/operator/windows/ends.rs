@@ -3,48 +3,48 @@
 use std::ops::Range;
 
 use super::computation::Computation;
-use super::partition::{Column, Partition};
+use super::partition::{ComputedColumn, WindowPartition};
 use super::slide::Slide;
 use crate::model::excerpt::excerpt;
 use crate::model::number;
 use crate::model::value::Value;
-use crate::pipeline::expression::accumulator::End;
+use crate::pipeline::expression::accumulator::OrderEnd;
 use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::value::error::{Error, Result};
 
 /// `$count`.
-pub struct Count;
+pub struct CountWindow;
 
-impl Computation<'_> for Count {
-    fn value(&mut self, _row: usize, frame: Range<usize>, _partition: &Partition) -> Result<Option<Value>> {
+impl Computation<'_> for CountWindow {
+    fn value(&mut self, _row: usize, frame: Range<usize>, _partition: &WindowPartition) -> Result<Option<Value>> {
         Ok(Some(Value::Int(i64::try_from(frame.len()).unwrap_or(i64::MAX))))
     }
 }
 
 /// `$first` and `$last`.
-pub struct Edge<'a> {
-    column: Column<'a>,
-    end: End,
+pub struct EdgeWindow<'a> {
+    column: ComputedColumn<'a>,
+    end: OrderEnd,
 }
 
-impl<'a> Edge<'a> {
-    pub fn first(input: &'a Expr, partition: &Partition) -> Result<Edge<'a>> {
-        Ok(Edge { column: Column::new(input, partition)?, end: End::Front })
+impl<'a> EdgeWindow<'a> {
+    pub fn first(input: &'a Expr, partition: &WindowPartition) -> Result<EdgeWindow<'a>> {
+        Ok(EdgeWindow { column: ComputedColumn::new(input, partition)?, end: OrderEnd::Front })
     }
 
-    pub fn last(input: &'a Expr, partition: &Partition) -> Result<Edge<'a>> {
-        Ok(Edge { column: Column::new(input, partition)?, end: End::Back })
+    pub fn last(input: &'a Expr, partition: &WindowPartition) -> Result<EdgeWindow<'a>> {
+        Ok(EdgeWindow { column: ComputedColumn::new(input, partition)?, end: OrderEnd::Back })
     }
 }
 
-impl<'a> Computation<'a> for Edge<'a> {
-    fn value(&mut self, _row: usize, frame: Range<usize>, partition: &Partition) -> Result<Option<Value>> {
+impl<'a> Computation<'a> for EdgeWindow<'a> {
+    fn value(&mut self, _row: usize, frame: Range<usize>, partition: &WindowPartition) -> Result<Option<Value>> {
         if frame.is_empty() {
             return Ok(Some(Value::Null));
         }
         let row = match self.end {
-            End::Front => frame.start,
-            End::Back => frame.end - 1,
+            OrderEnd::Front => frame.start,
+            OrderEnd::Back => frame.end - 1,
         };
         Ok(self.column.get(row, partition)?.cloned())
     }
@@ -52,31 +52,31 @@ impl<'a> Computation<'a> for Edge<'a> {
 
 /// `$firstN` and `$lastN`.
 pub struct EdgeN<'a> {
-    column: Column<'a>,
-    end: End,
+    column: ComputedColumn<'a>,
+    end: OrderEnd,
     count: usize,
 }
 
 impl<'a> EdgeN<'a> {
-    pub fn new(input: &'a Expr, end: End, count: usize, partition: &Partition) -> Result<EdgeN<'a>> {
-        Ok(EdgeN { column: Column::new(input, partition)?, end, count })
+    pub fn new(input: &'a Expr, end: OrderEnd, count: usize, partition: &WindowPartition) -> Result<EdgeN<'a>> {
+        Ok(EdgeN { column: ComputedColumn::new(input, partition)?, end, count })
     }
 }
 
 impl Slide for EdgeN<'_> {
-    fn add(&mut self, _row: usize, _partition: &Partition) -> Result<()> {
+    fn add(&mut self, _row: usize, _partition: &WindowPartition) -> Result<()> {
         Ok(())
     }
 
-    fn remove(&mut self, _row: usize, _partition: &Partition) -> Result<()> {
+    fn remove(&mut self, _row: usize, _partition: &WindowPartition) -> Result<()> {
         Ok(())
     }
 
-    fn value(&mut self, frame: Range<usize>, partition: &Partition) -> Result<Option<Value>> {
+    fn value(&mut self, frame: Range<usize>, partition: &WindowPartition) -> Result<Option<Value>> {
         let count = self.count.min(frame.len());
         let rows = match self.end {
-            End::Front => frame.start..frame.start + count,
-            End::Back => frame.end - count..frame.end,
+            OrderEnd::Front => frame.start..frame.start + count,
+            OrderEnd::Back => frame.end - count..frame.end,
         };
         partition.check_bytes(count * size_of::<Value>())?;
         let mut values = Vec::with_capacity(count);
@@ -89,30 +89,30 @@ impl Slide for EdgeN<'_> {
 }
 
 /// `$push` and `$concatArrays`.
-pub struct List<'a> {
-    column: Column<'a>,
+pub struct ListWindow<'a> {
+    column: ComputedColumn<'a>,
     concatenates: bool,
 }
 
-impl<'a> List<'a> {
-    pub fn new(input: &'a Expr, concatenates: bool, partition: &Partition) -> Result<List<'a>> {
-        Ok(List { column: Column::new(input, partition)?, concatenates })
+impl<'a> ListWindow<'a> {
+    pub fn new(input: &'a Expr, concatenates: bool, partition: &WindowPartition) -> Result<ListWindow<'a>> {
+        Ok(ListWindow { column: ComputedColumn::new(input, partition)?, concatenates })
     }
 }
 
-impl Slide for List<'_> {
-    fn add(&mut self, row: usize, partition: &Partition) -> Result<()> {
+impl Slide for ListWindow<'_> {
+    fn add(&mut self, row: usize, partition: &WindowPartition) -> Result<()> {
         if let (true, Some(value)) = (self.concatenates, self.column.get(row, partition)?) {
             array_of("$concatArrays", value)?;
         }
         Ok(())
     }
 
-    fn remove(&mut self, _row: usize, _partition: &Partition) -> Result<()> {
+    fn remove(&mut self, _row: usize, _partition: &WindowPartition) -> Result<()> {
         Ok(())
     }
 
-    fn value(&mut self, frame: Range<usize>, partition: &Partition) -> Result<Option<Value>> {
+    fn value(&mut self, frame: Range<usize>, partition: &WindowPartition) -> Result<Option<Value>> {
         let mut values = Vec::new();
         for row in frame {
             partition.run.query.tick()?;
@@ -141,19 +141,19 @@ pub fn array_of<'v>(name: &str, value: &'v Value) -> Result<&'v [Value]> {
 
 /// `$shift`.
 pub struct Shift<'a> {
-    column: Column<'a>,
+    column: ComputedColumn<'a>,
     by: i64,
     default: &'a Value,
 }
 
 impl<'a> Shift<'a> {
-    pub fn new(output: &'a Expr, by: i64, default: &'a Value, partition: &Partition) -> Result<Shift<'a>> {
-        Ok(Shift { column: Column::new(output, partition)?, by, default })
+    pub fn new(output: &'a Expr, by: i64, default: &'a Value, partition: &WindowPartition) -> Result<Shift<'a>> {
+        Ok(Shift { column: ComputedColumn::new(output, partition)?, by, default })
     }
 }
 
 impl<'a> Computation<'a> for Shift<'a> {
-    fn value(&mut self, row: usize, _frame: Range<usize>, partition: &Partition) -> Result<Option<Value>> {
+    fn value(&mut self, row: usize, _frame: Range<usize>, partition: &WindowPartition) -> Result<Option<Value>> {
         let place = i64::try_from(row).ok().and_then(|row| row.checked_add(self.by));
         match place.and_then(|place| usize::try_from(place).ok()).filter(|place| *place < partition.len()) {
             Some(place) => Ok(self.column.get(place, partition)?.cloned()),
@@ -164,17 +164,17 @@ impl<'a> Computation<'a> for Shift<'a> {
 
 /// `$derivative`.
 pub struct Derivative<'a> {
-    column: Column<'a>,
+    column: ComputedColumn<'a>,
     unit: Option<i64>,
 }
 
 impl<'a> Derivative<'a> {
-    pub fn new(input: &'a Expr, unit: Option<i64>, partition: &Partition) -> Result<Derivative<'a>> {
-        Ok(Derivative { column: Column::new(input, partition)?, unit })
+    pub fn new(input: &'a Expr, unit: Option<i64>, partition: &WindowPartition) -> Result<Derivative<'a>> {
+        Ok(Derivative { column: ComputedColumn::new(input, partition)?, unit })
     }
 
     /// Returns the sort value of a row as a number: a date in milliseconds.
-    fn place(&self, row: usize, partition: &Partition) -> Result<Value> {
+    fn place(&self, row: usize, partition: &WindowPartition) -> Result<Value> {
         match (partition.sort_value(row), self.unit) {
             (Some(Value::Date(ms)), Some(_)) => Ok(Value::Int(ms)),
             (_, Some(_)) => Err(Error::new(5_624_900, "$derivative with 'unit' expects the sortBy field to be a Date")),
@@ -186,7 +186,7 @@ impl<'a> Derivative<'a> {
         }
     }
 
-    fn input(&mut self, row: usize, partition: &Partition) -> Result<Value> {
+    fn input(&mut self, row: usize, partition: &WindowPartition) -> Result<Value> {
         match self.column.get(row, partition)? {
             Some(value) if value.is_number() => Ok(value.clone()),
             _ => Err(Error::new(5_624_903, "$derivative expects the input to be numeric at both ends of the window")),
@@ -195,7 +195,7 @@ impl<'a> Derivative<'a> {
 }
 
 impl<'a> Computation<'a> for Derivative<'a> {
-    fn value(&mut self, _row: usize, frame: Range<usize>, partition: &Partition) -> Result<Option<Value>> {
+    fn value(&mut self, _row: usize, frame: Range<usize>, partition: &WindowPartition) -> Result<Option<Value>> {
         if frame.is_empty() {
             return Ok(Some(Value::Null));
         }

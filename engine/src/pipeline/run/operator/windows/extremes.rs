@@ -5,40 +5,40 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use super::computation::Computation;
-use super::partition::{Column, Partition};
-use super::slide::{Slide, Sliding};
+use super::partition::{ComputedColumn, WindowPartition};
+use super::slide::{Slide, SlidingWindow};
 use crate::model::number;
 use crate::model::value::Value;
-use crate::pipeline::expression::accumulator::Direction;
+use crate::pipeline::expression::accumulator::Extremum;
 use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::expression::window::Scale;
 use crate::pipeline::value::error::{Error, Result};
-use crate::pipeline::value::memory::look;
+use crate::pipeline::value::memory::measure;
 
 /// `$min` and `$max`.
 pub struct Extreme<'a> {
-    column: Column<'a>,
-    direction: Direction,
+    column: ComputedColumn<'a>,
+    direction: Extremum,
     /// The rows that may become the extreme when the rows before them have left, with their values.
     rows: VecDeque<(usize, Value)>,
 }
 
 impl<'a> Extreme<'a> {
-    pub fn new(input: &'a Expr, direction: Direction, partition: &Partition) -> Result<Extreme<'a>> {
+    pub fn new(input: &'a Expr, direction: Extremum, partition: &WindowPartition) -> Result<Extreme<'a>> {
         partition.run.query.charge(partition.len() * size_of::<(usize, Value)>())?;
-        Ok(Extreme { column: Column::new(input, partition)?, direction, rows: VecDeque::new() })
+        Ok(Extreme { column: ComputedColumn::new(input, partition)?, direction, rows: VecDeque::new() })
     }
 }
 
 impl Slide for Extreme<'_> {
-    fn add(&mut self, row: usize, partition: &Partition) -> Result<()> {
+    fn add(&mut self, row: usize, partition: &WindowPartition) -> Result<()> {
         let Some(value) = self.column.get(row, partition)?.filter(|value| !value.is_null()).cloned() else {
             return Ok(());
         };
-        look(&value, partition.run.query)?;
+        measure(&value, partition.run.query)?;
         let is_worse = |kept: &Value| match self.direction {
-            Direction::Least => *kept > value,
-            Direction::Greatest => *kept < value,
+            Extremum::Least => *kept > value,
+            Extremum::Greatest => *kept < value,
         };
         while self.rows.back().is_some_and(|(_, kept)| is_worse(kept)) {
             partition.run.query.tick()?;
@@ -48,40 +48,40 @@ impl Slide for Extreme<'_> {
         Ok(())
     }
 
-    fn remove(&mut self, row: usize, _partition: &Partition) -> Result<()> {
+    fn remove(&mut self, row: usize, _partition: &WindowPartition) -> Result<()> {
         if self.rows.front().is_some_and(|(first, _)| *first == row) {
             self.rows.pop_front();
         }
         Ok(())
     }
 
-    fn value(&mut self, _frame: Range<usize>, _partition: &Partition) -> Result<Option<Value>> {
+    fn value(&mut self, _frame: Range<usize>, _partition: &WindowPartition) -> Result<Option<Value>> {
         Ok(Some(self.rows.front().map(|(_, value)| value.clone()).unwrap_or_default()))
     }
 }
 
 /// `$minMaxScaler`.
-pub struct Scaled<'a> {
+pub struct ScalerWindow<'a> {
     scale: &'a Scale,
-    column: Column<'a>,
-    least: Sliding<Extreme<'a>>,
-    greatest: Sliding<Extreme<'a>>,
+    column: ComputedColumn<'a>,
+    least: SlidingWindow<Extreme<'a>>,
+    greatest: SlidingWindow<Extreme<'a>>,
 }
 
-impl<'a> Scaled<'a> {
-    pub fn new(scale: &'a Scale, partition: &Partition) -> Result<Scaled<'a>> {
-        let extreme = |direction| Ok(Sliding::new(Extreme::new(&scale.input, direction, partition)?));
-        Ok(Scaled {
+impl<'a> ScalerWindow<'a> {
+    pub fn new(scale: &'a Scale, partition: &WindowPartition) -> Result<ScalerWindow<'a>> {
+        let extreme = |direction| Ok(SlidingWindow::new(Extreme::new(&scale.input, direction, partition)?));
+        Ok(ScalerWindow {
             scale,
-            column: Column::new(&scale.input, partition)?,
-            least: extreme(Direction::Least)?,
-            greatest: extreme(Direction::Greatest)?,
+            column: ComputedColumn::new(&scale.input, partition)?,
+            least: extreme(Extremum::Least)?,
+            greatest: extreme(Extremum::Greatest)?,
         })
     }
 }
 
-impl<'a> Computation<'a> for Scaled<'a> {
-    fn value(&mut self, row: usize, frame: Range<usize>, partition: &Partition) -> Result<Option<Value>> {
+impl<'a> Computation<'a> for ScalerWindow<'a> {
+    fn value(&mut self, row: usize, frame: Range<usize>, partition: &WindowPartition) -> Result<Option<Value>> {
         for row in frame.clone().take(1).chain(std::iter::once(row)) {
             check_number(self.column.get(row, partition)?)?;
         }

@@ -2,41 +2,41 @@
 
 use std::ops::Range;
 
-use super::partition::Partition;
+use super::partition::WindowPartition;
 use crate::model::number;
 use crate::model::value::Value;
 use crate::pipeline::expression::expr::{Unit, add_units};
-use crate::pipeline::expression::window::{Bound, Bounds};
+use crate::pipeline::expression::window::{Bounds, WindowBound};
 use crate::pipeline::value::error::{Error, Result};
 
 /// The frames of one window over one partition.
 pub struct Frames {
     rows: usize,
-    kind: Kind,
+    kind: FrameKind,
     last: Range<usize>,
 }
 
-enum Kind {
+enum FrameKind {
     Documents(Option<i64>, Option<i64>),
-    Numbers { values: Vec<Value>, lower: Bound<Value>, upper: Bound<Value> },
-    Dates { values: Vec<i64>, lower: Bound<i64>, upper: Bound<i64>, unit: Unit },
+    Numbers { values: Vec<Value>, lower: WindowBound<Value>, upper: WindowBound<Value> },
+    Dates { values: Vec<i64>, lower: WindowBound<i64>, upper: WindowBound<i64>, unit: Unit },
 }
 
 impl Frames {
     /// Prepares the frames. Rejects sort values for which the bounds are not defined.
-    pub fn new(bounds: &Bounds, partition: &Partition) -> Result<Frames> {
+    pub fn new(bounds: &Bounds, partition: &WindowPartition) -> Result<Frames> {
         let rows = partition.len();
         let kind = match bounds {
-            Bounds::Documents(lower, upper) => Kind::Documents(distance(lower), distance(upper)),
+            Bounds::Documents(lower, upper) => FrameKind::Documents(distance(lower), distance(upper)),
             Bounds::Numbers(lower, upper) => {
                 partition.run.query.charge(rows * size_of::<Value>())?;
                 let values = (0..rows).map(|row| number(partition, row)).collect::<Result<_>>()?;
-                Kind::Numbers { values, lower: lower.clone(), upper: upper.clone() }
+                FrameKind::Numbers { values, lower: lower.clone(), upper: upper.clone() }
             }
             Bounds::Dates(lower, upper, unit) => {
                 partition.run.query.charge(rows * size_of::<i64>())?;
                 let values = (0..rows).map(|row| date(partition, row)).collect::<Result<_>>()?;
-                Kind::Dates { values, lower: lower.clone(), upper: upper.clone(), unit: *unit }
+                FrameKind::Dates { values, lower: lower.clone(), upper: upper.clone(), unit: *unit }
             }
         };
         Ok(Frames { rows, kind, last: 0..0 })
@@ -46,18 +46,18 @@ impl Frames {
     pub fn of(&mut self, row: usize) -> Result<Range<usize>> {
         let last = &self.last;
         let next = match &self.kind {
-            Kind::Documents(lower, upper) => {
+            FrameKind::Documents(lower, upper) => {
                 let end = |distance: i64| {
                     let place = i128::try_from(row).unwrap_or(i128::MAX).saturating_add(distance.into());
                     usize::try_from(place.max(0)).unwrap_or(usize::MAX).min(self.rows)
                 };
                 lower.map_or(0, end)..upper.map_or(self.rows, |upper| end(upper.saturating_add(1)))
             }
-            Kind::Numbers { values, lower, upper } => {
+            FrameKind::Numbers { values, lower, upper } => {
                 let at = |by: &Value| Ok(shifted(&values[row], by));
                 range(row, values, last, lower, upper, at)?
             }
-            Kind::Dates { values, lower, upper, unit } => {
+            FrameKind::Dates { values, lower, upper, unit } => {
                 let at = |by: &i64| add_units(values[row], *unit, *by);
                 range(row, values, last, lower, upper, at)?
             }
@@ -67,11 +67,11 @@ impl Frames {
     }
 }
 
-fn distance(bound: &Bound<i64>) -> Option<i64> {
+fn distance(bound: &WindowBound<i64>) -> Option<i64> {
     match bound {
-        Bound::Unbounded => None,
-        Bound::Current => Some(0),
-        Bound::Offset(rows) => Some(*rows),
+        WindowBound::Unbounded => None,
+        WindowBound::Current => Some(0),
+        WindowBound::Offset(rows) => Some(*rows),
     }
 }
 
@@ -80,22 +80,22 @@ fn range<T: Ord, B>(
     row: usize,
     values: &[T],
     last: &Range<usize>,
-    lower: &Bound<B>,
-    upper: &Bound<B>,
+    lower: &WindowBound<B>,
+    upper: &WindowBound<B>,
     at: impl Fn(&B) -> Result<T>,
 ) -> Result<Range<usize>> {
     let start = match lower {
-        Bound::Unbounded => 0,
-        Bound::Current => row,
-        Bound::Offset(by) => {
+        WindowBound::Unbounded => 0,
+        WindowBound::Current => row,
+        WindowBound::Offset(by) => {
             let least = at(by)?;
             last.start + values[last.start..].iter().take_while(|value| **value < least).count()
         }
     };
     let end = match upper {
-        Bound::Unbounded => values.len(),
-        Bound::Current => row + 1,
-        Bound::Offset(by) => {
+        WindowBound::Unbounded => values.len(),
+        WindowBound::Current => row + 1,
+        WindowBound::Offset(by) => {
             let greatest = at(by)?;
             last.end + values[last.end..].iter().take_while(|value| **value <= greatest).count()
         }
@@ -129,7 +129,7 @@ fn found(value: Option<&Value>) -> &'static str {
     value.map_or("missing", Value::type_name)
 }
 
-fn number(partition: &Partition, row: usize) -> Result<Value> {
+fn number(partition: &WindowPartition, row: usize) -> Result<Value> {
     partition.run.query.tick()?;
     match partition.sort_value(row) {
         Some(value) if value.is_number() => Ok(value),
@@ -145,7 +145,7 @@ fn number(partition: &Partition, row: usize) -> Result<Value> {
     }
 }
 
-fn date(partition: &Partition, row: usize) -> Result<i64> {
+fn date(partition: &WindowPartition, row: usize) -> Result<i64> {
     partition.run.query.tick()?;
     match partition.sort_value(row) {
         Some(Value::Date(ms)) => Ok(ms),

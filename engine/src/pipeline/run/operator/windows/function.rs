@@ -1,63 +1,72 @@
 //! Selects the data structure that computes a window function.
 
 use super::computation::Computation;
-use super::ends::{Count, Derivative, Edge, EdgeN, List, Shift};
-use super::extremes::{Extreme, Scaled};
+use super::ends::{CountWindow, Derivative, EdgeN, EdgeWindow, ListWindow, Shift};
+use super::extremes::{Extreme, ScalerWindow};
 use super::integral::Integral;
-use super::moments::{Covariance, Deviation};
-use super::partition::Partition;
-use super::ranks::Ranked;
+use super::moments::{Covariance, DeviationWindow};
+use super::partition::WindowPartition;
+use super::ranks::RankWindow;
 use super::running::{LastKnown, LinearFill, MovingAverage, Rank};
-use super::sets::Set;
-use super::slide::Sliding;
-use super::stacks::{Merged, Summed};
-use crate::pipeline::expression::accumulator::{Accumulator, Kind};
-use crate::pipeline::expression::window::{Function, Output};
+use super::sets::SetWindow;
+use super::slide::SlidingWindow;
+use super::stacks::{MergeObjectsWindow, SumWindow};
+use crate::pipeline::expression::accumulator::{Accumulator, AccumulatorKind};
+use crate::pipeline::expression::window::{WindowFunction, WindowOutput};
 use crate::pipeline::value::error::Result;
 
 /// Returns the computation of an output field over a partition.
-pub fn computation<'a>(output: &'a Output, partition: &Partition) -> Result<Box<dyn Computation<'a> + 'a>> {
+pub fn computation<'a>(output: &'a WindowOutput, partition: &WindowPartition) -> Result<Box<dyn Computation<'a> + 'a>> {
     let keeps = !output.bounds.begins_with_partition();
     Ok(match &output.function {
-        Function::Accumulate(accumulator, count) => accumulated(output, accumulator, *count, keeps, partition)?,
-        Function::Count => Box::new(Count),
-        Function::Rank(ranking) => Box::new(Rank::new(*ranking)),
-        Function::Shift { output, by, default } => Box::new(Shift::new(output, *by, default, partition)?),
-        Function::Derivative(input, unit) => Box::new(Derivative::new(input, *unit, partition)?),
-        Function::Integral(input, unit) => Box::new(Sliding::new(Integral::new(input, *unit, partition)?)),
-        Function::MovingAverage(input, alpha) => Box::new(MovingAverage::new(input, *alpha)),
-        Function::Covariance(input, sampled) => {
-            Box::new(Sliding::new(Covariance::new(input, *sampled, keeps, partition)?))
+        WindowFunction::Accumulate(accumulator, count) => accumulated(output, accumulator, *count, keeps, partition)?,
+        WindowFunction::Count => Box::new(CountWindow),
+        WindowFunction::Rank(ranking) => Box::new(Rank::new(*ranking)),
+        WindowFunction::Shift { output, by, default } => Box::new(Shift::new(output, *by, default, partition)?),
+        WindowFunction::Derivative(input, unit) => Box::new(Derivative::new(input, *unit, partition)?),
+        WindowFunction::Integral(input, unit) => Box::new(SlidingWindow::new(Integral::new(input, *unit, partition)?)),
+        WindowFunction::MovingAverage(input, alpha) => Box::new(MovingAverage::new(input, *alpha)),
+        WindowFunction::Covariance(input, sampled) => {
+            Box::new(SlidingWindow::new(Covariance::new(input, *sampled, keeps, partition)?))
         }
-        Function::LinearFill(input) => Box::new(LinearFill::new(input)),
-        Function::LastKnown(input) => Box::new(LastKnown::new(input)),
-        Function::Scale(scale) => Box::new(Scaled::new(scale, partition)?),
+        WindowFunction::LinearFill(input) => Box::new(LinearFill::new(input)),
+        WindowFunction::LastKnown(input) => Box::new(LastKnown::new(input)),
+        WindowFunction::Scale(scale) => Box::new(ScalerWindow::new(scale, partition)?),
     })
 }
 
 fn accumulated<'a>(
-    output: &'a Output,
+    output: &'a WindowOutput,
     accumulator: &'a Accumulator,
     count: usize,
     keeps: bool,
-    partition: &Partition,
+    partition: &WindowPartition,
 ) -> Result<Box<dyn Computation<'a> + 'a>> {
     let input = accumulator.input();
     Ok(match accumulator.kind() {
-        Kind::Sum => Box::new(Sliding::new(Summed::new(input, false, keeps, partition)?)),
-        Kind::Average => Box::new(Sliding::new(Summed::new(input, true, keeps, partition)?)),
-        Kind::Deviation(sampled) => Box::new(Sliding::new(Deviation::new(input, *sampled, keeps, partition)?)),
-        Kind::MergeObjects => Box::new(Sliding::new(Merged::new(input, keeps, partition)?)),
-        Kind::Extreme(direction) => Box::new(Sliding::new(Extreme::new(input, *direction, partition)?)),
-        Kind::First => Box::new(Edge::first(input, partition)?),
-        Kind::Last => Box::new(Edge::last(input, partition)?),
-        Kind::Edge(end, _) => Box::new(Sliding::new(EdgeN::new(input, *end, count, partition)?)),
-        Kind::Push => Box::new(Sliding::new(List::new(input, false, partition)?)),
-        Kind::ConcatArrays => Box::new(Sliding::new(List::new(input, true, partition)?)),
-        Kind::AddToSet => Box::new(Sliding::new(Set::new(input, false, partition)?)),
-        Kind::SetUnion => Box::new(Sliding::new(Set::new(input, true, partition)?)),
-        Kind::ExtremeN(..) | Kind::Ranked(..) | Kind::Percentiles(_) | Kind::Median => {
-            Box::new(Sliding::new(Ranked::new(accumulator, count, &output.bounds, partition)?))
+        AccumulatorKind::Sum => Box::new(SlidingWindow::new(SumWindow::new(input, false, keeps, partition)?)),
+        AccumulatorKind::Average => Box::new(SlidingWindow::new(SumWindow::new(input, true, keeps, partition)?)),
+        AccumulatorKind::Deviation(sampled) => {
+            Box::new(SlidingWindow::new(DeviationWindow::new(input, *sampled, keeps, partition)?))
+        }
+        AccumulatorKind::MergeObjects => {
+            Box::new(SlidingWindow::new(MergeObjectsWindow::new(input, keeps, partition)?))
+        }
+        AccumulatorKind::Extreme(direction) => {
+            Box::new(SlidingWindow::new(Extreme::new(input, *direction, partition)?))
+        }
+        AccumulatorKind::First => Box::new(EdgeWindow::first(input, partition)?),
+        AccumulatorKind::Last => Box::new(EdgeWindow::last(input, partition)?),
+        AccumulatorKind::Edge(end, _) => Box::new(SlidingWindow::new(EdgeN::new(input, *end, count, partition)?)),
+        AccumulatorKind::Push => Box::new(SlidingWindow::new(ListWindow::new(input, false, partition)?)),
+        AccumulatorKind::ConcatArrays => Box::new(SlidingWindow::new(ListWindow::new(input, true, partition)?)),
+        AccumulatorKind::AddToSet => Box::new(SlidingWindow::new(SetWindow::new(input, false, partition)?)),
+        AccumulatorKind::SetUnion => Box::new(SlidingWindow::new(SetWindow::new(input, true, partition)?)),
+        AccumulatorKind::ExtremeN(..)
+        | AccumulatorKind::Ranked(..)
+        | AccumulatorKind::Percentiles(_)
+        | AccumulatorKind::Median => {
+            Box::new(SlidingWindow::new(RankWindow::new(accumulator, count, &output.bounds, partition)?))
         }
     })
 }

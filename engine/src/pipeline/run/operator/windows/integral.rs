@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::partition::{Column, Partition};
+use super::partition::{ComputedColumn, WindowPartition};
 use super::slide::Slide;
 use crate::model::value::Value;
 use crate::pipeline::expression::expr::Expr;
@@ -11,7 +11,7 @@ use crate::pipeline::value::error::{Error, Result};
 
 /// The operator's state.
 pub struct Integral<'a> {
-    column: Column<'a>,
+    column: ComputedColumn<'a>,
     unit: Option<i64>,
     /// For each row from `first` on, the areas before it.
     before: Vec<Areas>,
@@ -63,13 +63,13 @@ impl Areas {
 }
 
 impl<'a> Integral<'a> {
-    pub fn new(input: &'a Expr, unit: Option<i64>, partition: &Partition) -> Result<Integral<'a>> {
+    pub fn new(input: &'a Expr, unit: Option<i64>, partition: &WindowPartition) -> Result<Integral<'a>> {
         partition.run.query.charge(partition.len() * size_of::<Areas>())?;
-        let column = Column::new(input, partition)?;
+        let column = ComputedColumn::new(input, partition)?;
         Ok(Integral { column, unit, before: Vec::new(), first: 0, last: (0.0, 0.0) })
     }
 
-    fn point(&mut self, row: usize, partition: &Partition) -> Result<(f64, f64)> {
+    fn point(&mut self, row: usize, partition: &WindowPartition) -> Result<(f64, f64)> {
         let x = match (partition.sort_value(row), self.unit) {
             (Some(Value::Date(ms)), Some(_)) => ms as f64,
             (_, Some(_)) => {
@@ -89,7 +89,7 @@ impl<'a> Integral<'a> {
 }
 
 impl Slide for Integral<'_> {
-    fn add(&mut self, row: usize, partition: &Partition) -> Result<()> {
+    fn add(&mut self, row: usize, partition: &WindowPartition) -> Result<()> {
         let (x, y) = self.point(row, partition)?;
         let mut areas = self.before.last().copied().unwrap_or_default();
         if row == self.first + self.before.len() && !self.before.is_empty() {
@@ -104,11 +104,11 @@ impl Slide for Integral<'_> {
         Ok(())
     }
 
-    fn remove(&mut self, _row: usize, _partition: &Partition) -> Result<()> {
+    fn remove(&mut self, _row: usize, _partition: &WindowPartition) -> Result<()> {
         Ok(())
     }
 
-    fn value(&mut self, frame: Range<usize>, _partition: &Partition) -> Result<Option<Value>> {
+    fn value(&mut self, frame: Range<usize>, _partition: &WindowPartition) -> Result<Option<Value>> {
         if frame.is_empty() {
             return Ok(Some(Value::Null));
         }

@@ -26,33 +26,33 @@ use rustc_hash::FxHashMap;
 use crate::model::value::Value;
 use crate::pipeline::expression::window::Bounds;
 use crate::pipeline::language::ast;
-use crate::pipeline::run::rows::{Operator, Owner, Rows, Run};
+use crate::pipeline::run::rows::{Operator, RowOwner, Rows, RunContext};
 use crate::pipeline::value::error::{Error, Result};
-use crate::pipeline::value::memory::{self, look, look_at_all};
-use crate::pipeline::value::sort_key::{Order, SortKey};
+use crate::pipeline::value::memory::{self, measure, measure_all};
+use crate::pipeline::value::sort_key::{SortKey, SortOrder};
 use crate::pipeline::value::sorting::sorted;
 
 use computation::Computation;
 use frames::Frames;
-use partition::{Keyed, Partition};
+use partition::{Keyed, WindowPartition};
 
 /// The operator of `$setWindowFields`.
-pub struct Windows {
+pub struct WindowsOperator {
     stage: ast::Windows,
     /// The order of the rows in a partition. Equal rows are in the order of their `_id`.
-    order: Option<Order>,
+    order: Option<SortOrder>,
     /// The distinct bounds of the functions.
     bounds: Vec<Bounds>,
     /// The index in `bounds` for each function.
     bounds_of: Vec<usize>,
-    owner: Owner,
+    owner: RowOwner,
 }
 
-impl Windows {
-    pub fn new(stage: ast::Windows, owner: Owner) -> Windows {
+impl WindowsOperator {
+    pub fn new(stage: ast::Windows, owner: RowOwner) -> WindowsOperator {
         let order = stage.sort.as_ref().filter(|keys| !keys.is_empty()).map(|keys| {
             let id = (!keys.iter().any(|key| &**key.path.text() == "_id")).then_some(("_id", false));
-            Order::new(keys.iter().map(|key| (&**key.path.text(), key.descending)).chain(id))
+            SortOrder::new(keys.iter().map(|key| (&**key.path.text(), key.descending)).chain(id))
         });
         let mut bounds: Vec<Bounds> = Vec::new();
         let bounds_of = stage.outputs.iter().map(|output| {
@@ -62,11 +62,11 @@ impl Windows {
             })
         });
         let bounds_of = bounds_of.collect();
-        Windows { stage, order, bounds, bounds_of, owner }
+        WindowsOperator { stage, order, bounds, bounds_of, owner }
     }
 
     /// Gathers the rows of each partition, in the order of the partitions' keys.
-    fn partitions(&self, input: Rows, run: Run) -> Result<Vec<Vec<Keyed>>> {
+    fn partitions(&self, input: Rows, run: RunContext) -> Result<Vec<Vec<Keyed>>> {
         let mut numbers: FxHashMap<Value, usize> = FxHashMap::default();
         let mut partitions: Vec<(Value, Vec<Keyed>)> = Vec::new();
         for row in input {
@@ -89,17 +89,17 @@ impl Windows {
             };
             partitions[number].1.push((sort_key, row));
         }
-        let partitions = sorted(partitions, run.query, |(key, _)| look(key, run.query), |(a, _), (b, _)| a.cmp(b))?;
+        let partitions = sorted(partitions, run.query, |(key, _)| measure(key, run.query), |(a, _), (b, _)| a.cmp(b))?;
         Ok(partitions.into_iter().map(|(_, rows)| rows).collect())
     }
 
     /// Returns the key of a row's partition. A missing key counts as null.
-    fn key(&self, row: &Value, run: Run) -> Result<Value> {
+    fn key(&self, row: &Value, run: RunContext) -> Result<Value> {
         let Some(expr) = &self.stage.partition else { return Ok(Value::Null) };
         match run.passing(|| expr.eval(&run.env(row)))? {
             Some(Value::Array(_)) => Err(Error::new(14, "Cannot 'partitionBy' an expression of type array")),
             Some(key) => {
-                look(&key, run.query)?;
+                measure(&key, run.query)?;
                 Ok(key)
             }
             None => Ok(Value::Null),
@@ -107,16 +107,16 @@ impl Windows {
     }
 
     /// Sorts the rows of a partition and prepares the functions.
-    fn open_partition<'a>(&'a self, rows: Vec<Keyed>, run: Run<'a>) -> Result<Current<'a>> {
+    fn open_partition<'a>(&'a self, rows: Vec<Keyed>, run: RunContext<'a>) -> Result<CurrentPartition<'a>> {
         let before = run.query.remaining_bytes();
         let rows = match &self.order {
             Some(order) => {
-                let look = |(key, _): &Keyed| look_at_all(key.iter().flatten(), run.query);
-                sorted(rows, run.query, look, |(a, _), (b, _)| order.compare(a, b))?
+                let weigh = |(key, _): &Keyed| measure_all(key.iter().flatten(), run.query);
+                sorted(rows, run.query, weigh, |(a, _), (b, _)| order.compare(a, b))?
             }
             None => rows,
         };
-        let partition = Partition::new(rows, self.stage.sort_path.as_ref(), self.order.is_some(), run);
+        let partition = WindowPartition::new(rows, self.stage.sort_path.as_ref(), self.order.is_some(), run);
         let frames = self.bounds.iter().map(|bounds| Frames::new(bounds, &partition)).collect::<Result<_>>()?;
         let computations = self
             .stage
@@ -125,14 +125,14 @@ impl Windows {
             .map(|output| function::computation(output, &partition))
             .collect::<Result<Vec<_>>>()?;
         let charged = before.saturating_sub(run.query.remaining_bytes());
-        Ok(Current { partition, frames, computations, next: 0, charged })
+        Ok(CurrentPartition { partition, frames, computations, next: 0, charged })
     }
 }
 
-impl Operator for Windows {
-    fn open<'a>(&'a self, input: Rows<'a>, run: Run<'a>) -> Result<Rows<'a>> {
+impl Operator for WindowsOperator {
+    fn open<'a>(&'a self, input: Rows<'a>, run: RunContext<'a>) -> Result<Rows<'a>> {
         let partitions = self.partitions(input, run)?.into_iter();
-        Ok(Box::new(Emitted { operator: self, run, partitions, current: None }))
+        Ok(Box::new(WindowRows { operator: self, run, partitions, current: None }))
     }
 
     fn is_blocking(&self) -> bool {
@@ -141,16 +141,16 @@ impl Operator for Windows {
 }
 
 /// The rows with their computed fields.
-struct Emitted<'a> {
-    operator: &'a Windows,
-    run: Run<'a>,
+struct WindowRows<'a> {
+    operator: &'a WindowsOperator,
+    run: RunContext<'a>,
     partitions: std::vec::IntoIter<Vec<Keyed>>,
-    current: Option<Current<'a>>,
+    current: Option<CurrentPartition<'a>>,
 }
 
 /// The partition whose rows are returned.
-struct Current<'a> {
-    partition: Partition<'a>,
+struct CurrentPartition<'a> {
+    partition: WindowPartition<'a>,
     frames: Vec<Frames>,
     computations: Vec<Box<dyn Computation<'a> + 'a>>,
     next: usize,
@@ -158,7 +158,7 @@ struct Current<'a> {
     charged: usize,
 }
 
-impl Iterator for Emitted<'_> {
+impl Iterator for WindowRows<'_> {
     type Item = Result<Value>;
 
     fn next(&mut self) -> Option<Result<Value>> {
@@ -178,9 +178,9 @@ impl Iterator for Emitted<'_> {
     }
 }
 
-impl Current<'_> {
+impl CurrentPartition<'_> {
     /// Returns the next row with its computed fields.
-    fn row(&mut self, operator: &Windows) -> Result<Value> {
+    fn row(&mut self, operator: &WindowsOperator) -> Result<Value> {
         let (index, run) = (self.next, self.partition.run);
         self.next += 1;
         let before = run.query.remaining_bytes();

@@ -3,11 +3,11 @@
 
 use std::ops::Range;
 
-use super::partition::{Column, Partition};
+use super::partition::{ComputedColumn, WindowPartition};
 use super::slide::Slide;
 use super::stacks::{Merge, TwoStacks};
 use crate::model::value::Value;
-use crate::pipeline::expression::accumulator::Sampled;
+use crate::pipeline::expression::accumulator::DeviationKind;
 use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::Result;
@@ -34,10 +34,10 @@ impl Moments {
     }
 
     /// Returns the number by which the sum of products is divided.
-    fn divisor(&self, sampled: Sampled) -> u64 {
+    fn divisor(&self, sampled: DeviationKind) -> u64 {
         match sampled {
-            Sampled::Population => self.count,
-            Sampled::Sample => self.count.saturating_sub(1),
+            DeviationKind::Population => self.count,
+            DeviationKind::Sample => self.count.saturating_sub(1),
         }
     }
 }
@@ -65,32 +65,37 @@ impl Merge for Moments {
 }
 
 /// `$stdDevPop` and `$stdDevSamp`.
-pub struct Deviation<'a> {
-    column: Column<'a>,
+pub struct DeviationWindow<'a> {
+    column: ComputedColumn<'a>,
     stacks: TwoStacks<Moments>,
-    sampled: Sampled,
+    sampled: DeviationKind,
     keeps: bool,
 }
 
-impl<'a> Deviation<'a> {
-    pub fn new(input: &'a Expr, sampled: Sampled, keeps: bool, partition: &Partition) -> Result<Deviation<'a>> {
-        let (column, stacks) = (Column::new(input, partition)?, TwoStacks::new(keeps, partition)?);
-        Ok(Deviation { column, stacks, sampled, keeps })
+impl<'a> DeviationWindow<'a> {
+    pub fn new(
+        input: &'a Expr,
+        sampled: DeviationKind,
+        keeps: bool,
+        partition: &WindowPartition,
+    ) -> Result<DeviationWindow<'a>> {
+        let (column, stacks) = (ComputedColumn::new(input, partition)?, TwoStacks::new(keeps, partition)?);
+        Ok(DeviationWindow { column, stacks, sampled, keeps })
     }
 }
 
-impl Slide for Deviation<'_> {
-    fn add(&mut self, row: usize, partition: &Partition) -> Result<()> {
+impl Slide for DeviationWindow<'_> {
+    fn add(&mut self, row: usize, partition: &WindowPartition) -> Result<()> {
         let number = self.column.get(row, partition)?.and_then(Value::as_f64);
         let moments = number.map_or_else(Moments::default, |number| Moments::of(number, number));
         self.stacks.push(moments, partition.run.query)
     }
 
-    fn remove(&mut self, _row: usize, partition: &Partition) -> Result<()> {
+    fn remove(&mut self, _row: usize, partition: &WindowPartition) -> Result<()> {
         self.stacks.pop(partition.run.query)
     }
 
-    fn value(&mut self, _frame: Range<usize>, partition: &Partition) -> Result<Option<Value>> {
+    fn value(&mut self, _frame: Range<usize>, partition: &WindowPartition) -> Result<Option<Value>> {
         let moments = self.stacks.total(partition.run.query)?;
         Ok(Some(match moments.divisor(self.sampled) {
             // As in MongoDB, a number that is not finite makes the deviation null only until it leaves the window.
@@ -104,20 +109,25 @@ impl Slide for Deviation<'_> {
 
 /// `$covariancePop` and `$covarianceSamp`.
 pub struct Covariance<'a> {
-    column: Column<'a>,
+    column: ComputedColumn<'a>,
     stacks: TwoStacks<Moments>,
-    sampled: Sampled,
+    sampled: DeviationKind,
 }
 
 impl<'a> Covariance<'a> {
-    pub fn new(input: &'a Expr, sampled: Sampled, keeps: bool, partition: &Partition) -> Result<Covariance<'a>> {
-        let (column, stacks) = (Column::new(input, partition)?, TwoStacks::new(keeps, partition)?);
+    pub fn new(
+        input: &'a Expr,
+        sampled: DeviationKind,
+        keeps: bool,
+        partition: &WindowPartition,
+    ) -> Result<Covariance<'a>> {
+        let (column, stacks) = (ComputedColumn::new(input, partition)?, TwoStacks::new(keeps, partition)?);
         Ok(Covariance { column, stacks, sampled })
     }
 }
 
 impl Slide for Covariance<'_> {
-    fn add(&mut self, row: usize, partition: &Partition) -> Result<()> {
+    fn add(&mut self, row: usize, partition: &WindowPartition) -> Result<()> {
         let moments = match self.column.get(row, partition)?.and_then(Value::as_array) {
             Some([x, y]) => x.as_f64().zip(y.as_f64()).map_or_else(Moments::default, |(x, y)| Moments::of(x, y)),
             _ => Moments::default(),
@@ -125,11 +135,11 @@ impl Slide for Covariance<'_> {
         self.stacks.push(moments, partition.run.query)
     }
 
-    fn remove(&mut self, _row: usize, partition: &Partition) -> Result<()> {
+    fn remove(&mut self, _row: usize, partition: &WindowPartition) -> Result<()> {
         self.stacks.pop(partition.run.query)
     }
 
-    fn value(&mut self, _frame: Range<usize>, partition: &Partition) -> Result<Option<Value>> {
+    fn value(&mut self, _frame: Range<usize>, partition: &WindowPartition) -> Result<Option<Value>> {
         let moments = self.stacks.total(partition.run.query)?;
         Ok(Some(match moments.divisor(self.sampled) {
             0 => Value::Null,

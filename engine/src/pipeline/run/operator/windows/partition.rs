@@ -2,9 +2,9 @@
 
 use crate::model::value::Value;
 use crate::pipeline::expression::expr::Expr;
-use crate::pipeline::run::rows::Run;
+use crate::pipeline::run::rows::RunContext;
 use crate::pipeline::value::error::Result;
-use crate::pipeline::value::memory::look_at_all;
+use crate::pipeline::value::memory::measure_all;
 use crate::pipeline::value::path::FieldPath;
 use crate::pipeline::value::sort_key::SortKey;
 
@@ -12,18 +12,23 @@ use crate::pipeline::value::sort_key::SortKey;
 pub type Keyed = (SortKey, Value);
 
 /// The sorted rows of one partition.
-pub struct Partition<'a> {
+pub struct WindowPartition<'a> {
     pub rows: Vec<Value>,
     keys: Vec<SortKey>,
     sort_path: Option<&'a FieldPath>,
     is_sorted: bool,
-    pub run: Run<'a>,
+    pub run: RunContext<'a>,
 }
 
-impl<'a> Partition<'a> {
-    pub fn new(rows: Vec<Keyed>, sort_path: Option<&'a FieldPath>, is_sorted: bool, run: Run<'a>) -> Partition<'a> {
+impl<'a> WindowPartition<'a> {
+    pub fn new(
+        rows: Vec<Keyed>,
+        sort_path: Option<&'a FieldPath>,
+        is_sorted: bool,
+        run: RunContext<'a>,
+    ) -> WindowPartition<'a> {
         let (keys, rows) = rows.into_iter().unzip();
-        Partition { rows, keys, sort_path, is_sorted, run }
+        WindowPartition { rows, keys, sort_path, is_sorted, run }
     }
 
     pub fn len(&self) -> usize {
@@ -42,7 +47,7 @@ impl<'a> Partition<'a> {
         else {
             return Ok(!self.is_sorted);
         };
-        look_at_all([a, b].into_iter().flatten(), self.run.query)?;
+        measure_all([a, b].into_iter().flatten(), self.run.query)?;
         Ok(a == b)
     }
 
@@ -56,19 +61,19 @@ impl<'a> Partition<'a> {
 }
 
 /// The values of an expression, each computed when it is first read.
-pub struct Column<'a> {
+pub struct ComputedColumn<'a> {
     expr: &'a Expr,
     cells: Vec<Option<Option<Value>>>,
 }
 
-impl<'a> Column<'a> {
-    pub fn new(expr: &'a Expr, partition: &Partition) -> Result<Column<'a>> {
+impl<'a> ComputedColumn<'a> {
+    pub fn new(expr: &'a Expr, partition: &WindowPartition) -> Result<ComputedColumn<'a>> {
         partition.run.query.charge(partition.len() * size_of::<Option<Option<Value>>>())?;
-        Ok(Column { expr, cells: vec![None; partition.len()] })
+        Ok(ComputedColumn { expr, cells: vec![None; partition.len()] })
     }
 
     /// Returns the value for a row, or `None` if the value is missing.
-    pub fn get(&mut self, row: usize, partition: &Partition) -> Result<Option<&Value>> {
+    pub fn get(&mut self, row: usize, partition: &WindowPartition) -> Result<Option<&Value>> {
         let cell = &mut self.cells[row];
         if cell.is_none() {
             *cell = Some(self.expr.eval(&partition.run.env(&partition.rows[row]))?);

@@ -5,19 +5,19 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use super::partition::Partition;
+use super::partition::WindowPartition;
 use super::slide::Slide;
 use crate::model::value::Value;
-use crate::pipeline::expression::accumulator::{Accumulator, Direction, End, Kind};
-use crate::pipeline::expression::window::{Bound, Bounds};
+use crate::pipeline::expression::accumulator::{Accumulator, AccumulatorKind, Extremum, OrderEnd};
+use crate::pipeline::expression::window::{Bounds, WindowBound};
 use crate::pipeline::value::error::Result;
-use crate::pipeline::value::memory::{look, look_at_all};
+use crate::pipeline::value::memory::{measure, measure_all};
 use crate::pipeline::value::sort_key::SortKey;
 use crate::pipeline::value::sorting::sorted;
 
 /// The state of the function.
-pub struct Ranked<'a> {
-    kind: &'a Kind,
+pub struct RankWindow<'a> {
+    kind: &'a AccumulatorKind,
     count: usize,
     /// The values in the order of their ranks.
     values: Vec<Value>,
@@ -26,13 +26,13 @@ pub struct Ranked<'a> {
     tree: Tree,
 }
 
-impl<'a> Ranked<'a> {
+impl<'a> RankWindow<'a> {
     pub fn new(
         accumulator: &'a Accumulator,
         count: usize,
         bounds: &Bounds,
-        partition: &Partition,
-    ) -> Result<Ranked<'a>> {
+        partition: &WindowPartition,
+    ) -> Result<RankWindow<'a>> {
         let bytes = size_of::<(SortKey, usize, Value)>() + size_of::<Value>() + 3 * size_of::<usize>();
         partition.run.query.charge(partition.len() * bytes)?;
         let (kind, query) = (accumulator.kind(), partition.run.query);
@@ -42,8 +42,8 @@ impl<'a> Ranked<'a> {
             let env = partition.run.env(&partition.rows[row]);
             let value = accumulator.input().eval(&env)?;
             let (key, value) = match kind {
-                Kind::Ranked(_, sort, _) => (sort.key(&partition.rows[row])?, value.unwrap_or_default()),
-                Kind::ExtremeN(..) => match value.filter(|value| !value.is_null()) {
+                AccumulatorKind::Ranked(_, sort, _) => (sort.key(&partition.rows[row])?, value.unwrap_or_default()),
+                AccumulatorKind::ExtremeN(..) => match value.filter(|value| !value.is_null()) {
                     Some(value) => (SortKey::new(), value),
                     None => continue,
                 },
@@ -56,14 +56,14 @@ impl<'a> Ranked<'a> {
         }
         let compare = |(a, _, first): &(SortKey, usize, Value), (b, _, second): &(SortKey, usize, Value)| -> Ordering {
             match kind {
-                Kind::Ranked(_, sort, _) => sort.compare(a, b),
-                Kind::ExtremeN(Direction::Greatest, _) => second.cmp(first),
+                AccumulatorKind::Ranked(_, sort, _) => sort.compare(a, b),
+                AccumulatorKind::ExtremeN(Extremum::Greatest, _) => second.cmp(first),
                 _ => first.cmp(second),
             }
         };
         let weight = |(key, _, value): &(SortKey, usize, Value)| match kind {
-            Kind::Ranked(..) => look_at_all(key.iter().flatten(), query),
-            _ => look(value, query),
+            AccumulatorKind::Ranked(..) => measure_all(key.iter().flatten(), query),
+            _ => measure(value, query),
         };
         let rows = sorted(rows, query, weight, compare)?;
         let mut ranks = vec![None; partition.len()];
@@ -73,11 +73,11 @@ impl<'a> Ranked<'a> {
             values.push(value);
         }
         let tree = Tree::new(values.len());
-        Ok(Ranked { kind, count, values, ranks, tree })
+        Ok(RankWindow { kind, count, values, ranks, tree })
     }
 
     /// Returns the values of the window whose places in the order are in `places`, from 0.
-    fn at(&self, places: Range<usize>, partition: &Partition) -> Result<Vec<Value>> {
+    fn at(&self, places: Range<usize>, partition: &WindowPartition) -> Result<Vec<Value>> {
         partition.check_bytes(places.len() * size_of::<Value>())?;
         let mut values = Vec::with_capacity(places.len());
         for place in places {
@@ -104,43 +104,45 @@ impl<'a> Ranked<'a> {
 fn reached(bounds: &Bounds, rows: usize) -> Range<usize> {
     let Bounds::Documents(lower, upper) = bounds else { return 0..rows };
     let start = match lower {
-        Bound::Offset(lower) => usize::try_from((*lower).max(0)).unwrap_or(usize::MAX).min(rows),
-        Bound::Unbounded | Bound::Current => 0,
+        WindowBound::Offset(lower) => usize::try_from((*lower).max(0)).unwrap_or(usize::MAX).min(rows),
+        WindowBound::Unbounded | WindowBound::Current => 0,
     };
     let end = match upper {
-        Bound::Offset(upper) => {
+        WindowBound::Offset(upper) => {
             rows.saturating_sub(usize::try_from(upper.saturating_neg().max(0)).unwrap_or(usize::MAX))
         }
-        Bound::Unbounded | Bound::Current => rows,
+        WindowBound::Unbounded | WindowBound::Current => rows,
     };
     start..end.max(start)
 }
 
-impl Slide for Ranked<'_> {
-    fn add(&mut self, row: usize, _partition: &Partition) -> Result<()> {
+impl Slide for RankWindow<'_> {
+    fn add(&mut self, row: usize, _partition: &WindowPartition) -> Result<()> {
         if let Some(rank) = self.ranks[row] {
             self.tree.add(rank);
         }
         Ok(())
     }
 
-    fn remove(&mut self, row: usize, _partition: &Partition) -> Result<()> {
+    fn remove(&mut self, row: usize, _partition: &WindowPartition) -> Result<()> {
         if let Some(rank) = self.ranks[row] {
             self.tree.remove(rank);
         }
         Ok(())
     }
 
-    fn value(&mut self, _frame: Range<usize>, partition: &Partition) -> Result<Option<Value>> {
+    fn value(&mut self, _frame: Range<usize>, partition: &WindowPartition) -> Result<Option<Value>> {
         let held = self.tree.held;
         let count = self.count.min(held);
         let first = |places: Range<usize>| Ok(self.at(places, partition)?.pop().unwrap_or_default());
         let value = match self.kind {
-            Kind::Median => self.percentile(0.5),
-            Kind::Percentiles(shares) => shares.iter().map(|share| self.percentile(*share)).collect::<Vec<_>>().into(),
-            Kind::Ranked(End::Front, _, None) => first(0..count)?,
-            Kind::Ranked(End::Back, _, None) => first(held - count..held)?,
-            Kind::Ranked(End::Back, _, Some(_)) => self.at(held - count..held, partition)?.into(),
+            AccumulatorKind::Median => self.percentile(0.5),
+            AccumulatorKind::Percentiles(shares) => {
+                shares.iter().map(|share| self.percentile(*share)).collect::<Vec<_>>().into()
+            }
+            AccumulatorKind::Ranked(OrderEnd::Front, _, None) => first(0..count)?,
+            AccumulatorKind::Ranked(OrderEnd::Back, _, None) => first(held - count..held)?,
+            AccumulatorKind::Ranked(OrderEnd::Back, _, Some(_)) => self.at(held - count..held, partition)?.into(),
             _ => self.at(0..count, partition)?.into(),
         };
         Ok(Some(value))

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::computation::Computation;
-use super::partition::Partition;
+use super::partition::WindowPartition;
 use crate::model::number;
 use crate::model::value::Value;
 use crate::pipeline::expression::expr::Expr;
@@ -24,7 +24,7 @@ impl Rank {
 }
 
 impl Computation<'_> for Rank {
-    fn value(&mut self, row: usize, _frame: Range<usize>, partition: &Partition) -> Result<Option<Value>> {
+    fn value(&mut self, row: usize, _frame: Range<usize>, partition: &WindowPartition) -> Result<Option<Value>> {
         let number = i64::try_from(row).unwrap_or(i64::MAX).saturating_add(1);
         let is_equal = match (self.ranking, row.checked_sub(1)) {
             (Ranking::Rank | Ranking::Dense, Some(previous)) => partition.equals_next(previous)?,
@@ -53,7 +53,7 @@ impl<'a> MovingAverage<'a> {
 }
 
 impl<'a> Computation<'a> for MovingAverage<'a> {
-    fn value(&mut self, row: usize, _frame: Range<usize>, partition: &Partition) -> Result<Option<Value>> {
+    fn value(&mut self, row: usize, _frame: Range<usize>, partition: &WindowPartition) -> Result<Option<Value>> {
         let value = self.input.eval(&partition.run.env(&partition.rows[row]))?;
         if let Some(number) = value.as_ref().and_then(Value::as_f64) {
             self.average = Some(match self.average {
@@ -78,7 +78,7 @@ impl<'a> LastKnown<'a> {
 }
 
 impl<'a> Computation<'a> for LastKnown<'a> {
-    fn value(&mut self, row: usize, _frame: Range<usize>, partition: &Partition) -> Result<Option<Value>> {
+    fn value(&mut self, row: usize, _frame: Range<usize>, partition: &WindowPartition) -> Result<Option<Value>> {
         let value = self.input.eval(&partition.run.env(&partition.rows[row]))?;
         if let Some(value) = value.filter(|value| !value.is_null()) {
             self.last = value;
@@ -99,7 +99,7 @@ impl<'a> LinearFill<'a> {
         LinearFill { input, filled: None }
     }
 
-    fn fill(&self, partition: &Partition) -> Result<Vec<Value>> {
+    fn fill(&self, partition: &WindowPartition) -> Result<Vec<Value>> {
         partition.run.query.charge(partition.len() * 2 * size_of::<Value>())?;
         let mut filled = Vec::with_capacity(partition.len());
         let mut places: Vec<Value> = Vec::with_capacity(partition.len());
@@ -130,7 +130,7 @@ impl<'a> LinearFill<'a> {
 }
 
 impl<'a> Computation<'a> for LinearFill<'a> {
-    fn value(&mut self, row: usize, _frame: Range<usize>, partition: &Partition) -> Result<Option<Value>> {
+    fn value(&mut self, row: usize, _frame: Range<usize>, partition: &WindowPartition) -> Result<Option<Value>> {
         let filled = match &self.filled {
             Some(filled) => filled,
             None => {
@@ -142,7 +142,7 @@ impl<'a> Computation<'a> for LinearFill<'a> {
     }
 }
 
-fn place(row: usize, partition: &Partition) -> Result<Value> {
+fn place(row: usize, partition: &WindowPartition) -> Result<Value> {
     match partition.sort_value(row) {
         Some(value @ Value::Date(_)) => Ok(value),
         Some(value) if value.is_number() => Ok(value),

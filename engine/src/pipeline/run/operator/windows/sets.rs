@@ -6,34 +6,34 @@ use std::ops::Range;
 use rustc_hash::FxHashMap;
 
 use super::ends::array_of;
-use super::partition::{Column, Partition};
+use super::partition::{ComputedColumn, WindowPartition};
 use super::slide::Slide;
 use crate::model::value::Value;
 use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::value::error::Result;
-use crate::pipeline::value::memory::look;
+use crate::pipeline::value::memory::measure;
 
 /// The place of a value: its row, and its index in the row's array.
-type Place = (usize, usize);
+type SetPlace = (usize, usize);
 
 /// The state of the function.
-pub struct Set<'a> {
-    column: Column<'a>,
+pub struct SetWindow<'a> {
+    column: ComputedColumn<'a>,
     is_of_items: bool,
     /// The places of each value in the window, in ascending order.
-    places: FxHashMap<Value, VecDeque<Place>>,
+    places: FxHashMap<Value, VecDeque<SetPlace>>,
     /// The values by their first places.
-    first: BTreeMap<Place, Value>,
+    first: BTreeMap<SetPlace, Value>,
 }
 
-impl<'a> Set<'a> {
+impl<'a> SetWindow<'a> {
     /// Creates the set of the values, or of the items of arrays.
-    pub fn new(input: &'a Expr, is_of_items: bool, partition: &Partition) -> Result<Set<'a>> {
-        let column = Column::new(input, partition)?;
-        Ok(Set { column, is_of_items, places: FxHashMap::default(), first: BTreeMap::new() })
+    pub fn new(input: &'a Expr, is_of_items: bool, partition: &WindowPartition) -> Result<SetWindow<'a>> {
+        let column = ComputedColumn::new(input, partition)?;
+        Ok(SetWindow { column, is_of_items, places: FxHashMap::default(), first: BTreeMap::new() })
     }
 
-    fn items(&mut self, row: usize, partition: &Partition) -> Result<Option<Value>> {
+    fn items(&mut self, row: usize, partition: &WindowPartition) -> Result<Option<Value>> {
         let Some(value) = self.column.get(row, partition)?.cloned() else { return Ok(None) };
         if self.is_of_items {
             array_of("$setUnion", &value)?;
@@ -43,13 +43,13 @@ impl<'a> Set<'a> {
     }
 }
 
-impl Slide for Set<'_> {
-    fn add(&mut self, row: usize, partition: &Partition) -> Result<()> {
+impl Slide for SetWindow<'_> {
+    fn add(&mut self, row: usize, partition: &WindowPartition) -> Result<()> {
         let Some(items) = self.items(row, partition)? else { return Ok(()) };
         for (index, item) in items.as_array().unwrap_or_default().iter().enumerate() {
             partition.run.query.tick()?;
-            look(item, partition.run.query)?;
-            partition.run.query.charge(size_of::<(Place, Value)>() * 2)?;
+            measure(item, partition.run.query)?;
+            partition.run.query.charge(size_of::<(SetPlace, Value)>() * 2)?;
             let place = (row, index);
             let places = self.places.entry(item.clone()).or_default();
             if places.is_empty() {
@@ -60,11 +60,11 @@ impl Slide for Set<'_> {
         Ok(())
     }
 
-    fn remove(&mut self, row: usize, partition: &Partition) -> Result<()> {
+    fn remove(&mut self, row: usize, partition: &WindowPartition) -> Result<()> {
         let Some(items) = self.items(row, partition)? else { return Ok(()) };
         for (index, item) in items.as_array().unwrap_or_default().iter().enumerate() {
             partition.run.query.tick()?;
-            look(item, partition.run.query)?;
+            measure(item, partition.run.query)?;
             let Some(places) = self.places.get_mut(item) else { continue };
             places.pop_front();
             // The set keeps the value with the type of its first appearance, such as 1 or 1.0.
@@ -85,7 +85,7 @@ impl Slide for Set<'_> {
         Ok(())
     }
 
-    fn value(&mut self, _frame: Range<usize>, partition: &Partition) -> Result<Option<Value>> {
+    fn value(&mut self, _frame: Range<usize>, partition: &WindowPartition) -> Result<Option<Value>> {
         partition.run.query.tick_many(self.first.len())?;
         partition.check_bytes(self.first.len() * size_of::<Value>())?;
         Ok(Some(self.first.values().cloned().collect::<Vec<_>>().into()))

@@ -3,37 +3,37 @@
 use std::ops::Range;
 
 use super::computation::Computation;
-use super::partition::Partition;
+use super::partition::WindowPartition;
 use crate::model::value::Value;
 use crate::pipeline::value::error::Result;
 
 /// The data structure of a function that depends on nothing but the rows in the window.
 pub trait Slide {
     /// Adds the next row of the partition to the window.
-    fn add(&mut self, row: usize, partition: &Partition) -> Result<()>;
+    fn add(&mut self, row: usize, partition: &WindowPartition) -> Result<()>;
 
     /// Removes the first row from the window.
-    fn remove(&mut self, row: usize, partition: &Partition) -> Result<()>;
+    fn remove(&mut self, row: usize, partition: &WindowPartition) -> Result<()>;
 
     /// Returns the value for the window.
-    fn value(&mut self, frame: Range<usize>, partition: &Partition) -> Result<Option<Value>>;
+    fn value(&mut self, frame: Range<usize>, partition: &WindowPartition) -> Result<Option<Value>>;
 }
 
 /// Moves a window over a partition. Equal windows of successive rows have one value, which is computed once.
-pub struct Sliding<S> {
+pub struct SlidingWindow<S> {
     slide: S,
     held: Range<usize>,
     last: Option<(Range<usize>, Option<Value>)>,
 }
 
-impl<S: Slide> Sliding<S> {
-    pub fn new(slide: S) -> Sliding<S> {
-        Sliding { slide, held: 0..0, last: None }
+impl<S: Slide> SlidingWindow<S> {
+    pub fn new(slide: S) -> SlidingWindow<S> {
+        SlidingWindow { slide, held: 0..0, last: None }
     }
 }
 
-impl<S: Slide> Computation<'_> for Sliding<S> {
-    fn value(&mut self, _row: usize, frame: Range<usize>, partition: &Partition) -> Result<Option<Value>> {
+impl<S: Slide> Computation<'_> for SlidingWindow<S> {
+    fn value(&mut self, _row: usize, frame: Range<usize>, partition: &WindowPartition) -> Result<Option<Value>> {
         if let Some((last, value)) = &self.last
             && *last == frame
         {

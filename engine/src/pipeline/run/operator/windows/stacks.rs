@@ -9,14 +9,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::partition::{Column, Partition};
+use super::partition::{ComputedColumn, WindowPartition};
 use super::slide::Slide;
 use crate::model::excerpt::excerpt;
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::{Error, Result};
-use crate::pipeline::value::sum::{Number, Sum};
+use crate::pipeline::value::sum::{NumericValue, Sum};
 
 /// Values that can be merged in their order.
 pub trait Merge: Clone + Default {
@@ -38,7 +38,7 @@ pub struct TwoStacks<T> {
 
 impl<T: Merge> TwoStacks<T> {
     /// Creates the stacks of an empty window. `keeps` is `false` if no row ever leaves the window.
-    pub fn new(keeps: bool, partition: &Partition) -> Result<TwoStacks<T>> {
+    pub fn new(keeps: bool, partition: &WindowPartition) -> Result<TwoStacks<T>> {
         if keeps {
             partition.run.query.charge(partition.len() * size_of::<T>())?;
         }
@@ -84,13 +84,13 @@ impl<T: Merge> TwoStacks<T> {
 
 /// A sum, with the number of its summands.
 #[derive(Clone, Default)]
-struct Total {
+struct SumTotal {
     sum: Sum,
     count: u64,
 }
 
-impl Merge for Total {
-    fn merge(&mut self, later: &Total, _query: &Context) -> Result<()> {
+impl Merge for SumTotal {
+    fn merge(&mut self, later: &SumTotal, _query: &Context) -> Result<()> {
         self.sum.merge(&later.sum);
         self.count += later.count;
         Ok(())
@@ -98,33 +98,37 @@ impl Merge for Total {
 }
 
 /// `$sum` and `$avg`.
-pub struct Summed<'a> {
-    column: Column<'a>,
-    stacks: TwoStacks<Total>,
+pub struct SumWindow<'a> {
+    column: ComputedColumn<'a>,
+    stacks: TwoStacks<SumTotal>,
     is_average: bool,
 }
 
-impl<'a> Summed<'a> {
-    pub fn new(input: &'a Expr, is_average: bool, keeps: bool, partition: &Partition) -> Result<Summed<'a>> {
-        Ok(Summed { column: Column::new(input, partition)?, stacks: TwoStacks::new(keeps, partition)?, is_average })
+impl<'a> SumWindow<'a> {
+    pub fn new(input: &'a Expr, is_average: bool, keeps: bool, partition: &WindowPartition) -> Result<SumWindow<'a>> {
+        Ok(SumWindow {
+            column: ComputedColumn::new(input, partition)?,
+            stacks: TwoStacks::new(keeps, partition)?,
+            is_average,
+        })
     }
 }
 
-impl Slide for Summed<'_> {
-    fn add(&mut self, row: usize, partition: &Partition) -> Result<()> {
-        let mut total = Total::default();
-        if let Some(number) = self.column.get(row, partition)?.and_then(Number::of) {
+impl Slide for SumWindow<'_> {
+    fn add(&mut self, row: usize, partition: &WindowPartition) -> Result<()> {
+        let mut total = SumTotal::default();
+        if let Some(number) = self.column.get(row, partition)?.and_then(NumericValue::of) {
             total.sum.take(number);
             total.count = 1;
         }
         self.stacks.push(total, partition.run.query)
     }
 
-    fn remove(&mut self, _row: usize, partition: &Partition) -> Result<()> {
+    fn remove(&mut self, _row: usize, partition: &WindowPartition) -> Result<()> {
         self.stacks.pop(partition.run.query)
     }
 
-    fn value(&mut self, _frame: Range<usize>, partition: &Partition) -> Result<Option<Value>> {
+    fn value(&mut self, _frame: Range<usize>, partition: &WindowPartition) -> Result<Option<Value>> {
         let total = self.stacks.total(partition.run.query)?;
         Ok(Some(if self.is_average { total.sum.average(total.count) } else { total.sum.total() }))
     }
@@ -132,10 +136,10 @@ impl Slide for Summed<'_> {
 
 /// Merged objects.
 #[derive(Clone, Default)]
-struct Fields(Option<Arc<Object>>);
+struct MergedFields(Option<Arc<Object>>);
 
-impl Merge for Fields {
-    fn merge(&mut self, later: &Fields, query: &Context) -> Result<()> {
+impl Merge for MergedFields {
+    fn merge(&mut self, later: &MergedFields, query: &Context) -> Result<()> {
         match (&mut self.0, &later.0) {
             (_, None) => {}
             (own @ None, Some(later)) => *own = Some(later.clone()),
@@ -152,22 +156,25 @@ impl Merge for Fields {
 }
 
 /// `$mergeObjects`.
-pub struct Merged<'a> {
-    column: Column<'a>,
-    stacks: TwoStacks<Fields>,
+pub struct MergeObjectsWindow<'a> {
+    column: ComputedColumn<'a>,
+    stacks: TwoStacks<MergedFields>,
 }
 
-impl<'a> Merged<'a> {
-    pub fn new(input: &'a Expr, keeps: bool, partition: &Partition) -> Result<Merged<'a>> {
-        Ok(Merged { column: Column::new(input, partition)?, stacks: TwoStacks::new(keeps, partition)? })
+impl<'a> MergeObjectsWindow<'a> {
+    pub fn new(input: &'a Expr, keeps: bool, partition: &WindowPartition) -> Result<MergeObjectsWindow<'a>> {
+        Ok(MergeObjectsWindow {
+            column: ComputedColumn::new(input, partition)?,
+            stacks: TwoStacks::new(keeps, partition)?,
+        })
     }
 }
 
-impl Slide for Merged<'_> {
-    fn add(&mut self, row: usize, partition: &Partition) -> Result<()> {
+impl Slide for MergeObjectsWindow<'_> {
+    fn add(&mut self, row: usize, partition: &WindowPartition) -> Result<()> {
         let fields = match self.column.get(row, partition)? {
-            None | Some(Value::Null) => Fields(None),
-            Some(Value::Object(object)) => Fields(Some(object.clone())),
+            None | Some(Value::Null) => MergedFields(None),
+            Some(Value::Object(object)) => MergedFields(Some(object.clone())),
             Some(other) => {
                 let (shown, found) = (excerpt(other), other.type_name());
                 let text = format!("$mergeObjects requires object inputs, but input {shown} is of type {found}");
@@ -177,11 +184,11 @@ impl Slide for Merged<'_> {
         self.stacks.push(fields, partition.run.query)
     }
 
-    fn remove(&mut self, _row: usize, partition: &Partition) -> Result<()> {
+    fn remove(&mut self, _row: usize, partition: &WindowPartition) -> Result<()> {
         self.stacks.pop(partition.run.query)
     }
 
-    fn value(&mut self, _frame: Range<usize>, partition: &Partition) -> Result<Option<Value>> {
+    fn value(&mut self, _frame: Range<usize>, partition: &WindowPartition) -> Result<Option<Value>> {
         let object = self.stacks.total(partition.run.query)?.0.unwrap_or_default();
         Ok(Some(Value::Object(object)))
     }

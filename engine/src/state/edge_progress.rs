@@ -6,7 +6,7 @@ use super::progress::Progress;
 
 /// The progress of updating edges after changes of the definitions or of the enabled plugins.
 #[derive(Default)]
-pub struct Settled {
+pub struct EdgeProgress {
     /// The number of redefinitions that the edges include, as counted by
     /// [`Types::redefined`](super::types::Types::redefined).
     pub redefinitions: Progress,

@@ -7,32 +7,32 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::model::event::Event;
 use crate::state::State;
-use crate::state::append::{Append, Appended};
-use crate::state::request::{self, KEPT_MS, RequestId};
-use crate::store::responses::Run;
+use crate::state::append::{Append, AppendOutcome};
+use crate::state::request::{self, IdempotentRequest, KEPT_MS};
+use crate::store::responses::EventRun;
 use crate::store::{self, Database};
 
 /// The events, responses and uploads that were found in the store.
 #[derive(Default)]
-pub struct Known {
+pub struct EarlierWrites {
     pub events: HashMap<Arc<str>, Event>,
-    pub responses: HashMap<Arc<str>, KnownResponse>,
+    pub responses: HashMap<Arc<str>, EarlierResponse>,
     /// The ids of cancelled uploads. A file must not refer to a cancelled upload.
     pub lost_uploads: HashSet<Arc<str>>,
 }
 
 /// The response stored under an idempotency key.
-pub struct KnownResponse {
+pub struct EarlierResponse {
     /// The fingerprint of the request that got this response.
     pub fingerprint: Arc<str>,
     /// The events of the response. `None` if no request of the batch matches the fingerprint, or if the stored request
     /// was not an append.
-    pub appended: Option<Appended>,
+    pub appended: Option<AppendOutcome>,
 }
 
-impl KnownResponse {
+impl EarlierResponse {
     /// Returns the result of the append. Fails if the idempotency key was used for another request.
-    pub fn appended_for(&self, request: &RequestId) -> Result<Appended> {
+    pub fn appended_for(&self, request: &IdempotentRequest) -> Result<AppendOutcome> {
         let appended = self.appended.as_ref().filter(|_| self.fingerprint == request.fingerprint);
         appended.cloned().ok_or_else(request::mismatch)
     }
@@ -41,14 +41,14 @@ impl KnownResponse {
 impl State {
     /// Returns the result of an earlier append for the same request, or `None` if there was none. Fails if the
     /// idempotency key was used for another request.
-    pub async fn earlier_append(&self, db: &Database, request: &RequestId) -> Result<Option<Appended>> {
-        let mut known = Known::default();
+    pub async fn earlier_append(&self, db: &Database, request: &IdempotentRequest) -> Result<Option<AppendOutcome>> {
+        let mut known = EarlierWrites::default();
         known.look_up_responses(self, db, &[request]).await?;
         known.responses.get(&request.key).map(|response| response.appended_for(request)).transpose()
     }
 }
 
-impl Known {
+impl EarlierWrites {
     /// Looks up the client-chosen event ids, idempotency keys and uploads of these appends.
     pub async fn look_up<'a>(
         &mut self,
@@ -65,14 +65,19 @@ impl Known {
             let under_way = state.db.uploads_under_way(&uploads).await?;
             self.lost_uploads = uploads.into_iter().filter(|id| !under_way.contains(id)).collect();
         }
-        let requests: Vec<&RequestId> = appends.filter_map(|append| append.request.as_ref()).collect();
+        let requests: Vec<&IdempotentRequest> = appends.filter_map(|append| append.request.as_ref()).collect();
         if !requests.is_empty() {
             self.look_up_responses(state, db, &requests).await?;
         }
         Ok(())
     }
 
-    async fn look_up_responses(&mut self, state: &State, db: &Database, requests: &[&RequestId]) -> store::Result<()> {
+    async fn look_up_responses(
+        &mut self,
+        state: &State,
+        db: &Database,
+        requests: &[&IdempotentRequest],
+    ) -> store::Result<()> {
         let keys: Vec<Arc<str>> = requests.iter().map(|request| request.key.clone()).collect();
         let expired = state.clock.now_ms() - KEPT_MS;
         for (key, kept) in db.read_responses(&keys).await? {
@@ -85,15 +90,15 @@ impl Known {
                 Some(runs) if is_asked => Some(read(state, runs).await?),
                 _ => None,
             };
-            self.responses.insert(key, KnownResponse { fingerprint: kept.fingerprint, appended });
+            self.responses.insert(key, EarlierResponse { fingerprint: kept.fingerprint, appended });
         }
         Ok(())
     }
 }
 
 /// Reads the events of a stored response from the log.
-async fn read(state: &State, runs: &[Run]) -> store::Result<Appended> {
-    let mut appended = Appended { events: Vec::new(), repeated: Vec::new(), states: Vec::new(), replayed: true };
+async fn read(state: &State, runs: &[EventRun]) -> store::Result<AppendOutcome> {
+    let mut appended = AppendOutcome { events: Vec::new(), repeated: Vec::new(), states: Vec::new(), replayed: true };
     for run in runs {
         let events = state.db.read_run(*run).await?;
         if events.len() as u64 != run.count {
@@ -106,12 +111,12 @@ async fn read(state: &State, runs: &[Run]) -> store::Result<Appended> {
 }
 
 /// Returns the positions of a response's events as runs of consecutive positions.
-pub fn runs(appended: &Appended) -> Vec<Run> {
-    let mut runs: Vec<Run> = Vec::new();
+pub fn runs(appended: &AppendOutcome) -> Vec<EventRun> {
+    let mut runs: Vec<EventRun> = Vec::new();
     for (event, repeated) in appended.events.iter().zip(&appended.repeated) {
         match runs.last_mut() {
             Some(run) if run.first + run.count == event.position && run.repeated == *repeated => run.count += 1,
-            _ => runs.push(Run { first: event.position, count: 1, repeated: *repeated }),
+            _ => runs.push(EventRun { first: event.position, count: 1, repeated: *repeated }),
         }
     }
     runs

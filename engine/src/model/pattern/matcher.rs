@@ -3,9 +3,9 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use super::compiled::{Compiled, Syntax};
+use super::compiled_pattern::{CompiledPattern, Syntax};
 use super::kept::Patterns;
-use super::search::Unfinished;
+use super::search::SearchFailure;
 
 /// The maximum number of ticks for all patterns of one payload: about half a second in the worst case.
 const MAX_TICKS: usize = 100_000;
@@ -13,14 +13,14 @@ const MAX_TICKS: usize = 100_000;
 const QUICK_BYTES: usize = 4 << 10;
 
 /// A matcher for the strings of one payload. All matches share one budget.
-pub struct Matching<'p> {
+pub struct PatternMatcher<'p> {
     patterns: &'p Patterns,
     remaining_ticks: Cell<usize>,
 }
 
-impl<'p> Matching<'p> {
-    pub fn new(patterns: &'p Patterns) -> Matching<'p> {
-        Matching { patterns, remaining_ticks: Cell::new(MAX_TICKS) }
+impl<'p> PatternMatcher<'p> {
+    pub fn new(patterns: &'p Patterns) -> PatternMatcher<'p> {
+        PatternMatcher { patterns, remaining_ticks: Cell::new(MAX_TICKS) }
     }
 
     /// Returns whether a string matches a pattern. The error gives the reason why the pattern could not be applied.
@@ -32,13 +32,13 @@ impl<'p> Matching<'p> {
             remaining_ticks.map(drop).ok_or(())
         };
         compiled.is_match(text, &tick).map_err(|unfinished| match unfinished {
-            Unfinished::Ended(()) => "matching takes too long: the text is too long for its pattern".into(),
-            Unfinished::Costly(reason) => reason,
+            SearchFailure::Ended(()) => "matching takes too long: the text is too long for its pattern".into(),
+            SearchFailure::Costly(reason) => reason,
         })
     }
 
     /// Returns the compiled pattern, from the cache if possible. The error describes the mistake in the pattern.
-    pub fn compiled(&self, pattern: &str) -> Result<Arc<Compiled>, String> {
+    pub fn compiled(&self, pattern: &str) -> Result<Arc<CompiledPattern>, String> {
         self.patterns.compiled(pattern, "", Syntax::Type)
     }
 

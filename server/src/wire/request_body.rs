@@ -20,7 +20,7 @@ use serde_json::value::RawValue;
 
 use super::names;
 
-/// A request body whose fields are [`Sent`].
+/// A request body whose fields are [`SentField`].
 pub trait FromFields {
     /// The names of the fields, in every accepted spelling.
     const NAMES: &'static [&'static str];
@@ -31,21 +31,21 @@ pub trait FromFields {
     fn from_fields(fields: &Object) -> Self;
 }
 
-/// Implements [`FromFields`] for a struct of [`Sent`] fields. With `only`, a body with unknown fields is rejected.
+/// Implements [`FromFields`] for a struct of [`SentField`] fields. With `only`, a body with unknown fields is rejected.
 macro_rules! from_fields {
     ($body:ident { $($field:ident),+ $(,)? }) => {
-        $crate::wire::received::from_fields!(@ false, $body { $($field),+ });
+        $crate::wire::request_body::from_fields!(@ false, $body { $($field),+ });
     };
     (only $body:ident { $($field:ident),+ $(,)? }) => {
-        $crate::wire::received::from_fields!(@ true, $body { $($field),+ });
+        $crate::wire::request_body::from_fields!(@ true, $body { $($field),+ });
     };
     (@ $is_closed:literal, $body:ident { $($field:ident),+ }) => {
-        impl $crate::wire::received::FromFields for $body {
+        impl $crate::wire::request_body::FromFields for $body {
             const NAMES: &'static [&'static str] = &[$(stringify!($field)),+];
             const IS_CLOSED: bool = $is_closed;
 
             fn from_fields(fields: &foldwork_engine::model::value::Object) -> $body {
-                $body { $($field: $crate::wire::received::Sent::of(fields, stringify!($field))),+ }
+                $body { $($field: $crate::wire::request_body::SentField::of(fields, stringify!($field))),+ }
             }
         }
     };
@@ -53,13 +53,13 @@ macro_rules! from_fields {
 pub(super) use from_fields;
 
 /// A request body that is read field by field.
-pub struct Received<T> {
+pub struct ReceivedBody<T> {
     pub request: T,
     /// All fields, also those that `T` does not have.
     pub fields: Object,
 }
 
-impl<T> Deref for Received<T> {
+impl<T> Deref for ReceivedBody<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -67,14 +67,14 @@ impl<T> Deref for Received<T> {
     }
 }
 
-impl<'de, T: FromFields> Deserialize<'de> for Received<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Received<T>, D::Error> {
+impl<'de, T: FromFields> Deserialize<'de> for ReceivedBody<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ReceivedBody<T>, D::Error> {
         let text = <&RawValue>::deserialize(deserializer)?.get();
         let fields = read_fields(text).map_err(D::Error::custom)?;
         if T::IS_CLOSED {
             names::only(&fields, T::NAMES).map_err(D::Error::custom)?;
         }
-        Ok(Received { request: T::from_fields(&fields), fields })
+        Ok(ReceivedBody { request: T::from_fields(&fields), fields })
     }
 }
 
@@ -84,20 +84,20 @@ fn read_fields(text: &str) -> Result<Object, serde_json::Error> {
 }
 
 /// A request body that the engine reads as it was sent. `T` is the schema in the OpenAPI document.
-pub struct Forwarded<T> {
+pub struct ForwardedBody<T> {
     pub fields: Object,
     shown: PhantomData<fn() -> T>,
 }
 
-impl<'de, T> Deserialize<'de> for Forwarded<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Forwarded<T>, D::Error> {
-        Ok(Forwarded { fields: Object::deserialize(deserializer)?, shown: PhantomData })
+impl<'de, T> Deserialize<'de> for ForwardedBody<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ForwardedBody<T>, D::Error> {
+        Ok(ForwardedBody { fields: Object::deserialize(deserializer)?, shown: PhantomData })
     }
 }
 
 /// A field as it was sent. `T` is the schema in the OpenAPI document.
 #[derive(Debug)]
-pub struct Sent<T> {
+pub struct SentField<T> {
     name: &'static str,
     value: Option<Value>,
     /// The texts of the numbers in the value that no value represents exactly.
@@ -107,15 +107,15 @@ pub struct Sent<T> {
 }
 
 /// An optional field with a string.
-pub type SentText = Sent<Option<String>>;
+pub type SentText = SentField<Option<String>>;
 
-impl<T> Sent<T> {
+impl<T> SentField<T> {
     /// Returns the field of an object. A field that is null counts as absent.
-    pub fn of(fields: &Object, name: &'static str) -> Sent<T> {
+    pub fn of(fields: &Object, name: &'static str) -> SentField<T> {
         let sent = fields.get(name);
         let is_null = sent.is_some_and(Value::is_null);
         let numbers = fields.numbers_in(name).cloned();
-        Sent { name, value: sent.filter(|_| !is_null).cloned(), numbers, is_null, shown: PhantomData }
+        SentField { name, value: sent.filter(|_| !is_null).cloned(), numbers, is_null, shown: PhantomData }
     }
 
     /// Returns the value. The numbers in an object keep their text.
@@ -222,18 +222,18 @@ pub fn exact(value: &Value, numbers: Option<&Numbers>) -> Value {
 }
 
 /// Returns the one of several spellings that is present. If none is present, returns the first spelling.
-pub fn first<'s, T>(spellings: &[&'s Sent<T>]) -> Option<&'s Sent<T>> {
+pub fn first<'s, T>(spellings: &[&'s SentField<T>]) -> Option<&'s SentField<T>> {
     let present = spellings.iter().find(|sent| !sent.is_absent());
     present.or(spellings.first()).copied()
 }
 
 /// Returns the text in the one of several spellings that is present. Fails if several are present.
-pub fn first_text<T>(spellings: &[&Sent<T>]) -> Result<Option<String>, Error> {
+pub fn first_text<T>(spellings: &[&SentField<T>]) -> Result<Option<String>, Error> {
     let given: Vec<(&str, bool)> = spellings.iter().map(|sent| sent.given()).collect();
     if let Some(several) = several(&given) {
         return Err(vec![several].into());
     }
-    first(spellings).map_or(Ok(None), Sent::text)
+    first(spellings).map_or(Ok(None), SentField::text)
 }
 
 /// Returns the violation of a request with several fields of which only one would be read. Each field is given by its
@@ -246,9 +246,9 @@ pub fn several(fields: &[(&str, bool)]) -> Option<Violation> {
     Some(Violation { pointer: format!("/{second}"), message })
 }
 
-impl<T> Default for Sent<T> {
-    fn default() -> Sent<T> {
-        Sent { name: "", value: None, numbers: None, is_null: false, shown: PhantomData }
+impl<T> Default for SentField<T> {
+    fn default() -> SentField<T> {
+        SentField { name: "", value: None, numbers: None, is_null: false, shown: PhantomData }
     }
 }
 
@@ -282,17 +282,17 @@ macro_rules! described_as {
         }
     };
 }
-described_as!(Received);
-described_as!(Forwarded);
-described_as!(Sent);
+described_as!(ReceivedBody);
+described_as!(ForwardedBody);
+described_as!(SentField);
 
-impl<T: Type> ParseFromJSON for Sent<T> {
+impl<T: Type> ParseFromJSON for SentField<T> {
     fn parse_from_json(value: Option<serde_json::Value>) -> ParseResult<Self> {
-        Ok(Sent { value: value.map(Value::from), ..Sent::default() })
+        Ok(SentField { value: value.map(Value::from), ..SentField::default() })
     }
 }
 
-impl<T: Type> ToJSON for Sent<T> {
+impl<T: Type> ToJSON for SentField<T> {
     fn to_json(&self) -> Option<serde_json::Value> {
         serde_json::to_value(self.value()?).ok()
     }
@@ -303,7 +303,7 @@ mod tests {
     use super::*;
 
     fn field(value: impl Into<Value>) -> SentText {
-        Sent::of(&Object::from_iter([("reason", value.into())]), "reason")
+        SentField::of(&Object::from_iter([("reason", value.into())]), "reason")
     }
 
     #[test]

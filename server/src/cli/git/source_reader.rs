@@ -8,14 +8,14 @@ use git2::Oid;
 use globset::GlobSet;
 use jiff::Timestamp;
 
-use super::events::Moment;
+use super::events::EventMoment;
 use super::history::{Birth, Commit, first_parents, steps};
 use super::origin::Origins;
-use super::outbox::{Batch, Mark, Outbox};
-use super::report::Report;
-use super::source::Source;
-use super::walk::{Held, Walk};
-use crate::cli::progress::Progress;
+use super::outbox::{ImportBatch, Mark, Outbox};
+use super::report::ImportWarnings;
+use super::source::FileSource;
+use super::walk::{HistoryWalk, ProjectArticles};
+use crate::cli::progress::ProgressIndicator;
 
 /// The number of commits after which the repository is opened again, because libgit2 keeps the objects that it has read
 /// in memory.
@@ -23,7 +23,7 @@ const COMMITS_AT_ONCE: usize = 2_000;
 
 /// The place of a source.
 #[derive(Clone, Debug)]
-pub enum Place {
+pub enum SourcePlace {
     /// A folder in a git repository.
     Git(PathBuf),
     /// A folder of files.
@@ -31,10 +31,10 @@ pub enum Place {
 }
 
 /// The reading of a source into batches.
-pub struct Reading {
-    pub place: Place,
+pub struct SourceReader {
+    pub place: SourcePlace,
     pub project: String,
-    pub held: Held,
+    pub held: ProjectArticles,
     /// The commits of the record's mark.
     pub base: Option<Oid>,
     pub towards: Option<Oid>,
@@ -64,7 +64,7 @@ pub struct Summary {
 
 /// The commits that lead from what a project holds to HEAD.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Route {
+struct CommitRoute {
     /// A commit of which some changes are there. The project is compared with it first.
     partial: Option<Oid>,
     /// The commits to follow one by one, each with the commit before it.
@@ -79,21 +79,21 @@ struct Times {
     now: Timestamp,
 }
 
-impl Place {
-    pub fn open(&self) -> anyhow::Result<Source> {
+impl SourcePlace {
+    pub fn open(&self) -> anyhow::Result<FileSource> {
         match self {
-            Self::Git(folder) => Source::repository(folder),
-            Self::Folder(folder) => Source::folder(folder),
+            Self::Git(folder) => FileSource::repository(folder),
+            Self::Folder(folder) => FileSource::folder(folder),
         }
     }
 }
 
-impl Reading {
+impl SourceReader {
     /// Passes batches to `put`.
     pub fn run(
         mut self,
-        progress: &Progress,
-        put: &mut dyn FnMut(Batch) -> anyhow::Result<()>,
+        progress: &ProgressIndicator,
+        put: &mut dyn FnMut(ImportBatch) -> anyhow::Result<()>,
     ) -> anyhow::Result<Summary> {
         let note = |text: &str| progress.note(text);
         let source = self.place.open()?;
@@ -102,9 +102,9 @@ impl Reading {
         progress.set_total(route.commits.len() as u64);
         let chosen = self.chosen(&route)?;
         let held = std::mem::take(&mut self.held);
-        let mut report = Report::new(&note);
+        let mut report = ImportWarnings::new(&note);
         report.left_out = std::mem::take(&mut self.reported);
-        let mut walk = Walk::new(source, held, &self.globs, chosen, report);
+        let mut walk = HistoryWalk::new(source, held, &self.globs, chosen, report);
         let mut outbox = Outbox::new(&self.project, self.mark.clone(), put);
         let mut times = Times { last: self.mark.at, now: self.now };
         if let Some(commit) = route.partial {
@@ -116,36 +116,36 @@ impl Reading {
         let reconciled = outbox.pushed - before;
         outbox.finish(&self.mark)?;
         let articles = walk.articles();
-        let Report { missing, left_out, .. } = walk.report;
+        let ImportWarnings { missing, left_out, .. } = walk.report;
         Ok(Summary { articles, missing, reported: left_out, reconciled })
     }
 
     /// Returns the commits to follow. `line` is HEAD with its first parents, oldest first.
-    fn route(&self, source: &Source, line: &[Oid]) -> Route {
-        let Some(&head) = line.last().filter(|_| !self.only_compare) else { return Route::default() };
+    fn route(&self, source: &FileSource, line: &[Oid]) -> CommitRoute {
+        let Some(&head) = line.last().filter(|_| !self.only_compare) else { return CommitRoute::default() };
         let after = |place: usize| -> Vec<(Option<Oid>, Oid)> {
             let next = line.get(place + 1..).unwrap_or_default();
             line.get(place..).unwrap_or_default().iter().copied().map(Some).zip(next.iter().copied()).collect()
         };
         let place = |commit: Option<Oid>| line.iter().position(|id| Some(*id) == commit);
         if let Some(place) = place(self.towards) {
-            return Route { partial: self.towards, commits: after(place), is_one_step: false };
+            return CommitRoute { partial: self.towards, commits: after(place), is_one_step: false };
         }
         if let Some(place) = place(self.base) {
             // Changes of a commit that is no longer part of the history are taken back first.
             let partial = self.base.filter(|_| self.towards.is_some());
-            return Route { partial, commits: after(place), is_one_step: false };
+            return CommitRoute { partial, commits: after(place), is_one_step: false };
         }
         let is_known = |commit: &Oid| source.has_commit(&commit.to_string());
         match self.base.or(self.towards) {
             Some(base) if is_known(&base) => {
-                Route { partial: None, commits: vec![(Some(base), head)], is_one_step: true }
+                CommitRoute { partial: None, commits: vec![(Some(base), head)], is_one_step: true }
             }
-            Some(_) => Route::default(),
-            None if !self.held.articles.is_empty() => Route::default(),
+            Some(_) => CommitRoute::default(),
+            None if !self.held.articles.is_empty() => CommitRoute::default(),
             None => {
                 let before = std::iter::once(None).chain(line.iter().copied().map(Some));
-                Route { commits: before.zip(line.iter().copied()).collect(), ..Route::default() }
+                CommitRoute { commits: before.zip(line.iter().copied()).collect(), ..CommitRoute::default() }
             }
         }
     }
@@ -153,13 +153,14 @@ impl Reading {
     /// Returns the ids of the articles of which a file has a matching path at any time of the route.
     ///
     /// An article is imported with its whole history or not at all.
-    fn chosen(&self, route: &Route) -> anyhow::Result<HashSet<String>> {
+    fn chosen(&self, route: &CommitRoute) -> anyhow::Result<HashSet<String>> {
         if self.is_everything {
             return Ok(HashSet::new());
         }
         let quiet = |_: &str| {};
         let source = self.place.open()?;
-        let mut walk = Walk::new(source, self.held.clone(), &self.globs, HashSet::new(), Report::new(&quiet));
+        let mut walk =
+            HistoryWalk::new(source, self.held.clone(), &self.globs, HashSet::new(), ImportWarnings::new(&quiet));
         let mut times = Times { last: None, now: self.now };
         self.follow(&mut walk, route, &mut times, &mut Outbox::closed())?;
         Ok(walk.into_chosen())
@@ -167,8 +168,8 @@ impl Reading {
 
     fn follow(
         &self,
-        walk: &mut Walk<'_>,
-        route: &Route,
+        walk: &mut HistoryWalk<'_>,
+        route: &CommitRoute,
         times: &mut Times,
         outbox: &mut Outbox<'_>,
     ) -> anyhow::Result<()> {
@@ -181,7 +182,7 @@ impl Reading {
             let Some(repository) = walk.source.as_repository() else { return Ok(()) };
             let moment = times.moment(Commit::read(repository, id)?, route.is_one_step);
             let steps = steps(repository, before, id).with_context(|| format!("commit {id} cannot be read"))?;
-            let origin = |source: &Source, path: &str| {
+            let origin = |source: &FileSource, path: &str| {
                 let own = || Birth { path: path.to_owned(), commit: id };
                 match source.as_repository().filter(|_| !route.is_one_step) {
                     // Without the origin, the article begins with this commit.
@@ -199,7 +200,7 @@ impl Reading {
     /// Brings the project to the files at a commit, or of the folder.
     fn compare(
         &self,
-        walk: &mut Walk<'_>,
+        walk: &mut HistoryWalk<'_>,
         commit: Option<Oid>,
         times: &mut Times,
         outbox: &mut Outbox<'_>,
@@ -208,7 +209,7 @@ impl Reading {
         walk.report.missing.clear();
         let read = |id: Oid| walk.source.as_repository().map(|repository| Commit::read(repository, id)).transpose();
         let Some(commit) = commit.map(read).transpose()?.flatten() else {
-            return walk.compare(files, &Moment::default(), outbox);
+            return walk.compare(files, &EventMoment::default(), outbox);
         };
         let id = commit.id.to_string();
         let moment = times.moment(commit, true);
@@ -220,9 +221,9 @@ impl Reading {
 }
 
 impl Times {
-    fn moment(&mut self, commit: Commit, reconciled: bool) -> Moment {
+    fn moment(&mut self, commit: Commit, reconciled: bool) -> EventMoment {
         let time = commit.time.map(|time| time.min(self.now));
         self.last = time.max(self.last);
-        Moment { commit: Some(commit), at: self.last, reconciled }
+        EventMoment { commit: Some(commit), at: self.last, reconciled }
     }
 }

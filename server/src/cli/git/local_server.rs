@@ -15,12 +15,12 @@ use crate::serve;
 const KEY: &str = "sk_7777777777777777777777777777777777777777777777777777777777777777";
 
 /// A server without plugins, which ends with the value.
-struct Served {
+struct LocalServer {
     client: Client,
     _stop: oneshot::Sender<()>,
 }
 
-impl Served {
+impl LocalServer {
     async fn start() -> Self {
         let mut config = Config::default();
         config.http.listen = "127.0.0.1:0".to_owned();
@@ -34,12 +34,12 @@ impl Served {
         Self { client, _stop: stop }
     }
 
-    async fn import(&self, place: &Place) -> Outcome {
-        import(&self.client, &Progress::start(None), place, &Options::default()).await.expect("imported")
+    async fn import(&self, place: &SourcePlace) -> Outcome {
+        import(&self.client, &ProgressIndicator::start(None), place, &Options::default()).await.expect("imported")
     }
 
     async fn git(&self, scratch: &Scratch) -> Outcome {
-        self.import(&Place::Git(scratch.folder.clone())).await
+        self.import(&SourcePlace::Git(scratch.folder.clone())).await
     }
 
     async fn append(&self, events: Value) {
@@ -75,7 +75,7 @@ fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_import_appends_what_is_new_and_restores_what_was_changed() {
-    let (served, scratch) = (Served::start().await, Scratch::new());
+    let (served, scratch) = (LocalServer::start().await, Scratch::new());
     scratch.commit(0, &[("a.md", b"one"), ("b.md", b"other")]);
     let first = served.git(&scratch).await;
     assert_eq!((first.appended, first.articles, first.missing, first.project.as_str()), (2, 2, 0, "my-notes"));
@@ -111,7 +111,7 @@ async fn an_import_appends_what_is_new_and_restores_what_was_changed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_article_that_was_deleted_by_hand_is_created_again_after_its_deletion() {
-    let (served, scratch) = (Served::start().await, Scratch::new());
+    let (served, scratch) = (LocalServer::start().await, Scratch::new());
     scratch.commit(0, &[("a.md", b"one")]);
     served.git(&scratch).await;
     let id = served.articles().await[0]["_id"].clone();
@@ -130,7 +130,7 @@ async fn an_article_that_was_deleted_by_hand_is_created_again_after_its_deletion
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_import_without_a_record_is_continued() {
-    let (served, scratch) = (Served::start().await, Scratch::new());
+    let (served, scratch) = (LocalServer::start().await, Scratch::new());
     let root = scratch.commit(0, &[("a.md", b"one")]).to_string();
     served.append_project("my-notes").await;
     let id = name_id(&[&root, "a.md", &root]);
@@ -150,7 +150,7 @@ async fn an_import_without_a_record_is_continued() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_repository_with_the_same_name_gets_a_project_of_its_own() {
-    let (served, one, other) = (Served::start().await, Scratch::new(), Scratch::new());
+    let (served, one, other) = (LocalServer::start().await, Scratch::new(), Scratch::new());
     one.commit(0, &[("a.md", b"one")]);
     other.commit(0, &[("a.md", b"other")]);
     assert_eq!(served.git(&one).await.project, "my-notes");
@@ -163,12 +163,13 @@ async fn a_second_repository_with_the_same_name_gets_a_project_of_its_own() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_repository_may_be_imported_into_two_projects() {
-    let (served, scratch) = (Served::start().await, Scratch::new());
+    let (served, scratch) = (LocalServer::start().await, Scratch::new());
     scratch.commit(0, &[("a.md", b"one")]);
     for project in ["first", "second"] {
         let options = Options { project: Some(project.to_owned()), ..Options::default() };
-        let place = Place::Git(scratch.folder.clone());
-        let outcome = import(&served.client, &Progress::start(None), &place, &options).await.expect("imported");
+        let place = SourcePlace::Git(scratch.folder.clone());
+        let outcome =
+            import(&served.client, &ProgressIndicator::start(None), &place, &options).await.expect("imported");
         assert_eq!((outcome.appended, outcome.missing), (1, 0));
     }
     assert_eq!(served.texts().await, pairs(&[("a.md", "one"), ("a.md", "one")]));
@@ -176,18 +177,18 @@ async fn a_repository_may_be_imported_into_two_projects() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_event_is_left_out_and_the_rest_is_imported() {
-    let (served, scratch) = (Served::start().await, Scratch::new());
+    let (served, scratch) = (LocalServer::start().await, Scratch::new());
     scratch.commit(0, &[("a.md", b"one"), ("b.md", b"two"), ("c.md", b"three")]);
-    let source = Source::repository(&scratch.folder).expect("opened");
-    let progress = Progress::start(None);
+    let source = FileSource::repository(&scratch.folder).expect("opened");
+    let progress = ProgressIndicator::start(None);
     let options = Options::default();
     let globs = glob_set(&[]).expect("valid globs");
-    let place = Place::Git(scratch.folder.clone());
+    let place = SourcePlace::Git(scratch.folder.clone());
     let import =
         Import { client: &served.client, progress: &progress, place: &place, options: &options, globs: &globs };
     let loaded = import.load(&source, None).await.expect("loaded");
     let mut sender = import.sender(&loaded);
-    let event = |id: &str, payload: Value| events::Prepared {
+    let event = |id: &str, payload: Value| events::PreparedEvent {
         json: json!({
             "aggregate_id": id, "aggregate_type": "article", "event_type": "article.created", "project_id": "my-notes",
             "payload": payload,
@@ -201,14 +202,14 @@ async fn a_refused_event_is_left_out_and_the_rest_is_imported() {
     let events =
         vec![event("a", json!({"title": "A"})), event("b", json!({"title": 1})), event("c", json!({"title": "C"}))];
     let mark = outbox::Mark { commit: "c".to_owned(), ..outbox::Mark::default() };
-    sender.send(outbox::Batch { events, mark, read: 1 }).await.expect("sent");
+    sender.send(outbox::ImportBatch { events, mark, read: 1 }).await.expect("sent");
     assert_eq!((sender.appended, sender.refused.len(), sender.record.version), (2, 1, 1));
     assert!(sender.refused.contains("b.md") && sender.broken.contains("b"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_imports_at_once_do_not_mix() {
-    let (served, scratch) = (Served::start().await, Scratch::new());
+    let (served, scratch) = (LocalServer::start().await, Scratch::new());
     scratch.commit(0, &[("a.md", b"one")]);
     let (one, other) = tokio::join!(served.git(&scratch), served.git(&scratch));
     assert_eq!(one.appended + other.appended, 1);
@@ -217,7 +218,7 @@ async fn two_imports_at_once_do_not_mix() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_is_too_large_as_json_is_left_out() {
-    let (served, scratch) = (Served::start().await, Scratch::new());
+    let (served, scratch) = (LocalServer::start().await, Scratch::new());
     scratch.commit(0, &[("a.md", &vec![1_u8; 400 * 1024]), ("b.md", b"two")]);
     let outcome = served.git(&scratch).await;
     assert_eq!((outcome.appended, outcome.articles, outcome.missing), (1, 1, 1));
@@ -228,14 +229,14 @@ async fn a_file_that_is_too_large_as_json_is_left_out() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_folder_is_imported_again_after_changes() {
-    let served = Served::start().await;
+    let served = LocalServer::start().await;
     let folder = tempfile::tempdir().expect("a folder");
     let write = |path: &str, text: &str| fs::write(folder.path().join(path), text).expect("written");
     fs::create_dir_all(folder.path().join(".obsidian")).expect("a folder");
     write("one.md", "The first note.");
     write("two.md", "The second note.");
     write(".obsidian/hidden.md", "No note.");
-    let place = Place::Folder(folder.path().to_owned());
+    let place = SourcePlace::Folder(folder.path().to_owned());
     assert_eq!(served.import(&place).await.appended, 2);
     assert_eq!(served.import(&place).await.appended, 0);
     let id = |articles: &[Value], text: &str| {
@@ -251,7 +252,7 @@ async fn a_folder_is_imported_again_after_changes() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_repository_without_commits_imports_nothing() {
-    let (served, scratch) = (Served::start().await, Scratch::new());
+    let (served, scratch) = (LocalServer::start().await, Scratch::new());
     let outcome = served.git(&scratch).await;
     assert_eq!((outcome.appended, outcome.articles, outcome.missing), (0, 0, 0));
     assert!(served.articles().await.is_empty());

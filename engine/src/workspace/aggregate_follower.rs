@@ -6,14 +6,14 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::events::{Direction, Limit, check_version};
+use super::events::{EventLimit, ReadDirection, check_version};
 use super::rights::Reader;
 use crate::error::{Error, Result};
 use crate::model::event::Event;
 use crate::model::id::AggregateId;
 
 /// A reader of one aggregate's events, and the version of the last returned event.
-pub struct Following {
+pub struct AggregateFollower {
     reader: Reader,
     id: AggregateId,
     version: u64,
@@ -22,19 +22,19 @@ pub struct Following {
 
 impl Reader {
     /// Follows an aggregate from the event after a version. Fails with [`Error::NotFound`] if the stream has no events.
-    pub async fn follow_aggregate(&self, id: &str, after_version: u64) -> Result<Following> {
+    pub async fn follow_aggregate(&self, id: &str, after_version: u64) -> Result<AggregateFollower> {
         let state = self.context.state();
         self.context.refresh().await?;
         let found = state.folded.get(id).ok_or_else(|| Error::not_found("aggregate", id))?;
         check_version(&found, after_version)?;
         let appended = state.folded.streams().follow(&found.id);
-        Ok(Following { reader: self.clone(), id: found.id.clone(), version: after_version, appended })
+        Ok(AggregateFollower { reader: self.clone(), id: found.id.clone(), version: after_version, appended })
     }
 }
 
-impl Following {
+impl AggregateFollower {
     /// Returns the next events. If no event arrives within `wait`, returns an empty list.
-    pub async fn next(&mut self, limit: Limit, wait: Duration) -> Result<Vec<Arc<Event>>> {
+    pub async fn next(&mut self, limit: EventLimit, wait: Duration) -> Result<Vec<Arc<Event>>> {
         let deadline = Instant::now() + wait;
         loop {
             self.appended.mark_unchanged();
@@ -49,11 +49,11 @@ impl Following {
         }
     }
 
-    async fn read(&self, limit: Limit) -> Result<Vec<Arc<Event>>> {
+    async fn read(&self, limit: EventLimit) -> Result<Vec<Arc<Event>>> {
         let state = self.reader.context.state();
         self.reader.context.refresh().await?;
         let Some(mut events) = state.folded.streams().after(&self.id, self.version) else {
-            let page = self.reader.stream(self.id.as_str(), Some(self.version), limit, Direction::Forward).await?;
+            let page = self.reader.stream(self.id.as_str(), Some(self.version), limit, ReadDirection::Forward).await?;
             return Ok(page.items.into_iter().map(Arc::new).collect());
         };
         let mut bytes = 0;

@@ -6,23 +6,23 @@ use std::hash::Hash;
 use rustc_hash::FxHashMap;
 use tokio::sync::watch;
 
-/// The smallest value of [`Followed::threshold`], in keys.
+/// The smallest value of [`FollowerMap::threshold`], in keys.
 const MIN_THRESHOLD: usize = 64;
 
 /// The followed keys and their values.
-pub struct Followed<K, V> {
+pub struct FollowerMap<K, V> {
     by_key: FxHashMap<K, (watch::Sender<u64>, V)>,
     /// The number of keys at which keys without followers are removed.
     threshold: usize,
 }
 
-impl<K, V> Default for Followed<K, V> {
-    fn default() -> Followed<K, V> {
-        Followed { by_key: FxHashMap::default(), threshold: MIN_THRESHOLD }
+impl<K, V> Default for FollowerMap<K, V> {
+    fn default() -> FollowerMap<K, V> {
+        FollowerMap { by_key: FxHashMap::default(), threshold: MIN_THRESHOLD }
     }
 }
 
-impl<K: Hash + Eq + Clone, V: Default> Followed<K, V> {
+impl<K: Hash + Eq + Clone, V: Default> FollowerMap<K, V> {
     /// Follows a key. The receiver changes when the key is woken.
     pub fn follow(&mut self, key: &K) -> watch::Receiver<u64> {
         if self.by_key.len() >= self.threshold {
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn entries_without_followers_are_removed() {
-        let mut followed: Followed<usize, ()> = Followed::default();
+        let mut followed: FollowerMap<usize, ()> = FollowerMap::default();
         let first = followed.follow(&0);
         (1..10 * MIN_THRESHOLD).for_each(|key| drop(followed.follow(&key)));
         assert!(followed.kept().len() <= MIN_THRESHOLD && followed.get(&0).is_some());

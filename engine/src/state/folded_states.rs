@@ -9,25 +9,25 @@ use parking_lot::Mutex;
 
 use super::feeds::Feeds;
 use super::progress::Progress;
-use super::streams::Streams;
+use super::streams::FollowedStreams;
 use crate::model::aggregate::Aggregate;
 use crate::model::event::Event;
 use crate::model::id::AggregateId;
 use crate::model::value::Object;
-use crate::resident::dirty::{DirtyAggregates, Taken};
+use crate::resident::dirty::{DirtyAggregates, DirtyBatch};
 use crate::resident::follower::FollowerStates;
 use crate::resident::observed::ObservedSchema;
 use crate::resident::tail::Tail;
 use crate::resident::workload::{Workload, Workloads};
-use crate::resident::{Newest, Resident, Snapshot};
+use crate::resident::{NewestFirst, ResidentStates, Snapshot};
 
 /// The fold of a workspace's log, in memory.
 #[derive(Default)]
-pub struct Folded {
-    resident: Resident,
+pub struct FoldedStates {
+    resident: ResidentStates,
     tail: Tail,
     feeds: Feeds,
-    streams: Streams,
+    streams: FollowedStreams,
     observed: ObservedSchema,
     dirty: DirtyAggregates,
     follower: FollowerStates,
@@ -39,7 +39,7 @@ pub struct Folded {
     counted: Mutex<(u64, usize)>,
 }
 
-impl Folded {
+impl FoldedStates {
     /// Returns the current state of an aggregate.
     pub fn get(&self, id: &str) -> Option<Arc<Aggregate>> {
         self.resident.get(id)
@@ -76,7 +76,7 @@ impl Folded {
 
     /// Returns an iterator over the aggregates whose first event is before a position, newest first. With
     /// `aggregate_type`, the iterator visits only aggregates of this type.
-    pub fn newest<'a>(&'a self, aggregate_type: Option<&'a str>, before: u64) -> Newest<'a> {
+    pub fn newest<'a>(&'a self, aggregate_type: Option<&'a str>, before: u64) -> NewestFirst<'a> {
         self.resident.newest(aggregate_type, before)
     }
 
@@ -119,7 +119,7 @@ impl Folded {
     }
 
     /// Returns the aggregates that readers follow, with their last events.
-    pub fn streams(&self) -> &Streams {
+    pub fn streams(&self) -> &FollowedStreams {
         &self.streams
     }
 
@@ -191,10 +191,10 @@ impl Folded {
     }
 
     /// Makes committed events and the states after these events visible. Does not wake followers of the log:
-    /// [`Folded::announce`] does.
+    /// [`FoldedStates::announce`] does.
     pub fn publish(&self, events: &[Arc<Event>], aggregates: Vec<Arc<Aggregate>>) {
         let Some(last) = events.last() else { return };
-        events.iter().for_each(|event| self.observed.note(event));
+        events.iter().for_each(|event| self.observed.record(event));
         let observed = Workloads::observed_among(&aggregates);
         self.follower.publish(&self.resident, aggregates, last.position);
         self.workloads.observe(&self.resident, &observed);
@@ -214,8 +214,8 @@ impl Folded {
     }
 
     /// Takes up to `most` aggregates whose snapshots may be written now, the longest waiting first.
-    pub fn take_dirty(&self, most: usize, now_ms: i64) -> Taken {
-        self.dirty.take(most, now_ms)
+    pub fn take_dirty(&self, most: usize, now_ms: i64) -> DirtyBatch {
+        self.dirty.pop(most, now_ms)
     }
 
     /// Records that the snapshot of an aggregate is being written, and delays the aggregate's next snapshot.
@@ -225,11 +225,11 @@ impl Folded {
 
     /// Disables the delays between snapshots.
     pub fn hurry_dirty(&self) {
-        self.dirty.hurry();
+        self.dirty.skip_pauses();
     }
 
     /// Puts back aggregates whose snapshots could not be written.
-    pub fn put_back_dirty(&self, taken: Taken) {
+    pub fn put_back_dirty(&self, taken: DirtyBatch) {
         self.dirty.put_back(taken);
     }
 

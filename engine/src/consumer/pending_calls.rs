@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::attempt::{Calls, RequestsAppends, RetryPolicy};
-use super::circuit::Step;
+use super::circuit::CallSubject;
 use super::circuits::Circuits;
-use super::ended::Ended;
 use super::event_context::EventContext;
-use super::parking::{Parking, Requested};
+use super::parking::{AppendCause, ParkingBuffer};
+use super::step_end::StepEnd;
 use crate::error::Result;
 use crate::hook::{Failure, Hook};
 use crate::state::State;
@@ -25,13 +25,13 @@ pub trait Input: Send + Sync + 'static {
     }
 
     /// Returns the event for which the hook is called, and the aggregate whose content the hook works on.
-    fn requested(&self) -> Requested<'_> {
-        Requested { event: &self.context().event, aggregate_id: self.aggregate_id() }
+    fn requested(&self) -> AppendCause<'_> {
+        AppendCause { event: &self.context().event, aggregate_id: self.aggregate_id() }
     }
 }
 
 /// The calls of a hook that are recorded but not yet made.
-pub struct Waiting<I> {
+pub struct PendingCalls<I> {
     state: Arc<State>,
     hook: Hook,
     by_plugin: BTreeMap<PluginIndex, Vec<Arc<I>>>,
@@ -39,7 +39,7 @@ pub struct Waiting<I> {
 
 /// The results of the calls of one plugin. Failed calls are parked, also those that are retried later, unless the
 /// plugin's `on_error` ignores failures.
-pub struct Completed<I, T> {
+pub struct CallResults<I, T> {
     pub plugin: PluginIndex,
     /// The values that the successful calls returned.
     pub values: Vec<(Arc<I>, T)>,
@@ -47,9 +47,9 @@ pub struct Completed<I, T> {
     pub given_up: Vec<(Arc<I>, Failure)>,
 }
 
-impl<I: Input> Waiting<I> {
-    pub fn new(state: &Arc<State>, hook: Hook) -> Waiting<I> {
-        Waiting { state: state.clone(), hook, by_plugin: BTreeMap::new() }
+impl<I: Input> PendingCalls<I> {
+    pub fn new(state: &Arc<State>, hook: Hook) -> PendingCalls<I> {
+        PendingCalls { state: state.clone(), hook, by_plugin: BTreeMap::new() }
     }
 
     pub fn push(&mut self, plugin: PluginIndex, input: Arc<I>) {
@@ -57,17 +57,17 @@ impl<I: Input> Waiting<I> {
     }
 
     /// Removes and returns all recorded calls. The calls stay removed even if the caller fails to make them.
-    pub fn take(&mut self) -> Waiting<I> {
-        Waiting { by_plugin: std::mem::take(&mut self.by_plugin), ..Waiting::new(&self.state, self.hook) }
+    pub fn drain(&mut self) -> PendingCalls<I> {
+        PendingCalls { by_plugin: std::mem::take(&mut self.by_plugin), ..PendingCalls::new(&self.state, self.hook) }
     }
 
     /// Makes all calls of the next plugin that has recorded calls. Returns `None` if no calls are left.
     pub async fn next<T: RequestsAppends + Send + 'static>(
         &mut self,
         circuits: &mut Circuits,
-        parking: &mut Parking,
+        parking: &mut ParkingBuffer,
         call: HookCall<I, T>,
-    ) -> Result<Option<Completed<I, T>>, Ended> {
+    ) -> Result<Option<CallResults<I, T>>, StepEnd> {
         let Some((plugin, inputs)) = self.by_plugin.pop_first() else { return Ok(None) };
         let circuit = circuits.get_mut(plugin);
         let mut calls = Calls { state: &self.state, plugin, circuit, policy: RetryPolicy::Later(parking.retries()) };
@@ -78,10 +78,10 @@ impl<I: Input> Waiting<I> {
             let value = parking.receive(circuits, plugin, self.hook, input.context(), attempt);
             values.extend(value.map(|value| (input, value)));
         }
-        Ok(Some(Completed { plugin, values, given_up }))
+        Ok(Some(CallResults { plugin, values, given_up }))
     }
 }
 
-fn step_of<I: Input>(input: &I) -> Step<'_> {
-    Step { event_id: &input.context().event.event_id, aggregate_id: input.aggregate_id() }
+fn step_of<I: Input>(input: &I) -> CallSubject<'_> {
+    CallSubject { event_id: &input.context().event.event_id, aggregate_id: input.aggregate_id() }
 }

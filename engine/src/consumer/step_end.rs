@@ -4,9 +4,9 @@ use crate::error::Error;
 
 /// The error for calls of a plugin whose outcome is unknown, because the threads of the plugins have ended.
 #[derive(Debug)]
-pub struct Interrupted;
+pub struct Interruption;
 
-pub enum Ended {
+pub enum StepEnd {
     /// The threads of the plugins have ended.
     Interrupted,
     /// Another server has processed these events. The result of that server is kept.
@@ -14,14 +14,14 @@ pub enum Ended {
     Failed(Error),
 }
 
-impl From<Error> for Ended {
-    fn from(error: Error) -> Ended {
-        Ended::Failed(error)
+impl From<Error> for StepEnd {
+    fn from(error: Error) -> StepEnd {
+        StepEnd::Failed(error)
     }
 }
 
-impl From<Interrupted> for Ended {
-    fn from(_: Interrupted) -> Ended {
-        Ended::Interrupted
+impl From<Interruption> for StepEnd {
+    fn from(_: Interruption) -> StepEnd {
+        StepEnd::Interrupted
     }
 }

@@ -5,20 +5,20 @@ use std::borrow::Cow;
 
 use anyhow::{Context, bail, ensure};
 use foldwork_engine::model::date::parse_date;
-use foldwork_engine::model::event::{Expected, NewEvent, Recorded};
+use foldwork_engine::model::event::{NewEvent, OriginalRecord, StreamExpectation};
 use foldwork_engine::model::json;
 use foldwork_engine::model::value::Object;
 use foldwork_engine::model::written::with_numbers_of;
 use serde::Deserialize;
 
-use crate::cli::event::Event;
+use crate::cli::event::PortableEvent;
 
 /// The maximum length of the name of an actor.
 const MAX_ACTOR: usize = 200;
 
 /// The fields of an event that only the log sets.
 #[derive(Deserialize)]
-pub struct Kept<'a> {
+pub struct RecordedFields<'a> {
     #[serde(borrow, default)]
     actor: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
@@ -31,7 +31,7 @@ pub struct Kept<'a> {
 }
 
 /// Returns the event to append for a line. An event of an export keeps its actor, its time and its version.
-pub fn new_event(event: Event<'_>, kept: Kept<'_>) -> anyhow::Result<NewEvent> {
+pub fn new_event(event: PortableEvent<'_>, kept: RecordedFields<'_>) -> anyhow::Result<NewEvent> {
     let time = |name: &str, text: Cow<'_, str>| {
         parse_date(&text)
             .with_context(|| format!("{name}: expected a time like 2026-01-31T09:30:00.000Z, got '{text:.40}'"))
@@ -42,14 +42,14 @@ pub fn new_event(event: Event<'_>, kept: Kept<'_>) -> anyhow::Result<NewEvent> {
                 !actor.is_empty() && actor.len() <= MAX_ACTOR && !actor.chars().any(char::is_control),
                 "actor: expected 1 to {MAX_ACTOR} characters"
             );
-            Some(Recorded { actor: actor.into(), at: time("recorded_at", at)? })
+            Some(OriginalRecord { actor: actor.into(), at: time("recorded_at", at)? })
         }
         (None, None) => None,
         _ => bail!("actor and recorded_at: expected both or neither"),
     };
     let expected = match (&recorded, kept.version) {
-        (Some(_), Some(version)) => Expected::Below(version),
-        _ => Expected::Any,
+        (Some(_), Some(version)) => StreamExpectation::Below(version),
+        _ => StreamExpectation::Any,
     };
     Ok(NewEvent {
         aggregate_id: event.aggregate_id.into_owned(),

@@ -18,35 +18,35 @@ use crate::http::public_url::PublicUrl;
 use crate::http::routes::API;
 
 /// A route of a plugin: the path, the endpoint and its methods.
-pub struct Mounted {
+pub struct PluginRoute {
     pub path: String,
     pub route: RouteMethod,
     pub methods: Vec<String>,
 }
 
 /// Returns the routes for the endpoints of the enabled plugins.
-pub fn mounted(config: &Config) -> Vec<Mounted> {
+pub fn mounted(config: &Config) -> Vec<PluginRoute> {
     let mut paths: BTreeMap<String, (RouteMethod, Vec<String>)> = BTreeMap::new();
     let config = Arc::new(config.clone());
     for (plugin, endpoint) in foldwork_plugins::endpoints(&config.plugins.enabled) {
         let path = format!("{API}/plugins/{plugin}/{}", endpoint.path);
         let (route, mut methods) = paths.remove(&path).unwrap_or_default();
         methods.push(endpoint.method.to_string());
-        let route =
-            route.method(endpoint.method.clone(), Served { endpoint, path: path.clone(), config: config.clone() });
+        let route = route
+            .method(endpoint.method.clone(), PluginEndpoint { endpoint, path: path.clone(), config: config.clone() });
         paths.insert(path, (route, methods));
     }
-    paths.into_iter().map(|(path, (route, methods))| Mounted { path, route, methods }).collect()
+    paths.into_iter().map(|(path, (route, methods))| PluginRoute { path, route, methods }).collect()
 }
 
 /// An endpoint of a plugin as an endpoint of the server.
-struct Served {
+struct PluginEndpoint {
     endpoint: Endpoint,
     path: String,
     config: Arc<Config>,
 }
 
-impl poem::Endpoint for Served {
+impl poem::Endpoint for PluginEndpoint {
     type Output = Response;
 
     async fn call(&self, request: Request) -> poem::Result<Response> {
@@ -58,7 +58,7 @@ impl poem::Endpoint for Served {
     }
 }
 
-impl Served {
+impl PluginEndpoint {
     /// Calls the handler if the caller has the rights of `R`.
     async fn respond<R: Right>(&self, mut request: Request, handler: mount::Serve<R>) -> poem::Result<Response> {
         let handle: R = auth::enter(&request).await?;
@@ -70,9 +70,9 @@ impl Served {
     }
 
     /// Converts a request to the type that plugins receive.
-    fn plugin_request(&self, request: &Request, body: Vec<u8>) -> poem::Result<mount::Request> {
+    fn plugin_request(&self, request: &Request, body: Vec<u8>) -> poem::Result<mount::EndpointRequest> {
         let public_url = PublicUrl::of(&self.config).base(request);
-        Ok(mount::Request {
+        Ok(mount::EndpointRequest {
             query: request.params()?,
             headers: request.headers().clone(),
             body,

@@ -3,7 +3,7 @@
 
 /// The name of a stage, operator or variable with its documentation.
 #[derive(Debug)]
-pub struct Documented {
+pub struct NameDocumentation {
     pub name: &'static str,
     /// The names of the arguments, separated by commas. `?` marks an optional argument, `...` marks a repeated
     /// argument, and `: type` follows a name that is not also the name of the type.
@@ -16,18 +16,18 @@ pub struct Documented {
     pub remark: &'static str,
 }
 
-impl Documented {
+impl NameDocumentation {
     pub const fn new(
         name: &'static str,
         arguments: &'static str,
         summary: &'static str,
         example: [&'static str; 3],
-    ) -> Documented {
-        Documented { name, arguments, summary, example, remark: "" }
+    ) -> NameDocumentation {
+        NameDocumentation { name, arguments, summary, example, remark: "" }
     }
 
     /// Adds a remark about behavior that MongoDB users may not expect.
-    pub const fn remark(self, remark: &'static str) -> Documented {
-        Documented { remark, ..self }
+    pub const fn remark(self, remark: &'static str) -> NameDocumentation {
+        NameDocumentation { remark, ..self }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 /// When this server last did what is due at intervals, by workspace, in milliseconds since the epoch.
 #[derive(Default)]
-pub struct Tended {
+pub struct MaintenanceTimes {
     pub hourly: HashMap<Arc<str>, i64>,
     pub daily: HashMap<Arc<str>, i64>,
     pub control: i64,

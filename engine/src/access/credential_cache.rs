@@ -11,7 +11,7 @@ use strum::VariantArray;
 use super::settings::AccessSettings;
 use crate::error::{Error, Result};
 use crate::model::access::{KeyRecord, Membership, Scope, UserRecord};
-use crate::model::plan::{OfferedPlan, Plan, PlanStatus};
+use crate::model::plan::{OfferedPlan, PlanStatus, UserPlan};
 
 /// The time for which a key is remembered, in milliseconds.
 const REMEMBERED_MS: i64 = 300_000;
@@ -19,42 +19,42 @@ const REMEMBERED_MS: i64 = 300_000;
 const MAX_REMEMBERED: usize = 10_000;
 
 /// The cached keys and users.
-pub struct Known {
+pub struct CredentialCache {
     entries: Mutex<Entries>,
     all_scopes: Arc<[Scope]>,
 }
 
 #[derive(Default)]
 struct Entries {
-    keys: HashMap<String, Arc<KnownKey>>,
-    users: HashMap<Arc<str>, Arc<KnownUser>>,
+    keys: HashMap<String, Arc<CachedKey>>,
+    users: HashMap<Arc<str>, Arc<CachedUser>>,
     /// The keys that were read from a store of several servers, each with the time of the read.
-    remembered: HashMap<String, (Arc<KnownKey>, i64)>,
+    remembered: HashMap<String, (Arc<CachedKey>, i64)>,
     /// The number of changes so far. Records read before a change are not cached.
     changes: u64,
 }
 
 /// A key and its user.
-pub struct KnownKey {
+pub struct CachedKey {
     pub key: Arc<KeyRecord>,
-    pub user: Arc<KnownUser>,
+    pub user: Arc<CachedUser>,
 }
 
 /// A user with their memberships and plan.
-pub struct KnownUser {
+pub struct CachedUser {
     pub record: UserRecord,
     /// The memberships in the order of joining.
     pub memberships: Vec<Membership>,
-    pub plan: Arc<Plan>,
+    pub plan: Arc<UserPlan>,
 }
 
-impl Default for Known {
-    fn default() -> Known {
-        Known { entries: Mutex::default(), all_scopes: Scope::VARIANTS.into() }
+impl Default for CredentialCache {
+    fn default() -> CredentialCache {
+        CredentialCache { entries: Mutex::default(), all_scopes: Scope::VARIANTS.into() }
     }
 }
 
-impl Known {
+impl CredentialCache {
     /// Returns the scopes of users who present a token: all scopes.
     pub fn all_scopes(&self) -> Arc<[Scope]> {
         self.all_scopes.clone()
@@ -64,16 +64,16 @@ impl Known {
         self.entries().changes
     }
 
-    pub fn key(&self, hash: &str) -> Option<Arc<KnownKey>> {
+    pub fn key(&self, hash: &str) -> Option<Arc<CachedKey>> {
         self.entries().keys.get(hash).cloned()
     }
 
-    pub fn user(&self, id: &str) -> Option<Arc<KnownUser>> {
+    pub fn user(&self, id: &str) -> Option<Arc<CachedUser>> {
         self.entries().users.get(id).cloned()
     }
 
     /// Caches a key, if nothing has changed since `changes` was read.
-    pub fn keep_key(&self, hash: &str, key: &Arc<KnownKey>, changes: u64) {
+    pub fn keep_key(&self, hash: &str, key: &Arc<CachedKey>, changes: u64) {
         let mut entries = self.entries();
         if entries.changes == changes {
             entries.keys.insert(hash.to_owned(), key.clone());
@@ -81,7 +81,7 @@ impl Known {
     }
 
     /// Caches a user, if nothing has changed since `changes` was read.
-    pub fn keep_user(&self, user: &Arc<KnownUser>, changes: u64) {
+    pub fn keep_user(&self, user: &Arc<CachedUser>, changes: u64) {
         let mut entries = self.entries();
         if entries.changes == changes {
             entries.users.insert(user.record.id.clone(), user.clone());
@@ -89,7 +89,7 @@ impl Known {
     }
 
     /// Remembers a key for reads while the store does not respond.
-    pub fn remember(&self, hash: &str, key: &Arc<KnownKey>, now_ms: i64) {
+    pub fn remember(&self, hash: &str, key: &Arc<CachedKey>, now_ms: i64) {
         let mut entries = self.entries();
         if entries.remembered.len() >= MAX_REMEMBERED && !entries.remembered.contains_key(hash) {
             entries.remembered.clear();
@@ -98,7 +98,7 @@ impl Known {
     }
 
     /// Returns a key that was remembered a short time ago.
-    pub fn remembered(&self, hash: &str, now_ms: i64) -> Option<Arc<KnownKey>> {
+    pub fn remembered(&self, hash: &str, now_ms: i64) -> Option<Arc<CachedKey>> {
         let entries = self.entries();
         let (key, at) = entries.remembered.get(hash)?;
         (now_ms.saturating_sub(*at) <= REMEMBERED_MS).then(|| key.clone())
@@ -108,7 +108,7 @@ impl Known {
     pub fn touched(&self, hash: &str, now: i64) {
         if let Some(known) = self.entries().keys.get_mut(hash) {
             let key = KeyRecord { last_used_at: Some(now), ..KeyRecord::clone(&known.key) };
-            *known = Arc::new(KnownKey { key: Arc::new(key), user: known.user.clone() });
+            *known = Arc::new(CachedKey { key: Arc::new(key), user: known.user.clone() });
         }
     }
 
@@ -126,10 +126,10 @@ impl Known {
     }
 }
 
-impl KnownUser {
-    pub fn new(record: UserRecord, memberships: Vec<Membership>, settings: &AccessSettings) -> KnownUser {
+impl CachedUser {
+    pub fn new(record: UserRecord, memberships: Vec<Membership>, settings: &AccessSettings) -> CachedUser {
         let plan = Arc::new(plan_of(&record, settings));
-        KnownUser { record, memberships, plan }
+        CachedUser { record, memberships, plan }
     }
 
     /// Returns the membership of the user in a workspace. Fails with the same error whether the user is not a member or
@@ -141,10 +141,10 @@ impl KnownUser {
 
 /// Returns the plan of a user. Users without a plan get the default plan without a trial, because trials begin at the
 /// first sign-in.
-pub fn plan_of(user: &UserRecord, settings: &AccessSettings) -> Plan {
+pub fn plan_of(user: &UserRecord, settings: &AccessSettings) -> UserPlan {
     match &user.plan {
         Some(plan) => plan.clone(),
-        None => Plan { status: PlanStatus::Active, trial_ends_at: None, ..default_plan(settings).begun_at(0) },
+        None => UserPlan { status: PlanStatus::Active, trial_ends_at: None, ..default_plan(settings).begun_at(0) },
     }
 }
 

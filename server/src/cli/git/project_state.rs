@@ -9,9 +9,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::record::{self, Record, Row};
-use super::source::Identity;
-use super::state::State;
-use super::walk::{Article, Held};
+use super::source::SourceIdentity;
+use super::state::ArticleState;
+use super::walk::{Article, ProjectArticles};
 use crate::cli::client::{CallError, Client};
 use crate::cli::projects::Projects;
 use crate::cli::retry;
@@ -20,34 +20,34 @@ use crate::cli::retry;
 const MAX_PROJECTS: u32 = 100;
 
 /// The state of a project before an import.
-pub struct Loaded {
+pub struct ProjectState {
     /// The slug of the project.
     pub project: String,
     pub record: Record,
-    pub held: Held,
+    pub held: ProjectArticles,
     /// Whether the workspace has the type of records.
     pub is_typed: bool,
 }
 
 /// A reader of the workspace.
-pub struct Reader<'a> {
+pub struct WorkspaceReader<'a> {
     pub client: &'a Client,
     pub note: &'a dyn Fn(&str),
     /// The source that is imported.
-    pub source: &'a Identity,
+    pub source: &'a SourceIdentity,
     /// Returns whether the source has a commit.
     pub knows: &'a dyn Fn(&str) -> bool,
 }
 
 #[derive(Deserialize)]
-struct Page {
+struct StreamPage {
     data: Vec<Value>,
     next_cursor: Option<String>,
 }
 
 /// The id of the aggregate of an event, and where an import took the event from.
 #[derive(Deserialize)]
-struct Taken {
+struct ImportedEvent {
     aggregate_id: String,
     #[serde(default)]
     payload: Map<String, Value>,
@@ -57,15 +57,15 @@ struct Taken {
 
 /// A deletion, with the id of its aggregate.
 #[derive(Deserialize)]
-struct Deletion {
+struct DeletionEvent {
     aggregate_id: String,
     occurred_at: String,
 }
 
-impl Reader<'_> {
+impl WorkspaceReader<'_> {
     /// Reads the project with a slug, or the project of the source. Its slug is `default`, or `default` with a number
     /// if that project belongs to another source.
-    pub async fn load(&self, project: Option<&str>, default: &str) -> anyhow::Result<Loaded> {
+    pub async fn load(&self, project: Option<&str>, default: &str) -> anyhow::Result<ProjectState> {
         let projects = Projects::load(self.client, self.note).await?;
         let (rows, is_typed) = self.records().await.context("the records of imports cannot be read")?;
         let of_project = |slug: &str| -> Vec<&Row> {
@@ -84,14 +84,14 @@ impl Reader<'_> {
             None => Record::new(self.source, &project, is_second),
         };
         let held = match projects.id(&project) {
-            None => Held::default(),
+            None => ProjectArticles::default(),
             Some(_) => {
                 let held = self.held(&mut record, &project, &of_project).await;
                 held.with_context(|| format!("the articles of project `{project}` cannot be read"))?
             }
         };
-        let held = Held { seed: record.seed.clone(), salt: record.version, ..held };
-        Ok(Loaded { project, record, held, is_typed })
+        let held = ProjectArticles { seed: record.seed.clone(), salt: record.version, ..held };
+        Ok(ProjectState { project, record, held, is_typed })
     }
 
     /// Returns the first project with the default slug and a number that has no record, or the record of the source.
@@ -121,7 +121,7 @@ impl Reader<'_> {
         Ok((rows, true))
     }
 
-    async fn held(&self, record: &mut Record, project: &str, records: &[&Row]) -> anyhow::Result<Held> {
+    async fn held(&self, record: &mut Record, project: &str, records: &[&Row]) -> anyhow::Result<ProjectArticles> {
         let mut owners = self.owners(records).await?;
         let mut found = Vec::new();
         self.pages(&["aggregates"], &[("type", "article"), ("project_id", project)], |row| {
@@ -133,7 +133,7 @@ impl Reader<'_> {
         if !record.exists && self.source.kind == "git" && has_old {
             self.add_unrecorded(record, project, &mut owners).await?;
         }
-        let mut held = Held { ended: self.ended(project).await?, ..Held::default() };
+        let mut held = ProjectArticles { ended: self.ended(project).await?, ..ProjectArticles::default() };
         for (article, slug) in found {
             match owners.get(&article.id) {
                 Some(owner) if *owner == record.id => held.articles.push(article),
@@ -152,7 +152,7 @@ impl Reader<'_> {
             return Ok(ended);
         }
         self.pages(&["events"], &[("types", "article.deleted"), ("project_id", project)], |event| {
-            let Ok(Deletion { aggregate_id, occurred_at }) = serde_json::from_value(event) else { return true };
+            let Ok(DeletionEvent { aggregate_id, occurred_at }) = serde_json::from_value(event) else { return true };
             if let Ok(time) = occurred_at.parse() {
                 let last = ended.entry(aggregate_id).or_insert(time);
                 *last = time.max(*last);
@@ -203,7 +203,7 @@ impl Reader<'_> {
         record.unrecorded = own.iter().cloned().collect();
         let query = [("aggregate_type", "article"), ("project_id", project), ("direction", "desc")];
         self.pages(&["events"], &query, |event| {
-            let Ok(taken) = serde_json::from_value::<Taken>(event) else { return true };
+            let Ok(taken) = serde_json::from_value::<ImportedEvent>(event) else { return true };
             let commit = taken.metadata.get("commit").and_then(Value::as_str).unwrap_or_default();
             let is_last = own.contains(&taken.aggregate_id) && (self.knows)(commit);
             if is_last {
@@ -217,7 +217,7 @@ impl Reader<'_> {
 
     /// Returns the article of an event that came from git, and whether its commit is known.
     fn taken(&self, event: Value) -> Option<(String, bool)> {
-        let Taken { aggregate_id, payload, metadata } = serde_json::from_value(event).ok()?;
+        let ImportedEvent { aggregate_id, payload, metadata } = serde_json::from_value(event).ok()?;
         let is_git = metadata.get("source").and_then(Value::as_str) == Some("git") && payload.contains_key("path");
         let commit = metadata.get("commit").and_then(Value::as_str)?;
         is_git.then(|| (aggregate_id, (self.knows)(commit)))
@@ -239,7 +239,7 @@ impl Reader<'_> {
                     None => request,
                 }
             };
-            let page: Page = retry::call(self.client, self.note, request).await?.json()?;
+            let page: StreamPage = retry::call(self.client, self.note, request).await?.json()?;
             for item in page.data {
                 if !take(item) {
                     return Ok(());
@@ -260,6 +260,6 @@ fn article(row: Value) -> Option<(Article, String)> {
     let (id, path, slug) = (text("_id"), text("path"), text("slug"));
     let last: Option<Timestamp> = text("_last_event_at").parse().ok();
     row.retain(|name, _| !name.starts_with('_'));
-    let state = (!path.is_empty()).then(|| State::new(&row, false));
+    let state = (!path.is_empty()).then(|| ArticleState::new(&row, false));
     Some((Article { id, path, state, last, ..Article::default() }, slug))
 }

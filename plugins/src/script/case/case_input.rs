@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use foldwork_engine::error::Error;
-use foldwork_engine::hook::{About, Enrich, Plugin, Route, Tool, Work};
+use foldwork_engine::hook::{EnrichInput, Plugin, PluginDescription, RouteInput, ToolInput, WorkInput};
 use foldwork_engine::model::aggregate::{Aggregate, no_facts};
 use foldwork_engine::model::builtin;
 use foldwork_engine::model::date::parse_date;
@@ -19,7 +19,7 @@ use crate::suggestion::nearest;
 const NOW_MS: i64 = 1_714_564_800_000;
 
 /// The complete input of a case.
-pub(super) struct Given {
+pub(super) struct CaseInput {
     event: Event,
     aggregate: Aggregate,
     definition: Definition,
@@ -33,8 +33,8 @@ pub(super) struct Given {
     rows: Vec<Value>,
 }
 
-impl Given {
-    pub(super) fn of(case: Case, about: &About) -> Result<Given, String> {
+impl CaseInput {
+    pub(super) fn of(case: Case, about: &PluginDescription) -> Result<CaseInput, String> {
         let event_fields = case.event.unwrap_or_default();
         let event = event(&event_fields)?;
         let definition = definition(&event.aggregate_type, case.traits, about)?;
@@ -95,8 +95,8 @@ impl Given {
                 ("metadata", Object::new().into()),
             ],
         );
-        Ok(Given {
-            row: Work::row(&aggregate, &definition),
+        Ok(CaseInput {
+            row: WorkInput::row(&aggregate, &definition),
             agents: agents.collect(),
             related: related.collect(),
             messages: messages.collect(),
@@ -112,24 +112,24 @@ impl Given {
         })
     }
 
-    pub(super) fn enrich(&self, about: &About) -> Result<Enrich<'_>, String> {
+    pub(super) fn enrich(&self, about: &PluginDescription) -> Result<EnrichInput<'_>, String> {
         self.admitted(about)?;
-        Ok(Enrich { event: &self.event, aggregate: &self.aggregate, definition: &self.definition })
+        Ok(EnrichInput { event: &self.event, aggregate: &self.aggregate, definition: &self.definition })
     }
 
-    pub(super) fn route(&self, about: &About) -> Result<Route<'_>, String> {
+    pub(super) fn route(&self, about: &PluginDescription) -> Result<RouteInput<'_>, String> {
         self.admitted(about)?;
-        let Given { event, aggregate, definition, agents, .. } = self;
-        Ok(Route { event, aggregate, definition, agents })
+        let CaseInput { event, aggregate, definition, agents, .. } = self;
+        Ok(RouteInput { event, aggregate, definition, agents })
     }
 
-    pub(super) fn work(&self) -> Work<'_> {
-        let Given { task, messages, row, related, .. } = self;
-        Work { task, messages, aggregate: Some(row), related, now_ms: self.event.occurred_at }
+    pub(super) fn work(&self) -> WorkInput<'_> {
+        let CaseInput { task, messages, row, related, .. } = self;
+        WorkInput { task, messages, aggregate: Some(row), related, now_ms: self.event.occurred_at }
     }
 
-    pub(super) fn tool(&self) -> Tool<'_> {
-        Tool { arguments: &self.arguments, rows: &self.rows, now_ms: self.event.occurred_at }
+    pub(super) fn tool(&self) -> ToolInput<'_> {
+        ToolInput { arguments: &self.arguments, rows: &self.rows, now_ms: self.event.occurred_at }
     }
 
     /// Returns the reason why the arguments are rejected before the tool is called, or `None` if they are valid.
@@ -139,7 +139,7 @@ impl Given {
     }
 
     /// Rejects a case whose event never causes a call of the plugin, because such a case tests nothing.
-    fn admitted(&self, about: &About) -> Result<(), String> {
+    fn admitted(&self, about: &PluginDescription) -> Result<(), String> {
         match about.on.admits(&self.event.event_type, &self.definition.traits) {
             true => Ok(()),
             false => {
@@ -204,7 +204,7 @@ fn event(fields: &Object) -> Result<Event, String> {
 
 /// Returns the built-in type with this name. For other names, returns a type with the traits that the case or the
 /// plugin specifies.
-fn definition(name: &str, traits: Option<Vec<String>>, about: &About) -> Result<Definition, String> {
+fn definition(name: &str, traits: Option<Vec<String>>, about: &PluginDescription) -> Result<Definition, String> {
     let own = builtin::definitions().into_iter().find(|definition| *definition.type_name == *name);
     match (own, traits) {
         (Some(own), None) => Ok(own),

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use super::backtracking::Backtracking;
+use super::backtracking::BacktrackingPattern;
 use super::dialect;
-use super::linear::Linear;
-use super::search::{Match, Tick, Unfinished};
+use super::linear::LinearPattern;
+use super::search::{PatternMatch, SearchFailure, Tick};
 
 /// The maximum number of Unicode classes, such as `\p{L}`, in a pattern. Each class stands for hundreds of character
 /// ranges even before compilation.
@@ -31,19 +31,19 @@ impl Syntax {
 }
 
 /// A compiled pattern.
-pub struct Compiled {
-    engine: Engine,
+pub struct CompiledPattern {
+    engine: PatternEngine,
 }
 
-enum Engine {
-    Linear(Box<Linear>),
-    Backtracking(Box<Backtracking>),
+enum PatternEngine {
+    Linear(Box<LinearPattern>),
+    Backtracking(Box<BacktrackingPattern>),
 }
 
-impl Compiled {
+impl CompiledPattern {
     /// Compiles a pattern. The options `i`, `m`, `s`, `x` and `u` have an effect. The error describes the mistake in
     /// the pattern.
-    pub fn new(pattern: &str, options: &str, syntax: Syntax) -> Result<Compiled, String> {
+    pub fn new(pattern: &str, options: &str, syntax: Syntax) -> Result<CompiledPattern, String> {
         if pattern.len() > syntax.longest_bytes() {
             let limit = syntax.longest_bytes();
             return Err(format!("regular expression is too large: at most {limit} bytes are allowed"));
@@ -53,65 +53,70 @@ impl Compiled {
                 if dialect::unicode_classes(pattern) > MAX_UNICODE_CLASSES {
                     return Err(too_many_classes());
                 }
-                let linear = Linear::new(pattern.into(), options.into()).map_err(|refused| refused.reason)?;
-                Ok(Compiled { engine: Engine::Linear(Box::new(linear)) })
+                let linear = LinearPattern::new(pattern.into(), options.into()).map_err(|refused| refused.reason)?;
+                Ok(CompiledPattern { engine: PatternEngine::Linear(Box::new(linear)) })
             }
-            Syntax::Query => Compiled::of_query(pattern, options),
+            Syntax::Query => CompiledPattern::of_query(pattern, options),
         }
     }
 
-    fn of_query(pattern: &str, options: &str) -> Result<Compiled, String> {
+    fn of_query(pattern: &str, options: &str) -> Result<CompiledPattern, String> {
         let translated = dialect::translate(pattern);
         if dialect::unicode_classes(&translated.pattern) > MAX_UNICODE_CLASSES {
             return Err(too_many_classes());
         }
         if !translated.backtracks {
-            match Linear::new(translated.pattern.as_str().into(), options.into()) {
-                Ok(linear) => return Ok(Compiled { engine: Engine::Linear(Box::new(linear)) }),
+            match LinearPattern::new(translated.pattern.as_str().into(), options.into()) {
+                Ok(linear) => return Ok(CompiledPattern { engine: PatternEngine::Linear(Box::new(linear)) }),
                 Err(refused) if refused.too_large => return Err(refused.reason),
                 // The backtracking engine below may support the pattern.
                 Err(_) => {}
             }
         }
-        let backtracking = Backtracking::new(translated.pattern, options.to_owned())?;
-        Ok(Compiled { engine: Engine::Backtracking(Box::new(backtracking)) })
+        let backtracking = BacktrackingPattern::new(translated.pattern, options.to_owned())?;
+        Ok(CompiledPattern { engine: PatternEngine::Backtracking(Box::new(backtracking)) })
     }
 
     /// Returns the approximate size of the compiled pattern in memory, in bytes, including memory that later searches
     /// may allocate.
     pub fn size_bytes(&self) -> usize {
         match &self.engine {
-            Engine::Linear(linear) => linear.size_bytes(),
-            Engine::Backtracking(backtracking) => backtracking.size_bytes(),
+            PatternEngine::Linear(linear) => linear.size_bytes(),
+            PatternEngine::Backtracking(backtracking) => backtracking.size_bytes(),
         }
     }
 
     /// Returns the approximate size of the compiled pattern in memory, in bytes, without memory that searches allocate.
     pub fn program_bytes(&self) -> usize {
         match &self.engine {
-            Engine::Linear(linear) => linear.program_bytes(),
-            Engine::Backtracking(backtracking) => backtracking.size_bytes(),
+            PatternEngine::Linear(linear) => linear.program_bytes(),
+            PatternEngine::Backtracking(backtracking) => backtracking.size_bytes(),
         }
     }
 
     /// Returns whether the pattern occurs in the text.
-    pub fn is_match<E>(&self, text: &str, tick: Tick<E>) -> Result<bool, Unfinished<E>> {
+    pub fn is_match<E>(&self, text: &str, tick: Tick<E>) -> Result<bool, SearchFailure<E>> {
         match &self.engine {
-            Engine::Linear(linear) => linear.is_match(text, tick),
-            Engine::Backtracking(backtracking) => Ok(backtracking.find(text, 0, tick)?.is_some()),
+            PatternEngine::Linear(linear) => linear.is_match(text, tick),
+            PatternEngine::Backtracking(backtracking) => Ok(backtracking.find(text, 0, tick)?.is_some()),
         }
     }
 
     /// Returns the first match in `text` at or after the byte offset `from`.
-    pub fn find<'t, E>(&self, text: &'t str, from: usize, tick: Tick<E>) -> Result<Option<Match<'t>>, Unfinished<E>> {
+    pub fn find<'t, E>(
+        &self,
+        text: &'t str,
+        from: usize,
+        tick: Tick<E>,
+    ) -> Result<Option<PatternMatch<'t>>, SearchFailure<E>> {
         match &self.engine {
-            Engine::Linear(linear) => linear.find(text, from, tick),
-            Engine::Backtracking(backtracking) => backtracking.find(text, from, tick),
+            PatternEngine::Linear(linear) => linear.find(text, from, tick),
+            PatternEngine::Backtracking(backtracking) => backtracking.find(text, from, tick),
         }
     }
 }
 
-impl fmt::Debug for Compiled {
+impl fmt::Debug for CompiledPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Compiled").field("size_bytes", &self.size_bytes()).finish_non_exhaustive()
     }
