@@ -13,7 +13,7 @@ use crate::access::recovery::OwnerKey;
 use crate::access::settings::AccessSettings;
 use crate::access::tokens::key_set::FetchKeys;
 use crate::clock::Clock;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::hook::Embed;
 use crate::measure::Measure;
 use crate::metric;
@@ -166,7 +166,7 @@ impl Engine {
         check::<R>(&caller)?;
         if R::IS_OPERATOR && !self.access.is_first(&caller.workspace_id).await? {
             let message = "only owners of the installation's first workspace may do this";
-            return Err(Error::forbidden("operator_required", message));
+            return Err(Error::forbidden(ErrorCode::OperatorRequired, message));
         }
         let runtime = self.runtime(&caller.workspace_id).await?;
         R::of(CallContext::new(self.access.clone(), runtime, caller, consistency))

@@ -1,18 +1,15 @@
 //! The errors of all operations, grouped by how the caller can react to them.
 
+mod code;
+
+pub use code::ErrorCode;
+
 use crate::metric;
 use crate::model::access::Scope;
 use crate::model::value::Object;
 use crate::model::violation::Violation;
 use crate::store;
 use crate::store::retry::MayConflict;
-
-/// The error code for an event `<type>.created` on an aggregate that exists.
-pub const AGGREGATE_EXISTS: &str = "aggregate_exists";
-/// The error code for an event on a deleted aggregate that does not restore the aggregate.
-pub const AGGREGATE_DELETED: &str = "aggregate_deleted";
-/// The error code of a request that reuses the idempotency key of a different request.
-pub const IDEMPOTENCY_MISMATCH: &str = "idempotency_mismatch";
 
 /// The error of an operation.
 #[derive(Debug, thiserror::Error)]
@@ -35,12 +32,12 @@ pub enum Error {
 
     /// The operation is not allowed for this caller for a reason other than its scopes.
     #[error("{message}")]
-    Forbidden { code: &'static str, message: String },
+    Forbidden { code: ErrorCode, message: String },
 
     /// The input is invalid. If the request contains a list of events, `index` is the index of the invalid event, and
     /// the pointers of the violations are relative to this event.
     #[error("{message}")]
-    Invalid { code: &'static str, message: String, violations: Vec<Violation>, index: Option<usize> },
+    Invalid { code: ErrorCode, message: String, violations: Vec<Violation>, index: Option<usize> },
 
     /// The body of a request failed while it was received. The source may be an error from outside the engine.
     #[error("the body failed: {0}")]
@@ -57,7 +54,7 @@ pub enum Error {
     /// The resource is not in the state that the caller expects. If the request contains a list of events, `index` is
     /// the index of the event that caused the conflict.
     #[error("{message}")]
-    Conflict { code: &'static str, message: String, details: Box<Object>, index: Option<usize> },
+    Conflict { code: ErrorCode, message: String, details: Box<Object>, index: Option<usize> },
 
     /// The limit of concurrent queries is reached. The same request may succeed later.
     #[error("{0}")]
@@ -81,23 +78,23 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
     /// Returns the error for an operation that is not allowed for the caller.
-    pub fn forbidden(code: &'static str, message: impl Into<String>) -> Error {
+    pub fn forbidden(code: ErrorCode, message: impl Into<String>) -> Error {
         Error::Forbidden { code, message: message.into() }
     }
 
     /// Returns the error for an invalid input.
     pub fn invalid(message: impl Into<String>) -> Error {
-        Error::invalid_with_code("invalid_input", message)
+        Error::invalid_with_code(ErrorCode::InvalidInput, message)
     }
 
     /// Returns the error for an invalid input that has an error code of its own.
-    pub fn invalid_with_code(code: &'static str, message: impl Into<String>) -> Error {
+    pub fn invalid_with_code(code: ErrorCode, message: impl Into<String>) -> Error {
         Error::Invalid { code, message: message.into(), violations: Vec::new(), index: None }
     }
 
     /// Returns the error for a cursor that was not issued for this request.
     pub fn invalid_cursor(message: impl Into<String>) -> Error {
-        Error::invalid_with_code("invalid_cursor", message)
+        Error::invalid_with_code(ErrorCode::InvalidCursor, message)
     }
 
     /// Returns the error for one violation at `pointer`.
@@ -113,12 +110,12 @@ impl Error {
     }
 
     /// Returns the error for a conflict.
-    pub fn conflict(code: &'static str, message: impl Into<String>) -> Error {
+    pub fn conflict(code: ErrorCode, message: impl Into<String>) -> Error {
         Error::conflict_with(code, message, Object::new())
     }
 
     /// Returns the error for a conflict with more fields than its code and message.
-    pub fn conflict_with(code: &'static str, message: impl Into<String>, details: Object) -> Error {
+    pub fn conflict_with(code: ErrorCode, message: impl Into<String>, details: Object) -> Error {
         Error::Conflict { code, message: message.into(), details: Box::new(details), index: None }
     }
 
@@ -126,7 +123,7 @@ impl Error {
     pub fn version_conflict(current_version: u64) -> Error {
         let mut details = Object::new();
         details.push("current_version", current_version as i64);
-        Error::conflict_with("version_conflict", format!("the stream is at version {current_version}"), details)
+        Error::conflict_with(ErrorCode::VersionConflict, format!("the stream is at version {current_version}"), details)
     }
 
     /// Returns the error for an event `<type>.created` on an aggregate that exists.
@@ -137,7 +134,7 @@ impl Error {
         let message = format!(
             "the aggregate '{shown}' exists; another verb changes it, and \"expected_version\": \"any\" appends anyway"
         );
-        Error::conflict_with(AGGREGATE_EXISTS, message, details)
+        Error::conflict_with(ErrorCode::AggregateExists, message, details)
     }
 
     /// Returns the error for an event on a deleted aggregate that does not restore the aggregate.
@@ -145,7 +142,7 @@ impl Error {
         let mut details = Object::new();
         details.push("current_version", current_version as i64);
         let message = "the aggregate is deleted; only <type>.created or an event with \"restore\": true restores it";
-        Error::conflict_with(AGGREGATE_DELETED, message, details)
+        Error::conflict_with(ErrorCode::AggregateDeleted, message, details)
     }
 
     /// Rewrites an error about a single event as an error about the event with this index in a list. Errors about the
@@ -157,7 +154,7 @@ impl Error {
                 *index = Some(at);
             }
             // An idempotency key belongs to the whole request, not to one event.
-            Error::Conflict { code, index, .. } if *code != IDEMPOTENCY_MISMATCH => *index = Some(at),
+            Error::Conflict { code, index, .. } if *code != ErrorCode::IdempotencyMismatch => *index = Some(at),
             _ => {}
         }
         self
@@ -177,7 +174,7 @@ impl MayConflict for Error {
 
 impl From<Vec<Violation>> for Error {
     fn from(violations: Vec<Violation>) -> Error {
-        Error::Invalid { code: "invalid_input", message: summary(&violations, ""), violations, index: None }
+        Error::Invalid { code: ErrorCode::InvalidInput, message: summary(&violations, ""), violations, index: None }
     }
 }
 

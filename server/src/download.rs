@@ -6,6 +6,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use foldwork_engine::Engine;
+use foldwork_engine::error::ErrorCode;
 use foldwork_engine::model::file;
 use foldwork_engine::workspace::files::{SignedLink, StoredFile, attachment};
 use futures_util::TryStreamExt;
@@ -58,7 +59,7 @@ pub async fn download(request: &Request) -> poem::Result<Response> {
 
 /// Parses the requested link. A malformed link gets the same error as an invalid link.
 async fn link(request: &Request) -> Result<SignedLink, ApiError> {
-    let refused = || ApiError::new(StatusCode::FORBIDDEN, "invalid_link", "the link is invalid or has expired");
+    let refused = || ApiError::new(StatusCode::FORBIDDEN, ErrorCode::InvalidLink, "the link is invalid or has expired");
     let Path(path) = Path::<String>::from_request_without_body(request).await.map_err(|_| refused())?;
     let Query(signed) = Query::<LinkParameters>::from_request_without_body(request).await.map_err(|_| refused())?;
     let signature = URL_SAFE_NO_PAD.decode(&signed.sig).map_err(|_| refused())?;
@@ -91,7 +92,7 @@ async fn respond(request: &Request, stored: &StoredFile) -> Result<Response, Api
         }
         Some(None) => {
             let message = format!("the file has {size} bytes");
-            let error = ApiError::new(StatusCode::RANGE_NOT_SATISFIABLE, "range_not_satisfiable", message);
+            let error = ApiError::new(StatusCode::RANGE_NOT_SATISFIABLE, ErrorCode::RangeNotSatisfiable, message);
             return Err(error.with_header(header::CONTENT_RANGE, value(&format!("bytes */{size}"))));
         }
     };

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use foldwork_engine::Error;
+use foldwork_engine::error::ErrorCode;
 use foldwork_engine::model::repeated::repeated_name;
 use foldwork_plugins::mcp::{self, McpSettings};
 use foldwork_plugins::{Protocol, speaks};
@@ -166,14 +167,14 @@ async fn shaped(mut response: Response, sent_json: bool, result: &mcp::ExactResu
         StatusCode::UNSUPPORTED_MEDIA_TYPE if sent_json => {
             return Err(ApiError::invalid_body(&unread(&text)).into());
         }
-        StatusCode::UNSUPPORTED_MEDIA_TYPE => (status, "unsupported_media_type"),
-        StatusCode::FORBIDDEN => (status, "host_refused"),
-        StatusCode::NOT_ACCEPTABLE => (status, "not_acceptable"),
-        StatusCode::PAYLOAD_TOO_LARGE => (status, "payload_too_large"),
-        status if status.is_client_error() => (status, "invalid_input"),
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => (status, ErrorCode::UnsupportedMediaType),
+        StatusCode::FORBIDDEN => (status, ErrorCode::HostRefused),
+        StatusCode::NOT_ACCEPTABLE => (status, ErrorCode::NotAcceptable),
+        StatusCode::PAYLOAD_TOO_LARGE => (status, ErrorCode::PayloadTooLarge),
+        status if status.is_client_error() => (status, ErrorCode::InvalidInput),
         _ => {
             tracing::error!(error = %text, "a request failed with an internal error");
-            return Err(ApiError::new(status, "internal", "internal error").into());
+            return Err(ApiError::new(status, ErrorCode::Internal, "internal error").into());
         }
     };
     Err(ApiError::new(status, code, text).into())
@@ -199,7 +200,7 @@ impl Endpoint for MetadataEndpoint {
         if issuers.is_empty() {
             // Returns 404 if no issuer is configured, because a client that finds the metadata would try to get a
             // token.
-            return Err(ApiError::new(StatusCode::NOT_FOUND, "not_found", "there is nothing here").into());
+            return Err(ApiError::new(StatusCode::NOT_FOUND, ErrorCode::NotFound, "there is nothing here").into());
         }
         let document = json!({
             "resource": format!("{}{}", PublicUrl::of(config).base(&request), mcp::PATH),

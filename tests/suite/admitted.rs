@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use foldwork_engine::clock::{Clock, SystemClock};
+use foldwork_engine::error::ErrorCode;
 use foldwork_engine::model::access::{Role, Scope};
 use foldwork_engine::model::license::LicenseVerdict;
 use foldwork_engine::model::plan::PlanLimits;
@@ -111,7 +112,7 @@ async fn derived_keys_end_with_their_origin_on_every_server() {
                     Ok(key) => shown = key.secret.expect("a key"),
                     Err(Error::Unauthenticated(_)) => break,
                     Err(Error::Unavailable(_)) => continue,
-                    Err(Error::Forbidden { code: "derived_too_often", .. }) => {
+                    Err(Error::Forbidden { code: ErrorCode::DerivedTooOften, .. }) => {
                         shown = origin.clone();
                         continue;
                     }
@@ -160,7 +161,7 @@ async fn a_removed_member_loses_all_access_on_every_server() {
     grant.ended().await;
     for engine in &engines {
         let refused = engine.authenticate_in(&token, Some(bob.workspace_id())).await;
-        assert!(matches!(refused, Err(Error::Forbidden { code: "not_a_member", .. })), "{refused:?}");
+        assert!(matches!(refused, Err(Error::Forbidden { code: ErrorCode::NotAMember, .. })), "{refused:?}");
         assert!(is_refused(engine, &secret).await);
         // The member's own workspace is unaffected.
         let own = engine.authenticate(&token).await.expect("a caller");
@@ -283,7 +284,7 @@ async fn a_key_opens_only_its_workspace_unless_made_for_all() {
         assert_eq!(engine.authenticate_in(&bound, Some(main)).await.expect("a caller").workspace_id(), main);
         for other in [own.workspace_id(), "no-workspace"] {
             let refused = engine.authenticate_in(&bound, Some(other)).await;
-            assert!(matches!(refused, Err(Error::Forbidden { code: "other_workspace", .. })), "{refused:?}");
+            assert!(matches!(refused, Err(Error::Forbidden { code: ErrorCode::OtherWorkspace, .. })), "{refused:?}");
         }
     }
     let everywhere = |scopes| NewKey { opens_all: true, ..new_key("everywhere", scopes) };
@@ -300,13 +301,13 @@ async fn a_key_opens_only_its_workspace_unless_made_for_all() {
         bound.create_key(everywhere(&[Scope::ApiRead]), None).await.map(drop),
         bound.revoke_key(&made.record.id, DerivedKeys::End).await,
     ] {
-        assert!(matches!(refused, Err(Error::Forbidden { code: "all_workspaces", .. })), "{refused:?}");
+        assert!(matches!(refused, Err(Error::Forbidden { code: ErrorCode::AllWorkspaces, .. })), "{refused:?}");
     }
     workspace.owner.change_role(bob.user_id(), Role::Editor).await.expect("changed");
     let editor = engines[0].authenticate_in(&token, Some(main)).await.expect("a caller");
     let editor: Writer = engines[0].enter(editor).await.expect("a right");
     let refused = editor.create_key(everywhere(&[Scope::ApiRead]), None).await;
-    assert!(matches!(refused, Err(Error::Forbidden { code: "all_workspaces", .. })), "{refused:?}");
+    assert!(matches!(refused, Err(Error::Forbidden { code: ErrorCode::AllWorkspaces, .. })), "{refused:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -327,7 +328,10 @@ async fn a_lower_role_applies_on_every_server_at_the_next_request() {
     }
     for engine in &engines {
         let bob = engine.authenticate_in(&token, Some(bob.workspace_id())).await.expect("a caller");
-        assert!(matches!(engine.enter::<Writer>(bob).await, Err(Error::Forbidden { code: "insufficient_role", .. })));
+        assert!(matches!(
+            engine.enter::<Writer>(bob).await,
+            Err(Error::Forbidden { code: ErrorCode::InsufficientRole, .. })
+        ));
     }
     // The owner of the workspace stays, until another member owns it.
     let founder = workspace.reader.record().owner_id.clone();
@@ -335,7 +339,7 @@ async fn a_lower_role_applies_on_every_server_at_the_next_request() {
         workspace.owner.change_role(&founder, Role::Viewer).await.map(drop),
         workspace.owner.remove_member(&founder, None).await,
     ] {
-        assert!(matches!(refused, Err(Error::Conflict { code: "workspace_owner", .. })));
+        assert!(matches!(refused, Err(Error::Conflict { code: ErrorCode::WorkspaceOwner, .. })));
     }
 }
 

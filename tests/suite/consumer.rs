@@ -8,6 +8,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use foldwork_engine::clock::{Clock, SystemClock};
+use foldwork_engine::error::ErrorCode;
 use foldwork_engine::hook::{
     Candidates, EnrichInput, Failure, FailureKind, Hook, HookOutput, OnError, Outcome, Plugin, PluginAgent,
     PluginDescription, Subscription,
@@ -361,14 +362,17 @@ async fn one_of_two_concurrent_rebuilds_wins_without_loss() {
             () = slow.reached.notified() => {}
         }
         let again = workspace.writer.rebuild_graph().await;
-        assert!(matches!(again, Err(Error::Conflict { code: "rebuild_running", .. })), "one at a time: {again:?}");
+        assert!(
+            matches!(again, Err(Error::Conflict { code: ErrorCode::RebuildRunning, .. })),
+            "one at a time: {again:?}"
+        );
         let rebuilt = elsewhere.writer.rebuild_graph().await.expect("the other server is faster");
         assert_eq!(rebuilt.nodes, 20);
         slow.set(Mode::Succeed);
         rebuild.await
     };
     assert!(
-        matches!(held, Err(Error::Conflict { code: "rebuild_overtaken", .. })),
+        matches!(held, Err(Error::Conflict { code: ErrorCode::RebuildOvertaken, .. })),
         "the slower rebuild fails: {held:?}"
     );
     drop((workspace, elsewhere));

@@ -1,8 +1,9 @@
 //! Tests that the OpenAPI document matches the server: every operation is described completely, and the bodies in the
 //! scenarios match their schemas.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use foldwork_engine::error::ErrorCode;
 use foldwork_engine::model::access::Scope;
 use foldwork_plugins::natives;
 use foldwork_server::Config;
@@ -10,6 +11,7 @@ use foldwork_tests::expectation::{all_well, files};
 use foldwork_tests::scenario::exchanges;
 use jsonschema::Validator;
 use serde_json::{Map, Value, json};
+use strum::IntoEnumIterator;
 
 use crate::coverage::{meant, operations};
 
@@ -149,6 +151,25 @@ fn scenario_bodies_match_the_schemas_of_the_document() {
         }
     }
     assert!(compared > 500, "the scenarios show only {compared} bodies");
+    all_well(failures);
+}
+
+#[test]
+fn responses_of_scenarios_have_a_status_of_their_code() {
+    let codes: BTreeMap<&str, ErrorCode> = ErrorCode::iter().map(|code| (code.name(), code)).collect();
+    let (mut failures, mut seen) = (Vec::new(), BTreeSet::new());
+    for file in files("api", "yaml") {
+        for exchange in exchanges(&file).into_iter().filter(|exchange| exchange.status.starts_with(['4', '5'])) {
+            let Some(name) = exchange.answer.as_ref().and_then(|answer| answer["code"].as_str()) else { continue };
+            let Some(code) = codes.get(name) else { continue };
+            seen.insert(name.to_owned());
+            if !code.statuses().split(' ').any(|status| status == exchange.status) {
+                let at = format!("{}: '{}'", file.display(), exchange.name);
+                failures.push(format!("{at}: {name} has the status {}, not {}", exchange.status, code.statuses()));
+            }
+        }
+    }
+    assert!(seen.len() > 40, "the scenarios show only {} codes", seen.len());
     all_well(failures);
 }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use foldwork_engine::clock::SystemClock;
+use foldwork_engine::error::ErrorCode;
 use foldwork_engine::model::access::{Membership, Role, UserRecord};
 use foldwork_engine::model::event::{NewEvent, OriginalRecord};
 use foldwork_engine::{Engine, EngineSettings, Error, Plugins, Store};
@@ -376,7 +377,7 @@ async fn only_an_import_keeps_the_actor_and_the_time_of_another_log() {
     };
     let writer = server.workspace("owner").await.expect("a workspace").writer;
     let refused = writer.append_events(vec![event]).await.expect_err("refused");
-    assert!(matches!(refused, Error::Forbidden { code: "recorded_elsewhere", .. }), "{refused}");
+    assert!(matches!(refused, Error::Forbidden { code: ErrorCode::RecordedElsewhere, .. }), "{refused}");
 }
 
 /// Returns whether a key opens the store.

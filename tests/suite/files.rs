@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use foldwork_engine::clock::SystemClock;
+use foldwork_engine::error::ErrorCode;
 use foldwork_engine::workspace::files::{Incoming, NewFile, StorageUsage, UploadOutcome};
 use foldwork_engine::{Engine, EngineSettings, Error, Plugins, Store};
 use foldwork_tests::handles::{Handles, enter};
@@ -112,7 +113,7 @@ async fn fifty(shared: &Shared, over: &[Handles], announced: bool) {
         match upload.await.expect("no panic") {
             Ok(_) => stored += 1,
             Err(error) => {
-                let is_full = matches!(error, Error::Invalid { code: "storage_quota_exceeded", .. });
+                let is_full = matches!(error, Error::Invalid { code: ErrorCode::StorageQuotaExceeded, .. });
                 assert!(is_full, "{error}");
             }
         }

@@ -1,7 +1,9 @@
 //! Tests that the generated files in the repository match the code.
 
+use foldwork_engine::error::ErrorCode;
 use foldwork_server::{Config, config};
 use foldwork_tests::expectation::{all_well, compare, read, root};
+use strum::IntoEnumIterator;
 
 #[test]
 fn the_document_matches_the_handlers() {
@@ -51,6 +53,22 @@ async fn an_unchanged_document_gets_304() {
         assert_eq!(again.header("etag"), Some(tag.as_str()), "{path}");
         assert!(again.into_body().into_bytes().await.expect("a body").is_empty(), "{path}");
     }
+}
+
+#[test]
+fn the_list_of_errors_matches_the_codes() {
+    let rows = ErrorCode::iter().map(|code| {
+        let (name, statuses) = (code.name(), code.statuses().replace(' ', ", "));
+        format!("| `{name}` | {statuses} | {} | {} |\n", code.meaning().trim(), code.remedy())
+    });
+    let text = format!(
+        "# Errors\n\nEvery error is JSON: `error` is a message for people, `code` is for programs, and `request_id` names the \
+         request in the\nserver's log. Errors of a body have `details`, with a JSON pointer to each place. Errors of pipelines \
+         have MongoDB's\nnumber as their `code`, and its name as `code_name`. The codes stay; new ones may be added.\n\n\
+         | code | status | meaning | what to do |\n| --- | --- | --- | --- |\n{}",
+        rows.collect::<String>()
+    );
+    all_well(compare(&root().join("docs/errors.md"), &text).err().into_iter().collect());
 }
 
 #[test]

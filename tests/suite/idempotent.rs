@@ -1,5 +1,6 @@
 //! Tests concurrent requests with one idempotency key: exactly one is executed, on one server and on several servers.
 
+use foldwork_engine::error::ErrorCode;
 use foldwork_engine::model::event::{NewEvent, StreamExpectation};
 use foldwork_engine::model::value::Object;
 use foldwork_engine::workspace::keys::NewKey;
@@ -68,7 +69,8 @@ async fn one_of_several_requests_with_one_key_executes() {
             let appends = titles.iter().enumerate().map(|(n, title)| append(&workspaces[n % engines], &key, title));
             let (done, refused): (Vec<_>, Vec<_>) = join_all(appends).await.into_iter().partition(Result::is_ok);
             assert_eq!(done.len(), 1);
-            let mismatch = |error: &Error| matches!(error, Error::Conflict { code: "idempotency_mismatch", .. });
+            let mismatch =
+                |error: &Error| matches!(error, Error::Conflict { code: ErrorCode::IdempotencyMismatch, .. });
             assert!(refused.iter().all(|refused| refused.as_ref().is_err_and(mismatch)), "{refused:?}");
         }
         let state = workspaces[0].reader.aggregate("a", Default::default()).await.expect("a state").0;
@@ -117,7 +119,7 @@ async fn a_repeated_append_returns_its_original_events() {
         assert_eq!((again.events, again.repeated), (appended.events.clone(), appended.repeated.clone()));
         let other = IdempotentRequest::new("user", "key", "test", b"another body").expect("a key");
         let refused = workspace.writer.append_requested(vec![event("d", None)], Some(&other)).await;
-        assert!(matches!(refused, Err(Error::Conflict { code: "idempotency_mismatch", .. })), "{refused:?}");
+        assert!(matches!(refused, Err(Error::Conflict { code: ErrorCode::IdempotencyMismatch, .. })), "{refused:?}");
     }
     assert_eq!(after.reader.position(), 5);
 }
@@ -153,7 +155,7 @@ async fn an_idempotency_key_identifies_one_kind_of_request() {
     for engines in [1, 2] {
         let workspaces = seen_by(engines).await;
         let mismatch =
-            |error: Option<Error>| matches!(error, Some(Error::Conflict { code: "idempotency_mismatch", .. }));
+            |error: Option<Error>| matches!(error, Some(Error::Conflict { code: ErrorCode::IdempotencyMismatch, .. }));
         let keep = async |key: &str| {
             let request = IdempotentRequest::new("user", key, "test", b"something else").expect("a key");
             let make = || async { Ok(((), KeptResponse { body: "made".into(), location: String::new() })) };

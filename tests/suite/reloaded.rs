@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use foldwork_engine::clock::SystemClock;
 use foldwork_engine::error::Error;
+use foldwork_engine::error::ErrorCode;
 use foldwork_engine::hook::Hook;
 use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::value::Value;
@@ -141,7 +142,7 @@ async fn refused_files_change_nothing() {
     let Err(Error::Conflict { code, message, details, .. }) = reload(&engine, &key).await else {
         panic!("the files are refused");
     };
-    assert_eq!(code, "plugin_refused");
+    assert_eq!(code, ErrorCode::PluginRefused);
     assert!(message.starts_with("counter/plugin.rhai:2:5: unknown function 'word_cout'; did you mean"), "{message}");
     assert_eq!(details.get("file"), Some(&Value::from("counter/plugin.rhai")));
     assert_eq!((details.get("line"), details.get("column")), (Some(&Value::Int(2)), Some(&Value::Int(5))));

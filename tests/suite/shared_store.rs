@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use foldwork_engine::AppendOutcome;
 use foldwork_engine::clock::SystemClock;
+use foldwork_engine::error::ErrorCode;
 use foldwork_engine::model::agent::AgentStatus;
 use foldwork_engine::model::event::{NewEvent, StreamExpectation};
 use foldwork_engine::model::graph::Direction as Edges;
@@ -127,7 +128,7 @@ async fn one_of_several_appends_expecting_a_version_wins() {
                     won += 1;
                     assert_eq!(appended.events.first().map(|event| event.version), Some(version + 1));
                 }
-                Err(Error::Conflict { code, .. }) => assert_eq!(code, "version_conflict"),
+                Err(Error::Conflict { code, .. }) => assert_eq!(code, ErrorCode::VersionConflict),
                 Err(error) => panic!("{error}"),
             }
         }
@@ -208,7 +209,7 @@ async fn no_append_is_refused_by_an_old_view() {
     append(&there, vec![depart]).await.expect("the type is known");
     // What is wrong on the newest view as well is refused.
     let refused = append(&here, vec![event("s", "third".into(), StreamExpectation::Version(1))]).await;
-    assert!(matches!(refused, Err(Error::Conflict { code: "version_conflict", .. })));
+    assert!(matches!(refused, Err(Error::Conflict { code: ErrorCode::VersionConflict, .. })));
     append(&here, vec![event("u", "fourth".into(), StreamExpectation::None)]).await.expect("appended");
     there.writer.delete_aggregate("u", StreamExpectation::Version(1)).await.expect("the aggregate is found");
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use foldwork_engine::error::ErrorCode;
 use foldwork_engine::model::access::{Role, Scope};
 use foldwork_engine::model::plan::PlanLimits;
 use foldwork_engine::workspace::members::NewPlan;
@@ -35,7 +36,7 @@ async fn the_founder_can_be_replaced_on_every_server() {
         assert!(is_refused(engine, &key).await, "the founder's key");
     }
     let refused = owner.remove_member(bob.user_id(), None).await;
-    assert!(matches!(refused, Err(Error::Conflict { code: "workspace_owner", .. })), "{refused:?}");
+    assert!(matches!(refused, Err(Error::Conflict { code: ErrorCode::WorkspaceOwner, .. })), "{refused:?}");
     // A key for an operator who has lost all keys belongs to the new owner.
     let made = engines[0].reset_owner_key(false).await.expect("a key");
     assert_eq!(engines[1].authenticate(&made.key).await.expect("a caller").user_id(), bob.user_id());

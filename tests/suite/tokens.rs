@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use foldwork_engine::error::ErrorCode;
 use foldwork_engine::model::access::Role;
 use foldwork_engine::{AccessSettings, Error};
 use foldwork_server::Config;
@@ -291,7 +292,10 @@ async fn the_operator_controls_who_gets_a_workspace() {
     assert_eq!(status(&server, server.key("ada").expect("a token")).await, 403);
     // An invited user can sign in, but is a member of no workspace before accepting.
     let (owner, ada) = (server.workspace("owner").await.expect("a workspace"), server.key("ada").expect("a token"));
-    assert!(matches!(server.engine.signed_in(ada).await.err(), Some(Error::Forbidden { code: "not_a_member", .. })));
+    assert!(matches!(
+        server.engine.signed_in(ada).await.err(),
+        Some(Error::Forbidden { code: ErrorCode::NotAMember, .. })
+    ));
     let invitation = owner.owner.invite("ada@example.com", Role::Viewer).await.expect("invited");
     assert_eq!((invited_to(&server, ada).await, status(&server, ada).await), (vec!["default".to_owned()], 403));
     server.engine.signed_in(ada).await.expect("a user").accept(&invitation.id).await.expect("accepted");

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use strum::VariantArray;
 
 use super::settings::AccessSettings;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::model::access::{KeyRecord, Membership, Scope, UserRecord};
 use crate::model::plan::{OfferedPlan, PlanStatus, UserPlan};
 
@@ -154,13 +154,13 @@ pub fn default_plan(settings: &AccessSettings) -> OfferedPlan {
 }
 
 pub fn not_a_member() -> Error {
-    Error::forbidden("not_a_member", "the user is not a member of this workspace")
+    Error::forbidden(ErrorCode::NotAMember, "the user is not a member of this workspace")
 }
 
 /// Returns the error for a signed-in user without a workspace.
 pub fn nowhere() -> Error {
     let message = "the user is not in any workspace; `GET /invitations` lists the user's invitations";
-    Error::forbidden("not_a_member", message)
+    Error::forbidden(ErrorCode::NotAMember, message)
 }
 
 /// Returns the SHA-256 of a key, in hexadecimal. Only this hash is stored.

@@ -8,7 +8,7 @@ use tracing::Instrument;
 
 use super::Access;
 use super::credential_cache::CachedUser;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::model::access::{self, Invitation, Membership, WorkspaceRecord};
 use crate::store;
 
@@ -35,7 +35,7 @@ impl Access {
         if access::is_key(bearer) {
             self.authenticate(bearer, None).await?;
             let message = "answering invitations needs a token of the identity provider, not a key";
-            return Err(Error::forbidden("session_required", message));
+            return Err(Error::forbidden(ErrorCode::SessionRequired, message));
         }
         let identity = self.policy().tokens.verify(bearer, self.clock.now_ms()).await?;
         Ok(SignedIn { access: self.clone(), user: self.admit(&identity).await? })

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::Access;
 use super::credential_cache::hash_of;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::model::access::{self, KeyRecord, Scope};
 use crate::model::value::{Object, Value};
 use crate::store;
@@ -201,20 +201,22 @@ fn derived_keys(workspace_id: &str, ended: &[&KeyRecord]) -> Error {
     let count = if ended.len() == 1 { "1 key is".to_owned() } else { format!("{} keys are", ended.len()) };
     let message =
         format!("{count} derived from the key; cascade=true revokes what is derived, and cascade=false keeps it");
-    Error::conflict_with("derived_keys", message, details)
+    Error::conflict_with(ErrorCode::DerivedKeys, message, details)
 }
 
 /// Returns the error for a key that cannot be derived from its origin.
 pub(super) fn refused(origin: OriginFault) -> Error {
     match origin {
         OriginFault::Gone => GONE,
-        OriginFault::TooDeep => Error::forbidden("derived_too_often", "a key can be derived over at most 16 steps"),
+        OriginFault::TooDeep => {
+            Error::forbidden(ErrorCode::DerivedTooOften, "a key can be derived over at most 16 steps")
+        }
         OriginFault::TooManyKeys => {
-            Error::forbidden("too_many_keys", "a user can have at most 1000 keys; revoke one first")
+            Error::forbidden(ErrorCode::TooManyKeys, "a user can have at most 1000 keys; revoke one first")
         }
         OriginFault::TooManyInvitations => {
             let message = "a workspace can have at most 1000 invitations; withdraw one first";
-            Error::forbidden("too_many_invitations", message)
+            Error::forbidden(ErrorCode::TooManyInvitations, message)
         }
     }
 }

@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use super::Access;
 use super::keys::refused;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::model::access::{Caller, Invitation, Membership, Role, UserRecord, WorkspaceRecord};
 use crate::store::members::{GrantBasis, WorkspaceOwner};
 
@@ -51,7 +51,7 @@ impl Access {
             derived_from: Some(by.origin()),
         };
         let _turn = self.turns.lock(&workspace.id).await;
-        let taken = Error::conflict("already_member", "a user with this address is already a member");
+        let taken = Error::conflict(ErrorCode::AlreadyMember, "a user with this address is already a member");
         let joined = self.control.read_members(&workspace.id).await?;
         if joined.iter().any(|(_, user)| user.verified_email() == Some(email)) {
             return Err(taken);
@@ -81,7 +81,10 @@ impl Access {
         let is_member = changed?;
         match self.member(&workspace.id, id).await? {
             member if is_member => Ok(member),
-            _ => Err(Error::conflict("not_joined", "an invited person has to accept before owning the workspace")),
+            _ => Err(Error::conflict(
+                ErrorCode::NotJoined,
+                "an invited person has to accept before owning the workspace",
+            )),
         }
     }
 
@@ -117,7 +120,7 @@ impl Access {
 fn owner_stays(_: WorkspaceOwner) -> Error {
     let message = "the owner of the workspace stays a member with the role owner, until another member becomes the \
                    owner of the workspace (`workspace_owner`)";
-    Error::conflict("workspace_owner", message)
+    Error::conflict(ErrorCode::WorkspaceOwner, message)
 }
 
 impl Member {

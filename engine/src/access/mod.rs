@@ -46,7 +46,7 @@ use tokens::Tokens;
 use tokens::key_set::FetchKeys;
 
 use crate::clock::Clock;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::model::access::{self, Caller, Membership, Scope, WorkspaceRecord};
 use crate::named_locks::NamedLocks;
 use crate::store::{Database, Store};
@@ -167,7 +167,7 @@ impl Access {
         if !key.opens_all && *workspace != *key.workspace_id {
             // The error is the same for other workspaces of the user, workspaces of other users, and unknown
             // workspaces.
-            return Err(Error::forbidden("other_workspace", "the key is valid only in its own workspace"));
+            return Err(Error::forbidden(ErrorCode::OtherWorkspace, "the key is valid only in its own workspace"));
         }
         let member = user.member_of(workspace)?;
         let caller = self.caller(user, member, key.scopes.as_slice().into(), now);

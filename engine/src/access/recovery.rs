@@ -7,7 +7,7 @@ use strum::VariantArray;
 use super::Access;
 use super::credential_cache::hash_of;
 use super::keys::NewKey;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::model::access::{KeyRecord, Membership, Role, Scope, UserRecord, WorkspaceRecord};
 use crate::store::members::GrantBasis;
 
@@ -25,7 +25,7 @@ impl Access {
     /// other keys there, with all keys derived from them.
     pub async fn reset_owner_key(&self, revokes: bool) -> Result<OwnerKey> {
         let first = self.control.first_workspace_id().await?;
-        let first = first.ok_or_else(|| Error::conflict("no_workspace", "the store has no workspace yet"))?;
+        let first = first.ok_or_else(|| Error::conflict(ErrorCode::NoWorkspace, "the store has no workspace yet"))?;
         let workspace = self.workspace(&first).await?;
         let owner: Arc<str> = workspace.owner_id.clone();
         let others: Vec<KeyRecord> =

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Access;
 use super::keys::{CreatedKey, GONE, NewKey, moved, record_of, refused};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::model::access::{self, Caller, KeyRecord};
 use crate::store::keys::{MAX_ANCESTORS, OriginFault};
 use crate::store::retry;
@@ -37,7 +37,10 @@ impl Access {
         }
         let (key, now) = (self.key_of(workspace_id, key_id).await?, self.clock.now_ms());
         if key.has_expired(now) {
-            return Err(Error::conflict("key_expired", "the key has expired, and an expired key has no successor"));
+            return Err(Error::conflict(
+                ErrorCode::KeyExpired,
+                "the key has expired, and an expired key has no successor",
+            ));
         }
         let secret = access::key_from(self.clock.random());
         let successor = self.successor(caller, &key, &secret, id.clone(), now).await?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Access;
 use super::credential_cache::plan_of;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::model::access::{Membership, UserRecord, WorkspaceRecord};
 use crate::model::plan::UserPlan;
 use crate::store::members::GrantBasis;
@@ -80,7 +80,7 @@ impl Access {
     pub async fn delete_workspace(&self, id: &str, grace_ms: i64) -> Result<ListedWorkspace> {
         if self.is_first(id).await? {
             let message = "the first workspace belongs to the operators of the installation and cannot be deleted";
-            return Err(Error::conflict("first_workspace", message));
+            return Err(Error::conflict(ErrorCode::FirstWorkspace, message));
         }
         let delete_at = self.clock.now_ms().saturating_add(grace_ms);
         match self.control.begin_deletion(id, delete_at).await? {

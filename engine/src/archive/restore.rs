@@ -15,7 +15,7 @@ use super::line::{self, ArchiveLine};
 use super::log::{self, SegmentReader, damaged};
 use super::progress::RestoreProgress;
 use crate::engine::Engine;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::model::access::WorkspaceRecord;
 use crate::model::builtin::FILE;
 use crate::model::event::{Event, NewEvent, OriginalRecord, StreamExpectation};
@@ -69,7 +69,7 @@ pub async fn restore_control(engine: &Engine, archive: &Archive) -> Result<Vec<W
     let store = engine.access().control();
     if store.has_workspaces().await? {
         let message = "the store already has workspaces; a whole installation can be restored only into an empty store";
-        return Err(Error::conflict("store_not_empty", message));
+        return Err(Error::conflict(ErrorCode::StoreNotEmpty, message));
     }
     control::restore(&archive.bucket, &archive.key, store).await?;
     engine.workspaces().await
@@ -238,7 +238,7 @@ impl RestoreRun<'_> {
         }
         let message =
             format!("the event at position {} in the workspace differs from the archived event", event.position);
-        Err(Error::conflict("other_history", message))
+        Err(Error::conflict(ErrorCode::OtherHistory, message))
     }
 
     async fn flush(&mut self) -> Result<()> {

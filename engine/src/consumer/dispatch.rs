@@ -9,10 +9,10 @@ use strum::IntoStaticStr;
 use uuid::Uuid;
 
 use super::event_context::EventContext;
-use crate::error::{AGGREGATE_DELETED, Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::hook::{Failure, FailureKind};
 use crate::mailbox::deliver::{self, ScriptedOutput};
-use crate::mailbox::{TASK_STATE_CONFLICT, effect};
+use crate::mailbox::effect;
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::TASK;
 use crate::model::derivation::{MAX_DEPTH, caused_by, depth_of};
@@ -209,7 +209,7 @@ impl Dispatcher {
             }
         }
         match result {
-            Err(Error::Conflict { code: AGGREGATE_DELETED, .. }) => {
+            Err(Error::Conflict { code: ErrorCode::AggregateDeleted, .. }) => {
                 tracing::debug!(%plugin, "the plugin's events for a deleted aggregate were dropped");
                 Ok(Ok(()))
             }
@@ -250,7 +250,7 @@ impl Dispatcher {
         };
         match self.appender.append(append).await.map_err(effect::explain) {
             Ok(_) => Ok(Ok(())),
-            Err(error @ (Error::Conflict { code: TASK_STATE_CONFLICT, .. } | Error::NotFound { .. })) => {
+            Err(error @ (Error::Conflict { code: ErrorCode::TaskStateConflict, .. } | Error::NotFound { .. })) => {
                 tracing::info!(%plugin, reason = %error, "an answer that came too late for its task was dropped");
                 Ok(Ok(()))
             }
@@ -270,7 +270,7 @@ impl Dispatcher {
 }
 
 fn is_deleted(result: &Result<()>) -> bool {
-    matches!(result, Err(Error::Conflict { code: AGGREGATE_DELETED, .. }))
+    matches!(result, Err(Error::Conflict { code: ErrorCode::AggregateDeleted, .. }))
 }
 
 /// Returns a failure if retrying the append cannot succeed, because the plugin's events are invalid.

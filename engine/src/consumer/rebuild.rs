@@ -11,7 +11,7 @@ use super::enrich::{EnrichOutcome, Enricher};
 use super::event_context::EventContext;
 use super::settling::Basis;
 use super::worker_slot::WorkerSlot;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::hook::{Failure, Hook};
 use crate::model::aggregate::Aggregate;
 use crate::model::definition::Definition;
@@ -124,7 +124,7 @@ async fn build(state: &Arc<State>, appender: &Appender, slot: &WorkerSlot, claim
         rebuild.advance(turn.position()).await?;
         if digests(state) != versions {
             let message = "a plugin was reloaded during the rebuild; rebuild again";
-            return Err(Error::conflict("rebuild_overtaken", message));
+            return Err(Error::conflict(ErrorCode::RebuildOvertaken, message));
         }
         for (plugin, event, failure) in &rebuild.failed {
             turn.parking.park(*plugin, Hook::Enrich, event, failure.clone(), 1);
@@ -149,7 +149,10 @@ async fn build(state: &Arc<State>, appender: &Appender, slot: &WorkerSlot, claim
         // A conflict means that another server wrote first: either events or a rebuild. A rebuild of another server
         // ends this one.
         if state.db.read_graph_checkpoint().await?.generation != claim.serving {
-            return Err(Error::conflict("rebuild_overtaken", "another server has rebuilt the graph in the meantime"));
+            return Err(Error::conflict(
+                ErrorCode::RebuildOvertaken,
+                "another server has rebuilt the graph in the meantime",
+            ));
         }
     }
     Err(Error::Unavailable(store::Error::Conflict))

@@ -10,7 +10,7 @@ use tokio::sync::{Mutex, MutexGuard};
 
 use super::mirror::Mirror;
 use super::worker::Worker;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::mailbox::members::Members;
 use crate::state::State;
 use crate::state::append::Appender;
@@ -120,7 +120,9 @@ impl WorkerSlot {
 
     /// Acquires the right to rebuild the graph until the returned guard is dropped. Only one rebuild runs at a time.
     pub(super) fn begin_rebuild(&self) -> Result<impl Drop + Send> {
-        self.rebuilding.try_lock().map_err(|_| Error::conflict("rebuild_running", "the graph is already being rebuilt"))
+        self.rebuilding
+            .try_lock()
+            .map_err(|_| Error::conflict(ErrorCode::RebuildRunning, "the graph is already being rebuilt"))
     }
 }
 

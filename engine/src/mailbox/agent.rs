@@ -2,11 +2,11 @@
 
 use super::artifacts::{may_replace_all, versions};
 use super::decision::{
-    NOT_LEASE_HOLDER, add_deliverers, advance, conflict, event, find_agent, find_enabled_agent, find_expected,
-    resolution, signed, state_conflict,
+    add_deliverers, advance, conflict, event, find_agent, find_enabled_agent, find_expected, resolution, signed,
+    state_conflict,
 };
 use super::limits::check_message;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::model::date::format_date;
 use crate::model::event::{NewEvent, StreamExpectation};
 use crate::model::task::content::{ArtifactDraft, AuthorRole, Message, Stamp};
@@ -15,13 +15,6 @@ use crate::model::task::transition::Circumstances;
 use crate::model::task::{Act, Status, Task, TaskEvent, Verb};
 use crate::model::value::{Object, Value};
 use crate::state::view::View;
-
-/// The error code for work on a task that has another assignee.
-const NOT_ASSIGNEE: &str = "not_assignee";
-/// The error code for a claim of a task that nobody gave to the agents of the key, and that has output of others.
-const OTHERS_OUTPUT: &str = "others_output";
-/// The error code for a completion without the review that the task or its output needs.
-const REVIEW_REQUIRED: &str = "review_required";
 
 /// The agent that works on a task. Fields that the request does not name are `None`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -182,7 +175,7 @@ pub fn decide(
         AgentAction::Cancel { reason } => {
             if !worker.is_owner && task.text(field::CREATED_BY) != Some(&stamp.by) {
                 let message = "only the creator of a task or the workspace's owner may cancel it".to_owned();
-                return Err(Error::Forbidden { code: "not_creator", message });
+                return Err(Error::Forbidden { code: ErrorCode::NotCreator, message });
             }
             let next = advance(&task, act, Circumstances::default())?;
             let resolution = resolution("cancel", &stamp.by, stamp.at_ms, ("reason", reason.as_deref()));
@@ -227,12 +220,12 @@ fn check_unreviewed(task: &Task<'_>, act: Act, drafts: &[ArtifactDraft]) -> Resu
     } else {
         return Ok(());
     };
-    Err(conflict(REVIEW_REQUIRED, format!("{why}; complete the task without \"review\": false"), task, act))
+    Err(conflict(ErrorCode::ReviewRequired, format!("{why}; complete the task without \"review\": false"), task, act))
 }
 
 fn not_holder(task: &Task<'_>, act: Act) -> Error {
     let message = if task.lease().is_some() { "another claim holds the task" } else { "the claim has ended" };
-    let mut error = conflict(NOT_LEASE_HOLDER, message.into(), task, act);
+    let mut error = conflict(ErrorCode::NotLeaseHolder, message.into(), task, act);
     if let Error::Conflict { details, .. } = &mut error {
         details.push("claimed_by", task.text(field::CLAIMED_BY).map(Value::from));
     }
@@ -240,7 +233,7 @@ fn not_holder(task: &Task<'_>, act: Act) -> Error {
 }
 
 fn not_assignee(task: &Task<'_>, act: Act) -> Error {
-    let mut error = conflict(NOT_ASSIGNEE, "the task is assigned to somebody else".into(), task, act);
+    let mut error = conflict(ErrorCode::NotAssignee, "the task is assigned to somebody else".into(), task, act);
     if let Error::Conflict { details, .. } = &mut error {
         details.push("assignee_type", task.text(field::ASSIGNEE_TYPE).map(Value::from));
         details.push("assignee_id", task.text(field::ASSIGNEE_ID).map(Value::from));
@@ -273,7 +266,7 @@ fn claimed(
     if !is_assigned && !may_replace_all(task, stamp) {
         let message = "a key that is bound to agents claims only tasks of its agents, and unassigned tasks without output \
                        of others";
-        return Err(Error::forbidden(OTHERS_OUTPUT, message));
+        return Err(Error::forbidden(ErrorCode::OthersOutput, message));
     }
     let until = stamp.at_ms.saturating_add(seconds.saturating_mul(1_000));
     let mut fields = Object::from_iter([

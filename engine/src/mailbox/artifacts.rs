@@ -3,16 +3,13 @@
 
 use super::effect::{self, EffectOrigin};
 use super::limits;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::model::excerpt::excerpt;
 use crate::model::task::Task;
 use crate::model::task::content::{ArtifactDraft, DEFAULT_NAME, Stamp};
 use crate::model::task::edit;
 use crate::model::value::{Object, Value};
 use crate::state::view::View;
-
-/// The error code for a new version of an artifact that somebody else wrote.
-const NOT_AUTHOR: &str = "not_author";
 
 /// Returns the stored artifacts of a task that is created with artifacts.
 pub fn first_versions(
@@ -94,7 +91,7 @@ pub(super) fn may_replace_all(task: &Task<'_>, stamp: &Stamp) -> bool {
 fn not_author(author: &str) -> Error {
     let author = excerpt(&author.into());
     let message = format!("only people and its author {author} replace an artifact; send yours under another name");
-    Error::forbidden(NOT_AUTHOR, message)
+    Error::forbidden(ErrorCode::NotAuthor, message)
 }
 
 /// Returns a draft with a name. Several artifacts without a name in one request get different names.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::model::agent::is_disabled;
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::{AGENT, TASK};
@@ -15,15 +15,8 @@ use crate::model::task::{Act, Status, Task, TaskEvent};
 use crate::model::value::{Object, Value};
 use crate::state::view::View;
 
-/// The error code for an action that is not possible in the task's status.
-pub const TASK_STATE_CONFLICT: &str = "task_state_conflict";
-/// The error code for work on a task that another agent holds, or that no agent holds any longer.
-pub const NOT_LEASE_HOLDER: &str = "not_lease_holder";
-
 /// The maximum number of keys and sessions that a task keeps as its deliverers.
 const MAX_DELIVERERS: usize = 100;
-/// The error code for output by another key or session when the task already has the maximum number of deliverers.
-const TOO_MANY_DELIVERERS: &str = "too_many_deliverers";
 
 /// Returns the found aggregate if it is a task and not deleted. Fails otherwise.
 pub fn find(found: Option<Arc<Aggregate>>, id: &str) -> Result<Arc<Aggregate>> {
@@ -52,7 +45,7 @@ pub(super) fn find_agent(view: &View<'_>, id: &str) -> Result<Arc<Aggregate>> {
 pub(super) fn find_enabled_agent(view: &View<'_>, id: &str) -> Result<Arc<Aggregate>> {
     let agent = find_agent(view, id)?;
     if is_disabled(&agent) {
-        return Err(Error::conflict("agent_disabled", "the agent is disabled and gets no work"));
+        return Err(Error::conflict(ErrorCode::AgentDisabled, "the agent is disabled and gets no work"));
     }
     Ok(agent)
 }
@@ -64,11 +57,11 @@ pub(super) fn advance(task: &Task<'_>, act: Act, circumstances: Circumstances) -
 
 pub(super) fn state_conflict(task: &Task<'_>, act: Act) -> Error {
     let status = task.status().name();
-    conflict(TASK_STATE_CONFLICT, format!("cannot {} a task that is {status}", act.name()), task, act)
+    conflict(ErrorCode::TaskStateConflict, format!("cannot {} a task that is {status}", act.name()), task, act)
 }
 
 /// Returns a conflict error that contains the task's status and the actions that a person may take.
-pub(super) fn conflict(code: &'static str, message: String, task: &Task<'_>, act: Act) -> Error {
+pub(super) fn conflict(code: ErrorCode, message: String, task: &Task<'_>, act: Act) -> Error {
     let allowed = transition::allowed_actions(task).into_iter().map(|action| Value::from(action.name()));
     let details = Object::from_iter([
         ("status", Value::from(task.status().name())),
@@ -138,7 +131,7 @@ pub fn add_deliverers(fields: &mut Object, task: Option<&Task<'_>>, stamp: &Stam
         let message = format!(
             "{MAX_DELIVERERS} keys and sessions have delivered output of the task, and only these may deliver more"
         );
-        return Err(Error::conflict(TOO_MANY_DELIVERERS, message));
+        return Err(Error::conflict(ErrorCode::TooManyDeliverers, message));
     }
     fields.push(field::DELIVERED_BY, by);
     let below = with(task.map_or(&[][..], Task::delivered_below), sender.above());

@@ -4,7 +4,7 @@
 use rustc_hash::FxHashMap;
 
 use super::limits;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::model::agent;
 use crate::model::event::NewEvent;
 use crate::model::excerpt::excerpt;
@@ -14,12 +14,6 @@ use crate::model::value::{Object, Value};
 use crate::model::violation::Violation;
 use crate::state::checks;
 use crate::state::view::View;
-
-/// The error code for an approval whose effect cannot be appended.
-pub const EFFECT_REFUSED: &str = "effect_refused";
-
-/// The error code for an approval whose effect is about an aggregate that has changed since the author read it.
-pub const STALE: &str = "stale";
 
 /// The task that an effect belongs to.
 #[derive(Debug, Clone, Copy)]
@@ -157,7 +151,7 @@ fn stale(event: &NewEvent, read: u64, version: u64) -> Error {
          \"accept_stale\": true approves it anyway",
         event.aggregate_id
     );
-    Error::conflict_with(STALE, message, details)
+    Error::conflict_with(ErrorCode::Stale, message, details)
 }
 
 /// Returns the event of an effect. Fails if the effect has no aggregate, or if only the program may change the
@@ -226,5 +220,5 @@ fn refused(why: &str, violations: Vec<Violation>) -> Error {
         details.push("details", entries.collect::<Vec<_>>());
     }
     let message = format!("the effect of the task's output was rejected: {why}");
-    Error::conflict_with(EFFECT_REFUSED, message, details)
+    Error::conflict_with(ErrorCode::EffectRefused, message, details)
 }

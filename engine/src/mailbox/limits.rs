@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashSet;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::model::event::MAX_EVENTS_PER_APPEND;
 use crate::model::task::Task;
 use crate::model::task::content::Message;
@@ -22,11 +22,6 @@ pub const MAX_EFFECTS: usize = 500;
 pub const MAX_EFFECT_BYTES: usize = 4 << 20;
 
 const _: () = assert!(MAX_EFFECTS < MAX_EVENTS_PER_APPEND);
-
-/// The error code for content that does not fit into its task.
-const TASK_FULL: &str = "task_full";
-/// The error code for an approval with more effects than one append carries.
-const APPROVAL_TOO_LARGE: &str = "approval_too_large";
 
 /// The number of effects of artifacts, and the size of the payloads of these effects, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -66,7 +61,7 @@ pub(super) fn check_approval(artifacts: &[&Object]) -> Result<()> {
         ("bytes", (bytes as i64).into()),
         ("max_bytes", (MAX_EFFECT_BYTES as i64).into()),
     ]);
-    Err(Error::conflict_with(APPROVAL_TOO_LARGE, message, details))
+    Err(Error::conflict_with(ErrorCode::ApprovalTooLarge, message, details))
 }
 
 /// Checks that the new versions of artifacts fit into their task. `task` is `None` if the task does not exist yet, and
@@ -113,7 +108,7 @@ fn within(what: &'static str, count: usize, maximum: usize, instead: &str) -> Re
         ("count", (count as i64).into()),
         ("maximum", (maximum as i64).into()),
     ]);
-    Err(Error::conflict_with(TASK_FULL, message, details))
+    Err(Error::conflict_with(ErrorCode::TaskFull, message, details))
 }
 
 #[cfg(test)]
@@ -129,7 +124,7 @@ mod tests {
         entry
     }
 
-    fn code(outcome: Result<()>) -> Option<&'static str> {
+    fn code(outcome: Result<()>) -> Option<ErrorCode> {
         match outcome {
             Err(Error::Conflict { code, .. }) => Some(code),
             _ => None,
@@ -141,7 +136,7 @@ mod tests {
         let full: Vec<Object> = (0..MAX_ARTIFACTS).map(|id| artifact(&id.to_string(), None, "")).collect();
         let current: Vec<&Object> = full.iter().collect();
         assert_eq!(code(check_artifacts(None, &current, &[artifact("next", Some("7"), "")])), None);
-        assert_eq!(code(check_artifacts(None, &current, &[artifact("more", None, "")])), Some(TASK_FULL));
+        assert_eq!(code(check_artifacts(None, &current, &[artifact("more", None, "")])), Some(ErrorCode::TaskFull));
     }
 
     #[test]
@@ -149,11 +144,11 @@ mod tests {
         let small: Vec<Object> = (0..=MAX_EFFECTS).map(|id| artifact(&id.to_string(), None, "")).collect();
         let small: Vec<&Object> = small.iter().collect();
         assert_eq!(code(check_approval(&small[1..])), None);
-        assert_eq!(code(check_approval(&small)), Some(APPROVAL_TOO_LARGE));
+        assert_eq!(code(check_approval(&small)), Some(ErrorCode::ApprovalTooLarge));
         let half = "x".repeat(MAX_EFFECT_BYTES / 2);
         let large = [artifact("a", None, &half), artifact("b", None, &half)];
         assert_eq!(code(check_approval(&[&large[0]])), None);
-        assert_eq!(code(check_approval(&[&large[0], &large[1]])), Some(APPROVAL_TOO_LARGE));
-        assert_eq!(code(check_artifacts(None, &[&large[0]], &large[1..])), Some(TASK_FULL));
+        assert_eq!(code(check_approval(&[&large[0], &large[1]])), Some(ErrorCode::ApprovalTooLarge));
+        assert_eq!(code(check_artifacts(None, &[&large[0]], &large[1..])), Some(ErrorCode::TaskFull));
     }
 }

@@ -48,4 +48,4 @@ pub mod selection;
 pub mod superseded;
 pub mod timers;
 
-pub use decision::{NOT_LEASE_HOLDER, TASK_STATE_CONFLICT, add_deliverers, find, signed};
+pub use decision::{add_deliverers, find, signed};

@@ -8,7 +8,7 @@ use super::decision::{
 };
 use super::limits::check_message;
 use super::{effect, offboarding, superseded};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::date::format_date;
 use crate::model::event::{NewEvent, StreamExpectation};
@@ -21,17 +21,6 @@ use crate::model::task::transition::Circumstances;
 use crate::model::task::{Act, Action, Status, Task, TaskEvent, question};
 use crate::model::value::{Object, Value};
 use crate::state::view::View;
-
-/// The error code for an action that the task's review does not allow.
-const ACTION_NOT_ALLOWED: &str = "action_not_allowed";
-/// The error code for an edit that is based on outdated artifacts.
-pub const ARTIFACTS_CHANGED: &str = "artifacts_changed";
-/// The error code for an answer to a question that is no longer the task's current question.
-pub const QUESTION_CHANGED: &str = "question_changed";
-/// The error code for a decision of a key or session on its own output.
-const OWN_DELIVERY: &str = "own_delivery";
-/// The error code for an edit that changes the content of an artifact, but not the artifact's effect.
-const EFFECT_UNCHANGED: &str = "effect_unchanged";
 
 /// The artifacts that an edit produces. They are computed before the decision to apply the edit, because a decision
 /// blocks other appends and computing the artifacts takes too long for that.
@@ -140,7 +129,10 @@ pub fn decide(
         TaskCommand::Ask { .. } | TaskCommand::Answer { .. }
             if task.get(field::INPUT_REQUEST) != prepared.question.as_ref() =>
         {
-            return Err(Error::conflict(QUESTION_CHANGED, "the agent's question has changed since the answer began"));
+            return Err(Error::conflict(
+                ErrorCode::QuestionChanged,
+                "the agent's question has changed since the answer began",
+            ));
         }
         TaskCommand::Ask { message } | TaskCommand::RequestChanges { message } | TaskCommand::Answer { message } => {
             check_message(&task, message)?;
@@ -222,7 +214,7 @@ fn check_role(task: &Task<'_>, action: Action, sender: Option<&TaskSender>) -> R
     match task.review().required_role() {
         Some(required) if sender.role < required => {
             let message = format!("only members with at least the role {} may decide on this task", required.name());
-            Err(Error::forbidden("insufficient_role", message))
+            Err(Error::forbidden(ErrorCode::InsufficientRole, message))
         }
         _ => Ok(()),
     }
@@ -236,7 +228,7 @@ fn check_deliverer(task: &Task<'_>, action: Action, sender: Option<&TaskSender>)
     if sender.is_some_and(|sender| has_delivered(task, sender)) {
         let message = "the same user, or a key or session above or below the caller's, has delivered the output; \
                        somebody else must decide on it";
-        return Err(Error::forbidden(OWN_DELIVERY, message));
+        return Err(Error::forbidden(ErrorCode::OwnDelivery, message));
     }
     Ok(())
 }
@@ -272,7 +264,7 @@ fn permit(task: &Task<'_>, action: Action, circumstances: Circumstances) -> Resu
     let next = advance(task, act, circumstances)?;
     if !task.review().allows(action) {
         let message = format!("the task's review does not allow the action '{}'", action.name());
-        return Err(conflict(ACTION_NOT_ALLOWED, message, task, act));
+        return Err(conflict(ErrorCode::ActionNotAllowed, message, task, act));
     }
     Ok(next)
 }
@@ -288,11 +280,11 @@ fn effect_unchanged(name: &str, why: &EffectConflict) -> Error {
         let pointers = pointers.iter().map(|pointer| Value::from(format!("/effect/payload{pointer}")));
         details.push("fields", pointers.collect::<Vec<_>>());
     }
-    Error::conflict_with(EFFECT_UNCHANGED, message, details)
+    Error::conflict_with(ErrorCode::EffectUnchanged, message, details)
 }
 
 fn artifacts_changed() -> Error {
-    Error::conflict(ARTIFACTS_CHANGED, "the task's output has changed since the edit began")
+    Error::conflict(ErrorCode::ArtifactsChanged, "the task's output has changed since the edit began")
 }
 
 /// Returns the task's artifacts as they are after an edit.

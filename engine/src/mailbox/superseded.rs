@@ -1,13 +1,10 @@
 //! Output that a person has sent back. It is not approved by accident while the agent works on the changes.
 
 use super::command::ApprovalOverrides;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::model::excerpt::excerpt_of;
 use crate::model::task::Task;
 use crate::model::value::{Object, Value};
-
-/// The error code for an approval of output from before the last request for changes.
-pub const SUPERSEDED: &str = "superseded";
 
 /// Fails if one of the artifacts to approve is from before the last request for changes, unless the person accepts it.
 pub fn check(task: &Task<'_>, artifacts: &[&Object], accepted: ApprovalOverrides) -> Result<()> {
@@ -25,5 +22,5 @@ pub fn check(task: &Task<'_>, artifacts: &[&Object], accepted: ApprovalOverrides
          anyway",
         excerpt_of(names.join(", "))
     );
-    Err(Error::conflict_with(SUPERSEDED, message, Object::from_iter([("artifact_ids", ids)])))
+    Err(Error::conflict_with(ErrorCode::Superseded, message, Object::from_iter([("artifact_ids", ids)])))
 }

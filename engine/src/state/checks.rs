@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::definition::Definition;
 use crate::model::depth::{self, MAX_KEPT_DEPTH};
@@ -98,11 +98,11 @@ impl View<'_> {
         };
         if definition.managed && !managed {
             let message = format!("only its own operations may append to the type '{}'", definition.type_name);
-            return Err(Error::Forbidden { code: "managed_type", message });
+            return Err(Error::Forbidden { code: ErrorCode::ManagedType, message });
         }
         if new.recorded.is_some() && !managed {
             let message = "only an import may append an event with the actor and the time of another log";
-            return Err(Error::forbidden("recorded_elsewhere", message));
+            return Err(Error::forbidden(ErrorCode::RecordedElsewhere, message));
         }
         let verb = new.event_type.strip_prefix(&*definition.type_name).and_then(|rest| rest.strip_prefix('.'));
         if !verb.is_some_and(id::is_valid_name) {
@@ -154,10 +154,10 @@ impl View<'_> {
         let Some(before) = before else { return Ok(project_id) };
         if !new.aggregate_type.is_empty() && *before.aggregate_type != *new.aggregate_type {
             let message = format!("the stream is of type '{}'", before.aggregate_type);
-            return Err(Error::conflict("aggregate_type_mismatch", message));
+            return Err(Error::conflict(ErrorCode::AggregateTypeMismatch, message));
         }
         if project_id.is_some() && project_id != before.project_id {
-            return Err(Error::conflict("project_mismatch", "the stream belongs to another project"));
+            return Err(Error::conflict(ErrorCode::ProjectMismatch, "the stream belongs to another project"));
         }
         Ok(before.project_id.clone())
     }

@@ -22,7 +22,7 @@
 //!    concerned, and one commit record. With several servers it also checks that `head:log` is where the writer expects
 //!    it. On a conflict another process was faster: the appender reads the log's end and decides again. After a failure
 //!    with an unknown outcome, it reads the log before anything else.
-//! 5. **Publish** (`folded.rs`): states, tail and head advance in memory, and then the callers get their responses, so
+//! 5. **Publish** (`folded_states.rs`): states, tail and head advance in memory, and then the callers get their responses, so
 //!    every caller reads its own write. Published states only advance, and so do snapshots and their checkpoint in the
 //!    store. A client that follows one aggregate or one agent's feed wakes only for its own events, and finds them in a
 //!    short tail of its own (`streams.rs`, `feeds.rs`).

@@ -14,13 +14,10 @@ use std::sync::Arc;
 use tokio::sync::Mutex;
 
 use super::plugins::{PluginIndex, PluginMap, PluginVersion, Plugins};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::hook::{Loader, VersionRefusal};
 use crate::model::value::{Object, Value};
 use crate::store::{self, Database, Store};
-
-/// The error code for a version that the checks reject.
-pub const PLUGIN_REFUSED: &str = "plugin_refused";
 
 /// The plugins of an engine, with the releases in its store.
 pub struct Releases {
@@ -61,7 +58,7 @@ impl Releases {
         let Some(loaded) = loaded.map_err(|refused| conflict(&refused))? else {
             let name = self.plugins.name(plugin);
             let message = format!("the plugin '{name}' is a part of the program and has no files");
-            return Err(Error::invalid_with_code("plugin_without_files", message));
+            return Err(Error::invalid_with_code(ErrorCode::PluginWithoutFiles, message));
         };
         let version = PluginVersion::new(loaded);
         if version.is(&self.plugins.newest(plugin)) {
@@ -126,7 +123,7 @@ fn conflict(refused: &VersionRefusal) -> Error {
         ("line", number(refused.line)),
         ("column", number(refused.column)),
     ]);
-    Error::conflict_with(PLUGIN_REFUSED, refused.to_string(), details)
+    Error::conflict_with(ErrorCode::PluginRefused, refused.to_string(), details)
 }
 
 /// A plugin version that a workspace has adopted, as the workspace's checkpoint stores it.

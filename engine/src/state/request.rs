@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use crate::error::{Error, IDEMPOTENCY_MISMATCH, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::store::responses::StoredResponse;
 
 /// The time for which the response to a request with an idempotency key is kept, in milliseconds.
@@ -40,5 +40,5 @@ impl IdempotentRequest {
 
 /// Returns the error for a key that was used for another request.
 pub fn mismatch() -> Error {
-    Error::conflict(IDEMPOTENCY_MISMATCH, "the idempotency key was used for another request")
+    Error::conflict(ErrorCode::IdempotencyMismatch, "the idempotency key was used for another request")
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::{AGENT, ARTICLE, PROJECT};
 use crate::model::event::{Event, NewEvent, SlugsInLog};
@@ -12,8 +12,6 @@ use crate::model::slug::{self, SLUG};
 use crate::model::value::{Object, Value};
 use crate::state::view::View;
 
-/// The error code for a slug that another aggregate has.
-pub const SLUG_TAKEN: &str = "slug_taken";
 /// The types whose slugs are looked up.
 const TYPES: [&str; 3] = [ARTICLE, PROJECT, AGENT];
 
@@ -115,7 +113,7 @@ fn taken(other: &Aggregate, slug: &str, restores: bool) -> Error {
         false => format!("another article of the project already has the slug '{slug}'"),
     };
     let details = Object::from_iter([("aggregate_id", other.id.text())]);
-    Error::conflict_with(SLUG_TAKEN, message, details)
+    Error::conflict_with(ErrorCode::SlugTaken, message, details)
 }
 
 impl View<'_> {

@@ -10,6 +10,7 @@ use super::key_range::KeyRange;
 use super::nodes::ReadSnapshot;
 use super::{Database, Store, convert};
 use crate::clock::SystemClock;
+use crate::error::ErrorCode;
 use crate::model::event::{Event, NewEvent, StreamExpectation};
 use crate::model::json;
 use crate::model::value::{Object, Value};
@@ -190,7 +191,7 @@ async fn articles_of_older_logs_may_share_a_slug() {
         writer.append_events(vec![event]).await.map(drop)
     };
     let holder = |outcome: Result<(), Error>| match outcome {
-        Err(Error::Conflict { code: "slug_taken", details, .. }) => details.get("aggregate_id").cloned(),
+        Err(Error::Conflict { code: ErrorCode::SlugTaken, details, .. }) => details.get("aggregate_id").cloned(),
         other => panic!("{other:?}"),
     };
     for id in ["a", "b", "c"] {

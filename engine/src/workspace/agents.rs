@@ -6,7 +6,7 @@ use super::call_context::{CallContext, Operation, first_event};
 use super::responses::IdempotentRequest;
 use super::rights::{Reader, Writer};
 use super::{Page, PageLimit};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::mailbox::offboarding::Departure;
 use crate::model::agent::{self, AgentStatus, NAME_KEY, name_key};
 use crate::model::aggregate::Aggregate;
@@ -135,7 +135,7 @@ impl Writer {
                 && view.count(AGENT) >= most
             {
                 let message = format!("the plan allows at most {most} agents");
-                return Err(Error::invalid_with_code("agent_limit_reached", message));
+                return Err(Error::invalid_with_code(ErrorCode::AgentLimitReached, message));
             }
             Ok(vec![first_event(&id, AGENT, None, payload.clone())])
         });
@@ -156,7 +156,7 @@ impl Writer {
             let is_own = |name: &str| [agent::STATUS, agent::SUCCESSOR].contains(&name);
             if agent::is_scripted(agent) && payload.keys().any(|name| !is_own(name)) {
                 let message = "a plugin does the agent's work; only the agent's status can be changed";
-                return Err(Error::conflict("scripted_agent", message));
+                return Err(Error::conflict(ErrorCode::ScriptedAgent, message));
             }
             free_name(view, &payload, agent.id.as_str())?;
             // A new status removes the successor that was named with an earlier status.
@@ -189,7 +189,10 @@ impl Writer {
         self.context.check_successor(&Assignee::Agent(id.into()), successor.as_ref()).await?;
         let payload = object_of([(agent::SUCCESSOR, successor.map(|successor| successor.text().into()))]);
         let deleted = self.append_to_agent(id, expected, "deleted", move |_, agent| match agent::is_scripted(agent) {
-            true => Err(Error::conflict("scripted_agent", "a plugin does the agent's work; disable the agent instead")),
+            true => Err(Error::conflict(
+                ErrorCode::ScriptedAgent,
+                "a plugin does the agent's work; disable the agent instead",
+            )),
             false => Ok(Some(payload.clone())),
         });
         let view = deleted.await?;
@@ -242,7 +245,7 @@ fn free_name(view: &View<'_>, payload: &Object, own_id: &str) -> Result<()> {
     let Some(key) = payload.get(NAME_KEY).and_then(Value::as_str) else { return Ok(()) };
     match view.by_slug(AGENT, None, key) {
         Some(other) if other.id.as_str() != own_id => {
-            Err(Error::conflict("name_taken", format!("another agent already has the name '{key}'")))
+            Err(Error::conflict(ErrorCode::NameTaken, format!("another agent already has the name '{key}'")))
         }
         _ => Ok(()),
     }

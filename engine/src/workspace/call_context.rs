@@ -13,7 +13,7 @@ use crate::access::grant::Grant;
 use crate::access::members::Member;
 use crate::access::signing::{Purpose, Signature};
 use crate::consumer::{WorkerSlot, WorkerTurn};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::mailbox::leases::Renewals;
 use crate::model::access::{Caller, KeyRecord, UserRecord, WorkspaceRecord};
 use crate::model::aggregate::Aggregate;
@@ -52,7 +52,7 @@ pub enum Consistency {
 
 /// Returns the error for a place in a log or a stream that it has not reached yet.
 pub(super) fn beyond(message: String) -> Error {
-    Error::invalid_with_code("position_beyond_head", message)
+    Error::invalid_with_code(ErrorCode::PositionBeyondHead, message)
 }
 
 impl CallContext {
@@ -380,6 +380,6 @@ mod tests {
         assert!(lacks(engine.enter::<Writer>(only(Scope::McpWrite)).await.err()));
         let editor = Caller { role: Role::Editor, ..all.clone() };
         let refused = engine.enter::<Owner>(editor).await.err();
-        assert!(matches!(refused, Some(Error::Forbidden { code: "owner_required", .. })));
+        assert!(matches!(refused, Some(Error::Forbidden { code: ErrorCode::OwnerRequired, .. })));
     }
 }

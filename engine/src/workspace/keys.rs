@@ -9,7 +9,7 @@ use super::responses::IdempotentRequest;
 use super::rights::{AgentWriter, Owner, Reader, Writer};
 pub use crate::access::codes::CreatedCode;
 pub use crate::access::keys::{CreatedKey, DerivedKeys, NewKey};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::model::access::{Caller, KeyRecord, Role, Scope};
 use crate::model::agent;
 
@@ -75,7 +75,7 @@ impl Writer {
         let key = revocable(&self.context, key_id).await?;
         if *key.user_id != *caller.user_id() {
             let message = "a key of another user can be revoked but not rotated: only its user may know the successor";
-            return Err(Error::forbidden("other_user", message));
+            return Err(Error::forbidden(ErrorCode::OtherUser, message));
         }
         let unpaid = caller.unpaid(&key.scopes);
         if !unpaid.is_empty() {
@@ -94,7 +94,7 @@ impl AgentWriter {
     /// Does the same as [`Writer::revoke_key`], except that a key that is bound to agents may revoke only itself.
     pub async fn revoke_key(&self, key_id: &str, derived: DerivedKeys) -> Result<()> {
         if self.caller().agents().is_some() && self.caller().key_id() != Some(key_id) {
-            return Err(Error::forbidden("agent_key", "a key that is bound to agents can revoke only itself"));
+            return Err(Error::forbidden(ErrorCode::AgentKey, "a key that is bound to agents can revoke only itself"));
         }
         revoke(self, key_id, derived).await
     }
@@ -193,7 +193,7 @@ fn may_make(caller: &Caller, scopes: &[Scope], expires_at: Option<i64>, opens_al
     {
         let message = "a key for all workspaces requires a caller with the role owner, every scope, and a token or key for all \
                        workspaces of the user";
-        return Err(Error::forbidden("all_workspaces", message));
+        return Err(Error::forbidden(ErrorCode::AllWorkspaces, message));
     }
     let lacking = caller.lacking(scopes);
     if !lacking.is_empty() {
@@ -201,7 +201,7 @@ fn may_make(caller: &Caller, scopes: &[Scope], expires_at: Option<i64>, opens_al
     }
     if caller.is_outlived_by(expires_at) {
         let message = "a key cannot create or revoke a key that expires after it".to_owned();
-        return Err(Error::Forbidden { code: "outlives_caller", message });
+        return Err(Error::Forbidden { code: ErrorCode::OutlivesCaller, message });
     }
     Ok(())
 }

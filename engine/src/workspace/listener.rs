@@ -8,7 +8,7 @@ use super::mailbox::work::check_instance;
 use super::rights::Listener;
 use crate::access::credential::ListenerCredential;
 use crate::access::grant::Grant;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::mailbox::leases::HeldClaims;
 use crate::model::access::WorkspaceRecord;
 use crate::model::agent;
@@ -155,7 +155,7 @@ impl Listener {
         if !self.acts {
             let message = "renewing claims needs the scope api:write and at least the role editor";
             let is_named = claims.is_some() || instance.is_some();
-            return if is_named { Err(Error::forbidden("insufficient_right", message)) } else { Ok(None) };
+            return if is_named { Err(Error::forbidden(ErrorCode::InsufficientRight, message)) } else { Ok(None) };
         }
         if claims.as_ref().is_some_and(|claims| claims.len() > MAX_NAMED) {
             return Err(Error::invalid_at("/claims", format!("expected at most {MAX_NAMED} claims")));
@@ -195,7 +195,7 @@ impl Listener {
     pub async fn acknowledge(&self, agent: &Aggregate, position: u64) -> Result<()> {
         if !self.acts {
             let message = "acknowledging for an agent needs the scope api:write and at least the role editor";
-            return Err(Error::forbidden("insufficient_right", message));
+            return Err(Error::forbidden(ErrorCode::InsufficientRight, message));
         }
         let state = self.context.state();
         if position > state.folded.position() {

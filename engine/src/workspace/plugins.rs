@@ -8,7 +8,7 @@ use super::call_context::{CallContext, Operation};
 use super::rights::{Administrator, Reader, Writer};
 use crate::consumer::circuit::Circuit;
 use crate::consumer::replay;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::hook::{Hook, PluginDescription, ScriptSource};
 use crate::state::meter::Measures;
 use crate::state::plugins::PluginIndex;
@@ -165,7 +165,7 @@ fn replayed_hooks(about: &PluginDescription, hook: Option<Hook>) -> Result<Vec<H
             about.name,
             names(&about.hooks)
         );
-        return Err(Error::invalid_with_code("no_such_hook", message));
+        return Err(Error::invalid_with_code(ErrorCode::NoSuchHook, message));
     }
     Ok(hooks)
 }

@@ -6,13 +6,12 @@ use super::articles::unknown_project;
 use super::call_context::{CallContext, Operation, first_event};
 use super::rights::{ContentReader, Reader, Writer};
 use super::{Page, PageLimit};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::PROJECT;
 use crate::model::slug::{self, slugify};
 use crate::model::value::Value;
 use crate::state::append::{AppendOutcome, Decide};
-use crate::state::slugs::SLUG_TAKEN;
 use crate::state::staging::object_of;
 
 /// The allowed slugs of projects, for error messages.
@@ -49,13 +48,16 @@ impl Writer {
         let given_bytes = name.len() + slug.len() + description.as_ref().map_or(0, String::len);
         let decide: Decide = Box::new(move |view: &crate::state::view::View<'_>| {
             if view.by_slug(PROJECT, None, &slug).is_some() {
-                return Err(Error::conflict(SLUG_TAKEN, format!("another project already has the slug '{slug}'")));
+                return Err(Error::conflict(
+                    ErrorCode::SlugTaken,
+                    format!("another project already has the slug '{slug}'"),
+                ));
             }
             if let Some(most) = most
                 && view.count(PROJECT) >= most
             {
                 return Err(Error::invalid_with_code(
-                    "project_limit_reached",
+                    ErrorCode::ProjectLimitReached,
                     format!("the plan allows at most {most} projects"),
                 ));
             }

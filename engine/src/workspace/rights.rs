@@ -9,7 +9,7 @@ use strum::VariantArray;
 use super::articles::Perspective;
 use super::call_context::{CallContext, Changing, Handle};
 use crate::access::grant::Grant;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::model::access::{Caller, Role, Scope, WorkspaceRecord};
 
 /// The right to read everything. Needs `api:read`.
@@ -214,13 +214,15 @@ pub fn check<R: Right>(caller: &Caller) -> Result<()> {
     }
     if caller.role() < R::LEAST {
         return Err(match R::LEAST {
-            Role::Owner => Error::forbidden("owner_required", "only the workspace's owner may do this"),
-            least => Error::forbidden("insufficient_role", format!("this operation needs the role {}", least.name())),
+            Role::Owner => Error::forbidden(ErrorCode::OwnerRequired, "only the workspace's owner may do this"),
+            least => {
+                Error::forbidden(ErrorCode::InsufficientRole, format!("this operation needs the role {}", least.name()))
+            }
         });
     }
     if caller.agents().is_some() && !R::IS_FOR_AGENTS {
         return Err(Error::forbidden(
-            "agent_key",
+            ErrorCode::AgentKey,
             "a key that is bound to agents only reads, and works on their tasks",
         ));
     }

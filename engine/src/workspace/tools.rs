@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::query::Query;
 use super::query::page::PageRequest;
 use super::rights::Reader;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::hook::{FailureKind, Hook, Plugin, PluginDescription, ToolInput, ToolProfile};
 use crate::model::value::{Object, Value};
 use crate::state::plugins::PluginVersion;
@@ -56,7 +56,7 @@ impl Reader {
             FailureKind::Panic => Error::internal(failure),
             _ => {
                 let message = format!("the tool '{name}' failed: {failure}");
-                Error::invalid_with_code("tool_failed", message)
+                Error::invalid_with_code(ErrorCode::ToolFailed, message)
             }
         })
     }

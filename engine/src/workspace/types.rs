@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::call_context::Operation;
 use super::rights::{Reader, Writer};
 use super::{Page, PageLimit};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::metric;
 use crate::model::declaration;
 use crate::model::definition::{Definition, Field};
@@ -196,7 +196,7 @@ fn check_builtin(state: &State, definition: &Definition) -> Result<()> {
         Some(before) if before.managed => Err(managed(&before)),
         Some(before) if before.builtin => {
             let message = format!("the type '{}' is built in and cannot be redefined", before.type_name);
-            Err(Error::Forbidden { code: "builtin_type", message })
+            Err(Error::Forbidden { code: ErrorCode::BuiltinType, message })
         }
         _ => Ok(()),
     }
@@ -204,7 +204,7 @@ fn check_builtin(state: &State, definition: &Definition) -> Result<()> {
 
 fn managed(definition: &Definition) -> Error {
     let message = format!("the type '{}' is managed and cannot be redefined", definition.type_name);
-    Error::Forbidden { code: "managed_type", message }
+    Error::Forbidden { code: ErrorCode::ManagedType, message }
 }
 
 /// Rejects a definition with a reference to a type that does not exist.
@@ -248,5 +248,5 @@ fn breaking(breaks: &[String]) -> Error {
     let mut details = Object::new();
     details.push("differences", breaks.iter().map(|text| Value::from(text.as_str())).collect::<Vec<_>>());
     let message = format!("the redefinition has breaking changes: {}", breaks.join("; "));
-    Error::conflict_with("breaking_redefinition", message, details)
+    Error::conflict_with(ErrorCode::BreakingRedefinition, message, details)
 }

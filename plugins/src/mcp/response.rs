@@ -1,5 +1,6 @@
 //! Builds the results of tools: data as structured content and as text, or an error with its code and position.
 
+use foldwork_engine::error::ErrorCode;
 use foldwork_engine::model::value::Object;
 use foldwork_engine::{Error, Result};
 use rmcp::model::{CallToolResult, ContentBlock};
@@ -36,7 +37,7 @@ impl McpSettings {
             "the response has {bytes} bytes; at most {} are allowed: request fewer rows, or fewer fields with a pipeline",
             self.response_bytes
         );
-        Err(Error::invalid_with_code("response_too_large", message))
+        Err(Error::invalid_with_code(ErrorCode::ResponseTooLarge, message))
     }
 
     /// Converts an error to the object that clients receive.

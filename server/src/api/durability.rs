@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use foldwork_engine::archive::Backups;
+use foldwork_engine::error::ErrorCode;
 use foldwork_engine::model::excerpt::excerpt_of;
 use foldwork_engine::{AppendOutcome, Error, Writer};
 use poem::http::{HeaderValue, StatusCode, header};
@@ -42,7 +43,7 @@ impl Durability {
             tracing::warn!(%error, cause, "appended events were not archived in time");
             let message = "the events are appended, but not archived yet; repeat the request with the same \
                            Idempotency-Key or the same event ids to wait again";
-            ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "not_archived", message)
+            ApiError::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::NotArchived, message)
                 .with_header(header::RETRY_AFTER, HeaderValue::from_static("1"))
         })
     }

@@ -4,6 +4,7 @@ mod assets;
 
 use std::sync::Arc;
 
+use foldwork_engine::error::ErrorCode;
 use parking_lot::RwLock;
 use poem::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use poem::{Body, Endpoint, Request, Response, Route, get};
@@ -155,7 +156,12 @@ impl Endpoint for FileEndpoint {
         let path = request.raw_path_param("path").unwrap_or_default();
         let file = assets.file(path).filter(|_| request.raw_path_param("digest") == Some(&assets.digest));
         let Some(file) = file else {
-            return Err(ApiError::new(StatusCode::NOT_FOUND, "not_found", "the dashboard has no such file now").into());
+            return Err(ApiError::new(
+                StatusCode::NOT_FOUND,
+                ErrorCode::NotFound,
+                "the dashboard has no such file now",
+            )
+            .into());
         };
         Ok(self.0.respond(&request, file, &assets.digest, FOREVER))
     }

@@ -11,6 +11,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
+use foldwork_engine::error::ErrorCode;
 use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use parking_lot::Mutex;
@@ -184,7 +185,7 @@ impl<K: Hash + Eq + Clone> Allowances<K> {
 
 /// Returns the error for a request that is allowed only after a time.
 pub(super) fn refusal(wait: Duration) -> ApiError {
-    ApiError::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", "too many requests")
+    ApiError::new(StatusCode::TOO_MANY_REQUESTS, ErrorCode::RateLimited, "too many requests")
         .with_header(header::RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1))
 }
 

@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use bytes::Bytes;
+use foldwork_engine::error::ErrorCode;
 use foldwork_engine::metric::GaugeGuard;
 use http_body_util::combinators::BoxBody;
 use hyper::body::{Body as _, Frame, SizeHint};
@@ -18,7 +19,6 @@ use poem::{Body, Endpoint, Request, Response};
 use super::routing::RouteTable;
 use crate::http::bearer::{VerifiedIdentity, WORKSPACE};
 use crate::http::client_address::ClientAddress;
-use crate::http::error::ErrorCode;
 use crate::metric::{HTTP_IN_FLIGHT, HTTP_REQUESTS, HTTP_RESPONSE_BYTES, HTTP_SECONDS, REJECTIONS};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -124,11 +124,11 @@ impl RequestRecord {
     fn answer(&mut self, response: &Response) {
         let status = response.status();
         self.status = Some(status);
-        self.code = response.data::<ErrorCode>().cloned();
+        self.code = response.data::<ErrorCode>().copied();
         let method = known(&self.method);
         HTTP_REQUESTS.add(&[method, &self.route, status.as_str()], 1);
         HTTP_SECONDS.record(&[method, &self.route], self.began.elapsed().as_secs_f64());
-        if let Some(reason) = rejection(status, self.code.as_ref().map(|code| &*code.0), &self.path) {
+        if let Some(reason) = rejection(status, self.code, &self.path) {
             REJECTIONS.add(&[status.as_str(), reason], 1);
         }
         // These responses have no body, or another task sends it.
@@ -145,7 +145,7 @@ impl RequestRecord {
             path = self.path,
             operation = self.routing.operation(self.method.as_str(), &self.route),
             status,
-            code = self.code.as_ref().map(|code| &*code.0),
+            code = self.code.map(ErrorCode::name),
             bytes = self.bytes,
             duration_ms = (self.began.elapsed().as_secs_f64() * 1e6).round() / 1e3,
             client = self.client.map(|client| tracing::field::display(client.0)),
@@ -233,18 +233,18 @@ fn known(method: &Method) -> &'static str {
 }
 
 /// Returns the reason for a response with 429 or 503, as the value of a metric's label.
-fn rejection(status: StatusCode, code: Option<&str>, path: &str) -> Option<&'static str> {
+fn rejection(status: StatusCode, code: Option<ErrorCode>, path: &str) -> Option<&'static str> {
     Some(match (status, code) {
         (StatusCode::TOO_MANY_REQUESTS, code) => match code {
-            Some("rate_limited") => "rate_limited",
-            Some("too_many_queries") => "too_many_queries",
-            Some("too_many_streams") => "too_many_streams",
+            Some(ErrorCode::RateLimited) => "rate_limited",
+            Some(ErrorCode::TooManyQueries) => "too_many_queries",
+            Some(ErrorCode::TooManyStreams) => "too_many_streams",
             _ => "other",
         },
         (StatusCode::SERVICE_UNAVAILABLE, code) => match code {
-            Some("unavailable") => "unavailable",
-            Some("issuer_unavailable") => "issuer_unavailable",
-            Some("busy") => "bodies",
+            Some(ErrorCode::Unavailable) => "unavailable",
+            Some(ErrorCode::IssuerUnavailable) => "issuer_unavailable",
+            Some(ErrorCode::Busy) => "bodies",
             None if path == "/readyz" => "not_ready",
             _ => "other",
         },
@@ -258,16 +258,25 @@ mod tests {
 
     #[test]
     fn every_reason_of_a_rejection_has_a_series_from_the_start() {
-        let codes =
-            [None, Some("rate_limited"), Some("too_many_queries"), Some("too_many_streams"), Some("unavailable")];
-        let codes = codes.into_iter().chain([Some("issuer_unavailable"), Some("busy"), Some("another")]);
+        let codes = [
+            None,
+            Some(ErrorCode::RateLimited),
+            Some(ErrorCode::TooManyQueries),
+            Some(ErrorCode::TooManyStreams),
+            Some(ErrorCode::Unavailable),
+        ];
+        let codes = codes.into_iter().chain([
+            Some(ErrorCode::IssuerUnavailable),
+            Some(ErrorCode::Busy),
+            Some(ErrorCode::Internal),
+        ]);
         for status in [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE] {
             for (code, path) in codes.clone().flat_map(|code| [(code, "/readyz"), (code, "/api/v1/projects")]) {
                 let reason = rejection(status, code, path).expect("a rejection");
                 assert!(REJECTIONS.initial.contains(&&[status.as_str(), reason][..]), "{status} {code:?} {path}");
             }
         }
-        assert_eq!(rejection(StatusCode::NOT_FOUND, Some("not_found"), "/x"), None);
+        assert_eq!(rejection(StatusCode::NOT_FOUND, Some(ErrorCode::NotFound), "/x"), None);
     }
 
     #[test]

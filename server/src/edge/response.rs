@@ -4,6 +4,7 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use foldwork_engine::error::ErrorCode;
 use futures_util::FutureExt;
 use poem::http::{HeaderValue, Method, StatusCode, header};
 use poem::{Endpoint, IntoResponse, Request, Response};
@@ -38,7 +39,7 @@ pub async fn shape_refusal<E: Endpoint<Output = Response>>(
 ) -> poem::Result<Response> {
     let RequestId(id) = RequestId::given(&request);
     endpoint.call(request).await.or_else(|error| {
-        let own = with_id(ApiError::new(error.status(), "cross_origin_refused", error.to_string()), &id);
+        let own = with_id(ApiError::new(error.status(), ErrorCode::CrossOriginRefused, error.to_string()), &id);
         Ok(own.into_response())
     })
 }
@@ -60,7 +61,7 @@ impl<E: Endpoint> Endpoint for UniformResponses<E> {
             Ok(Err(error)) => self.error_response(error, &method, &path, &id).await,
             Err(_) => {
                 span.in_scope(|| tracing::error!("a request panicked"));
-                let error = ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "internal error");
+                let error = ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, ErrorCode::Internal, "internal error");
                 with_id(error, &id).into_response()
             }
         };
@@ -73,7 +74,7 @@ impl<E> UniformResponses<E> {
     async fn error_response(&self, error: poem::Error, method: &Method, path: &str, id: &str) -> Response {
         if let Some(own) = error.downcast_ref::<ApiError>() {
             let headers = own.headers.clone();
-            let own = ApiError { status: own.status, body: own.body.clone(), headers };
+            let own = ApiError { status: own.status, code: own.code, body: own.body.clone(), headers };
             return with_id(own, id).into_response();
         }
         let status = error.status();
@@ -91,20 +92,20 @@ impl<E> UniformResponses<E> {
             }
             StatusCode::METHOD_NOT_ALLOWED => {
                 let allow = self.routing.allowed(path).join(", ");
-                let error = ApiError::new(status, "method_not_allowed", format!("{method} is not allowed here"));
+                let error = ApiError::new(status, ErrorCode::MethodNotAllowed, format!("{method} is not allowed here"));
                 match HeaderValue::from_str(&allow) {
                     Ok(allow) => error.with_header(header::ALLOW, allow),
                     Err(_) => error,
                 }
             }
-            StatusCode::UNAUTHORIZED => ApiError::new(status, "unauthenticated", "a bearer token is required")
+            StatusCode::UNAUTHORIZED => ApiError::new(status, ErrorCode::Unauthenticated, "a bearer token is required")
                 .with_header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")),
-            StatusCode::UNSUPPORTED_MEDIA_TYPE => ApiError::new(status, "unsupported_media_type", message),
-            StatusCode::PAYLOAD_TOO_LARGE => ApiError::new(status, "payload_too_large", message),
-            status if status.is_client_error() => ApiError::new(status, "invalid_input", message),
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => ApiError::new(status, ErrorCode::UnsupportedMediaType, message),
+            StatusCode::PAYLOAD_TOO_LARGE => ApiError::new(status, ErrorCode::PayloadTooLarge, message),
+            status if status.is_client_error() => ApiError::new(status, ErrorCode::InvalidInput, message),
             status => {
                 tracing::error!(error = %message, "a request failed with an internal error");
-                ApiError::new(status, "internal", "internal error")
+                ApiError::new(status, ErrorCode::Internal, "internal error")
             }
         };
         with_id(own, id).into_response()
@@ -114,7 +115,7 @@ impl<E> UniformResponses<E> {
     fn nothing_here(&self, method: &Method, path: &str) -> ApiError {
         let hint = self.routing.meant(method.as_str(), path).map(|path| format!("; did you mean '{path}'?"));
         let message = format!("there is nothing here{}", hint.unwrap_or_default());
-        ApiError::new(StatusCode::NOT_FOUND, "not_found", message)
+        ApiError::new(StatusCode::NOT_FOUND, ErrorCode::NotFound, message)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use foldwork_engine::archive::Backups;
+use foldwork_engine::error::ErrorCode;
 use poem::http::StatusCode;
 
 use super::error::ApiError;
@@ -30,7 +31,7 @@ impl ServerArchive {
     pub fn enabled(&self) -> Result<&ArchiverHandle, ApiError> {
         self.0.as_ref().ok_or_else(|| {
             let message = "this server has no backup; set [backup] url in its configuration";
-            ApiError::new(StatusCode::CONFLICT, "backup_disabled", message)
+            ApiError::new(StatusCode::CONFLICT, ErrorCode::BackupDisabled, message)
         })
     }
 

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use foldwork_engine::error::ErrorCode;
 use foldwork_engine::workspace::files::Incoming;
 use foldwork_plugins::mcp;
 use futures_util::StreamExt;
@@ -75,7 +76,7 @@ impl BudgetShare {
             return Ok(());
         }
         let message = "the budget for request bodies in flight is used up";
-        Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message)
+        Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::Busy, message)
             .with_header(header::RETRY_AFTER, HeaderValue::from_static("1")))
     }
 }
@@ -136,11 +137,11 @@ fn announced(request: &Request) -> Option<u64> {
 
 fn too_large(limit: u64) -> ApiError {
     let message = format!("the body is larger than {limit} bytes");
-    ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", message)
+    ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, ErrorCode::PayloadTooLarge, message)
 }
 
 fn too_slow() -> ApiError {
-    ApiError::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", "the body did not arrive in time")
+    ApiError::new(StatusCode::REQUEST_TIMEOUT, ErrorCode::RequestTimeout, "the body did not arrive in time")
 }
 
 /// A body that is streamed in blocks. Each block counts towards the memory budget until the block is dropped. The body

@@ -1,8 +1,6 @@
 //! Error responses: one JSON shape for every failure, and the only place that maps errors to status codes.
 
-use std::sync::Arc;
-
-use foldwork_engine::error::{Error, event_pointer};
+use foldwork_engine::error::{Error, ErrorCode, event_pointer};
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::model::violation::Violation;
 use foldwork_engine::pipeline::error::PipelineErrorCode;
@@ -17,21 +15,19 @@ use serde_json::error::Category;
 #[derive(Debug)]
 pub struct ApiError {
     pub status: StatusCode,
+    /// The code in the body. `None` for an error of a pipeline, whose code is MongoDB's number.
+    pub code: Option<ErrorCode>,
     /// The fields of the JSON body: `error` and `code`, followed by the fields of the specific error.
     pub body: Object,
     pub headers: Vec<(header::HeaderName, HeaderValue)>,
 }
 
-/// The code of an error, attached to its response.
-#[derive(Debug, Clone)]
-pub struct ErrorCode(pub Arc<str>);
-
 impl ApiError {
-    pub fn new(status: StatusCode, code: &str, message: impl Into<String>) -> ApiError {
+    pub fn new(status: StatusCode, code: ErrorCode, message: impl Into<String>) -> ApiError {
         let mut body = Object::new();
         body.push("error", message.into());
         body.push("code", code);
-        ApiError { status, body, headers: Vec::new() }
+        ApiError { status, code: Some(code), body, headers: Vec::new() }
     }
 
     pub fn with_header(mut self, name: header::HeaderName, value: HeaderValue) -> ApiError {
@@ -41,13 +37,14 @@ impl ApiError {
 
     /// Returns the error for a body that cannot be read.
     pub fn invalid_body(error: &dyn std::fmt::Display) -> ApiError {
-        ApiError::new(StatusCode::BAD_REQUEST, "invalid_body", error.to_string())
+        ApiError::new(StatusCode::BAD_REQUEST, ErrorCode::InvalidBody, error.to_string())
     }
 
     /// Returns the error for a body with these faults.
     pub fn faulty_body(faults: Vec<Violation>) -> ApiError {
         let mut error = ApiError::from(Error::from(faults));
-        error.body.insert("code", "invalid_body");
+        error.code = Some(ErrorCode::InvalidBody);
+        error.body.insert("code", ErrorCode::InvalidBody);
         error
     }
 
@@ -78,15 +75,16 @@ impl From<Error> for ApiError {
     fn from(error: Error) -> ApiError {
         let message = error.to_string();
         match error {
-            Error::Unauthenticated(_) => ApiError::new(StatusCode::UNAUTHORIZED, "unauthenticated", message)
+            Error::Unauthenticated(_) => ApiError::new(StatusCode::UNAUTHORIZED, ErrorCode::Unauthenticated, message)
                 .with_header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")),
             Error::InsufficientScope { required } | Error::ScopesLacking { lacking: required } => {
                 let names: Vec<Value> = required.iter().map(|scope| Value::from(scope.name())).collect();
-                ApiError::new(StatusCode::FORBIDDEN, "insufficient_scope", message).with("required", names)
+                ApiError::new(StatusCode::FORBIDDEN, ErrorCode::InsufficientScope, message).with("required", names)
             }
             Error::SubscriptionRequired { required } => {
                 let names: Vec<Value> = required.iter().map(|scope| Value::from(scope.name())).collect();
-                ApiError::new(StatusCode::PAYMENT_REQUIRED, "subscription_required", message).with("required", names)
+                ApiError::new(StatusCode::PAYMENT_REQUIRED, ErrorCode::SubscriptionRequired, message)
+                    .with("required", names)
             }
             Error::Forbidden { code, .. } => ApiError::new(StatusCode::FORBIDDEN, code, message),
             Error::Invalid { code, violations, index, .. } => {
@@ -102,24 +100,28 @@ impl From<Error> for ApiError {
             }
             Error::Body(error) => error.downcast().unwrap_or_else(|error| ApiError::invalid_body(&error)),
             Error::Pipeline(error) => pipeline_error(error),
-            Error::NotFound { .. } => ApiError::new(StatusCode::NOT_FOUND, "not_found", message),
+            Error::NotFound { .. } => ApiError::new(StatusCode::NOT_FOUND, ErrorCode::NotFound, message),
             Error::Conflict { code, details, index, .. } => {
                 let mut error = ApiError::new(StatusCode::CONFLICT, code, message);
                 details.into_iter().for_each(|(name, value)| error.body.push(name, value));
                 error.at_event(index)
             }
-            Error::TooManyQueries(_) => ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too_many_queries", message)
-                .with_header(header::RETRY_AFTER, HeaderValue::from_static("1")),
-            Error::Unavailable(source) => {
-                tracing::warn!(error = %source, "the store is unavailable");
-                ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message)
+            Error::TooManyQueries(_) => {
+                ApiError::new(StatusCode::TOO_MANY_REQUESTS, ErrorCode::TooManyQueries, message)
                     .with_header(header::RETRY_AFTER, HeaderValue::from_static("1"))
             }
-            Error::IssuerSilent => ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "issuer_unavailable", message)
-                .with_header(header::RETRY_AFTER, HeaderValue::from_static("30")),
+            Error::Unavailable(source) => {
+                tracing::warn!(error = %source, "the store is unavailable");
+                ApiError::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::Unavailable, message)
+                    .with_header(header::RETRY_AFTER, HeaderValue::from_static("1"))
+            }
+            Error::IssuerSilent => {
+                ApiError::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::IssuerUnavailable, message)
+                    .with_header(header::RETRY_AFTER, HeaderValue::from_static("30"))
+            }
             Error::Internal(source) => {
                 tracing::error!(error = %source, "a request failed with an internal error");
-                ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", message)
+                ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, ErrorCode::Internal, message)
             }
         }
     }
@@ -130,10 +132,16 @@ impl From<Error> for ApiError {
 fn pipeline_error(error: foldwork_engine::pipeline::error::Error) -> ApiError {
     let mut body = Object::new();
     body.push("error", error.message.as_str());
-    match error.code {
-        PipelineErrorCode::Number(number) => body.push("code", i64::from(number)),
-        PipelineErrorCode::QueryTimeout => body.push("code", "query_timeout"),
-    }
+    let code = match error.code {
+        PipelineErrorCode::Number(number) => {
+            body.push("code", i64::from(number));
+            None
+        }
+        PipelineErrorCode::QueryTimeout => {
+            body.push("code", ErrorCode::QueryTimeout);
+            Some(ErrorCode::QueryTimeout)
+        }
+    };
     body.push("code_name", error.code_name());
     if let Some(stage) = error.stage {
         body.push("stage", stage as i64);
@@ -144,7 +152,7 @@ fn pipeline_error(error: foldwork_engine::pipeline::error::Error) -> ApiError {
     if let Some(hint) = error.hint {
         body.push("hint", hint);
     }
-    ApiError { status: StatusCode::BAD_REQUEST, body, headers: Vec::new() }
+    ApiError { status: StatusCode::BAD_REQUEST, code, body, headers: Vec::new() }
 }
 
 /// Returns a parser's message without the names of types in this program, which mean nothing to a client.
@@ -176,8 +184,8 @@ impl ResponseError for ApiError {
         for (name, value) in &self.headers {
             response.headers_mut().insert(name.clone(), value.clone());
         }
-        if let Some(code) = self.body.get("code").and_then(Value::as_str) {
-            response.set_data(ErrorCode(code.into()));
+        if let Some(code) = self.code {
+            response.set_data(code);
         }
         response
     }
@@ -210,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_body_fails_with_the_error_of_its_stream() {
-        let busy = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "busy", "later")
+        let busy = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::Busy, "later")
             .with_header(header::RETRY_AFTER, HeaderValue::from_static("1"));
         let failed = ApiError::from(Error::Body(io::Error::other(busy)));
         assert_eq!((failed.status, failed.headers.len()), (StatusCode::SERVICE_UNAVAILABLE, 1));

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use foldwork_engine::error::ErrorCode;
 use foldwork_engine::metric::{GaugeGuard, Metric};
 use parking_lot::Mutex;
 use poem::http::{HeaderValue, StatusCode, header};
@@ -43,7 +44,7 @@ impl OpenStreams {
         let count = open.get(workspace).copied().unwrap_or(0);
         if count >= self.allowed {
             let message = format!("the workspace has {count} open {}; the limit is {}", self.what, self.allowed);
-            let error = ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too_many_streams", message);
+            let error = ApiError::new(StatusCode::TOO_MANY_REQUESTS, ErrorCode::TooManyStreams, message);
             return Err(error.with_header(header::RETRY_AFTER, RETRY_AFTER));
         }
         open.insert(workspace.clone(), count + 1);

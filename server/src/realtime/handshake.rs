@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use foldwork_engine::Error;
+use foldwork_engine::error::ErrorCode;
 use poem::Request;
 use poem::http::{HeaderValue, StatusCode, header};
 
@@ -37,7 +38,7 @@ pub fn version(request: &Request) -> Result<ProtocolVersion, ApiError> {
     let vsn = parameter(request, "vsn");
     let refused = || {
         let message = "unsupported serialiser: vsn must be 1.0.0 or 2.0.0";
-        ApiError::new(StatusCode::FORBIDDEN, "unsupported_version", message)
+        ApiError::new(StatusCode::FORBIDDEN, ErrorCode::UnsupportedVersion, message)
     };
     ProtocolVersion::parse(vsn.as_deref()).ok_or_else(refused)
 }
@@ -45,7 +46,7 @@ pub fn version(request: &Request) -> Result<ProtocolVersion, ApiError> {
 /// Returns the error for a request that is not a WebSocket upgrade.
 pub fn no_socket() -> ApiError {
     let message = "this is a WebSocket: the request must ask for an upgrade";
-    ApiError::new(StatusCode::UPGRADE_REQUIRED, "upgrade_required", message)
+    ApiError::new(StatusCode::UPGRADE_REQUIRED, ErrorCode::UpgradeRequired, message)
         .with_header(header::UPGRADE, HeaderValue::from_static("websocket"))
 }
 

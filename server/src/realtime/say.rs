@@ -1,5 +1,6 @@
 //! Sends messages to channels over HTTP, for clients without a socket.
 
+use foldwork_engine::error::ErrorCode;
 use foldwork_engine::model::repeated::repeated_name;
 use foldwork_engine::{Error, Listener};
 use poem::http::StatusCode;
@@ -82,7 +83,7 @@ fn check_event(event: &str) -> poem::Result<()> {
         return Ok(());
     }
     let message = "event names that begin with `task.` are reserved for the server";
-    Err(ApiError::new(StatusCode::FORBIDDEN, "reserved_event", message).into())
+    Err(ApiError::new(StatusCode::FORBIDDEN, ErrorCode::ReservedEvent, message).into())
 }
 
 fn agent_of(topic: &str) -> Option<&str> {
@@ -93,7 +94,7 @@ fn agent_of(topic: &str) -> Option<&str> {
 async fn reach(listener: &Listener, topic: &str) -> poem::Result<()> {
     let refused = || {
         let message = "you do not have permissions to write to this channel";
-        ApiError::new(StatusCode::FORBIDDEN, "unauthorized_channel", message)
+        ApiError::new(StatusCode::FORBIDDEN, ErrorCode::UnauthorizedChannel, message)
     };
     match listener.agent(agent_of(topic).ok_or_else(refused)?).await {
         Ok(_) => Ok(()),
@@ -110,7 +111,7 @@ fn say(
 ) -> poem::Result<()> {
     if broadcast.size_bytes() > foldwork_engine::model::feed::MAX_BYTES + 1_024 {
         let message = "a message may have at most 256 KiB";
-        return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", message).into());
+        return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, ErrorCode::PayloadTooLarge, message).into());
     }
     if let (Some(agent), Some(hub)) = (agent_of(topic), realtime.hubs.find(&listener.record().id)) {
         hub.say(agent, broadcast, None);
@@ -127,7 +128,7 @@ fn read<'b, T: Deserialize<'b>>(body: &'b [u8]) -> poem::Result<T> {
 }
 
 fn malformed(error: impl std::fmt::Display) -> poem::Error {
-    ApiError::new(StatusCode::BAD_REQUEST, "invalid_body", error.to_string()).into()
+    ApiError::new(StatusCode::BAD_REQUEST, ErrorCode::InvalidBody, error.to_string()).into()
 }
 
 fn accepted() -> Response {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use foldwork_engine::error::ErrorCode;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -224,9 +225,11 @@ impl Drop for ConnectionPermit {
 /// Sends an error response and closes the connection, without waiting for the peer.
 fn refuse(stream: TcpStream, refusal: ConnectionRefusal) {
     let (status, code, message) = match refusal {
-        ConnectionRefusal::Full => ("503 Service Unavailable", "busy", "the limit of open connections is reached"),
+        ConnectionRefusal::Full => {
+            ("503 Service Unavailable", ErrorCode::Busy, "the limit of open connections is reached")
+        }
         ConnectionRefusal::TooManyOfOne => {
-            ("429 Too Many Requests", "too_many_connections", "too many connections from this address")
+            ("429 Too Many Requests", ErrorCode::TooManyConnections, "too many connections from this address")
         }
     };
     let reason = match refusal {

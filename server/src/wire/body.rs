@@ -3,6 +3,7 @@
 use std::marker::PhantomData;
 use std::ops::Deref;
 
+use foldwork_engine::error::ErrorCode;
 use foldwork_engine::model::json;
 use foldwork_engine::model::repeated::repeated_name;
 use poem::http::StatusCode;
@@ -83,7 +84,7 @@ fn parsed<T: Type + DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
 }
 
 fn malformed(error: impl std::fmt::Display) -> poem::Error {
-    ApiError::new(StatusCode::BAD_REQUEST, "invalid_body", error.to_string()).into()
+    ApiError::new(StatusCode::BAD_REQUEST, ErrorCode::InvalidBody, error.to_string()).into()
 }
 
 impl<'a, T: Type + DeserializeOwned> ApiExtractor<'a> for Body<T> {
@@ -114,7 +115,9 @@ impl<'a, T: Type + DeserializeOwned> ApiExtractor<'a> for Body<T> {
             && !<Self as Payload>::check_content_type(content_type)
         {
             let message = "the content type must be application/json";
-            return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message).into());
+            return Err(
+                ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, ErrorCode::UnsupportedMediaType, message).into()
+            );
         }
         <Self as ParsePayload>::from_request(request, body).await
     }

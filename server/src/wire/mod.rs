@@ -2,7 +2,7 @@
 //! several operations return.
 //!
 //! What a type says in the document is what is parsed or serialised. Responses are built from the engine's data, such
-//! as `TaskView` and `Event`, which has no format. `received.rs` has the fields with several spellings.
+//! as `TaskView` and `Event`, which has no format. `request_body.rs` has the fields with several spellings.
 
 pub mod activation;
 pub mod appended;

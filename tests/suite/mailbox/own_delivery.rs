@@ -1,5 +1,6 @@
 //! Tests keys that are bound to agents, and decisions on output that the same key has delivered.
 
+use foldwork_engine::error::ErrorCode;
 use foldwork_engine::model::access::Role;
 use foldwork_engine::model::event::StreamExpectation;
 use foldwork_engine::workspace::mailbox::TaskCommand;
@@ -176,6 +177,6 @@ async fn a_review_may_require_a_role() {
     let editor: Writer = server.engine.enter(bob).await.expect("an editor");
     let reject = TaskCommand::Reject { reason: None };
     let refused = editor.act_on_task(id, reject.clone(), StreamExpectation::Any).await.err().expect("refused");
-    assert!(matches!(refused, Error::Forbidden { code: "insufficient_role", .. }), "{refused}");
+    assert!(matches!(refused, Error::Forbidden { code: ErrorCode::InsufficientRole, .. }), "{refused}");
     workspace.writer.act_on_task(id, reject, StreamExpectation::Any).await.map(drop).expect("the owner decides");
 }

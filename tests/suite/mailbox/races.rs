@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use foldwork_engine::clock::Clock;
+use foldwork_engine::error::ErrorCode;
 use foldwork_engine::model::access::{Role, Scope};
 use foldwork_engine::model::event::{Event, StreamExpectation};
 use foldwork_engine::model::facts::Assignee;
@@ -161,7 +162,10 @@ fn one_won(outcomes: [Result<(), Error>; 2], round: usize) -> usize {
     let won: Vec<usize> = (0..2).filter(|place| outcomes[*place].is_ok()).collect();
     assert_eq!(won.len(), 1, "round {round}: {outcomes:?}");
     for refused in outcomes.into_iter().filter_map(Result::err) {
-        assert!(matches!(refused, Error::Conflict { code: "task_state_conflict", .. }), "round {round}: {refused}");
+        assert!(
+            matches!(refused, Error::Conflict { code: ErrorCode::TaskStateConflict, .. }),
+            "round {round}: {refused}"
+        );
     }
     won[0]
 }
@@ -239,7 +243,7 @@ async fn complete_against_the_end_of_the_lease(pair: &Pair) {
                 assert_eq!((status.as_deref(), events), (Some("review"), [1, 0]), "round {round}");
             }
             Err(error) => {
-                let is_refused = matches!(error, Error::Conflict { code: "task_state_conflict", .. });
+                let is_refused = matches!(error, Error::Conflict { code: ErrorCode::TaskStateConflict, .. });
                 assert!(is_refused, "round {round}: {error}");
                 assert_eq!((status.as_deref(), events), (Some("pending"), [0, 1]), "round {round}");
             }
@@ -275,7 +279,7 @@ async fn approve_against_a_change(pair: &Pair) {
         let updates = match approved {
             Ok(()) => 2,
             Err(error) => {
-                let is_stale = matches!(error, Error::Conflict { code: "stale", .. });
+                let is_stale = matches!(error, Error::Conflict { code: ErrorCode::Stale, .. });
                 assert!(is_stale, "round {round}: {error}");
                 1
             }
@@ -295,7 +299,8 @@ async fn approve_own_output(pair: &Pair) {
     let refused = |outcome: Result<(), Error>, round: usize| {
         let is_refused = matches!(
             outcome,
-            Err(Error::Forbidden { code: "own_delivery", .. } | Error::Conflict { code: "task_state_conflict", .. })
+            Err(Error::Forbidden { code: ErrorCode::OwnDelivery, .. }
+                | Error::Conflict { code: ErrorCode::TaskStateConflict, .. })
         );
         assert!(is_refused, "round {round}: {outcome:?}");
     };

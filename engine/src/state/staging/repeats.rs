@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::BatchBuilder;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::model::aggregate::UNSET;
 use crate::model::derivation::Derivation;
 use crate::model::event::{Event, NewEvent};
@@ -66,7 +66,7 @@ impl BatchBuilder<'_> {
             && (append.managed || new.aggregate_type.is_empty() || *first.aggregate_type == *new.aggregate_type);
         if !same {
             return Err(Error::conflict(
-                "event_id_conflict",
+                ErrorCode::EventIdConflict,
                 format!("event '{}' is already in the log with different content", first.event_id),
             ));
         }

@@ -11,7 +11,7 @@ use futures_util::stream::BoxStream;
 use super::bytes::{is_live, key_of, not_found};
 use crate::access::Access;
 use crate::access::signing::{Purpose, Signature};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::article::published_version;
 use crate::model::builtin::ARTICLE;
@@ -100,7 +100,7 @@ pub async fn check_link(access: &Access, link: &SignedLink, now_ms: i64) -> Resu
 }
 
 fn refused() -> Error {
-    Error::forbidden("invalid_link", "the link is invalid or has expired")
+    Error::forbidden(ErrorCode::InvalidLink, "the link is invalid or has expired")
 }
 
 impl StoredFile {

@@ -9,7 +9,7 @@ use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use tokio::task::JoinHandle;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::state::State;
 use crate::state::storage::Storage;
 use crate::store::blobs::BlobKind;
@@ -177,7 +177,7 @@ fn lost() -> Error {
 
 fn exceeded(quota: u64) -> Error {
     let message = format!("the file would exceed the workspace's storage quota of {quota} bytes");
-    Error::invalid_with_code("storage_quota_exceeded", message)
+    Error::invalid_with_code(ErrorCode::StorageQuotaExceeded, message)
 }
 
 /// A task that renews the lease of an upload until this value is dropped.

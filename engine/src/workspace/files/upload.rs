@@ -7,7 +7,7 @@ use futures_util::{StreamExt, stream};
 use super::bytes::{PreviousUpload, is_live};
 use super::receive::{Incoming, ReceivedBytes, RunningUpload};
 use crate::access::grant::Grant;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::FILE;
 use crate::model::event::{NewEvent, StreamExpectation};
@@ -105,11 +105,11 @@ impl CallContext {
             let own_type = found.aggregate_type.to_string();
             if place.aggregate_type.get_or_insert_with(|| own_type.clone()) != &own_type {
                 let message = format!("the aggregate is of type '{own_type}'");
-                return Err(Error::conflict("aggregate_type_mismatch", message));
+                return Err(Error::conflict(ErrorCode::AggregateTypeMismatch, message));
             }
             let own_project = found.project_id.as_deref().map(str::to_owned);
             if place.project.is_some() && place.project != own_project {
-                return Err(Error::conflict("project_mismatch", "the aggregate belongs to another project"));
+                return Err(Error::conflict(ErrorCode::ProjectMismatch, "the aggregate belongs to another project"));
             }
             place.project = own_project;
         }

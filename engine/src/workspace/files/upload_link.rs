@@ -10,7 +10,7 @@ use super::upload::{NewFile, UploadOutcome};
 use crate::access::Access;
 use crate::access::signing::Purpose;
 use crate::access::stored_caller::StoredCaller;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::model::access::Caller;
 use crate::model::event::StreamExpectation;
 use crate::model::file_path::FilePath;
@@ -118,7 +118,7 @@ impl LinkedUpload {
     pub async fn store(self, size: Option<u64>, content_disposition: String, bytes: Incoming) -> Result<UploadOutcome> {
         let new = NewFile { size, content_disposition, ..self.new };
         self.writer.upload_file(new, bytes).await.map_err(|error| match error {
-            Error::Conflict { code: "version_conflict", .. } => changed(),
+            Error::Conflict { code: ErrorCode::VersionConflict, .. } => changed(),
             Error::Unauthenticated(_) => refused(),
             other => other,
         })
@@ -130,11 +130,11 @@ fn version_of(context: &CallContext, id: &AggregateId) -> u64 {
 }
 
 fn changed() -> Error {
-    Error::conflict("file_changed", "the file at the path has changed since the link was created")
+    Error::conflict(ErrorCode::FileChanged, "the file at the path has changed since the link was created")
 }
 
 fn refused() -> Error {
-    Error::forbidden("invalid_link", "the link is invalid or has expired")
+    Error::forbidden(ErrorCode::InvalidLink, "the link is invalid or has expired")
 }
 
 /// Replaces the error about a link's creator by a general error, so that the holder of the link does not learn the

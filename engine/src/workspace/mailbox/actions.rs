@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::approval::{effects, with_difference};
-use crate::error::{Error, Result};
-use crate::mailbox::person::{self, ARTIFACTS_CHANGED, DecisionInputs, QUESTION_CHANGED, TaskCommand};
+use crate::error::{Error, ErrorCode, Result};
+use crate::mailbox::person::{self, DecisionInputs, TaskCommand};
 use crate::mailbox::{effect, find, limits};
 use crate::model::aggregate::Aggregate;
 use crate::model::event::StreamExpectation;
@@ -54,7 +54,7 @@ impl Operation {
     ) -> Result<ActedTask> {
         for _ in 0..MAX_ATTEMPTS {
             match self.try_act(id, &command, expected, &stamp).await {
-                Err(Error::Conflict { code: ARTIFACTS_CHANGED | QUESTION_CHANGED, .. }) => {}
+                Err(Error::Conflict { code: ErrorCode::ArtifactsChanged | ErrorCode::QuestionChanged, .. }) => {}
                 other => return other,
             }
         }

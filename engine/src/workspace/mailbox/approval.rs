@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use tokio::runtime::Handle;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::mailbox::{effect, person};
 use crate::model::aggregate::Aggregate;
 use crate::model::event::{Event, StreamExpectation};
@@ -190,7 +190,7 @@ async fn changed_since(
 
 /// Adds the changed fields to the error of an approval whose effect is stale.
 pub(super) async fn with_difference(state: &State, error: Error) -> Error {
-    let Error::Conflict { code: effect::STALE, message, mut details, index } = error else { return error };
+    let Error::Conflict { code: ErrorCode::Stale, message, mut details, index } = error else { return error };
     let id = details.get("aggregate_id").and_then(Value::as_str).and_then(AggregateId::parse);
     let read = details.get("expected_version").and_then(Value::as_int).and_then(|read| u64::try_from(read).ok());
     if let (Some(id), Some(read)) = (id, read) {
@@ -200,5 +200,5 @@ pub(super) async fn with_difference(state: &State, error: Error) -> Error {
             Err(error) => return error,
         }
     }
-    Error::Conflict { code: effect::STALE, message, details, index }
+    Error::Conflict { code: ErrorCode::Stale, message, details, index }
 }

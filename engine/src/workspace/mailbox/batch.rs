@@ -6,7 +6,7 @@ use futures_util::stream;
 use super::actions::ActedTask;
 use super::approval::limit_states;
 use super::tasks::{TaskFilter, TaskLimit};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::mailbox::person::TaskCommand;
 use crate::model::event::StreamExpectation;
 use crate::model::value::{Object, Value};
@@ -77,7 +77,7 @@ impl Writer {
         if found.len() != expected {
             let details = [("count", Value::Int(found.len() as i64)), ("expected", Value::Int(expected as i64))];
             let message = format!("the filter matches {} tasks, expected {expected}", found.len());
-            return Err(Error::conflict_with("count_mismatch", message, Object::from_iter(details)));
+            return Err(Error::conflict_with(ErrorCode::CountMismatch, message, Object::from_iter(details)));
         }
         Ok(found.iter().map(|task| task.id.to_string()).collect())
     }

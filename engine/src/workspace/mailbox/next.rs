@@ -2,7 +2,7 @@
 
 use super::tasks::{TaskFilter, TaskLimit};
 use super::work::{ActionOutcome, check_claim};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::mailbox::agent::{AgentAction, Claimant};
 use crate::model::agent;
 use crate::model::event::StreamExpectation;
@@ -29,7 +29,7 @@ impl AgentWriter {
         let found = state.folded.get(agent_id).filter(|found| agent::is_agent(found));
         let found = found.ok_or_else(|| Error::not_found("agent", agent_id))?;
         if agent::is_disabled(&found) {
-            return Err(Error::conflict("agent_disabled", "the agent is disabled and gets no work"));
+            return Err(Error::conflict(ErrorCode::AgentDisabled, "the agent is disabled and gets no work"));
         }
         // An agent that finds no task is present, too.
         self.seen(agent_id).await;
@@ -45,7 +45,7 @@ impl AgentWriter {
             // The expected version prevents the claim from renewing the claim of another instance of this agent.
             let expected = StreamExpectation::Version(task.version);
             match self.work_on_task(task.id.as_str(), worker.clone(), work.clone(), expected, None).await {
-                Err(Error::Conflict { code: "version_conflict" | "task_state_conflict", .. }) => {}
+                Err(Error::Conflict { code: ErrorCode::VersionConflict | ErrorCode::TaskStateConflict, .. }) => {}
                 other => return other.map(Some),
             }
         }

@@ -3,7 +3,7 @@
 use strum::VariantArray;
 
 use super::tasks::{TaskFilter, TaskLimit};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::mailbox::offboarding::{self, Departure};
 use crate::mailbox::person::parts;
 use crate::model::agent;
@@ -34,7 +34,10 @@ impl CallContext {
             let found = self.state().folded.get(id).filter(|found| agent::is_agent(found));
             let found = found.ok_or_else(|| Error::not_found("agent", id))?;
             if agent::is_disabled(&found) {
-                return Err(Error::conflict("agent_disabled", "the agent of reassign_to is disabled and gets no work"));
+                return Err(Error::conflict(
+                    ErrorCode::AgentDisabled,
+                    "the agent of reassign_to is disabled and gets no work",
+                ));
             }
         }
         self.check_user(Some(successor)).await

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::mailbox::artifacts::first_versions;
 use crate::mailbox::effect::EffectOrigin;
 use crate::mailbox::person::{check_assignee, parts};
@@ -178,7 +178,10 @@ impl Writer {
 }
 
 fn taken() -> Error {
-    Error::conflict("idempotency_key_taken", "the id derived from the idempotency key belongs to another aggregate")
+    Error::conflict(
+        ErrorCode::IdempotencyKeyTaken,
+        "the id derived from the idempotency key belongs to another aggregate",
+    )
 }
 
 impl Reader {

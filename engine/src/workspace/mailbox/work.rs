@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::mailbox::agent::{self, AgentAction, Claimant};
-use crate::mailbox::{NOT_LEASE_HOLDER, find};
+use crate::mailbox::find;
 use crate::model::access;
 use crate::model::agent::is_agent;
 use crate::model::aggregate::Aggregate;
@@ -54,7 +54,7 @@ impl HeldLease {
 impl ActionOutcome {
     /// Returns the lease of a claim.
     pub fn claimed(&mut self) -> Result<HeldLease> {
-        self.lease.take().ok_or_else(|| Error::conflict(NOT_LEASE_HOLDER, "the lease has expired"))
+        self.lease.take().ok_or_else(|| Error::conflict(ErrorCode::NotLeaseHolder, "the lease has expired"))
     }
 }
 
@@ -129,13 +129,13 @@ impl AgentWriter {
     pub(super) fn bind(&self, worker: &mut Claimant, work: &AgentAction) -> Result<()> {
         let Some(agents) = self.caller().agents() else { return Ok(()) };
         if matches!(work, AgentAction::Cancel { .. }) {
-            return Err(Error::forbidden("agent_key", "a key that is bound to agents cannot cancel a task"));
+            return Err(Error::forbidden(ErrorCode::AgentKey, "a key that is bound to agents cannot cancel a task"));
         }
         match (&worker.agent_id, &**agents) {
             (None, [only]) => worker.agent_id = Some(only.to_string()),
             (None, _) => return Err(Error::invalid_at("/agent_id", "required: one of the key's agents")),
             (Some(id), agents) if agents.iter().all(|agent| **agent != *id.as_str()) => {
-                return Err(Error::forbidden("other_agent", "the key is bound to other agents"));
+                return Err(Error::forbidden(ErrorCode::OtherAgent, "the key is bound to other agents"));
             }
             _ => {}
         }
@@ -170,7 +170,7 @@ pub(in crate::workspace) fn check_instance(instance: Option<&str>) -> Result<()>
 impl Operation {
     /// Extends the lease of the claim on a task. Fails if the lease has expired.
     async fn renew_claim(&self, task: &Aggregate, until: i64) -> Result<HeldLease> {
-        let ended = || Error::conflict(NOT_LEASE_HOLDER, "the lease has expired");
+        let ended = || Error::conflict(ErrorCode::NotLeaseHolder, "the lease has expired");
         let lease = HeldLease::of(task).ok_or_else(ended)?;
         let row = LeaseRow { task_id: task.id.text(), claim: lease.claim, until, expired: false };
         let until =

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{FailureCause, ParkedStep, StepId};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::model::value::{Object, Value};
 use crate::store::DatabaseReader;
 use crate::workspace::CallContext;
@@ -106,7 +106,7 @@ impl CallContext {
 fn mismatch(count: usize, expected: usize) -> Error {
     let details = [("count", Value::Int(count as i64)), ("expected", Value::Int(expected as i64))];
     let message = format!("the request selects {count} parked steps, expected {expected}");
-    Error::conflict_with("count_mismatch", message, Object::from_iter(details))
+    Error::conflict_with(ErrorCode::CountMismatch, message, Object::from_iter(details))
 }
 
 /// A scan of parked steps, in parts and in log order. The database always reads a range to its end, even if the query

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::consumer::dry_run::DryRuns;
 use crate::consumer::event_context::{EventContext, recall};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::hook::{PluginDescription, PluginDraft, VersionRefusal};
 use crate::mailbox::members::Members;
 use crate::model::aggregate::Aggregate;
@@ -12,7 +12,6 @@ use crate::model::event::{Event, NewEvent};
 use crate::model::id::{AggregateId, is_valid_name};
 use crate::model::violation::Violation;
 use crate::state::plugins::PluginVersion;
-use crate::state::releases::PLUGIN_REFUSED;
 use crate::store::parked::StepId;
 use crate::workspace::CallContext;
 use crate::workspace::rights::Writer;
@@ -96,7 +95,12 @@ fn refused(refused: &VersionRefusal, draft: &PluginDraft) -> Error {
     let field = given.into_iter().find(|(field, is_given)| *is_given && refused.file == *field);
     let pointer = field.map(|(field, _)| format!("/{field}")).unwrap_or_default();
     let violation = Violation { pointer, message: refused.to_string() };
-    Error::Invalid { code: PLUGIN_REFUSED, message: refused.to_string(), violations: vec![violation], index: None }
+    Error::Invalid {
+        code: ErrorCode::PluginRefused,
+        message: refused.to_string(),
+        violations: vec![violation],
+        index: None,
+    }
 }
 
 impl CallContext {

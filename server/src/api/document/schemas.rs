@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use foldwork_engine::error::ErrorCode;
 use serde_json::{Map, Value, json};
+use strum::IntoEnumIterator;
 
 const COMPONENTS: &str = "#/components/schemas/";
 
@@ -15,8 +17,8 @@ pub fn error() -> Value {
         "properties": {
             "error": {"type": "string", "description": "The error message."},
             "code": {
-                "description": "A stable identifier or, for pipelines, MongoDB's error number.",
-                "oneOf": [{"type": "string"}, {"type": "integer"}],
+                "description": "The error's code or, for pipelines, MongoDB's error number.",
+                "oneOf": [{"$ref": format!("{COMPONENTS}ErrorCode")}, {"type": "integer"}],
             },
             "request_id": {"type": "string", "description": "The request's id in the server's log."},
             "details": {
@@ -34,6 +36,13 @@ pub fn error() -> Value {
         },
         "additionalProperties": true,
     })
+}
+
+/// Returns the schema of the codes of errors.
+pub fn error_codes() -> Value {
+    let names: Vec<&str> = ErrorCode::iter().map(ErrorCode::name).collect();
+    let description = "The code of an error. `docs/errors.md` has what each means and what a client can do.";
+    json!({"type": "string", "description": description, "enum": names})
 }
 
 /// Marks nullable fields of responses as required: a response sends null instead of omitting the field.
