@@ -4,8 +4,8 @@ use strum::{EnumIter, EnumMessage, EnumProperty, IntoStaticStr};
 
 use crate::model::value::Value;
 
-/// The code of an error: stable, and meant for programs. The documentation of a code is what `docs/errors.md` says about
-/// it, and its message is what a client can do.
+/// The code of an error: stable, and meant for programs. `docs/errors.md` lists the codes, with the documentation of each
+/// as its meaning and the message of each as what a client can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EnumIter, EnumMessage, EnumProperty, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum ErrorCode {
@@ -18,11 +18,14 @@ pub enum ErrorCode {
     /// The cursor was not issued for this list, or not for these filters.
     #[strum(message = "Begin with the first page.", props(statuses = "400"))]
     InvalidCursor,
-    /// The position is beyond the end of the log, as after a restore of an older copy.
-    #[strum(message = "Begin again, from the position that the last event of the log has.", props(statuses = "400"))]
+    /// The position or version is beyond the end of the log or stream, as after a restore of an older copy.
+    #[strum(message = "Begin again from the last event that exists.", props(statuses = "400"))]
     PositionBeyondHead,
     /// The pipeline exceeded its time limit.
-    #[strum(message = "Select fewer rows earlier, or allow more time with `max_time_ms`.", props(statuses = "400"))]
+    #[strum(
+        message = "Select fewer rows in an earlier stage, or raise `[pipeline] timeout_ms`.",
+        props(statuses = "400")
+    )]
     QueryTimeout,
     /// The plugin lacks the hook that is to run again.
     #[strum(message = "Name one of the hooks that the message lists.", props(statuses = "400"))]
@@ -60,8 +63,8 @@ pub enum ErrorCode {
     /// The role of the caller in the workspace is too low.
     #[strum(message = "Ask an owner of the workspace for a higher role.", props(statuses = "403"))]
     InsufficientRole,
-    /// The caller may not receive these messages.
-    #[strum(message = "Use a key with the scope that the message names.", props(statuses = "403"))]
+    /// The caller listens to an agent but may not act for it.
+    #[strum(message = "Use a key with the scope and the role that the message names.", props(statuses = "403"))]
     InsufficientRight,
     /// Only an owner of the workspace may do this.
     #[strum(message = "Ask an owner of the workspace.", props(statuses = "403"))]
@@ -78,11 +81,11 @@ pub enum ErrorCode {
     /// The key is valid only in its own workspace.
     #[strum(message = "Leave out the header that names a workspace, or use another key.", props(statuses = "403"))]
     OtherWorkspace,
-    /// The key belongs to another user.
-    #[strum(message = "Ask that user, or an owner of the workspace.", props(statuses = "403"))]
+    /// The key belongs to another user, and only that user may rotate it.
+    #[strum(message = "Ask that user, or revoke the key.", props(statuses = "403"))]
     OtherUser,
-    /// Only a key for all workspaces may create or change keys for all workspaces.
-    #[strum(message = "Use a key for all workspaces, or sign in.", props(statuses = "403"))]
+    /// A key for all workspaces is created by an owner with every scope, and with a key or token for all workspaces.
+    #[strum(message = "Sign in as an owner, or use a key for all workspaces.", props(statuses = "403"))]
     AllWorkspaces,
     /// The new key would expire after the key that creates it.
     #[strum(message = "Choose an earlier expiry time.", props(statuses = "403"))]
@@ -105,13 +108,13 @@ pub enum ErrorCode {
     /// The caller has delivered the output, and somebody else must decide on it.
     #[strum(message = "Ask another person to decide, or set `[mailbox] own_deliveries`.", props(statuses = "403"))]
     OwnDelivery,
-    /// The task has output of somebody else.
+    /// The key is bound to agents, and the task has output of somebody else.
     #[strum(message = "Leave the task to its agent and to people.", props(statuses = "403"))]
     OthersOutput,
     /// The artifact was delivered by somebody else.
     #[strum(message = "Deliver an artifact with another name.", props(statuses = "403"))]
     NotAuthor,
-    /// Only the creator of the task may do this.
+    /// Only the creator of the task or an owner of the workspace may cancel it.
     #[strum(message = "Ask the creator of the task, or an owner.", props(statuses = "403"))]
     NotCreator,
     /// The type is built in and cannot be defined.
@@ -120,8 +123,8 @@ pub enum ErrorCode {
     /// Only the program appends events to aggregates of this type.
     #[strum(message = "Use the operations for this kind of resource.", props(statuses = "403"))]
     ManagedType,
-    /// Events of this type record what another operation does.
-    #[strum(message = "Use the operation that the message names.", props(statuses = "403"))]
+    /// Only an import may append an event with the actor and the time of another log.
+    #[strum(message = "Leave out what the original log recorded, or import the event.", props(statuses = "403"))]
     RecordedElsewhere,
     /// Events with this name are sent by the server alone.
     #[strum(message = "Choose another name.", props(statuses = "403"))]
@@ -135,7 +138,7 @@ pub enum ErrorCode {
     /// A browser sent the request from a page of another origin.
     #[strum(message = "Send the request from a page of the server itself.", props(statuses = "403"))]
     CrossOriginRefused,
-    /// The client speaks a version of the protocol that the server does not know.
+    /// The client speaks a version of the socket protocol that the server lacks.
     #[strum(message = "Use a version that the message names.", props(statuses = "403"))]
     UnsupportedVersion,
     /// The request names a host that the server does not serve to models.
@@ -198,7 +201,7 @@ pub enum ErrorCode {
     /// The task is assigned to somebody else.
     #[strum(message = "Leave the task to its assignee.", props(statuses = "409"))]
     NotAssignee,
-    /// The task does not offer the action.
+    /// The review settings of the task do not allow the action.
     #[strum(message = "Choose one of `allowed_actions`.", props(statuses = "409"))]
     ActionNotAllowed,
     /// The output of the task has to be reviewed by a person.
@@ -255,7 +258,7 @@ pub enum ErrorCode {
     /// The key has expired and has no successor.
     #[strum(message = "Create a new key.", props(statuses = "409"))]
     KeyExpired,
-    /// Keys are derived from the key. `keys` lists them.
+    /// Keys are derived from the key. `derived_keys` lists them.
     #[strum(
         message = "Repeat with `cascade=true` to revoke them, or with `cascade=false` to keep them.",
         props(statuses = "409")
@@ -264,16 +267,16 @@ pub enum ErrorCode {
     /// The file has changed since the upload link was created.
     #[strum(message = "Ask for a new link.", props(statuses = "409"))]
     FileChanged,
-    /// The graph is being rebuilt.
+    /// The graph is already being rebuilt.
     #[strum(message = "Wait until the rebuild has ended.", props(statuses = "409"))]
     RebuildRunning,
-    /// Another rebuild of the graph has overtaken this one.
-    #[strum(message = "Nothing: the other rebuild has the same outcome.", props(statuses = "409"))]
+    /// A plugin was reloaded during the rebuild of the graph, or another server has rebuilt it.
+    #[strum(message = "Rebuild again if the graph is not the expected one.", props(statuses = "409"))]
     RebuildOvertaken,
-    /// The store to restore into has events.
-    #[strum(message = "Restore into an empty store.", props(statuses = "409"))]
+    /// The store has workspaces, and a whole installation is restored only into an empty store.
+    #[strum(message = "Restore into an empty store, or restore one workspace.", props(statuses = "409"))]
     StoreNotEmpty,
-    /// The store and the archive have different histories.
+    /// An event of the workspace differs from the archived event at its position.
     #[strum(message = "Restore into an empty store.", props(statuses = "409"))]
     OtherHistory,
     /// The server makes no backups.
@@ -291,13 +294,13 @@ pub enum ErrorCode {
     /// The path accepts only WebSocket connections.
     #[strum(message = "Connect with a WebSocket client.", props(statuses = "426"))]
     UpgradeRequired,
-    /// The key or the address has sent too many requests.
+    /// The key, or the address, has sent too many requests in a minute.
     #[strum(message = "Wait for the seconds in `Retry-After`.", props(statuses = "429"))]
     RateLimited,
     /// Too many queries run or wait.
     #[strum(message = "Wait for the seconds in `Retry-After`.", props(statuses = "429"))]
     TooManyQueries,
-    /// Too many event streams are open.
+    /// The workspace has the maximum number of open event streams.
     #[strum(message = "Close a stream, or wait.", props(statuses = "429"))]
     TooManyStreams,
     /// The address has too many open connections.
@@ -316,7 +319,10 @@ pub enum ErrorCode {
     #[strum(message = "Wait for the seconds in `Retry-After`.", props(statuses = "503"))]
     IssuerUnavailable,
     /// The events are in the log, and not in the archive yet.
-    #[strum(message = "Wait, and read whether the archive has them.", props(statuses = "503"))]
+    #[strum(
+        message = "Repeat the request with the same `Idempotency-Key` or event ids to wait again.",
+        props(statuses = "503")
+    )]
     NotArchived,
 }
 
