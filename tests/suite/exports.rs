@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use foldwork_engine::clock::SystemClock;
-use foldwork_engine::error::ErrorCode;
+use foldwork_engine::error::{Error, ErrorCode};
 use foldwork_engine::model::access::{Membership, Role, UserRecord};
 use foldwork_engine::model::event::{NewEvent, OriginalRecord};
-use foldwork_engine::{Engine, EngineSettings, Error, Plugins, Store};
+use foldwork_engine::{Engine, EngineSettings, Plugins, Store};
 use foldwork_server::Config;
 use foldwork_server::cli::export::{ExportProgress, ExportSelection, write_file};
 use foldwork_server::cli::input::LineInput;
@@ -354,13 +354,8 @@ async fn a_file_of_events_without_a_first_line_is_imported() {
     let again = import(&store, &file, None).await.expect("imported");
     assert_eq!((again.tally.appended, again.tally.repeated), (0, 2));
     // An event without the actor and the time of another log is checked like any appended event.
-    std::fs::write(
-        &file,
-        json!({"aggregate_id": "b", "aggregate_type": "article", "event_type": "article.created",
-        "payload": {"title": 1}})
-        .to_string(),
-    )
-    .expect("written");
+    let event = r#"{"aggregate_id": "b", "aggregate_type": "article", "event_type": "article.created", "payload": {"title": 1}}"#;
+    std::fs::write(&file, event).expect("written");
     let refused = format!("{:#}", import(&store, &file, None).await.expect_err("refused"));
     assert!(refused.contains("line 1: ") && refused.contains("/payload/title"), "{refused}");
 }
