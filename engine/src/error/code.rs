@@ -69,7 +69,7 @@ pub enum ErrorCode {
     /// Only an owner of the workspace may do this.
     #[strum(message = "Ask an owner of the workspace.", props(statuses = "403"))]
     OwnerRequired,
-    /// Only an owner of the first workspace may do this, as it concerns the whole installation.
+    /// The operation concerns the whole installation, and only owners of its first workspace may use it.
     #[strum(message = "Ask the operator of the installation.", props(statuses = "403"))]
     OperatorRequired,
     /// Only a person who is signed in may do this, with a token of an identity provider.

@@ -98,7 +98,7 @@ impl AppendBody {
         Ok((events, is_batch))
     }
 
-    /// Returns the events, the version that is stated beside a list of events, and whether there is a list.
+    /// Returns the events of the body, the expected version beside a list of events, and whether the body has a list.
     fn into_inputs(self) -> Result<(Vec<EventInput>, Option<StreamExpectation>, bool), Error> {
         let AppendBody { events, aggregate_id, aggregate_type, event_type, project_id, .. } = self;
         let AppendBody { payload, metadata, event_id, expected_version, occurred_at, restore, .. } = self;

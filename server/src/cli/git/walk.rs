@@ -229,7 +229,7 @@ impl<'a> HistoryWalk<'a> {
         self.write(article, path, blob, None, moment, outbox)
     }
 
-    /// Takes over an article of other origin that has the path of a file.
+    /// Makes an article that was not imported from this source the article of the file at its path.
     fn adopt(
         &mut self,
         mut article: Article,

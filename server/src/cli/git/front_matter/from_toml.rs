@@ -135,8 +135,9 @@ fn convert(source: &str, value: &Spanned<DeValue<'_>>, level: usize, budget: &mu
 
 /// A statement of a TOML text: `name = value` or a table's header.
 struct Statement<'a> {
-    /// The index of the first line, and the number of lines.
+    /// The index of the first line.
     first: usize,
+    /// The number of lines.
     count: usize,
     /// The name with the name of its table. `None` if the statement is no `name = value`.
     name: Option<String>,
