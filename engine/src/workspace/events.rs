@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use strum::IntoStaticStr;
+
 use super::Page;
 use super::articles::unknown_project;
 use super::call_context::{Operation, beyond};
@@ -73,11 +75,18 @@ pub struct LogPage {
 }
 
 /// The direction in which a stream is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum ReadDirection {
     #[default]
     Forward,
     Backward,
+}
+
+impl ReadDirection {
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
 }
 
 /// The maximum number of events examined for one page, and the maximum size of the events that the filter may reject

@@ -10,6 +10,7 @@ use foldwork_engine::workspace::query::Query as PipelineQuery;
 use poem_openapi::param::{Header, Path, Query};
 use poem_openapi::{ApiResponse, Object, OpenApi};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::live::LiveContext;
 use super::section::Section;
@@ -149,8 +150,8 @@ impl Api {
         cursor: Query<Option<String>>,
         live: LiveContext,
     ) -> ApiResult<JsonResponse<PageBody<AnyObject>>> {
+        let list = format!("aggregates/{}", json!([&*aggregate_type, &*project_id]));
         let listing = AggregateFilter { aggregate_type: aggregate_type.0, project: project_id.0 };
-        let list = format!("aggregates/{listing:?}");
         let before = page::read_cursor(&list, cursor.as_deref())?;
         let limit = PageLimit { rows: page::limit(rows)?, bytes: live.page_bytes };
         let page = access.0.list_aggregates(&listing, before, limit).await?;

@@ -195,7 +195,7 @@ impl Api {
             let start = start.await?;
             return Ok(stream_of(reader, start, permit, live));
         }
-        let list = format!("events/{}/{direction:?}", *aggregate_id);
+        let list = format!("events/{}/{}", *aggregate_id, direction.name());
         let after = read_cursor(&list, cursor.as_deref())?.or(after_version.0.map(u64::from));
         let limit = EventLimit { events: limit(rows)?, bytes: live.page_bytes };
         let page = reader.stream(&aggregate_id, after, limit, direction).await?;
