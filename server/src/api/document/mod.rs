@@ -54,7 +54,6 @@ pub fn finished(
         "description": "An API key: sk_ and 64 hexadecimal characters; or a JWT of an issuer that the server is configured to trust.",
     }});
     document["components"]["schemas"]["Error"] = schemas::error();
-    document["components"]["schemas"]["ErrorCode"] = schemas::error_codes();
     plugins::mount(&mut document, &config.plugins.enabled);
     let mut schemas = document["components"]["schemas"].take();
     let request_schemas = schemas::request_schemas(&document, &schemas);

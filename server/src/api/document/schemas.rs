@@ -10,6 +10,7 @@ const COMPONENTS: &str = "#/components/schemas/";
 
 /// Returns the schema of all errors.
 pub fn error() -> Value {
+    let names: Vec<&str> = ErrorCode::iter().map(ErrorCode::name).collect();
     json!({
         "type": "object",
         "required": ["error", "code", "request_id"],
@@ -17,8 +18,10 @@ pub fn error() -> Value {
         "properties": {
             "error": {"type": "string", "description": "The error message."},
             "code": {
-                "description": "The error's code or, for pipelines, MongoDB's error number.",
-                "oneOf": [{"$ref": format!("{COMPONENTS}ErrorCode")}, {"type": "integer"}],
+                "description": "The error's code or, for pipelines, MongoDB's error number. `docs/errors.md` has what each \
+                                code means and what a client can do.",
+                // No `enum`, so that a generated client can read a code that a later version adds.
+                "oneOf": [{"type": "string", "x-extensible-enum": names}, {"type": "integer"}],
             },
             "request_id": {"type": "string", "description": "The request's id in the server's log."},
             "details": {
@@ -36,13 +39,6 @@ pub fn error() -> Value {
         },
         "additionalProperties": true,
     })
-}
-
-/// Returns the schema of the codes of errors.
-pub fn error_codes() -> Value {
-    let names: Vec<&str> = ErrorCode::iter().map(ErrorCode::name).collect();
-    let description = "The code of an error. `docs/errors.md` has what each means and what a client can do.";
-    json!({"type": "string", "description": description, "enum": names})
 }
 
 /// Marks nullable fields of responses as required: a response sends null instead of omitting the field.
