@@ -103,10 +103,11 @@ fn errors(
     let is_member = method == "delete" && ["{member_id}", "{workspace_id}"].iter().any(|end| path.ends_with(end));
     // Renaming a workspace cannot cause a conflict.
     let is_renaming = method == "patch" && path.ends_with("{workspace_id}");
-    // Reloading a plugin takes no input, but the plugin's files can be rejected.
-    let is_reload = path.ends_with("/reload");
+    // Reloading a plugin takes no input, but the plugin's files can be rejected. Rebuilding the graph takes none either,
+    // but another rebuild can be running.
+    let is_exclusive = ["/reload", "/rebuild-graph"].iter().any(|end| path.ends_with(end));
     if (needed.is_some() || is_linked)
-        && (has_input || is_member || is_reload)
+        && (has_input || is_member || is_exclusive)
         && method != "get"
         && !is_renaming
         && !WITHOUT_CONFLICT.iter().any(|name| path.ends_with(name))
