@@ -93,7 +93,7 @@ impl Bucket {
         };
         if found.meta.size > MAX_READ_BYTES {
             let message = format!("{key} has {} bytes; expected at most {MAX_READ_BYTES}", found.meta.size);
-            return Err(Error::Unavailable(store::Error::Corrupt(message)));
+            return Err(Error::Unavailable(store::Error::corrupt(message)));
         }
         found.bytes().await.map(Some).map_err(failed)
     }

@@ -114,7 +114,7 @@ fn is_gone(error: &Error) -> bool {
         },
         _ => return false,
     };
-    matches!(error, Blobs(object_store::Error::NotFound { .. }) | Corrupt(_))
+    matches!(error, Blobs(object_store::Error::NotFound { .. }) | Corrupt { .. })
 }
 
 /// Removes the bytes that no file has referred to for `retention_ms`. Returns the number of removed objects.

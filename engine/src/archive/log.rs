@@ -200,13 +200,13 @@ pub fn check_id(workspace_id: &str) -> Result<()> {
 
 /// Returns the error for an object that cannot be used.
 pub fn damaged(key: &str, message: &str) -> Error {
-    Error::Unavailable(store::Error::Corrupt(format!("{key}: {message}")))
+    Error::Unavailable(store::Error::corrupt(format!("{key}: {message}")))
 }
 
 /// Returns the cause of an error of the archive or the store, for operators.
 pub fn reason(error: &Error) -> String {
     match error {
-        Error::Unavailable(store::Error::Corrupt(reason)) => reason.clone(),
+        Error::Unavailable(store::Error::Corrupt { record: None, reason }) => reason.clone(),
         Error::Unavailable(reason) => reason.to_string(),
         other => other.to_string(),
     }
@@ -214,7 +214,7 @@ pub fn reason(error: &Error) -> String {
 
 /// Returns whether an error says that an object of the archive cannot be used.
 pub fn is_damage(error: &Error) -> bool {
-    matches!(error, Error::Unavailable(store::Error::Corrupt(_)))
+    matches!(error, Error::Unavailable(store::Error::Corrupt { .. }))
 }
 
 #[cfg(test)]

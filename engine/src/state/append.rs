@@ -340,7 +340,7 @@ mod tests {
         let failures = [
             Error::Unavailable(store::Error::Unwritable("no space left".into())),
             Error::Unavailable(store::Error::Conflict),
-            Error::internal(store::Error::Corrupt("a commit".into())),
+            Error::internal(store::Error::corrupt("a commit")),
         ];
         for failure in failures {
             let (mut batch, mut responses) = (Vec::new(), Vec::new());

@@ -102,7 +102,7 @@ async fn read(state: &State, runs: &[EventRun]) -> store::Result<AppendOutcome> 
     for run in runs {
         let events = state.db.read_run(*run).await?;
         if events.len() as u64 != run.count {
-            return Err(store::Error::Corrupt("events of a stored response are missing".into()));
+            return Err(store::Error::corrupt("events of a stored response are missing"));
         }
         appended.repeated.extend(events.iter().map(|_| run.repeated));
         appended.events.extend(events.into_iter().map(Arc::new));

@@ -67,7 +67,7 @@ impl State {
         }
         let stored = match self.db.read_published(id, &definition).await {
             Ok(stored) => stored,
-            Err(store::Error::Corrupt(reason)) => {
+            Err(store::Error::Corrupt { reason, .. }) => {
                 tracing::warn!(article = %id, reason, "cannot read a stored published revision; folding it again");
                 None
             }

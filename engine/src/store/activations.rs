@@ -22,7 +22,7 @@ impl Database {
             SELECT *, record::id(id) AS key FROM activation WHERE user_id = $user ORDER BY activated_at, id;";
         let found = self.query(statements, values).await?;
         let [turn, activations] = found.as_slice() else {
-            return Err(Error::Corrupt("expected two results".into()));
+            return Err(Error::corrupt("expected two results"));
         };
         Ok(Devices {
             activations: convert::list(Some(activations))?.map(read).collect::<Result<_>>()?,
@@ -76,7 +76,7 @@ impl Database {
             Some(Record::String(seed)) => Some(seed.clone()),
             _ => None,
         });
-        seed.ok_or_else(|| Error::Corrupt("the license key is missing".into()))
+        seed.ok_or_else(|| Error::corrupt("the license key is missing"))
     }
 }
 

@@ -149,7 +149,7 @@ fn listed(events: &[Arc<Event>]) -> Result<String> {
         .iter()
         .map(|event| (event.aggregate_id.as_str(), event.version, event.occurred_at, event.size_bytes()))
         .collect();
-    serde_json::to_string(&refs).map_err(|error| Error::Corrupt(error.to_string()))
+    serde_json::to_string(&refs).map_err(|error| Error::corrupt(error.to_string()))
 }
 
 fn event_key(event: &Arc<Event>) -> Array {

@@ -52,7 +52,7 @@ pub fn write(event: &Event) -> super::Result<String> {
         occurred_at: event.occurred_at,
         recorded_at: event.recorded_at,
     };
-    serde_json::to_string(&body).map_err(|error| Error::Corrupt(error.to_string()))
+    serde_json::to_string(&body).map_err(|error| Error::corrupt(error.to_string()))
 }
 
 /// Parses a body, with only the given fields of its payload. Keeps the written forms of numbers only if all fields are

@@ -165,11 +165,13 @@ pub(super) fn workspace_content(workspace: &WorkspaceRecord) -> Record {
 }
 
 pub(super) fn read_workspace(record: &Record) -> Result<WorkspaceRecord> {
-    Ok(WorkspaceRecord {
-        id: convert::text_field(record, "key")?.into(),
-        name: convert::text_field(record, "name")?.to_owned(),
-        slug: convert::text_field(record, "slug")?.to_owned(),
-        owner_id: convert::text_field(record, "owner_id")?.into(),
-        created_at: convert::int_field(record, "created_at")?,
+    convert::named("workspace", record, || {
+        Ok(WorkspaceRecord {
+            id: convert::text_field(record, "key")?.into(),
+            name: convert::text_field(record, "name")?.to_owned(),
+            slug: convert::text_field(record, "slug")?.to_owned(),
+            owner_id: convert::text_field(record, "owner_id")?.into(),
+            created_at: convert::int_field(record, "created_at")?,
+        })
     })
 }

@@ -5,20 +5,51 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use surrealdb::types::{Datetime, Number, Object as RecordObject, RecordId, Value as Record};
+use surrealdb::types::{Datetime, Number, Object as RecordObject, RecordId, RecordIdKey, Value as Record};
 
 use super::error::{Error, Result};
+use crate::model::excerpt::excerpt_of;
 use crate::model::json;
 use crate::model::value::{Object, Value};
 
 /// Returns a value as JSON, which a record has as a string.
 pub fn json_text(value: &impl Serialize) -> Result<String> {
-    serde_json::to_string(value).map_err(|error| Error::Corrupt(error.to_string()))
+    serde_json::to_string(value).map_err(|error| Error::corrupt(error.to_string()))
 }
 
 /// Parses the JSON in a string of a record.
 pub fn parse_json<T: DeserializeOwned>(text: &str) -> Result<T> {
-    json::read(text.as_bytes()).map_err(|error| Error::Corrupt(error.to_string()))
+    json::read(text.as_bytes()).map_err(|error| Error::corrupt(error.to_string()))
+}
+
+/// Reads a record. If it cannot be read, the error names it: `kind` says what the record is, such as `key`.
+pub fn named<T>(kind: &str, record: &Record, read: impl FnOnce() -> Result<T>) -> Result<T> {
+    read().map_err(|error| match error {
+        Error::Corrupt { record: None, reason } => {
+            let id = field(record, "id").or_else(|_| field(record, "key")).ok().and_then(id_text);
+            let name =
+                id.map_or_else(|| format!("a record ({kind})"), |id| format!("the {kind} '{}'", excerpt_of(&id)));
+            Error::Corrupt { record: Some(name), reason }
+        }
+        named => named,
+    })
+}
+
+/// Returns the id of a record as text. The parts of an id are separated by slashes.
+fn id_text(id: &Record) -> Option<String> {
+    let parts = |parts: &[Record]| parts.iter().filter_map(id_text).collect::<Vec<_>>().join("/");
+    Some(match id {
+        Record::String(text) => text.clone(),
+        Record::Number(number) => number.to_string(),
+        Record::Array(array) => parts(array),
+        Record::RecordId(RecordId { key, .. }) => match key {
+            RecordIdKey::Array(array) => parts(array),
+            RecordIdKey::String(text) => text.clone(),
+            RecordIdKey::Number(number) => number.to_string(),
+            _ => return None,
+        },
+        _ => return None,
+    })
 }
 
 /// Converts a value to a database value, which does not keep the order of fields.
@@ -79,31 +110,31 @@ pub fn list(record: Option<&Record>) -> Result<impl Iterator<Item = &Record>> {
 fn field<'a>(record: &'a Record, name: &str) -> Result<&'a Record> {
     match record {
         Record::Object(object) => {
-            object.get(name).ok_or_else(|| Error::Corrupt(format!("the field '{name}' is missing")))
+            object.get(name).ok_or_else(|| Error::corrupt(format!("the field '{name}' is missing")))
         }
-        _ => Err(Error::Corrupt(format!("expected a record with a field '{name}'"))),
+        _ => Err(Error::corrupt(format!("expected a record with a field '{name}'"))),
     }
 }
 
 pub fn int(record: &Record) -> Result<i64> {
     match record {
         Record::Number(Number::Int(number)) => Ok(*number),
-        _ => Err(Error::Corrupt("expected an integer".into())),
+        _ => Err(Error::corrupt("expected an integer")),
     }
 }
 
 pub fn int_field(record: &Record, name: &str) -> Result<i64> {
-    int(field(record, name)?).map_err(|_| Error::Corrupt(format!("the field '{name}' is not an integer")))
+    int(field(record, name)?).map_err(|_| Error::corrupt(format!("the field '{name}' is not an integer")))
 }
 
 pub fn unsigned_field(record: &Record, name: &str) -> Result<u64> {
-    u64::try_from(int_field(record, name)?).map_err(|_| Error::Corrupt(format!("the field '{name}' is negative")))
+    u64::try_from(int_field(record, name)?).map_err(|_| Error::corrupt(format!("the field '{name}' is negative")))
 }
 
 pub fn text_field<'a>(record: &'a Record, name: &str) -> Result<&'a str> {
     match field(record, name)? {
         Record::String(text) => Ok(text),
-        _ => Err(Error::Corrupt(format!("the field '{name}' is not a string"))),
+        _ => Err(Error::corrupt(format!("the field '{name}' is not a string"))),
     }
 }
 
@@ -111,7 +142,7 @@ pub fn float_field(record: &Record, name: &str) -> Result<f64> {
     match field(record, name)? {
         Record::Number(Number::Float(number)) => Ok(*number),
         Record::Number(Number::Int(number)) => Ok(*number as f64),
-        _ => Err(Error::Corrupt(format!("the field '{name}' is not a number"))),
+        _ => Err(Error::corrupt(format!("the field '{name}' is not a number"))),
     }
 }
 
@@ -126,4 +157,27 @@ pub fn optional_int_field(record: &Record, name: &str) -> Option<i64> {
 
 pub fn bool_field(record: &Record, name: &str) -> bool {
     matches!(field(record, name), Ok(Record::Bool(true)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unreadable_record_is_named() {
+        let message = |id: Record| {
+            let record = Record::Object(fields([("id", id)]));
+            let read = named("edge", &record, || int_field(&record, "weight"));
+            read.expect_err("an error").to_string()
+        };
+        let parts = vec![integer(3), text("a"), text("cites")];
+        assert_eq!(
+            message(record_id("edge", RecordIdKey::Array(parts.into()))),
+            "the edge '3/a/cites' cannot be read: the field 'weight' is missing"
+        );
+        assert_eq!(message(text("x")), "the edge 'x' cannot be read: the field 'weight' is missing");
+        assert_eq!(message(Record::None), "a record (edge) cannot be read: the field 'weight' is missing");
+        let inner = named("edge", &Record::None, || named("key", &Record::None, || int(&Record::None)));
+        assert_eq!(inner.expect_err("an error").to_string(), "a record (key) cannot be read: expected an integer");
+    }
 }

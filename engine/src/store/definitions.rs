@@ -96,42 +96,46 @@ fn values_of(definition: &Definition, types_changed: u64, position: u64) -> [(&'
 /// Reads as much of a definition as possible, because an unreadable definition must not make the whole workspace
 /// unavailable.
 fn read_definition(record: &Record) -> Result<StoredDefinition> {
-    let Record::Object(object) = record else { return Err(Error::Corrupt("a definition is not an object".into())) };
-    let Some(Record::RecordId(RecordId { key: RecordIdKey::String(name), .. })) = object.get("id") else {
-        return Err(Error::Corrupt("the id of a definition is not a string".into()));
-    };
-    let text = convert::text_field(record, "text").map_err(|error| error.to_string());
-    let body = text.and_then(|text| json::parse_stored(text.as_bytes()).map_err(|error| error.to_string()));
-    let (mut definition, left_out, revision) = match body {
-        Ok(body) => {
-            let (definition, left_out) = declaration::read(&body);
-            (definition, left_out, convert::unsigned_field(record, "revision")?)
-        }
-        // No valid definition has revision 0. States that are folded under this definition are therefore folded again
-        // under the next definition.
-        Err(message) => {
-            let violation = Violation { pointer: String::new(), message };
-            (declaration::read(&Value::Null).0, vec![violation], 0)
-        }
-    };
-    (definition.type_name, definition.revision) = (name.as_str().into(), revision);
-    Ok(StoredDefinition { definition, left_out })
+    convert::named("type definition", record, || {
+        let Record::Object(object) = record else { return Err(Error::corrupt("a definition is not an object")) };
+        let Some(Record::RecordId(RecordId { key: RecordIdKey::String(name), .. })) = object.get("id") else {
+            return Err(Error::corrupt("the id of a definition is not a string"));
+        };
+        let text = convert::text_field(record, "text").map_err(|error| error.to_string());
+        let body = text.and_then(|text| json::parse_stored(text.as_bytes()).map_err(|error| error.to_string()));
+        let (mut definition, left_out, revision) = match body {
+            Ok(body) => {
+                let (definition, left_out) = declaration::read(&body);
+                (definition, left_out, convert::unsigned_field(record, "revision")?)
+            }
+            // No valid definition has revision 0. States that are folded under this definition are therefore folded again
+            // under the next definition.
+            Err(message) => {
+                let violation = Violation { pointer: String::new(), message };
+                (declaration::read(&Value::Null).0, vec![violation], 0)
+            }
+        };
+        (definition.type_name, definition.revision) = (name.as_str().into(), revision);
+        Ok(StoredDefinition { definition, left_out })
+    })
 }
 
 fn read_defined(record: &Record) -> Result<PastDefinition> {
-    let Record::Object(object) = record else { return Err(Error::Corrupt("a definition is not an object".into())) };
-    let key = match object.get("id") {
-        Some(Record::RecordId(RecordId { key: RecordIdKey::Array(key), .. })) => key.iter().collect::<Vec<_>>(),
-        _ => Vec::new(),
-    };
-    let [position, _, Record::String(type_name)] = key.as_slice() else {
-        return Err(Error::Corrupt("the id of a past definition is not [position, number, type]".into()));
-    };
-    Ok(PastDefinition {
-        position: convert::int(position)?.try_into().unwrap_or_default(),
-        type_name: type_name.clone(),
-        text: convert::text_field(record, "text")?.to_owned(),
-        revision: convert::unsigned_field(record, "revision")?,
+    convert::named("past type definition", record, || {
+        let Record::Object(object) = record else { return Err(Error::corrupt("a definition is not an object")) };
+        let key = match object.get("id") {
+            Some(Record::RecordId(RecordId { key: RecordIdKey::Array(key), .. })) => key.iter().collect::<Vec<_>>(),
+            _ => Vec::new(),
+        };
+        let [position, _, Record::String(type_name)] = key.as_slice() else {
+            return Err(Error::corrupt("the id of a past definition is not [position, number, type]"));
+        };
+        Ok(PastDefinition {
+            position: convert::int(position)?.try_into().unwrap_or_default(),
+            type_name: type_name.clone(),
+            text: convert::text_field(record, "text")?.to_owned(),
+            revision: convert::unsigned_field(record, "revision")?,
+        })
     })
 }
 

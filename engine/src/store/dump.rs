@@ -78,19 +78,19 @@ impl Database {
             _ => None,
         };
         let id = found.iter().find_map(|result| convert::list(Some(result)).ok()?.find_map(text));
-        id.ok_or_else(|| Error::Corrupt("the installation has no id".into()))
+        id.ok_or_else(|| Error::corrupt("the installation has no id"))
     }
 
     /// Writes the records of a dump. `content` is trusted: its seal was checked. Records that exist already are
     /// replaced, so a restore that ended early can be repeated.
     pub async fn write_dumped(&self, table: &str, contents: &[String]) -> Result<()> {
         let table = TABLES.into_iter().find(|known| *known == table);
-        let table = table.ok_or_else(|| Error::Corrupt("a dump has an unknown table".into()))?;
+        let table = table.ok_or_else(|| Error::corrupt("a dump has an unknown table"))?;
         for page in contents.chunks(PAGE) {
             let statements: Vec<String> =
                 page.iter().map(|content| format!("UPSERT ({content}).id CONTENT {content} RETURN NONE;")).collect();
             let statements = format!("BEGIN; {} COMMIT;", statements.concat());
-            self.query_again(&statements, []).await.map_err(|error| Error::Corrupt(format!("{table}: {error}")))?;
+            self.query_again(&statements, []).await.map_err(|error| Error::corrupt(format!("{table}: {error}")))?;
         }
         Ok(())
     }

@@ -16,8 +16,13 @@ pub enum Error {
     /// Another process has the store open.
     #[error("the store cannot be opened: another process has it open")]
     Locked,
-    #[error("a stored record cannot be read: {0}")]
-    Corrupt(String),
+    /// A record, a file or an object of the archive cannot be read.
+    #[error("{} cannot be read: {reason}", record.as_deref().unwrap_or("a stored record"))]
+    Corrupt {
+        /// What the record is, and its id, such as `the key 'key:0198'`. `None` if no single record is meant.
+        record: Option<String>,
+        reason: String,
+    },
     #[error("the store accepts no writes: {0}")]
     Unwritable(String),
     #[error("the storage for files failed: {0}")]
@@ -36,6 +41,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// Returns the error for stored data that cannot be read. [`convert::named`](super::convert::named) adds the record.
+    pub fn corrupt(reason: impl Into<String>) -> Error {
+        Error::Corrupt { record: None, reason: reason.into() }
+    }
+
     /// Returns whether the connection to the store was lost.
     pub fn is_lost(&self) -> bool {
         matches!(self, Error::Database(error) if error.is_connection())
@@ -51,7 +61,7 @@ impl Error {
             Error::Database(error) if error.is_connection() => "connection",
             Error::Database(_) => "database",
             Error::Opening(_) | Error::Locked => "opening",
-            Error::Corrupt(_) => "corrupt",
+            Error::Corrupt { .. } => "corrupt",
             Error::Unwritable(_) => "unwritable",
             Error::Blobs(_) => "blobs",
             Error::Archive(_) => "archive",

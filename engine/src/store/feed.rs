@@ -98,7 +98,7 @@ pub(super) fn feed_record(agent: &str, event: &Event) -> Record {
 }
 
 fn event_ref(record: &Record) -> Result<EventRef> {
-    let corrupt = || Error::Corrupt("a feed record has no position".into());
+    let corrupt = || Error::corrupt("a feed record has no position");
     let Record::Object(object) = record else { return Err(corrupt()) };
     let Some(Record::RecordId(id)) = object.get("id") else { return Err(corrupt()) };
     let RecordIdKey::Array(key) = &id.key else { return Err(corrupt()) };

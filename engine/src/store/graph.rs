@@ -214,7 +214,7 @@ impl Database {
     /// Claims the next generation. No other process on any server builds the same generation.
     pub async fn claim_generation(&self) -> Result<Claim> {
         let found = self.query_again(CLAIM, []).await?;
-        let record = found.first().ok_or_else(|| Error::Corrupt("claiming a generation returned no record".into()))?;
+        let record = found.first().ok_or_else(|| Error::corrupt("claiming a generation returned no record"))?;
         let generation = convert::unsigned_field(record, "claimed")?;
         // Older versions of the program did not claim generations and may have left rows of this generation.
         self.drop_generations(generation..generation + 1).await?;
@@ -257,8 +257,10 @@ fn facts_record(generation: u64, id: &AggregateId, facts: Option<&EnrichmentFact
 }
 
 pub(super) fn read_facts_record(record: &Record) -> Result<(Arc<str>, Result<EnrichmentFacts>)> {
-    let [_, Record::String(id)] = id_parts(record)? else { return Err(Error::Corrupt("invalid id of facts".into())) };
-    Ok((id.as_str().into(), convert::text_field(record, "text").and_then(stored_facts::read)))
+    convert::named("facts", record, || {
+        let [_, Record::String(id)] = id_parts(record)? else { return Err(Error::corrupt("invalid id of facts")) };
+        Ok((id.as_str().into(), convert::text_field(record, "text").and_then(stored_facts::read)))
+    })
 }
 
 fn edge_record(generation: u64, edge: &Edge) -> Record {
@@ -274,32 +276,34 @@ fn edge_record(generation: u64, edge: &Edge) -> Record {
 }
 
 pub(super) fn read_edge(record: &Record) -> Result<Edge> {
-    let [_, Record::String(from), Record::String(kind), Record::String(to), opened] = id_parts(record)? else {
-        return Err(Error::Corrupt("the id of an edge does not have five parts".into()));
-    };
-    let id = |text: &String| AggregateId::from(Arc::from(text.as_str()));
-    Ok(Edge {
-        from: id(from),
-        kind: kind.as_str().into(),
-        to: id(to),
-        weight: convert::float_field(record, "weight")?,
-        plugin: convert::text_field(record, "plugin")?.into(),
-        event_id: convert::text_field(record, "event_id")?.into(),
-        opened: convert::int(opened)?.max(0) as u64,
-        valid_from: convert::int_field(record, "valid_from")?,
-        valid_to: convert::optional_int_field(record, "valid_to"),
-        closed: convert::optional_int_field(record, "closed").and_then(|position| u64::try_from(position).ok()),
+    convert::named("edge", record, || {
+        let [_, Record::String(from), Record::String(kind), Record::String(to), opened] = id_parts(record)? else {
+            return Err(Error::corrupt("the id of an edge does not have five parts"));
+        };
+        let id = |text: &String| AggregateId::from(Arc::from(text.as_str()));
+        Ok(Edge {
+            from: id(from),
+            kind: kind.as_str().into(),
+            to: id(to),
+            weight: convert::float_field(record, "weight")?,
+            plugin: convert::text_field(record, "plugin")?.into(),
+            event_id: convert::text_field(record, "event_id")?.into(),
+            opened: convert::int(opened)?.max(0) as u64,
+            valid_from: convert::int_field(record, "valid_from")?,
+            valid_to: convert::optional_int_field(record, "valid_to"),
+            closed: convert::optional_int_field(record, "closed").and_then(|position| u64::try_from(position).ok()),
+        })
     })
 }
 
 /// Returns the parts of a record's id, which is an array.
 pub(super) fn id_parts(record: &Record) -> Result<&[Record]> {
-    let Record::Object(object) = record else { return Err(Error::Corrupt("expected a record".into())) };
+    let Record::Object(object) = record else { return Err(Error::corrupt("expected a record")) };
     match object.get("id") {
         Some(Record::RecordId(id)) => match &id.key {
             RecordIdKey::Array(parts) => Ok(parts),
-            _ => Err(Error::Corrupt("an id does not consist of parts".into())),
+            _ => Err(Error::corrupt("an id does not consist of parts")),
         },
-        _ => Err(Error::Corrupt("a record has no id".into())),
+        _ => Err(Error::corrupt("a record has no id")),
     }
 }

@@ -66,7 +66,7 @@ impl DatabaseReader {
         let found = self.query("SELECT VALUE changed FROM $range", [("range", range)]).await?;
         let changed = convert::list(found.first())?.map(|changed| match changed {
             Record::String(changed) => convert::parse_json(changed),
-            _ => Err(Error::Corrupt("the changed keys of a write are not a string".into())),
+            _ => Err(Error::corrupt("the changed keys of a write are not a string")),
         });
         let changed: Vec<ChangedKeys> = changed.collect::<Result<_>>()?;
         let count = writes.end().saturating_sub(*writes.start()).saturating_add(1);

@@ -160,7 +160,7 @@ impl Database {
         let answers = self.query(&statements, values).await?;
         let is_member = |record: &&Record| matches!(record, Record::Object(object) if object.contains_key("joined_at"));
         let found = answers.iter().find_map(|answer| convert::list(Some(answer)).ok()?.find(is_member));
-        found.map_or_else(|| Err(Error::Corrupt("a membership that was just written is missing".into())), read_member)
+        found.map_or_else(|| Err(Error::corrupt("a membership that was just written is missing")), read_member)
     }
 
     async fn find_invitation(&self, id: &str, email: &str, now: i64) -> Result<Option<Invitation>> {
@@ -190,13 +190,15 @@ fn invitation_id(id: &str) -> Record {
 }
 
 fn read_invitation(record: &Record) -> Result<Invitation> {
-    Ok(Invitation {
-        id: Arc::from(convert::text_field(record, "key")?),
-        workspace_id: convert::text_field(record, "workspace_id")?.into(),
-        email: convert::text_field(record, "email")?.into(),
-        role: read_role(record)?,
-        created_at: convert::int_field(record, "created_at")?,
-        expires_at: convert::optional_int_field(record, "expires_at"),
-        derived_from: convert::optional_text_field(record, "derived_from"),
+    convert::named("invitation", record, || {
+        Ok(Invitation {
+            id: Arc::from(convert::text_field(record, "key")?),
+            workspace_id: convert::text_field(record, "workspace_id")?.into(),
+            email: convert::text_field(record, "email")?.into(),
+            role: read_role(record)?,
+            created_at: convert::int_field(record, "created_at")?,
+            expires_at: convert::optional_int_field(record, "expires_at"),
+            derived_from: convert::optional_text_field(record, "derived_from"),
+        })
     })
 }

@@ -63,7 +63,7 @@ where
     R: Future<Output = Result<T>> + Send + 'static,
 {
     let tasks = stream::iter(ranges).map(move |key_range| tokio::spawn(read(key_range))).buffered(READ_AHEAD);
-    tasks.map(|read| read.unwrap_or_else(|error| Err(Error::Corrupt(format!("reading a range failed: {error}")))))
+    tasks.map(|read| read.unwrap_or_else(|error| Err(Error::corrupt(format!("reading a range failed: {error}")))))
 }
 
 #[cfg(test)]

@@ -141,7 +141,7 @@ impl Database {
             return Ok(None);
         }
         let user = convert::list(Some(user))?.next().map(read_user).transpose()?;
-        let user = user.ok_or_else(|| Error::Corrupt("the user of a key is missing".into()))?;
+        let user = user.ok_or_else(|| Error::corrupt("the user of a key is missing"))?;
         let memberships = convert::list(Some(members))?.map(read_member).collect::<Result<_>>()?;
         Ok(Some(FoundKey { key, user, memberships }))
     }
@@ -278,7 +278,7 @@ pub(super) fn refused_by_origin<T>(result: Result<T>) -> Result<std::result::Res
 pub(super) fn only_key(found: &[Record]) -> Result<KeyRecord> {
     let is_key = |record: &&Record| matches!(record, Record::Object(object) if object.get("hash").is_some());
     let key = found.iter().find_map(|result| convert::list(Some(result)).ok()?.find(is_key));
-    key.map_or_else(|| Err(Error::Corrupt("a key that was just written is missing".into())), read_key)
+    key.map_or_else(|| Err(Error::corrupt("a key that was just written is missing")), read_key)
 }
 
 /// Returns the value of `$moved` in [`MOVE`].
@@ -333,21 +333,23 @@ pub(super) fn key_content(key: &KeyRecord) -> RecordObject {
 }
 
 pub(super) fn read_key(record: &Record) -> Result<KeyRecord> {
-    Ok(KeyRecord {
-        id: convert::text_field(record, "key")?.into(),
-        workspace_id: Arc::from(convert::text_field(record, "workspace_id")?),
-        user_id: Arc::from(convert::text_field(record, "user_id")?),
-        name: convert::text_field(record, "name")?.to_owned(),
-        scopes: read_scopes(record)?,
-        display: convert::text_field(record, "display")?.to_owned(),
-        hash: convert::text_field(record, "hash")?.to_owned(),
-        opens_all: convert::bool_field(record, "opens_all"),
-        created_at: convert::int_field(record, "created_at")?,
-        expires_at: convert::optional_int_field(record, "expires_at"),
-        last_used_at: convert::optional_int_field(record, "last_used_at"),
-        derived_from: convert::optional_text_field(record, "derived_from"),
-        agents: read_names(record, "agents")?.filter(|agents| !agents.is_empty()).map(Arc::from),
-        ancestors: read_names(record, "ancestors")?.unwrap_or_default(),
+    convert::named("key", record, || {
+        Ok(KeyRecord {
+            id: convert::text_field(record, "key")?.into(),
+            workspace_id: Arc::from(convert::text_field(record, "workspace_id")?),
+            user_id: Arc::from(convert::text_field(record, "user_id")?),
+            name: convert::text_field(record, "name")?.to_owned(),
+            scopes: read_scopes(record)?,
+            display: convert::text_field(record, "display")?.to_owned(),
+            hash: convert::text_field(record, "hash")?.to_owned(),
+            opens_all: convert::bool_field(record, "opens_all"),
+            created_at: convert::int_field(record, "created_at")?,
+            expires_at: convert::optional_int_field(record, "expires_at"),
+            last_used_at: convert::optional_int_field(record, "last_used_at"),
+            derived_from: convert::optional_text_field(record, "derived_from"),
+            agents: read_names(record, "agents")?.filter(|agents| !agents.is_empty()).map(Arc::from),
+            ancestors: read_names(record, "ancestors")?.unwrap_or_default(),
+        })
     })
 }
 

@@ -50,7 +50,7 @@ impl Database {
             [("server", convert::text(server)), ("alive", Record::Array(alive.into())), ("force", Record::Bool(force))];
         let found = self.query_again(LEAD, values).await?;
         let record = found.iter().rev().find(|record| matches!(record, Record::Object(_)));
-        read_leader(record.ok_or_else(|| Error::Corrupt("a workspace has no leader after it was set".into()))?)
+        read_leader(record.ok_or_else(|| Error::corrupt("a workspace has no leader after it was set"))?)
     }
 
     /// Ends the leadership of a server that stops.
@@ -61,8 +61,10 @@ impl Database {
 }
 
 fn read_leader(record: &Record) -> Result<Leader> {
-    let server = convert::optional_text_field(record, "server");
-    Ok(Leader { server, epoch: convert::unsigned_field(record, "epoch")? })
+    convert::named("leader", record, || {
+        let server = convert::optional_text_field(record, "server");
+        Ok(Leader { server, epoch: convert::unsigned_field(record, "epoch")? })
+    })
 }
 
 #[cfg(test)]

@@ -76,7 +76,7 @@ impl Database {
         ];
         let found = self.query_again(EXPIRE, values).await?;
         let row = convert::list(found.last())?.next().map(read_lease).transpose()?;
-        row.ok_or_else(|| Error::Corrupt("a lease that was just written is missing".into()))
+        row.ok_or_else(|| Error::corrupt("a lease that was just written is missing"))
     }
 
     /// Removes the stored leases of tasks that are closed.
@@ -103,11 +103,13 @@ fn lease_id(task_id: &str) -> Record {
 }
 
 fn read_lease(record: &Record) -> Result<LeaseRow> {
-    Ok(LeaseRow {
-        task_id: convert::text_field(record, "task")?.into(),
-        claim: convert::unsigned_field(record, "claim")?,
-        until: convert::int_field(record, "until")?,
-        expired: convert::bool_field(record, "expired"),
+    convert::named("lease", record, || {
+        Ok(LeaseRow {
+            task_id: convert::text_field(record, "task")?.into(),
+            claim: convert::unsigned_field(record, "claim")?,
+            until: convert::int_field(record, "until")?,
+            expired: convert::bool_field(record, "expired"),
+        })
     })
 }
 

@@ -273,7 +273,7 @@ fn commit_range(from: i64, end: Option<i64>) -> Record {
 pub(super) fn commit_id(record: &Record) -> Result<i64> {
     match record {
         Record::RecordId(surrealdb::types::RecordId { key: RecordIdKey::Number(position), .. }) => Ok(*position),
-        _ => Err(Error::Corrupt("the id of a commit is not a position".into())),
+        _ => Err(Error::corrupt("the id of a commit is not a position")),
     }
 }
 
@@ -289,13 +289,13 @@ fn positions(from: i64, to: i64) -> usize {
 /// Adds references to the commit's events after the position `after` to `found`. Returns the position of the commit's
 /// last event.
 fn event_refs_of(commit: &Record, after: u64, found: &mut Vec<EventRef>) -> Result<i64> {
-    let Record::Object(commit) = commit else { return Err(Error::Corrupt("a commit is not an object".into())) };
+    let Record::Object(commit) = commit else { return Err(Error::corrupt("a commit is not an object")) };
     let (Some(id), Some(Record::String(refs))) = (commit.get("id"), commit.get("events")) else {
-        return Err(Error::Corrupt("a commit has no id or no events".into()));
+        return Err(Error::corrupt("a commit has no id or no events"));
     };
     let last = commit_id(id)?;
     let refs: Vec<ListedEvent> =
-        serde_json::from_str(refs).map_err(|error| Error::Corrupt(format!("the events of a commit: {error}")))?;
+        serde_json::from_str(refs).map_err(|error| Error::corrupt(format!("the events of a commit: {error}")))?;
     let first = (last.max(0) as u64 + 1).saturating_sub(refs.len() as u64);
     let refs =
         refs.into_iter().zip(first..).map(|(ListedEvent(aggregate_id, version, occurred_at, size_bytes), position)| {
@@ -308,7 +308,7 @@ fn event_refs_of(commit: &Record, after: u64, found: &mut Vec<EventRef>) -> Resu
 
 /// Returns the stream id and the version in the key of an event's record.
 fn key_of(record: &Record) -> Result<(&str, u64)> {
-    let corrupt = || Error::Corrupt("an event's record has no key".into());
+    let corrupt = || Error::corrupt("an event's record has no key");
     let Record::Object(object) = record else { return Err(corrupt()) };
     let Some(Record::RecordId(id)) = object.get("id") else { return Err(corrupt()) };
     let RecordIdKey::Array(key) = &id.key else { return Err(corrupt()) };
@@ -319,23 +319,25 @@ fn key_of(record: &Record) -> Result<(&str, u64)> {
 }
 
 fn read_event(record: &Record, fields: Fields) -> Result<Event> {
-    let (aggregate_id, version) = key_of(record)?;
-    let body = body::read(convert::text_field(record, "body")?, fields)
-        .map_err(|error| Error::Corrupt(format!("event {aggregate_id}: {error}")))?;
-    Ok(Event {
-        event_id: body.event_id,
-        aggregate_id: AggregateId::from(Arc::from(aggregate_id)),
-        aggregate_type: body.aggregate_type,
-        event_type: body.event_type,
-        project_id: body.project_id,
-        version,
-        position: convert::unsigned_field(record, "position")?,
-        payload: body.payload,
-        metadata: body.metadata,
-        actor: body.actor,
-        occurred_at: body.occurred_at,
-        recorded_at: body.recorded_at,
-        sent: Default::default(),
+    convert::named("event", record, || {
+        let (aggregate_id, version) = key_of(record)?;
+        let body = body::read(convert::text_field(record, "body")?, fields)
+            .map_err(|error| Error::corrupt(format!("event {aggregate_id}: {error}")))?;
+        Ok(Event {
+            event_id: body.event_id,
+            aggregate_id: AggregateId::from(Arc::from(aggregate_id)),
+            aggregate_type: body.aggregate_type,
+            event_type: body.event_type,
+            project_id: body.project_id,
+            version,
+            position: convert::unsigned_field(record, "position")?,
+            payload: body.payload,
+            metadata: body.metadata,
+            actor: body.actor,
+            occurred_at: body.occurred_at,
+            recorded_at: body.recorded_at,
+            sent: Default::default(),
+        })
     })
 }
 

@@ -46,7 +46,7 @@ impl Database {
         let with_user = |member: &Record| {
             let member = read_member(member)?;
             let user = users.get(&*member.user_id).copied().cloned();
-            let user = user.ok_or_else(|| Error::Corrupt("the user of a member is missing".into()))?;
+            let user = user.ok_or_else(|| Error::corrupt("the user of a member is missing"))?;
             Ok((member, user))
         };
         convert::list(Some(members))?.map(with_user).collect()
@@ -176,7 +176,7 @@ impl Database {
         }
         let id = |id: &Record| match id {
             Record::String(id) => Ok(Arc::from(id.as_str())),
-            _ => Err(Error::Corrupt("the id of a key is not a string".into())),
+            _ => Err(Error::corrupt("the id of a key is not a string")),
         };
         convert::list(response.get("keys"))?.map(id).collect::<Result<_>>().map(|keys| Ok(Some(keys)))
     }
@@ -210,7 +210,7 @@ fn was_member(found: &[Record]) -> Result<&RecordObject> {
         Record::Object(object) if object.contains_key("was_member") => Some(object),
         _ => None,
     });
-    result.ok_or_else(|| Error::Corrupt("changing a member returned no result".into()))
+    result.ok_or_else(|| Error::corrupt("changing a member returned no result"))
 }
 
 /// Converts the error that [`OWNER_STAYS`] raises to [`WorkspaceOwner`]. Returns all other errors unchanged.
@@ -259,14 +259,16 @@ pub(super) fn member_content(member: &Membership) -> Record {
 }
 
 pub(super) fn read_member(record: &Record) -> Result<Membership> {
-    Ok(Membership {
-        workspace_id: convert::text_field(record, "workspace_id")?.into(),
-        user_id: convert::text_field(record, "user_id")?.into(),
-        role: read_role(record)?,
-        joined_at: convert::int_field(record, "joined_at")?,
+    convert::named("membership", record, || {
+        Ok(Membership {
+            workspace_id: convert::text_field(record, "workspace_id")?.into(),
+            user_id: convert::text_field(record, "user_id")?.into(),
+            role: read_role(record)?,
+            joined_at: convert::int_field(record, "joined_at")?,
+        })
     })
 }
 
 pub(super) fn read_role(record: &Record) -> Result<Role> {
-    Role::parse(convert::text_field(record, "role")?).ok_or_else(|| Error::Corrupt("unknown role".into()))
+    Role::parse(convert::text_field(record, "role")?).ok_or_else(|| Error::corrupt("unknown role"))
 }

@@ -343,7 +343,7 @@ fn database_name(workspace_id: &str) -> Result<String> {
     let digits = workspace_id.replace('-', "");
     match digits.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
         true => Ok(format!("{WORKSPACE_PREFIX}{digits}")),
-        false => Err(Error::Corrupt("the id of a workspace is not a UUID".into())),
+        false => Err(Error::corrupt("the id of a workspace is not a UUID")),
     }
 }
 

@@ -91,7 +91,7 @@ impl DatabaseReader {
         let found = self.query("SELECT id, string::len(folded ?? text ?? '') AS size FROM node", []).await?;
         let mut sized = Vec::new();
         for record in convert::list(found.first())? {
-            let Record::Object(node) = record else { return Err(Error::Corrupt("a node is not an object".into())) };
+            let Record::Object(node) = record else { return Err(Error::corrupt("a node is not an object")) };
             sized.push((id_of(node.get("id"))?, convert::unsigned_field(record, "size")? as usize));
         }
         Ok(KeyRange::by_size(sized))
@@ -154,7 +154,7 @@ impl Database {
 }
 
 pub(super) fn node_record(aggregate: &Aggregate, revision: u64) -> Result<Record> {
-    let folded = exact::write(&aggregate.state).map_err(|error| Error::Corrupt(error.to_string()))?;
+    let folded = exact::write(&aggregate.state).map_err(|error| Error::corrupt(error.to_string()))?;
     Ok(Record::Object(convert::fields([
         ("id", convert::record_id("node", aggregate.id.to_string())),
         ("aggregate_id", convert::text(aggregate.id.as_str())),
@@ -174,12 +174,12 @@ pub(super) fn node_record(aggregate: &Aggregate, revision: u64) -> Result<Record
 fn id_of(record: Option<&Record>) -> Result<&str> {
     match record {
         Some(Record::RecordId(RecordId { key: RecordIdKey::String(id), .. })) => Ok(id),
-        _ => Err(Error::Corrupt("the id of a node is not a string".into())),
+        _ => Err(Error::corrupt("the id of a node is not a string")),
     }
 }
 
 pub(super) fn read_node(record: &Record, definition: impl Fn(&str) -> Option<Arc<Definition>>) -> Result<ReadSnapshot> {
-    let Record::Object(object) = record else { return Err(Error::Corrupt("a node is not an object".into())) };
+    let Record::Object(object) = record else { return Err(Error::corrupt("a node is not an object")) };
     let id = AggregateId::from(Arc::from(id_of(object.get("id"))?));
     Ok(read_snapshot(id.clone(), record, definition).map_err(|reason| UnreadableSnapshot { id, reason }))
 }
@@ -191,7 +191,7 @@ fn read_snapshot(
 ) -> Result<NodeSnapshot> {
     let aggregate_type: Arc<str> = convert::text_field(record, "aggregate_type")?.into();
     let state = match convert::text_field(record, "folded") {
-        Ok(folded) => exact::read(folded.as_bytes()).map_err(|error| Error::Corrupt(error.to_string()))?,
+        Ok(folded) => exact::read(folded.as_bytes()).map_err(|error| Error::corrupt(error.to_string()))?,
         Err(_) => read_older(convert::text_field(record, "text")?, definition(&aggregate_type).as_deref())?,
     };
     let aggregate = Aggregate {
@@ -214,13 +214,13 @@ fn read_snapshot(
 /// dates in fields that the definition declares as dates. Fails if the state may have contained values that JSON cannot
 /// represent.
 fn read_older(text: &str, definition: Option<&Definition>) -> Result<Object> {
-    let state = json::parse_stored(text.as_bytes()).map_err(|error| Error::Corrupt(error.to_string()))?;
-    let Value::Object(state) = state else { return Err(Error::Corrupt("the state is not an object".into())) };
+    let state = json::parse_stored(text.as_bytes()).map_err(|error| Error::corrupt(error.to_string()))?;
+    let Value::Object(state) = state else { return Err(Error::corrupt("the state is not an object")) };
     let mut state = Arc::unwrap_or_clone(state);
     for field in definition.into_iter().flat_map(|definition| definition.fields().iter()) {
         let Some(slot) = state.get_mut(&field.name) else { continue };
         let lost =
-            |what: &str| Error::Corrupt(format!("the older format cannot represent {what}: field '{}'", field.name));
+            |what: &str| Error::corrupt(format!("the older format cannot represent {what}: field '{}'", field.name));
         match (field.field_type, field.fold, &*slot) {
             (FieldType::Date, _, Value::Array(_)) => return Err(lost("dates in lists")),
             (_, Fold::Sum, Value::Null) => return Err(lost("infinite numbers")),

@@ -173,12 +173,14 @@ fn position_key(position: u64) -> RecordIdKey {
 }
 
 fn read_parked(record: &Record) -> Result<ParkedStep> {
-    Ok(ParkedStep { id: read_id(record)?, reason: convert::parse_json(convert::text_field(record, "text")?)? })
+    convert::named("parked step", record, || {
+        Ok(ParkedStep { id: read_id(record)?, reason: convert::parse_json(convert::text_field(record, "text")?)? })
+    })
 }
 
 fn read_id(record: &Record) -> Result<StepId> {
     let [position, Record::String(hook), Record::String(plugin)] = id_parts(record)? else {
-        return Err(Error::Corrupt("invalid id of a parked step".into()));
+        return Err(Error::corrupt("invalid id of a parked step"));
     };
     Ok(StepId {
         position: convert::int(position)?.max(0) as u64,

@@ -52,7 +52,7 @@ impl DatabaseReader {
         let since = since.map_or(Record::None, |since| convert::integer(since.saturating_sub(OVERLAP_MS)));
         let found = self.query(&statements, [("since", since)]).await?;
         let [now, rows] = found.as_slice() else {
-            return Err(Error::Corrupt("reading the presence of agents returned no result".into()));
+            return Err(Error::corrupt("reading the presence of agents returned no result"));
         };
         Ok((convert::list(Some(rows))?.map(read).collect::<Result<_>>()?, convert::int(now)?))
     }
@@ -93,7 +93,7 @@ fn read(record: &Record) -> Result<(Arc<str>, PresenceRecord)> {
     let agent = convert::text_field(record, "agent")?.into();
     let last_seen_at = convert::int_field(record, "last_seen_at")?;
     let acknowledged = convert::unsigned_field(record, "acknowledged")
-        .map_err(|_| Error::Corrupt("the acknowledged position of an agent is invalid".into()))?;
+        .map_err(|_| Error::corrupt("the acknowledged position of an agent is invalid"))?;
     Ok((agent, PresenceRecord { last_seen_at, acknowledged }))
 }
 

@@ -74,7 +74,7 @@ impl Database {
         let kept =
             self.query_again(statement, [("content", response_record(key, response)?), ("answered", answered)]).await?;
         let kept = convert::list(kept.last())?.next().map(read_response).transpose()?;
-        kept.ok_or_else(|| Error::Corrupt("a response that was just stored is missing".into()))
+        kept.ok_or_else(|| Error::corrupt("a response that was just stored is missing"))
     }
 
     /// Deletes the response for a key if the response was created at or before the time `before`. With `unfinished`,
@@ -105,12 +105,12 @@ impl Database {
         let (mut batches, mut responses) = (Vec::new(), Vec::new());
         for batch in convert::list(found.first())? {
             let Record::Object(batch) = batch else {
-                return Err(Error::Corrupt("a batch of responses is not an object".into()));
+                return Err(Error::corrupt("a batch of responses is not an object"));
             };
             batches.extend(batch.get("id").cloned());
             for key in convert::list(batch.get("keys"))? {
                 let Record::String(key) = key else {
-                    return Err(Error::Corrupt("an idempotency key is not a string".into()));
+                    return Err(Error::corrupt("an idempotency key is not a string"));
                 };
                 responses.push(response_id(key));
             }
@@ -156,7 +156,7 @@ fn response_record(key: &str, response: &StoredResponse) -> Result<Record> {
     ]);
     if let Some(events) = &response.events {
         let runs: Vec<_> = events.iter().map(|run| (run.first, run.count, run.repeated)).collect();
-        let runs = serde_json::to_string(&runs).map_err(|error| Error::Corrupt(error.to_string()))?;
+        let runs = serde_json::to_string(&runs).map_err(|error| Error::corrupt(error.to_string()))?;
         record.insert("events".to_owned(), Record::String(runs));
     }
     for (name, value) in [("body", &response.body), ("location", &response.location)] {
@@ -168,17 +168,19 @@ fn response_record(key: &str, response: &StoredResponse) -> Result<Record> {
 }
 
 fn read_response(record: &Record) -> Result<StoredResponse> {
-    let runs = |text: &str| -> Result<Vec<EventRun>> {
-        let runs: Vec<(u64, u64, bool)> = serde_json::from_str(text)
-            .map_err(|error| Error::Corrupt(format!("the events of a stored response cannot be read: {error}")))?;
-        Ok(runs.into_iter().map(|(first, count, repeated)| EventRun { first, count, repeated }).collect())
-    };
-    Ok(StoredResponse {
-        fingerprint: convert::text_field(record, "fingerprint")?.into(),
-        events: convert::optional_text_field(record, "events").map(|text| runs(&text)).transpose()?,
-        body: convert::optional_text_field(record, "body").map(|text| text.to_string()),
-        location: convert::optional_text_field(record, "location").map(|text| text.to_string()),
-        created_at: convert::int_field(record, "created_at")?,
+    convert::named("response", record, || {
+        let runs = |text: &str| -> Result<Vec<EventRun>> {
+            let runs: Vec<(u64, u64, bool)> = serde_json::from_str(text)
+                .map_err(|error| Error::corrupt(format!("the events of a stored response cannot be read: {error}")))?;
+            Ok(runs.into_iter().map(|(first, count, repeated)| EventRun { first, count, repeated }).collect())
+        };
+        Ok(StoredResponse {
+            fingerprint: convert::text_field(record, "fingerprint")?.into(),
+            events: convert::optional_text_field(record, "events").map(|text| runs(&text)).transpose()?,
+            body: convert::optional_text_field(record, "body").map(|text| text.to_string()),
+            location: convert::optional_text_field(record, "location").map(|text| text.to_string()),
+            created_at: convert::int_field(record, "created_at")?,
+        })
     })
 }
 

@@ -84,19 +84,21 @@ impl Database {
 }
 
 fn read_restore(record: &Record) -> Result<RestoreRecord> {
-    let status = convert::text_field(record, "status")?;
-    Ok(RestoreRecord {
-        id: convert::text_field(record, "key")?.into(),
-        source_id: convert::text_field(record, "source_id")?.into(),
-        workspace_id: convert::text_field(record, "workspace_id")?.into(),
-        name: convert::text_field(record, "name")?.to_owned(),
-        status: status.parse().map_err(|_| Error::Corrupt(format!("'{status}' is not the status of a restore")))?,
-        position: convert::unsigned_field(record, "position")?,
-        end: convert::optional_int_field(record, "end").and_then(|end| u64::try_from(end).ok()),
-        message: convert::optional_text_field(record, "message").map(|message| message.to_string()),
-        started_at: convert::int_field(record, "started_at")?,
-        ended_at: convert::optional_int_field(record, "ended_at"),
-        server: convert::optional_text_field(record, "server"),
+    convert::named("restore", record, || {
+        let status = convert::text_field(record, "status")?;
+        Ok(RestoreRecord {
+            id: convert::text_field(record, "key")?.into(),
+            source_id: convert::text_field(record, "source_id")?.into(),
+            workspace_id: convert::text_field(record, "workspace_id")?.into(),
+            name: convert::text_field(record, "name")?.to_owned(),
+            status: status.parse().map_err(|_| Error::corrupt(format!("'{status}' is not the status of a restore")))?,
+            position: convert::unsigned_field(record, "position")?,
+            end: convert::optional_int_field(record, "end").and_then(|end| u64::try_from(end).ok()),
+            message: convert::optional_text_field(record, "message").map(|message| message.to_string()),
+            started_at: convert::int_field(record, "started_at")?,
+            ended_at: convert::optional_int_field(record, "ended_at"),
+            server: convert::optional_text_field(record, "server"),
+        })
     })
 }
 

@@ -111,7 +111,7 @@ impl Database {
         ];
         let found = self.query_again(BEAT, values).await?;
         let [.., now, servers, changed] = found.as_slice() else {
-            return Err(Error::Corrupt("reading the progress of workspaces returned no result".into()));
+            return Err(Error::corrupt("reading the progress of workspaces returned no result"));
         };
         let (mut last, mut workspaces) = (since, Vec::new());
         for record in convert::list(Some(changed))? {

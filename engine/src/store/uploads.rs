@@ -53,7 +53,7 @@ impl DatabaseReader {
         let found = self.query(statement, [("ids", Record::Array(ids.into()))]).await?;
         let text = |record: &Record| match record {
             Record::String(text) => Ok(Arc::from(text.as_str())),
-            _ => Err(Error::Corrupt("the id of an upload is not a string".into())),
+            _ => Err(Error::corrupt("the id of an upload is not a string")),
         };
         convert::list(found.first())?.map(text).collect()
     }
@@ -95,7 +95,7 @@ impl Database {
             Some(Record::String(text)) if text == "reserved" => Ok(Reservation::Reserved),
             Some(Record::String(text)) if text == "exceeded" => Ok(Reservation::Exceeded),
             Some(Record::String(text)) if text == "lost" => Ok(Reservation::Lost),
-            other => Err(Error::Corrupt(format!("a reservation returned {other:?}"))),
+            other => Err(Error::corrupt(format!("a reservation returned {other:?}"))),
         }
     }
 

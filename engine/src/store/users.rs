@@ -53,16 +53,18 @@ fn plan_content(plan: &UserPlan) -> Record {
 }
 
 pub(super) fn read_user(record: &Record) -> Result<UserRecord> {
-    let plan = match record {
-        Record::Object(object) => object.get("plan").filter(|plan| matches!(plan, Record::Object(_))),
-        _ => None,
-    };
-    Ok(UserRecord {
-        id: Arc::from(convert::text_field(record, "key")?),
-        email: convert::optional_text_field(record, "email"),
-        email_verified: convert::bool_field(record, "email_verified"),
-        name: convert::optional_text_field(record, "name"),
-        plan: plan.map(read_plan).transpose()?,
+    convert::named("user", record, || {
+        let plan = match record {
+            Record::Object(object) => object.get("plan").filter(|plan| matches!(plan, Record::Object(_))),
+            _ => None,
+        };
+        Ok(UserRecord {
+            id: Arc::from(convert::text_field(record, "key")?),
+            email: convert::optional_text_field(record, "email"),
+            email_verified: convert::bool_field(record, "email_verified"),
+            name: convert::optional_text_field(record, "name"),
+            plan: plan.map(read_plan).transpose()?,
+        })
     })
 }
 
@@ -72,7 +74,7 @@ fn read_plan(record: &Record) -> Result<UserPlan> {
     Ok(UserPlan {
         id: convert::text_field(record, "id")?.to_owned(),
         name: convert::text_field(record, "name")?.to_owned(),
-        status: status.ok_or_else(|| Error::Corrupt("a plan has an unknown status".into()))?,
+        status: status.ok_or_else(|| Error::corrupt("a plan has an unknown status"))?,
         trial_ends_at: convert::optional_int_field(record, "trial_ends_at"),
         limits: PlanLimits {
             storage_bytes: limit("storage_bytes"),

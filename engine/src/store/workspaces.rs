@@ -193,7 +193,7 @@ impl Database {
             Record::Object(object) if object.contains_key("due") => Some(object),
             _ => None,
         });
-        let response = response.ok_or_else(|| Error::Corrupt("removing a workspace returned no result".into()))?;
+        let response = response.ok_or_else(|| Error::corrupt("removing a workspace returned no result"))?;
         if response.get("due") != Some(&Record::Bool(true)) {
             return Ok(None);
         }
@@ -230,19 +230,21 @@ pub(super) fn deletion_id(id: &str) -> Record {
 }
 
 fn read_deletion(record: &Record) -> Result<WorkspaceDeletion> {
-    Ok(WorkspaceDeletion {
-        workspace_id: convert::text_field(record, "key")?.into(),
-        delete_at: convert::optional_int_field(record, "delete_at"),
-        told: convert::optional_int_field(record, "told"),
-        removed_at: convert::optional_int_field(record, "removed_at"),
-        cleared_at: convert::optional_int_field(record, "cleared_at"),
+    convert::named("deletion of a workspace", record, || {
+        Ok(WorkspaceDeletion {
+            workspace_id: convert::text_field(record, "key")?.into(),
+            delete_at: convert::optional_int_field(record, "delete_at"),
+            told: convert::optional_int_field(record, "told"),
+            removed_at: convert::optional_int_field(record, "removed_at"),
+            cleared_at: convert::optional_int_field(record, "cleared_at"),
+        })
     })
 }
 
 fn texts(record: Option<&Record>) -> Result<Vec<Arc<str>>> {
     let text = |text: &Record| match text {
         Record::String(text) => Ok(Arc::from(text.as_str())),
-        _ => Err(Error::Corrupt("a stored list of ids contains a value that is not a string".into())),
+        _ => Err(Error::corrupt("a stored list of ids contains a value that is not a string")),
     };
     convert::list(record)?.map(text).collect()
 }

@@ -184,7 +184,7 @@ pub(super) async fn past_definitions(state: &State, start: usize, limit: usize) 
     let past = state.db.read_defined(start, limit).await?;
     let read = past.into_iter().map(|past| {
         let declaration = json::parse_stored(past.text.as_bytes());
-        let declaration = declaration.map_err(|error| store::Error::Corrupt(error.to_string()))?;
+        let declaration = declaration.map_err(|error| store::Error::corrupt(error.to_string()))?;
         Ok(DefinitionVersion { position: past.position, type_name: past.type_name, declaration })
     });
     read.collect()

@@ -86,7 +86,7 @@ impl BlobFolder {
     pub async fn read(&self, key: &Path, range: Range<u64>) -> Result<BoxStream<'static, Result<Bytes>>> {
         let found = self.files.get_opts(key, GetOptions::default()).await?;
         if range.end > found.meta.size {
-            return Err(Error::Corrupt(format!(
+            return Err(Error::corrupt(format!(
                 "{key} has {} bytes; expected at least {}",
                 found.meta.size, range.end
             )));

@@ -141,7 +141,7 @@ impl Objects {
 
     pub async fn link(&self, key: &Path, valid: Duration) -> Result<Option<String>> {
         let Some(signer) = &self.signer else { return Ok(None) };
-        let get = "GET".parse().map_err(|_| Error::Corrupt("GET is not an HTTP method".into()))?;
+        let get = "GET".parse().map_err(|_| Error::corrupt("GET is not an HTTP method"))?;
         let url = signer.signed_url(get, &self.path(key), valid).await?;
         Ok(Some(url.to_string()))
     }
