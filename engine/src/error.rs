@@ -58,7 +58,7 @@ pub enum Error {
 
     /// The limit of concurrent queries is reached. The same request may succeed later.
     #[error("{0}")]
-    TooManyQueries(&'static str),
+    TooManyQueries(String),
 
     /// The store does not respond, or other writers keep causing conflicts. The same request may succeed later.
     #[error("the store is not available")]
@@ -210,9 +210,10 @@ impl From<store::Error> for Error {
             | store::Error::Archive(_) => Error::Unavailable(error),
             store::Error::Batch(_) => Error::internal(error),
             store::Error::Database(ref inner) if inner.is_connection() => Error::Unavailable(error),
-            store::Error::Database(_) | store::Error::Opening(_) | store::Error::Locked | store::Error::Corrupt(_) => {
-                Error::internal(error)
-            }
+            store::Error::Database(_)
+            | store::Error::Opening(_)
+            | store::Error::Locked
+            | store::Error::Corrupt { .. } => Error::internal(error),
         }
     }
 }

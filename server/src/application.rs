@@ -37,7 +37,7 @@ pub fn application_with_backups(
     let page = api::document::page(&service, &document);
     let mut methods = api::document::methods(&document);
     let operations = api::document::operations(&document);
-    let realtime = realtime::Realtime::new(&config.realtime);
+    let realtime = realtime::Realtime::new(config);
     let (known, known_functions) = (Parameters::of(&document, API), Parameters::of(&document, FUNCTIONS));
     let service = service.into_endpoint().around(move |endpoint, request| checked(known.clone(), endpoint, request));
     let functions =
@@ -63,8 +63,13 @@ pub fn application_with_backups(
     }
     routes = mcp::mount(routes, &mut methods, config);
     routes = dashboard::mount(routes, &mut methods, config);
-    let streams = OpenStreams::new(config.http.event_streams_per_workspace, "event streams", &STREAMS_OPEN);
-    let page = PageBytes(config.http.page_bytes);
+    let streams = OpenStreams::new(
+        config.http.event_streams_per_workspace,
+        "event streams",
+        "http.event_streams_per_workspace",
+        &STREAMS_OPEN,
+    );
+    let page = PageBytes(config.constants.page_bytes);
     let routes = routes.data(engine).data(shutdown).data(streams).data(page).data(ServerArchive::new(backups, config));
     let routes = routes.data(PublicUrl::of(config)).data(api::system::InfoSettings::of(config));
     edge::around(routes, config, methods, operations).boxed()

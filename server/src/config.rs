@@ -1,8 +1,9 @@
-//! All settings with their defaults. Values come from `config.toml`. Environment variables `FOLDWORK_<SECTION>__<KEY>`
-//! override the file.
+//! All settings. The shipped `config.toml`, which the program contains, has every default. A configuration file overrides
+//! the defaults, and environment variables `FOLDWORK_<SECTION>__<KEY>` override the file.
 
 mod access;
 mod backup;
+mod constants;
 mod dashboard;
 mod environment;
 mod files;
@@ -11,17 +12,19 @@ mod mcp;
 mod network;
 mod plugins;
 mod realtime;
+mod renamed;
+mod units;
 
 use std::path::Path;
 
 use anyhow::Context as _;
-use config::ConfigBuilder;
-use config::builder::DefaultState;
+use config::{File, FileFormat, FileSourceFile, FileSourceString, Map, Source, Value};
 use foldwork_engine::{EngineSettings, QueryLimits};
 use serde::{Deserialize, Serialize};
 
 pub use access::{Auth, Issuer, OfferedPlan, Plans};
 pub use backup::{Backup, Verify};
+pub use constants::{Constants, SocketLimits};
 pub use dashboard::{Dashboard, SignIn};
 pub use files::Files;
 pub use http::Http;
@@ -29,13 +32,14 @@ pub use mcp::Mcp;
 pub use network::Network;
 pub use plugins::Plugins;
 pub use realtime::Realtime;
+pub use units::{DataSize, TimeSpan};
 
 /// The text of the shipped configuration: every setting with its default.
 pub const DEFAULTS: &str = include_str!("../../config.toml");
 
 /// All settings except secrets. Secrets come only from environment variables.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Config {
     pub http: Http,
     pub store: Store,
@@ -54,122 +58,82 @@ pub struct Config {
     pub search: Search,
     pub metrics: Metrics,
     pub log: Log,
+    /// The limits that no setting changes.
+    #[serde(skip)]
+    pub constants: Constants,
+    /// A message for each setting that has its former name in the file or in an environment variable.
+    #[serde(skip)]
+    former_names: Vec<String>,
+}
+
+/// The defaults.
+impl Default for Config {
+    fn default() -> Config {
+        toml::from_str(DEFAULTS).expect("the shipped configuration has every setting, as a test checks")
+    }
 }
 
 /// Settings of the store: its URL, the sizes of its memory, and the times of a store of several servers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub struct Store {
     pub url: String,
-    pub memtable_bytes: usize,
-    pub cache_bytes: usize,
-    pub timeout_ms: u64,
-    pub pulse_ms: u64,
-}
-
-impl Default for Store {
-    fn default() -> Store {
-        Store {
-            url: "surrealkv://data/db".into(),
-            memtable_bytes: 32 << 20,
-            cache_bytes: 8 << 20,
-            timeout_ms: 10_000,
-            pulse_ms: 100,
-        }
-    }
+    pub memtable: DataSize,
+    pub cache: DataSize,
+    pub timeout: TimeSpan,
+    pub pulse: TimeSpan,
 }
 
 /// Settings of workspaces.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub struct Workspaces {
-    pub deletion_grace_days: u32,
-}
-
-impl Default for Workspaces {
-    fn default() -> Workspaces {
-        Workspaces { deletion_grace_days: 30 }
-    }
+    pub deletion_grace: TimeSpan,
 }
 
 /// Limits on the memory of open workspaces.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub struct Memory {
-    pub resident_bytes: usize,
-    pub idle_minutes: u32,
-}
-
-impl Default for Memory {
-    fn default() -> Memory {
-        Memory { resident_bytes: 0, idle_minutes: 10 }
-    }
+    pub resident: DataSize,
 }
 
 /// Limits on the time, the memory and the number of pipelines.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub struct Pipeline {
-    pub timeout_ms: u64,
-    pub memory_bytes: usize,
+    pub timeout: TimeSpan,
+    pub memory: DataSize,
     pub workspace_queries: usize,
     pub key_queries: usize,
-    pub workspace_memory_bytes: usize,
-    pub key_memory_bytes: usize,
-    pub wait_ms: u64,
-}
-
-impl Default for Pipeline {
-    fn default() -> Pipeline {
-        Pipeline {
-            timeout_ms: 5_000,
-            memory_bytes: 64 << 20,
-            workspace_queries: 8,
-            key_queries: 4,
-            workspace_memory_bytes: 256 << 20,
-            key_memory_bytes: 128 << 20,
-            wait_ms: 2_000,
-        }
-    }
+    pub workspace_memory: DataSize,
+    pub key_memory: DataSize,
 }
 
 /// Settings of the mailbox.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Mailbox {
     pub own_deliveries: bool,
 }
 
 /// Settings of search.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Search {
     pub embedding: Embedding,
 }
 
 /// Settings of the embeddings that search uses.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub struct Embedding {
     pub kind: EmbeddingKind,
     pub path: String,
     pub url: String,
     pub model: String,
-    pub timeout_ms: u64,
+    pub timeout: TimeSpan,
     pub batch: usize,
-}
-
-impl Default for Embedding {
-    fn default() -> Embedding {
-        Embedding {
-            kind: EmbeddingKind::Off,
-            path: String::new(),
-            url: String::new(),
-            model: String::new(),
-            timeout_ms: 5_000,
-            batch: 32,
-        }
-    }
 }
 
 /// The source of embeddings.
@@ -185,15 +149,15 @@ pub enum EmbeddingKind {
 }
 
 /// Settings of the metrics. Without an address, no metrics are served.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Metrics {
     pub listen: String,
 }
 
 /// Settings of the log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub struct Log {
     pub filter: String,
     pub format: Format,
@@ -210,18 +174,31 @@ pub enum Format {
     Json,
 }
 
-impl Default for Log {
-    fn default() -> Log {
-        Log { filter: "info,rmcp=warn,surrealdb=warn,surrealkv=warn".into(), format: Format::Text, access: true }
-    }
-}
-
 impl Config {
     /// Reads the configuration from the given file, or from `config.toml` if that exists. Environment variables
-    /// override the file.
+    /// override the file, and the file overrides the defaults.
     pub fn load(file: Option<&Path>) -> anyhow::Result<Config> {
-        let sources = Config::with_environment(Config::with_file(file))?;
-        sources.build()?.try_deserialize().context("the configuration is not valid")
+        // Writes the variables as TOML, the only format in which the values keep their types.
+        let environment = toml::to_string(&environment::settings(variables())?)?;
+        let file = file_layer(file)?;
+        Config::from_layers([file, text_layer(&environment)?]).context("the configuration is not valid")
+    }
+
+    /// Returns the configuration with the settings of a text in the format of `config.toml`, and the defaults of all
+    /// other settings.
+    pub fn parse(text: &str) -> anyhow::Result<Config> {
+        Config::from_layers([text_layer(text)?])
+    }
+
+    /// Returns the defaults with the settings of these layers. Each layer overrides the ones before it.
+    fn from_layers(layers: impl IntoIterator<Item = Layer>) -> anyhow::Result<Config> {
+        let mut sources = config::Config::builder().add_source(File::from_str(DEFAULTS, FileFormat::Toml));
+        let mut former_names = Vec::new();
+        for mut layer in layers {
+            former_names.extend(renamed::adopt(&mut layer.0)?);
+            sources = sources.add_source(layer);
+        }
+        Ok(Config { former_names, ..sources.build()?.try_deserialize()? })
     }
 
     /// Returns the configured format of the log, for the error message about a configuration that cannot be loaded.
@@ -231,50 +208,38 @@ impl Config {
             Ok("json") => Format::Json,
             Ok(_) => Format::Text,
             Err(_) => {
-                let settings = Config::with_file(file).build().ok();
-                settings.and_then(|settings| settings.get("log.format").ok()).unwrap_or_default()
+                let settings =
+                    file_layer(file).and_then(|file| Ok(config::Config::builder().add_source(file).build()?));
+                settings.ok().and_then(|settings| settings.get("log.format").ok()).unwrap_or_default()
             }
         }
     }
 
-    fn with_file(file: Option<&Path>) -> ConfigBuilder<DefaultState> {
-        let sources = ConfigBuilder::<DefaultState>::default();
-        match file {
-            Some(file) => sources.add_source(config::File::from(file).required(true)),
-            None => sources.add_source(config::File::new("config.toml", config::FileFormat::Toml).required(false)),
-        }
-    }
-
-    fn with_environment(sources: ConfigBuilder<DefaultState>) -> anyhow::Result<ConfigBuilder<DefaultState>> {
-        // Writes the variables as TOML, the only format in which the values keep their types.
-        let environment = toml::to_string(&environment::settings(variables())?)?;
-        Ok(sources.add_source(config::File::from_str(&environment, config::FileFormat::Toml)))
-    }
-
-    /// Returns a message for each environment variable that has the prefix of Foldwork and no effect.
-    pub fn unknown_variables(&self) -> Vec<String> {
-        environment::unknown(variables().map(|(name, _)| name), self)
+    /// Returns a message for each setting with its former name, and for each environment variable that has the prefix of
+    /// Foldwork and no effect.
+    pub fn warnings(&self) -> Vec<String> {
+        let unknown = environment::unknown(variables().map(|(name, _)| name), self);
+        self.former_names.iter().cloned().chain(unknown).collect()
     }
 
     /// Returns the settings of the engine.
     pub fn engine(&self) -> EngineSettings {
         EngineSettings {
-            pipeline_ms: self.pipeline.timeout_ms,
-            pipeline_bytes: self.pipeline.memory_bytes,
+            pipeline_ms: self.pipeline.timeout.millis(),
+            pipeline_bytes: self.pipeline.memory.bytes(),
             queries: QueryLimits {
                 workspace_queries: self.pipeline.workspace_queries,
                 key_queries: self.pipeline.key_queries,
-                workspace_bytes: self.pipeline.workspace_memory_bytes,
-                key_bytes: self.pipeline.key_memory_bytes,
-                wait_ms: self.pipeline.wait_ms,
+                workspace_bytes: self.pipeline.workspace_memory.bytes(),
+                key_bytes: self.pipeline.key_memory.bytes(),
+                wait_ms: TimeSpan(self.constants.query_wait).millis(),
             },
-            resident_bytes: self.memory.resident_bytes,
-            idle_ms: i64::from(self.memory.idle_minutes) * 60_000,
-            quota_bytes: self.files.quota_bytes,
+            resident_bytes: self.memory.resident.bytes(),
+            quota_bytes: self.files.quota.0,
             own_deliveries: self.mailbox.own_deliveries,
-            deletion_grace_ms: i64::from(self.workspaces.deletion_grace_days) * 86_400_000,
+            deletion_grace_ms: self.workspaces.deletion_grace.signed_millis(),
             // A timer needs an interval, and the servers count one as dead that has not reported for ten seconds.
-            pulse_ms: self.store.pulse_ms.clamp(1, 2_000),
+            pulse_ms: self.store.pulse.millis().clamp(1, 2_000),
             ..EngineSettings::default()
         }
     }
@@ -288,6 +253,34 @@ impl Config {
     }
 }
 
+/// The settings of one source: a file, or the environment.
+#[derive(Debug, Clone)]
+struct Layer(Map<String, Value>);
+
+impl Source for Layer {
+    fn clone_into_box(&self) -> Box<dyn Source + Send + Sync> {
+        Box::new(self.clone())
+    }
+
+    fn collect(&self) -> Result<Map<String, Value>, config::ConfigError> {
+        Ok(self.0.clone())
+    }
+}
+
+/// Returns the settings of the given file, or of `config.toml` if that exists.
+fn file_layer(file: Option<&Path>) -> anyhow::Result<Layer> {
+    let source: File<FileSourceFile, FileFormat> = match file {
+        Some(file) => File::from(file).format(FileFormat::Toml).required(true),
+        None => File::new("config.toml", FileFormat::Toml).required(false),
+    };
+    Ok(Layer(source.collect()?))
+}
+
+fn text_layer(text: &str) -> anyhow::Result<Layer> {
+    let source: File<FileSourceString, FileFormat> = File::from_str(text, FileFormat::Toml);
+    Ok(Layer(source.collect()?))
+}
+
 /// Returns the environment variables whose name and value are valid Unicode.
 fn variables() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
@@ -298,8 +291,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_shipped_file_contains_the_defaults() {
-        let shipped: Config = toml::from_str(DEFAULTS).expect("the shipped configuration");
-        assert_eq!(shipped, Config::default());
+    fn settings_of_a_file_override_the_shipped_defaults() {
+        let config = Config::parse("[http]\nbody_limit = \"2 MiB\"\nstop_timeout_s = 9\n").expect("a configuration");
+        let defaults = Config::default();
+        assert_eq!(config.http.body_limit, DataSize(2 << 20));
+        assert_eq!(config.http.stop_timeout, TimeSpan::from_secs(9));
+        assert_eq!(config.http.listen, defaults.http.listen);
+        assert_eq!(config.store, defaults.store);
+        assert_eq!(config.former_names.len(), 1, "{:?}", config.former_names);
+    }
+
+    #[test]
+    fn the_engine_alone_has_the_shipped_defaults() {
+        assert_eq!(Config::default().engine(), EngineSettings::default());
+    }
+
+    #[test]
+    fn a_setting_of_the_wrong_type_is_named() {
+        let refused = Config::parse("[http]\nbody_timeout = \"soon\"\n").expect_err("no time").to_string();
+        assert!(refused.contains("http.body_timeout") && refused.contains("such as \"30 s\""), "{refused}");
     }
 }

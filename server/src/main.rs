@@ -104,7 +104,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
                 return checked;
             }
             let runtime = start(&config)?;
-            config.unknown_variables().iter().for_each(|message| tracing::warn!("{message}"));
+            config.warnings().iter().for_each(|message| tracing::warn!("{message}"));
             let ended = runtime.block_on(async {
                 let server = serve::listen(config.clone()).await?;
                 serve::end_in_time(&config)?;

@@ -53,9 +53,9 @@ fn settings(config: &Config) -> McpSettings {
     McpSettings {
         allowed_hosts: allowed_hosts(config),
         allowed_origins: config.mcp.allowed_origins.clone(),
-        response_bytes: config.mcp.response_bytes,
-        upload_bytes: Some(config.files.upload_limit_bytes).filter(|bytes| *bytes > 0),
-        request_bytes: config.mcp.message_bytes,
+        response_bytes: config.constants.mcp_response_bytes,
+        upload_bytes: Some(config.files.upload_limit.0).filter(|bytes| *bytes > 0),
+        request_bytes: config.constants.mcp_message_bytes,
         describe: |error| ApiError::from(error).body,
     }
 }

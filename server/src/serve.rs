@@ -1,6 +1,6 @@
 //! Starts the server from the configuration, runs it, and shuts it down in order after a signal.
 //!
-//! A stop lets requests finish for `[http] stop_timeout_s` and workspaces for 3 s: the consumer writes its checkpoints,
+//! A stop lets requests finish for `[http] stop_timeout` and workspaces for 3 s: the consumer writes its checkpoints,
 //! so the next start calls no plugin again. A separate thread ends the process half a second later, whatever the other
 //! threads do.
 
@@ -27,7 +27,7 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::application::application_with_backups;
-use crate::config::{Config, Http};
+use crate::config::Config;
 use crate::http::shutdown::Shutdown;
 use crate::{auth, config, embedding, telemetry};
 
@@ -35,7 +35,7 @@ use crate::{auth, config, embedding, telemetry};
 const BACKLOG: u32 = 1_024;
 
 /// The time limit for closing open workspaces on shutdown, and the time limit for archiving their last events before
-/// that. The first limit starts after connections have ended or `[http] stop_timeout_s` has passed.
+/// that. The first limit starts after connections have ended or `[http] stop_timeout` has passed.
 const CLOSE_WITHIN: Duration = Duration::from_secs(3);
 /// The time limit for shutting down the runtime, after the time limit for closing workspaces.
 const END_WITHIN: Duration = Duration::from_millis(500);
@@ -156,9 +156,9 @@ pub async fn open_store(config: &Config) -> anyhow::Result<Store> {
         std::fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
         survive_file_limit();
     }
-    let sizes = Sizes { memtable_bytes: config.store.memtable_bytes, cache_bytes: config.store.cache_bytes };
+    let sizes = Sizes { memtable_bytes: config.store.memtable.bytes(), cache_bytes: config.store.cache.bytes() };
     let store = Store::connect_with(url, &sizes).await.with_context(|| format!("cannot open the store {url}"))?;
-    let store = store.with_timeout(Duration::from_millis(config.store.timeout_ms));
+    let store = store.with_timeout(config.store.timeout.0);
     let files = &config.files.url;
     let store =
         store.with_files(files, std::env::vars()).with_context(|| format!("cannot open the file store {files}"))?;
@@ -196,22 +196,22 @@ impl BoundServer {
         let stop = async {
             signal.await;
             shutdown.announce();
-            let delay_s = config.http.stop_delay_s;
-            if delay_s > 0 {
-                tracing::info!(delay_s, "not ready any more, and stopping after the delay or a second signal");
+            let delay = config.http.stop_delay.0;
+            if !delay.is_zero() {
+                tracing::info!(?delay, "not ready any more, and stopping after the delay or a second signal");
                 // The delay gives load balancers time to stop sending requests. A second signal ends the delay early.
-                let _ = tokio::time::timeout(Duration::from_secs(delay_s), stop_signal()).await;
+                let _ = tokio::time::timeout(delay, stop_signal()).await;
             }
             shutdown.begin();
             tracing::info!("stopping");
         };
-        let serving = ConnectionServer::new(app, address, &config.http).run(listener, &shutdown);
+        let serving = ConnectionServer::new(app, address, &config).run(listener, &shutdown);
         let (mut open, ()) = tokio::join!(serving, stop);
         let all_closed = async {
             while open.join_next().await.is_some() {}
             shutdown.released().await;
         };
-        if tokio::time::timeout(Duration::from_secs(config.http.stop_timeout_s), all_closed).await.is_err() {
+        if tokio::time::timeout(config.http.stop_timeout.0, all_closed).await.is_err() {
             tracing::warn!(connections = open.len(), "connections are closed because they did not end in time");
             open.shutdown().await;
         }
@@ -271,10 +271,9 @@ pub fn end(runtime: tokio::runtime::Runtime) {
 /// the runtime's timers. All acknowledged writes are on disk at the deadline, so the exit code is the code of an
 /// orderly end.
 pub fn end_in_time(config: &Config) -> anyhow::Result<()> {
-    let Http { stop_delay_s, stop_timeout_s, .. } = config.http;
     let archive_within = if config.backup.is_enabled() { CLOSE_WITHIN } else { Duration::ZERO };
-    let limit = Duration::from_secs(stop_delay_s.saturating_add(stop_timeout_s))
-        .saturating_add(archive_within + CLOSE_WITHIN + END_WITHIN);
+    let ending = config.http.stop_timeout.0.saturating_add(archive_within + CLOSE_WITHIN + END_WITHIN);
+    let limit = config.http.stop_delay.0.saturating_add(ending);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let wait = move || {
         runtime.block_on(async {

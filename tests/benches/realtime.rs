@@ -74,7 +74,7 @@ impl Server {
         let settings = [
             ("FOLDWORK_REALTIME__SOCKETS_PER_WORKSPACE", (2 * arguments.sockets).to_string()),
             // The idle timeout is long, because the sockets send no heartbeats.
-            ("FOLDWORK_REALTIME__IDLE_TIMEOUT_S", "3600".to_owned()),
+            ("FOLDWORK_REALTIME__IDLE_TIMEOUT", "1 h".to_owned()),
         ];
         Ok(Server { program: Program::start(&arguments.program, &settings)?, http: reqwest::Client::new() })
     }

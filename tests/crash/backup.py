@@ -68,7 +68,7 @@ class Writer:
 
 def environment(server, folder, key):
     server.environment.update(
-        FOLDWORK_BACKUP__URL=f"file://{folder / 'archive'}", FOLDWORK_BACKUP__FLUSH_MS="200", FOLDWORK_BACKUP_KEY=key)
+        FOLDWORK_BACKUP__URL=f"file://{folder / 'archive'}", FOLDWORK_BACKUP__FLUSH="200 ms", FOLDWORK_BACKUP_KEY=key)
     return server
 
 

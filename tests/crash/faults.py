@@ -181,7 +181,7 @@ class Rounds:
         self.disk = Disk(folder, seed)
         self.server = Server(program, folder, key)
         # Uses small memtables, so that flushes and compactions fail as well.
-        self.server.environment.update(self.disk.environment, FOLDWORK_STORE__MEMTABLE_BYTES=str(1 << 20))
+        self.server.environment.update(self.disk.environment, FOLDWORK_STORE__MEMTABLE="1 MiB")
 
     def start(self):
         self.disk.work()

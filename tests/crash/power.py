@@ -114,7 +114,7 @@ class Store:
         self.disk = Disk(folder, chance)
         self.server = Server(program, folder, key)
         # Uses small memtables, which values of 20 kB fill quickly.
-        self.server.environment.update(self.disk.environment, FOLDWORK_STORE__MEMTABLE_BYTES=str(1 << 20))
+        self.server.environment.update(self.disk.environment, FOLDWORK_STORE__MEMTABLE="1 MiB")
 
     def start(self):
         self.server.start()

@@ -37,15 +37,15 @@ class Server:
             # All requests of a test come from one address, and many present keys that are not valid.
             FOLDWORK_HTTP__WRONG_TOKEN_LIMIT_PER_MINUTE="0",
             # Raises the limits of pipelines, because a debug build needs more time.
-            FOLDWORK_PIPELINE__TIMEOUT_MS="600000",
-            FOLDWORK_PIPELINE__MEMORY_BYTES=str(1 << 30),
+            FOLDWORK_PIPELINE__TIMEOUT="10 min",
+            FOLDWORK_PIPELINE__MEMORY="1 GiB",
             # Allows decisions on own output, because one key acts as agents and as people.
             FOLDWORK_MAILBOX__OWN_DELIVERIES="true",
             # Disables the limits of a workspace and a key, because all queries use one key.
             FOLDWORK_PIPELINE__WORKSPACE_QUERIES="0",
             FOLDWORK_PIPELINE__KEY_QUERIES="0",
-            FOLDWORK_PIPELINE__WORKSPACE_MEMORY_BYTES="0",
-            FOLDWORK_PIPELINE__KEY_MEMORY_BYTES="0",
+            FOLDWORK_PIPELINE__WORKSPACE_MEMORY="0",
+            FOLDWORK_PIPELINE__KEY_MEMORY="0",
         )
 
     def launch(self):

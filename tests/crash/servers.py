@@ -78,7 +78,7 @@ class Member(Server):
         self.environment |= {
             "FOLDWORK_STORE_USER": "root",
             "FOLDWORK_STORE_PASSWORD": PASSWORD,
-            "FOLDWORK_STORE__TIMEOUT_MS": str(STORE_TIMEOUT_MS),
+            "FOLDWORK_STORE__TIMEOUT": f"{STORE_TIMEOUT_MS} ms",
             "FOLDWORK_FILES__URL": f"file://{folder.parent}/files",
         }
 

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use foldwork_server::Config;
+use foldwork_server::config::{DataSize, TimeSpan};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -19,7 +20,7 @@ async fn serve(change: impl FnOnce(&mut Config)) -> (Serving, TempDir) {
     let folder = tempfile::tempdir().expect("a folder");
     let mut config = Config::default();
     config.files.url = format!("file://{}", folder.path().display());
-    config.http.bodies_in_flight_bytes = 8 * BLOCK;
+    config.http.bodies_in_flight = DataSize(8 * BLOCK as u64);
     change(&mut config);
     (serve_with(config).await, folder)
 }
@@ -123,14 +124,14 @@ async fn an_interrupted_upload_leaves_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn missing_and_excess_bytes_end_an_upload() {
-    let (serving, folder) = serve(|config| config.http.body_timeout_s = 0).await;
+    let (serving, folder) = serve(|config| config.http.body_timeout = TimeSpan::from_secs(0)).await;
     let path = path_of(&serving, "slow.txt").await;
     let mut request = serving.client.open("PUT", &path, &[("Content-Length", "20")], None).await;
     assert!(request.read_until("\r\n\r\n").await.starts_with("HTTP/1.1 408"));
     emptied(&serving, folder.path()).await;
     serving.end().await;
 
-    let (serving, folder) = serve(|config| config.files.upload_limit_bytes = 10).await;
+    let (serving, folder) = serve(|config| config.files.upload_limit = DataSize(10)).await;
     let path = path_of(&serving, "large.txt").await;
     let mut request = serving.client.open("PUT", &path, &[("Transfer-Encoding", "chunked")], None).await;
     request.write("b\r\n12345678901\r\n0\r\n\r\n").await.expect("sent");
@@ -166,7 +167,7 @@ async fn an_upload_ends_when_its_key_is_revoked() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upload_over_the_quota_is_rejected_before_its_body() {
-    let (serving, folder) = serve(|config| config.files.quota_bytes = 1_000).await;
+    let (serving, folder) = serve(|config| config.files.quota = DataSize(1_000)).await;
     let path = path_of(&serving, "large.txt").await;
     let headers = [("Content-Length", "1001"), ("Expect", "100-continue")];
     let mut request = serving.client.open("PUT", &path, &headers, None).await;

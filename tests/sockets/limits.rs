@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use foldwork_server::Config;
+use foldwork_server::config::{DataSize, Http, TimeSpan};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -12,7 +13,7 @@ use super::{Serving, TIMEOUT, noted, serve_with};
 
 const STREAM: [(&str, &str); 1] = [("Accept", "text/event-stream")];
 
-fn config(change: impl FnOnce(&mut foldwork_server::config::Http)) -> Config {
+fn config(change: impl FnOnce(&mut Http)) -> Config {
     let mut config = Config::default();
     change(&mut config.http);
     config
@@ -92,7 +93,7 @@ async fn an_event_stream_over_the_limit_gets_429() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_missing_body_times_out() {
-    let serving = serve_with(config(|http| http.body_timeout_s = 0)).await;
+    let serving = serve_with(config(|http| http.body_timeout = TimeSpan::from_secs(0))).await;
     let headers = [("Content-Length", "20"), ("Content-Type", "application/json")];
     let mut request = serving.client.open("POST", "/api/v1/projects", &headers, None).await;
     let head = request.read_until("\r\n\r\n").await;
@@ -103,7 +104,7 @@ async fn a_missing_body_times_out() {
 #[tokio::test(flavor = "multi_thread")]
 async fn concurrent_bodies_share_a_budget_and_return_it() {
     let body = r#"{"name":"Docs"}"#;
-    let serving = serve_with(config(|http| http.bodies_in_flight_bytes = body.len())).await;
+    let serving = serve_with(config(|http| http.bodies_in_flight = DataSize(body.len() as u64))).await;
     let (status, answer) = serving.client.send("POST", "/api/v1/projects", r#"{"name":"Documents"}"#).await;
     assert_eq!(status, 503, "{answer}");
     assert!(answer.contains(r#""code":"busy""#), "{answer}");
@@ -116,7 +117,7 @@ async fn concurrent_bodies_share_a_budget_and_return_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_that_never_finish_a_head_are_disconnected() {
-    let serving = serve_with(config(|http| http.idle_timeout_s = 1)).await;
+    let serving = serve_with(config(|http| http.idle_timeout = TimeSpan::from_secs(1))).await;
     for partial_head in ["", "PRI", "GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: "] {
         let mut socket = TcpStream::connect(serving.client.address).await.expect("a connection");
         socket.write_all(partial_head.as_bytes()).await.expect("sent");
@@ -131,11 +132,9 @@ async fn clients_that_never_finish_a_head_are_disconnected() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_that_never_read_are_disconnected() {
-    let serving = serve_with(config(|http| {
-        http.stalled_reader_s = 1;
-        http.event_streams_per_workspace = 1;
-    }))
-    .await;
+    let mut config = config(|http| http.event_streams_per_workspace = 1);
+    config.constants.stalled_reader = Duration::from_secs(1);
+    let serving = serve_with(config).await;
     // Appends more bytes than fit into the socket buffers of both ends.
     let text = "x".repeat(1_000_000);
     for number in 0..32 {

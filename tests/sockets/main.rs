@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use client::Client;
 use foldwork_server::Config;
+use foldwork_server::config::TimeSpan;
 use foldwork_server::serve::listen_with;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -53,7 +54,7 @@ async fn serve_as_configured(mut config: Config) -> Serving {
         config.store.url = "mem://".into();
     }
     // The timeout is longer than any test waits, so a connection that delays shutdown fails the test.
-    config.http.stop_timeout_s = 3_600;
+    config.http.stop_timeout = TimeSpan::from_secs(3_600);
     let key = format!("sk_{}", "5".repeat(64));
     let listening = listen_with(config, Some(key.clone()), |_| Ok(())).await.expect("a server");
     let client = Client { address: listening.address, key };

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use foldwork_server::Config;
+use foldwork_server::config::TimeSpan;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite;
@@ -136,7 +137,7 @@ async fn the_channel_of_a_deleted_agent_ends() {
 async fn sockets_per_workspace_and_channels_per_socket_are_limited() {
     let mut config = Config::default();
     config.realtime.sockets_per_workspace = 2;
-    config.realtime.channels_per_socket = 2;
+    config.constants.socket.channels = 2;
     let serving = serve_with(config).await;
     let client = &serving.client;
     let key = client.key.clone();
@@ -159,7 +160,7 @@ async fn sockets_per_workspace_and_channels_per_socket_are_limited() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idle_socket_is_closed() {
     let mut config = Config::default();
-    config.realtime.idle_timeout_s = 1;
+    config.realtime.idle_timeout = TimeSpan::from_secs(1);
     let serving = serve_with(config).await;
     let key = serving.client.key.clone();
     let mut socket = Socket::open_with(&serving.client, &key, "2.0.0").await.expect("a socket");

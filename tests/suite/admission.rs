@@ -2,8 +2,10 @@
 //! header.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use foldwork_server::Config;
+use foldwork_server::config::DataSize;
 use foldwork_tests::server::Server;
 use poem::http::{Method, StatusCode};
 use poem::{Body, Request, Response};
@@ -17,7 +19,7 @@ const PIPELINE: &str = r#"{"pipeline": [{"$documents": [{"a": 1}]}, {"$project":
 async fn started(change: impl FnOnce(&mut Config)) -> Arc<Server> {
     let mut config = Config::default();
     config.plugins.enabled = vec!["mcp".into()];
-    config.pipeline.wait_ms = 0;
+    config.constants.query_wait = Duration::ZERO;
     change(&mut config);
     Arc::new(Server::start_with(&config).await.expect("a server"))
 }
@@ -107,7 +109,7 @@ async fn concurrent_queries_are_limited_per_workspace() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn queries_share_the_memory_of_their_key() {
-    let server = started(|config| config.pipeline.key_memory_bytes = 1 << 20).await;
+    let server = started(|config| config.pipeline.key_memory = DataSize(1 << 20)).await;
     // The query needs more memory than its key may use, but less than a single query may use (64 MiB).
     let large = r#"{"pipeline": [{"$documents": [{"a": 1}]}, {"$project": {"all": {"$range": [0, 200000]}}}]}"#;
     assert_rejected(post(&server, "owner", "query", large).await).await;

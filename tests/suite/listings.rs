@@ -57,7 +57,7 @@ async fn pages(server: &Server, list: &str) -> (Vec<usize>, usize) {
 async fn pages_of_lists_end_at_their_byte_limit_and_lose_nothing() {
     let mut config = Config::default();
     config.plugins.enabled.clear();
-    config.http.page_bytes = PAGE_BYTES;
+    config.constants.page_bytes = PAGE_BYTES;
     let server = Server::start_with(&config).await.expect("a server");
     for number in 0..ARTICLES {
         let text = "x".repeat(8_000);
@@ -84,7 +84,7 @@ async fn every_row_of_a_list_that_is_read_whole_is_on_one_page() {
     let mut config = Config::default();
     config.plugins.enabled.clear();
     // A page has at least one row, so every page has exactly one.
-    config.http.page_bytes = 1;
+    config.constants.page_bytes = 1;
     let server = Server::start_with(&config).await.expect("a server");
     for number in 0..3 {
         assert_eq!(post(&server, "/aggregates/define", &json!({"type_name": format!("note{number}")})).await.0, 201);

@@ -65,7 +65,7 @@ async fn tools_show_nothing_of_another_workspace() {
 async fn oversized_results_are_rejected_and_rows_truncated() {
     let mut config = Config::default();
     config.plugins.enabled = vec!["mcp".into()];
-    config.mcp.response_bytes = 4_000;
+    config.constants.mcp_response_bytes = 4_000;
     let server = Server::start_with(&config).await.expect("a server");
     let key = server.key("owner").expect("a key");
     for (id, length) in [("small", 10), ("large", 5_000), ("smaller", 10)] {
@@ -129,7 +129,7 @@ async fn challenges_name_the_authorization_server() {
 async fn a_message_over_the_limit_is_rejected_before_it_is_parsed() {
     let mut config = Config::default();
     config.plugins.enabled = vec!["mcp".into()];
-    config.mcp.message_bytes = 1_000;
+    config.constants.mcp_message_bytes = 1_000;
     let server = Server::start_with(&config).await.expect("a server");
     let key = server.key("owner").expect("a key");
     let call =

@@ -10,13 +10,14 @@ use foldwork_engine::workspace::aggregates::StateMoment;
 use foldwork_engine::workspace::query::Query;
 use foldwork_engine::{Engine, EngineSettings, Error, Plugins, Store};
 use foldwork_server::Config;
+use foldwork_server::config::DataSize;
 use foldwork_tests::clock::FixedClock;
 use foldwork_tests::handles::{Handles, enter};
 use foldwork_tests::server::{Server, close_down_to};
 
 fn config() -> Config {
     let mut config = Config::default();
-    config.memory.resident_bytes = 1;
+    config.memory.resident = DataSize(1);
     // Disables plugins, because their agents would append events to the log.
     config.plugins.enabled.clear();
     config

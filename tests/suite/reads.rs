@@ -13,6 +13,7 @@ use foldwork_engine::workspace::query::{Query, QueryOutput};
 use foldwork_engine::workspace::told_again::DeliverySelection;
 use foldwork_engine::{ContentReader, Error, Store};
 use foldwork_server::Config;
+use foldwork_server::config::DataSize;
 use foldwork_tests::embedded;
 use foldwork_tests::handles::{Handles, enter};
 use foldwork_tests::server::{Server, worked};
@@ -86,7 +87,7 @@ async fn a_limit_over_streams_reads_one_page() {
 async fn events_held_by_a_query_count_against_its_memory() {
     let mut config = Config::default();
     config.plugins.enabled.clear();
-    config.pipeline.memory_bytes = 1 << 20;
+    config.pipeline.memory = DataSize(1 << 20);
     let server = Server::start_with(&config).await.expect("a server");
     let workspace = server.workspace("owner").await.expect("a workspace");
     append(&workspace, &["a"], 1_000, &"x".repeat(4_000)).await;
@@ -182,7 +183,7 @@ async fn a_lookup_along_edges_respects_time_and_memory_limits() {
     let refused = run(&pipeline).await.expect_err("refused").to_string();
     assert!(refused.contains("time limit"), "{refused}");
 
-    config.pipeline.memory_bytes = 1 << 20;
+    config.pipeline.memory = DataSize(1 << 20);
     let server = Server::start_with(&config).await.expect("a server");
     let workspace = server.workspace("owner").await.expect("a workspace");
     let refused = workspace.reader.query(Query::new(pipeline)).await.expect_err("refused").to_string();

@@ -12,6 +12,7 @@ use foldwork_engine::model::value::Value;
 use foldwork_engine::workspace::plugins::{ReloadOutcome, ReplayTally};
 use foldwork_engine::workspace::query::Query;
 use foldwork_engine::{Administrator, Engine, EngineSettings, Store};
+use foldwork_server::Config;
 use foldwork_server::config::Plugins;
 use foldwork_server::serve::load_plugins;
 use foldwork_server::serve::watch::PluginWatch;
@@ -48,7 +49,7 @@ impl Folder {
         let mut plugins = Plugins {
             enabled: vec![NAME.to_owned()],
             folder: self.0.path().to_string_lossy().into_owned(),
-            ..Plugins::default()
+            ..Config::default().plugins
         };
         // Debug builds on a busy machine are slow.
         plugins.limits.deadline_ms = 10_000;

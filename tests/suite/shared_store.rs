@@ -35,8 +35,9 @@ async fn twins() -> [Handles; 2] {
 async fn strangers() -> ([Arc<Engine>; 2], String) {
     let store = Store::connect("mem://").await.expect("a store");
     let open = async || {
-        let enabled = foldwork_server::config::Plugins { enabled: vec!["linker".to_owned()], ..Default::default() };
-        let plugins = load_plugins(&enabled).expect("plugins");
+        let mut settings = foldwork_server::Config::default().plugins;
+        settings.enabled = vec!["linker".to_owned()];
+        let plugins = load_plugins(&settings).expect("plugins");
         let settings = EngineSettings { pulse_ms: 3_600_000, ..EngineSettings::default() };
         Engine::open(store.share(), Arc::new(SystemClock), settings, plugins).await.expect("an engine")
     };

@@ -129,7 +129,7 @@ fn everything() -> Vec<PathBuf> {
 }
 
 /// Returns all source files below a folder.
-fn sources(folder: &str) -> Vec<PathBuf> {
+pub fn sources(folder: &str) -> Vec<PathBuf> {
     let mut folders = vec![root().join(folder)];
     let mut files = Vec::new();
     while let Some(folder) = folders.pop() {

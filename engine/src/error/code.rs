@@ -22,10 +22,7 @@ pub enum ErrorCode {
     #[strum(message = "Begin again from the last event that exists.", props(statuses = "400"))]
     PositionBeyondHead,
     /// The pipeline exceeded its time limit.
-    #[strum(
-        message = "Select fewer rows in an earlier stage, or raise `[pipeline] timeout_ms`.",
-        props(statuses = "400")
-    )]
+    #[strum(message = "Select fewer rows in an earlier stage, or raise `[pipeline] timeout`.", props(statuses = "400"))]
     QueryTimeout,
     /// The plugin lacks the hook that is to run again.
     #[strum(message = "Name one of the hooks that the message lists.", props(statuses = "400"))]

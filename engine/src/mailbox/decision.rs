@@ -11,7 +11,7 @@ use crate::model::event::{NewEvent, StreamExpectation};
 use crate::model::task::content::{Stamp, TaskSender};
 use crate::model::task::record::field;
 use crate::model::task::transition::{self, Circumstances};
-use crate::model::task::{Act, Status, Task, TaskEvent};
+use crate::model::task::{Act, Action, Status, Task, TaskEvent, Verb};
 use crate::model::value::{Object, Value};
 use crate::state::view::View;
 
@@ -57,7 +57,20 @@ pub(super) fn advance(task: &Task<'_>, act: Act, circumstances: Circumstances) -
 
 pub(super) fn state_conflict(task: &Task<'_>, act: Act) -> Error {
     let status = task.status().name();
-    conflict(ErrorCode::TaskStateConflict, format!("cannot {} a task that is {status}", act.name()), task, act)
+    conflict(ErrorCode::TaskStateConflict, format!("cannot {} a task that is {status}", phrase(act)), task, act)
+}
+
+/// Returns what an act does, in words that fit into "cannot … a task".
+fn phrase(act: Act) -> &'static str {
+    match act {
+        Act::Agent(Verb::Message) => "add a message to",
+        Act::Agent(Verb::Artifact) => "add an artifact to",
+        Act::Agent(Verb::RequestInput) => "request input for",
+        Act::Agent(Verb::GiveUp) => "end",
+        Act::Person(Action::RequestChanges) => "request changes of",
+        Act::Person(Action::Ask) => "ask about",
+        other => other.name(),
+    }
 }
 
 /// Returns a conflict error that contains the task's status and the actions that a person may take.

@@ -18,7 +18,7 @@ const MAX_WAITING: usize = 256;
 const MAX_CALLER_WAITING: usize = 64;
 
 /// The limits on concurrent queries and on the bytes that they allocate together. 0 means no limit.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueryLimits {
     pub workspace_queries: usize,
     pub key_queries: usize,
@@ -98,9 +98,18 @@ impl Admission {
             Ok::<_, Error>([of_key, of_workspace])
         };
         let waited = tokio::time::timeout(Duration::from_millis(self.limits.wait_ms), places).await;
-        let places = waited.map_err(|_| Error::TooManyQueries("too many queries run at the same time"))??;
+        let places = waited.map_err(|_| Error::TooManyQueries(self.busy()))??;
         drop(waiting);
         Ok(QueryPermit { _places: places, workspace, key, granted: AtomicUsize::new(0) })
+    }
+
+    /// Returns the message for a query that has waited in vain.
+    fn busy(&self) -> String {
+        let QueryLimits { workspace_queries, key_queries, wait_ms, .. } = &self.limits;
+        format!(
+            "other queries ran for {wait_ms} ms; at the same time, a key may run {key_queries} (`pipeline.key_queries`) and \
+             a workspace {workspace_queries} (`pipeline.workspace_queries`)"
+        )
     }
 
     fn share_of(&self, caller: &Arc<str>) -> Arc<MemoryShare> {
@@ -123,10 +132,10 @@ impl WaitGuard<'_> {
         let guard = WaitGuard([&workspace.waiting, &key.waiting]);
         let [of_workspace, of_key] = guard.0.map(|waiting| waiting.fetch_add(1, Ordering::AcqRel));
         if of_key >= MAX_CALLER_WAITING {
-            return Err(Error::TooManyQueries("too many queries of the same key are waiting"));
+            return Err(Error::TooManyQueries(format!("{MAX_CALLER_WAITING} queries of the same key are waiting")));
         }
         if of_workspace >= MAX_WAITING && of_key > 0 {
-            return Err(Error::TooManyQueries("too many queries are waiting"));
+            return Err(Error::TooManyQueries(format!("{MAX_WAITING} queries of the workspace are waiting")));
         }
         Ok(guard)
     }
@@ -164,7 +173,9 @@ impl QueryPermit {
 
     /// Returns the error for a query that could not reserve more memory.
     pub fn out_of_memory() -> Error {
-        Error::TooManyQueries("the concurrent queries have used up their shared memory")
+        let message = "the concurrent queries of the key or the workspace have used up the memory that they share, by the \
+                       limits `pipeline.key_memory` and `pipeline.workspace_memory`";
+        Error::TooManyQueries(message.into())
     }
 }
 

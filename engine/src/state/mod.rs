@@ -119,7 +119,7 @@ const PART_BYTES: usize = 8 << 20;
 const EMPTY_BYTES: usize = 128 << 10;
 
 /// The settings that the embedding program passes to an engine.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EngineSettings {
     /// The maximum duration of one pipeline, in milliseconds.
     pub pipeline_ms: u64,

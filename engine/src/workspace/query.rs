@@ -231,8 +231,9 @@ impl rights::Reader {
     ) -> Context<'a> {
         let state = self.context.state();
         let settings = &state.settings;
-        let bytes = i64::try_from(settings.pipeline_bytes).unwrap_or(i64::MAX).saturating_sub(spent.bytes);
-        let mut context = Context::new(now_ms, seed, elapsed_us, settings.pipeline_ms * 1_000, bytes);
+        let bytes = i64::try_from(settings.pipeline_bytes).unwrap_or(i64::MAX);
+        let context = Context::new(now_ms, seed, elapsed_us, settings.pipeline_ms * 1_000, bytes);
+        let mut context = context.with_spent_bytes(spent.bytes);
         context.user = described("id", self.caller().user_id());
         context.workspace = described("id", &self.record().id);
         context.patterns = Some(state.patterns.clone());

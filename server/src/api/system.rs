@@ -127,11 +127,11 @@ impl InfoSettings {
             _ => "service",
         };
         let limits = LimitsBody {
-            body_bytes: config.http.body_limit_bytes as u64,
+            body_bytes: config.http.body_limit.0,
             page_rows: MAX_LIMIT,
-            page_bytes: config.http.page_bytes as u64,
-            pipeline_ms: config.pipeline.timeout_ms,
-            pipeline_bytes: config.pipeline.memory_bytes as u64,
+            page_bytes: config.constants.page_bytes as u64,
+            pipeline_ms: config.pipeline.timeout.millis(),
+            pipeline_bytes: config.pipeline.memory.0,
             event_streams: config.http.event_streams_per_workspace as u64,
             sockets: config.realtime.sockets_per_workspace as u64,
             requests_per_minute: Some(config.http.rate_limit_per_minute).filter(|limit| *limit > 0),
@@ -177,6 +177,8 @@ impl Api {
     /// Rebuilds the knowledge graph from the log. The old graph serves requests until the new graph is complete.
     ///
     /// The enabled plugins enrich the whole log again. The response is sent when the rebuild is complete.
+    /// While a rebuild runs, another one gets 409 `rebuild_running`. A rebuild fails with 409 `rebuild_overtaken` if a
+    /// plugin was reloaded meanwhile, or if another server has rebuilt the graph.
     #[oai(path = "/system/rebuild-graph", method = "post", operation_id = "rebuild_graph")]
     async fn rebuild_graph(&self, access: ApiWrite) -> ApiResult<JsonResponse<RebuildResult>> {
         let RebuildOutcome { events, nodes, edges, parked } = access.0.rebuild_graph().await?;

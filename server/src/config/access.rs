@@ -4,17 +4,11 @@ use serde::{Deserialize, Serialize};
 
 /// Settings of identity providers and of users who sign in with their tokens.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub struct Auth {
     pub auto_provision: bool,
     pub allowed_email_domains: Vec<String>,
     pub issuers: Vec<Issuer>,
-}
-
-impl Default for Auth {
-    fn default() -> Auth {
-        Auth { auto_provision: true, allowed_email_domains: Vec::new(), issuers: Vec::new() }
-    }
 }
 
 /// An identity provider whose tokens are accepted.
@@ -31,16 +25,10 @@ pub struct Issuer {
 
 /// The plans that users may have.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub struct Plans {
     pub default: String,
     pub offered: Vec<OfferedPlan>,
-}
-
-impl Default for Plans {
-    fn default() -> Plans {
-        Plans { default: "unlimited".into(), offered: vec![OfferedPlan::default()] }
-    }
 }
 
 /// A plan with its limits.

@@ -3,17 +3,18 @@
 use foldwork_engine::archive::BackupSettings;
 use serde::{Deserialize, Serialize};
 
-/// The minimum and the maximum of `flush_ms`.
+use super::TimeSpan;
+
+/// The minimum and the maximum of `flush`, in milliseconds.
 const FLUSH_MS: (u64, u64) = (100, 60_000);
-const DAY_MS: i64 = 86_400_000;
 
 /// Settings of the archive to which a server copies the log. Without a URL, nothing is archived.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub struct Backup {
     pub url: String,
-    pub flush_ms: u64,
-    pub retention_days: u32,
+    pub flush: TimeSpan,
+    pub retention: TimeSpan,
     pub verify: Verify,
 }
 
@@ -26,12 +27,6 @@ pub enum Verify {
     Off,
 }
 
-impl Default for Backup {
-    fn default() -> Backup {
-        Backup { url: String::new(), flush_ms: 1_000, retention_days: 30, verify: Verify::Daily }
-    }
-}
-
 impl Backup {
     /// Returns whether the server archives, which requires a URL.
     pub fn is_enabled(&self) -> bool {
@@ -42,8 +37,8 @@ impl Backup {
     pub fn settings(&self) -> BackupSettings {
         let (min, max) = FLUSH_MS;
         BackupSettings {
-            flush_ms: self.flush_ms.clamp(min, max),
-            retention_ms: i64::from(self.retention_days) * DAY_MS,
+            flush_ms: self.flush.millis().clamp(min, max),
+            retention_ms: self.retention.signed_millis(),
             verify: self.verify == Verify::Daily,
         }
     }
@@ -61,9 +56,10 @@ impl Backup {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
 
     fn shown(url: &str) -> String {
-        Backup { url: url.into(), ..Backup::default() }.shown_url()
+        Backup { url: url.into(), ..Config::default().backup }.shown_url()
     }
 
     #[test]
@@ -77,9 +73,12 @@ mod tests {
 
     #[test]
     fn the_interval_of_flushes_is_limited() {
-        let flush_ms = |flush_ms| Backup { flush_ms, ..Backup::default() }.settings().flush_ms;
+        let flush_ms = |flush| {
+            let flush = TimeSpan(std::time::Duration::from_millis(flush));
+            Backup { flush, ..Config::default().backup }.settings().flush_ms
+        };
         assert_eq!([0, 100, 1_000, 60_000, u64::MAX].map(flush_ms), [100, 100, 1_000, 60_000, 60_000]);
-        assert!(Backup::default().settings().verify);
-        assert!(!Backup { verify: Verify::Off, ..Backup::default() }.settings().verify);
+        assert!(Config::default().backup.settings().verify);
+        assert!(!Backup { verify: Verify::Off, ..Config::default().backup }.settings().verify);
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Settings of the dashboard.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub struct Dashboard {
     pub enabled: bool,
     /// The name of the installation in the header and the title of the pages. Empty for none.
@@ -16,18 +16,6 @@ pub struct Dashboard {
     /// The identity provider with which the dashboard signs users in. Empty if there is none.
     pub oidc_issuer: String,
     pub oidc_client_id: String,
-}
-
-impl Default for Dashboard {
-    fn default() -> Dashboard {
-        Dashboard {
-            enabled: true,
-            name: String::new(),
-            color: String::new(),
-            oidc_issuer: String::new(),
-            oidc_client_id: String::new(),
-        }
-    }
 }
 
 /// The largest number of characters of an installation's name.
@@ -78,9 +66,11 @@ impl Dashboard {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
 
     fn sign_in(issuer: &str, client: &str) -> Result<Option<String>, String> {
-        let settings = Dashboard { oidc_issuer: issuer.into(), oidc_client_id: client.into(), ..Dashboard::default() };
+        let settings =
+            Dashboard { oidc_issuer: issuer.into(), oidc_client_id: client.into(), ..Config::default().dashboard };
         settings.sign_in().map(|found| found.map(|found| found.origin)).map_err(|error| error.to_string())
     }
 
@@ -97,7 +87,7 @@ mod tests {
     #[test]
     fn the_name_and_the_color_are_checked() {
         let appearance = |name: &str, color: &str| {
-            let settings = Dashboard { name: name.into(), color: color.into(), ..Dashboard::default() };
+            let settings = Dashboard { name: name.into(), color: color.into(), ..Config::default().dashboard };
             settings.appearance().map(|(name, color)| format!("{name}|{color}")).map_err(|error| error.to_string())
         };
         assert_eq!(appearance("", ""), Ok("|".to_owned()));

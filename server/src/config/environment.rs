@@ -9,7 +9,7 @@ use foldwork_engine::model::excerpt::excerpt_of;
 use foldwork_engine::pipeline::hint::did_you_mean;
 use toml::{Table, Value};
 
-use super::{Config, Issuer};
+use super::{Config, Issuer, renamed};
 
 const PREFIX: &str = "FOLDWORK_";
 /// The known variables that are not settings: they contain secrets, or configure the commands that call a server.
@@ -38,7 +38,8 @@ pub fn settings(variables: impl IntoIterator<Item = (String, String)>) -> anyhow
         let Some(path) = name.strip_prefix(PREFIX).filter(|path| path.contains("__")) else { continue };
         let path = path.to_lowercase();
         let path: Vec<&str> = path.split("__").collect();
-        let Some(setting) = find(&shape, &path) else {
+        let former = || renamed::is_former(&path).then_some(Setting::Untyped);
+        let Some(setting) = find(&shape, &path).or_else(former) else {
             bail!("the environment variable {} is not a setting{}", excerpt_of(&name), hint(&name, &shape));
         };
         let value = read(setting, &text).with_context(|| format!("the environment variable {name} is invalid"))?;
@@ -87,8 +88,8 @@ fn shape() -> anyhow::Result<Table> {
 /// The type of a setting.
 enum Setting<'a> {
     Typed(&'a Value),
-    /// A key of a plugin's manifest, whose type only the plugin knows.
-    OfPlugin,
+    /// A key of a plugin's manifest, whose type only the plugin knows, or the former name of a setting.
+    Untyped,
 }
 
 /// Returns the setting with this path.
@@ -99,7 +100,7 @@ fn find<'a>(shape: &'a Table, path: &[&str]) -> Option<Setting<'a>> {
         found = match found {
             Value::Table(table) => match table.get(*part) {
                 Some(found) => found,
-                None => return (*section == PLUGINS && depth == 0).then_some(Setting::OfPlugin),
+                None => return (*section == PLUGINS && depth == 0).then_some(Setting::Untyped),
             },
             Value::Array(items) => {
                 part.parse::<usize>().ok().filter(|index| *index < MAX_TABLES)?;
@@ -114,7 +115,7 @@ fn find<'a>(shape: &'a Table, path: &[&str]) -> Option<Setting<'a>> {
 fn read(setting: Setting<'_>, text: &str) -> anyhow::Result<Value> {
     let wrong = |expected: &str| anyhow::anyhow!("its value is '{}'; expected {expected}", excerpt_of(text));
     Ok(match setting {
-        Setting::OfPlugin => guess(text)?,
+        Setting::Untyped => guess(text)?,
         Setting::Typed(Value::String(_)) => Value::String(text.to_owned()),
         Setting::Typed(Value::Integer(_)) => Value::Integer(text.trim().parse().map_err(|_| wrong("a whole number"))?),
         Setting::Typed(Value::Float(_)) => Value::Float(text.trim().parse().map_err(|_| wrong("a number"))?),
@@ -135,7 +136,7 @@ fn read(setting: Setting<'_>, text: &str) -> anyhow::Result<Value> {
     })
 }
 
-/// Returns the value of a plugin's setting. The type is derived from the text.
+/// Returns the value of a setting without a known type. The type is derived from the text.
 fn guess(text: &str) -> anyhow::Result<Value> {
     let trimmed = text.trim();
     Ok(if trimmed.starts_with('[') {
@@ -198,10 +199,11 @@ fn lists(settings: &mut Table, shape: &Value) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{DataSize, TimeSpan};
 
     fn given(variables: &[(&str, &str)]) -> anyhow::Result<Config> {
         let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        Ok(toml::from_str(&toml::to_string(&settings(variables)?)?)?)
+        Config::parse(&toml::to_string(&settings(variables)?)?)
     }
 
     fn refusal(variables: &[(&str, &str)]) -> String {
@@ -212,7 +214,9 @@ mod tests {
     fn a_variable_is_read_by_the_type_of_its_setting() {
         let config = given(&[
             ("FOLDWORK_HTTP__PUBLIC_URL", "12"),
-            ("FOLDWORK_HTTP__STOP_TIMEOUT_S", "12"),
+            ("FOLDWORK_HTTP__STOP_TIMEOUT", "12 s"),
+            ("FOLDWORK_HTTP__STOP_DELAY_S", "7"),
+            ("FOLDWORK_PIPELINE__MEMORY", "1048576"),
             ("FOLDWORK_AUTH__AUTO_PROVISION", "false"),
             ("FOLDWORK_AUTH__ALLOWED_EMAIL_DOMAINS", "example.org, example.com"),
             ("FOLDWORK_MCP__ALLOWED_HOSTS", "[\"a\", \"b\"]"),
@@ -225,7 +229,9 @@ mod tests {
         ])
         .expect("settings");
         assert_eq!(config.http.public_url, "12");
-        assert_eq!(config.http.stop_timeout_s, 12);
+        assert_eq!(config.http.stop_timeout, TimeSpan::from_secs(12));
+        assert_eq!(config.http.stop_delay, TimeSpan::from_secs(7));
+        assert_eq!(config.pipeline.memory, DataSize(1 << 20));
         assert!(!config.auth.auto_provision);
         assert_eq!(config.auth.allowed_email_domains, ["example.org", "example.com"]);
         assert_eq!(config.mcp.allowed_hosts, ["a", "b"]);

@@ -24,21 +24,6 @@ pub struct Plugins {
     pub settings: BTreeMap<String, Object>,
 }
 
-impl Default for Plugins {
-    fn default() -> Plugins {
-        Plugins {
-            enabled: ["structured_data", "linker", "reading_stats", "trait_router", "find_stale", "mcp"]
-                .map(str::to_owned)
-                .to_vec(),
-            folder: "scripts".into(),
-            threads: 2,
-            watch: false,
-            limits: CallLimits::default(),
-            settings: BTreeMap::new(),
-        }
-    }
-}
-
 // `Serialize` and `Deserialize` are not derived, because the plugins' tables are on the same level as the common
 // settings.
 
@@ -73,23 +58,33 @@ impl<'de> Visitor<'de> for Section {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Plugins, A::Error> {
-        let mut plugins = Plugins::default();
+        let (mut enabled, mut folder, mut threads, mut watch, mut limits) = Default::default();
+        let mut settings = BTreeMap::new();
         while let Some(key) = map.next_key::<String>()? {
             match key.as_str() {
-                "enabled" => plugins.enabled = map.next_value::<Names>()?.0,
-                "folder" => plugins.folder = map.next_value()?,
-                "threads" => plugins.threads = map.next_value()?,
-                "watch" => plugins.watch = map.next_value()?,
-                "limits" => plugins.limits = map.next_value()?,
+                "enabled" => enabled = Some(map.next_value::<Names>()?.0),
+                "folder" => folder = Some(map.next_value()?),
+                "threads" => threads = Some(map.next_value()?),
+                "watch" => watch = Some(map.next_value()?),
+                "limits" => limits = Some(map.next_value()?),
                 _ => {
                     let wrong = |error| {
                         A::Error::custom(format_args!("[plugins] {key} is neither a setting nor a table: {error}"))
                     };
-                    let settings = map.next_value::<Object>().map_err(wrong)?;
-                    plugins.settings.insert(key, settings);
+                    let table = map.next_value::<Object>().map_err(wrong)?;
+                    settings.insert(key, table);
                 }
             }
         }
+        let missing = A::Error::missing_field;
+        let plugins = Plugins {
+            enabled: enabled.ok_or_else(|| missing("enabled"))?,
+            folder: folder.ok_or_else(|| missing("folder"))?,
+            threads: threads.ok_or_else(|| missing("threads"))?,
+            watch: watch.ok_or_else(|| missing("watch"))?,
+            limits: limits.ok_or_else(|| missing("limits"))?,
+            settings,
+        };
         match plugins.threads {
             0 => Err(A::Error::custom("[plugins] threads must be at least 1")),
             _ => Ok(plugins),
@@ -129,13 +124,18 @@ impl<'de> Visitor<'de> for Names {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
+
+    fn parsed(text: &str) -> anyhow::Result<Plugins> {
+        Ok(Config::parse(&format!("[plugins]\n{text}"))?.plugins)
+    }
 
     #[test]
     fn tables_of_plugins_combine_with_common_settings() {
-        let text = "enabled = [\"linker\"]\n[limits]\noperations = 7\n[linker]\nkind = \"cites\"\n";
-        let plugins: Plugins = toml::from_str(text).expect("settings");
+        let text = "enabled = [\"linker\"]\n[plugins.limits]\noperations = 7\n[plugins.linker]\nkind = \"cites\"\n";
+        let plugins = parsed(text).expect("settings");
         assert_eq!(plugins.enabled, ["linker"]);
-        assert_eq!(plugins.limits.operations, 7);
+        assert_eq!(plugins.limits, CallLimits { operations: 7, ..CallLimits::default() });
         assert_eq!(plugins.settings["linker"].get("kind").and_then(|kind| kind.as_str()), Some("cites"));
         let again: Plugins = toml::from_str(&toml::to_string(&plugins).expect("TOML")).expect("settings");
         assert_eq!(again, plugins);
@@ -143,9 +143,11 @@ mod tests {
 
     #[test]
     fn a_list_may_be_a_text_and_other_values_are_rejected() {
-        let plugins: Plugins = toml::from_str("enabled = \"linker, trait_router\"").expect("settings");
+        let plugins = parsed("enabled = \"linker, trait_router\"").expect("settings");
         assert_eq!(plugins.enabled, ["linker", "trait_router"]);
-        let refused = toml::from_str::<Plugins>("treads = 3").expect_err("refused").to_string();
+        let refused = parsed("treads = 3").expect_err("refused").to_string();
         assert!(refused.contains("[plugins] treads is neither a setting nor a table"), "{refused}");
+        let refused = parsed("threads = 0").expect_err("refused").to_string();
+        assert!(refused.contains("[plugins] threads must be at least 1"), "{refused}");
     }
 }

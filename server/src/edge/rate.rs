@@ -48,8 +48,12 @@ pub struct RateLimitEndpoint<E> {
 
 impl<E> RateLimitEndpoint<E> {
     pub fn new(inner: E, settings: &Http) -> RateLimitEndpoint<E> {
-        let keys = Allowances::new(settings.rate_limit_per_minute);
-        let addresses = Allowances::new(settings.address_limit_per_minute);
+        let keys = Allowances::new(settings.rate_limit_per_minute, "requests with this key", "rate_limit_per_minute");
+        let addresses = Allowances::new(
+            settings.address_limit_per_minute,
+            "requests from this address",
+            "address_limit_per_minute",
+        );
         let wrong_tokens = WrongTokens::new(settings.wrong_token_limit_per_minute);
         RateLimitEndpoint { inner, keys, addresses, wrong_tokens, valid: Mutex::default() }
     }
@@ -138,11 +142,14 @@ pub(super) struct Allowances<K: Hash + Eq + Clone> {
     hasher: RandomState,
     max_callers: usize,
     swept: Mutex<Instant>,
+    /// What the limit allows and its setting, for error messages.
+    limit: String,
 }
 
 impl<K: Hash + Eq + Clone> Allowances<K> {
-    /// Creates the allowances for a limit, or returns `None` for 0 requests per minute, which means no limit.
-    pub(super) fn new(per_minute: u32) -> Option<Allowances<K>> {
+    /// Creates the allowances for a limit, or returns `None` for 0 requests per minute, which means no limit. `what`
+    /// names what is counted, and `setting` the setting in the section `http`.
+    pub(super) fn new(per_minute: u32, what: &str, setting: &str) -> Option<Allowances<K>> {
         let quota = Quota::per_minute(NonZeroU32::new(per_minute)?);
         Some(Allowances {
             limiter: RateLimiter::keyed(quota),
@@ -150,13 +157,14 @@ impl<K: Hash + Eq + Clone> Allowances<K> {
             hasher: RandomState::new(),
             max_callers: MAX_CALLERS,
             swept: Mutex::new(Instant::now()),
+            limit: format!("more than {per_minute} {what} in a minute, the limit `http.{setting}`"),
         })
     }
 
     /// Takes one request from a caller's allowance or, if too many callers are in memory, from the allowance of its
     /// group.
     fn take(&self, caller: &K, group: impl Hash) -> Result<(), ApiError> {
-        self.check(caller, group).map_err(refusal)
+        self.check(caller, group).map_err(|wait| self.refusal(wait))
     }
 
     /// Does the same. Fails with the time after which the next request is allowed.
@@ -170,6 +178,12 @@ impl<K: Hash + Eq + Clone> Allowances<K> {
         taken.map_err(|until| until.wait_time_from(DefaultClock::default().now()))
     }
 
+    /// Returns the error for a request that is allowed only after a time.
+    pub(super) fn refusal(&self, wait: Duration) -> ApiError {
+        ApiError::new(StatusCode::TOO_MANY_REQUESTS, ErrorCode::RateLimited, self.limit.clone())
+            .with_header(header::RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1))
+    }
+
     /// Removes callers whose allowance is full again.
     fn sweep(&self) {
         let Some(mut swept) = self.swept.try_lock() else { return };
@@ -181,12 +195,6 @@ impl<K: Hash + Eq + Clone> Allowances<K> {
             self.shared.shrink_to_fit();
         }
     }
-}
-
-/// Returns the error for a request that is allowed only after a time.
-pub(super) fn refusal(wait: Duration) -> ApiError {
-    ApiError::new(StatusCode::TOO_MANY_REQUESTS, ErrorCode::RateLimited, "too many requests")
-        .with_header(header::RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1))
 }
 
 /// Returns the address of a request's client. An IPv6 address is reduced to its /64 network, because a client usually
@@ -219,7 +227,7 @@ mod tests {
     #[test]
     fn a_crowd_of_addresses_shares_allowances_and_shuts_nobody_out() {
         const CROWD: u32 = 500;
-        let mut allowances = Allowances::<IpAddr>::new(2).expect("a limit");
+        let mut allowances = Allowances::<IpAddr>::new(2, "requests", "address_limit_per_minute").expect("a limit");
         allowances.max_callers = CROWD as usize;
         let take = |address: [u8; 4]| {
             let address = IpAddr::from(address);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use poem::Request;
 
-use super::rate::{Allowances, MAX_CALLERS, neighbours, refusal};
+use super::rate::{Allowances, MAX_CALLERS, neighbours};
 use crate::http::bearer::bearer;
 use crate::http::error::ApiError;
 use crate::http::routes::REALTIME;
@@ -25,14 +25,15 @@ pub struct WrongTokens {
 impl WrongTokens {
     /// Creates the limit, or returns `None` for 0 wrong credentials per minute, which means no limit.
     pub fn new(per_minute: u32) -> Option<WrongTokens> {
-        Some(WrongTokens { allowances: Allowances::new(per_minute)?, blocked: Mutex::default() })
+        let allowances = Allowances::new(per_minute, "wrong tokens from this address", "wrong_token_limit_per_minute")?;
+        Some(WrongTokens { allowances, blocked: Mutex::default() })
     }
 
     /// Fails if an address has used up its allowance. Called for requests whose token is not known to be valid.
     pub fn check(&self, address: IpAddr) -> Result<(), ApiError> {
         let until = self.blocked.lock().get(&address).copied();
         match until.and_then(|until| until.checked_duration_since(Instant::now())) {
-            Some(wait) => Err(refusal(wait)),
+            Some(wait) => Err(self.allowances.refusal(wait)),
             None => Ok(()),
         }
     }

@@ -1,7 +1,5 @@
 //! Embeddings from a service with OpenAI's interface: `POST <url>/embeddings`.
 
-use std::time::Duration;
-
 use anyhow::{Context as _, ensure};
 use foldwork_engine::hook::{Embed, EmbedFailure};
 use serde::{Deserialize, Serialize};
@@ -45,7 +43,7 @@ impl HttpModel {
         ensure!(!settings.model.is_empty(), "search.embedding.model is empty");
         let address = format!("{}/embeddings", settings.url.trim_end_matches('/'));
         let address = address.parse().with_context(|| format!("search.embedding.url: bad URL '{}'", settings.url))?;
-        let client = reqwest::Client::builder().timeout(Duration::from_millis(settings.timeout_ms)).build()?;
+        let client = reqwest::Client::builder().timeout(settings.timeout.0).build()?;
         let (model, at_once) = (settings.model.clone(), settings.batch.max(1));
         Ok(HttpModel { client, address, model, key, at_once, runtime: Handle::current() })
     }

@@ -43,9 +43,11 @@ fn open_local(_: &Embedding) -> anyhow::Result<Arc<dyn Embed>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
 
     fn refusal(path: &str) -> String {
-        let settings = Embedding { kind: EmbeddingKind::Local, path: path.into(), ..Embedding::default() };
+        let settings =
+            Embedding { kind: EmbeddingKind::Local, path: path.into(), ..Config::default().search.embedding };
         format!("{:#}", open(&settings).err().expect("no model"))
     }
 

@@ -40,15 +40,15 @@ pub struct Bodies {
 
 impl Bodies {
     pub fn new(config: &Config) -> Bodies {
-        let (settings, files) = (&config.http, &config.files);
+        let (settings, constants, upload_limit) = (&config.http, &config.constants, config.files.upload_limit.0);
         Bodies {
-            limit: settings.body_limit_bytes,
-            file_limit: files.json_limit_bytes,
-            mcp_limit: config.mcp.message_bytes,
-            upload_limit: if files.upload_limit_bytes == 0 { u64::MAX } else { files.upload_limit_bytes },
-            timeout: Duration::from_secs(settings.body_timeout_s),
-            min_bytes_per_s: settings.upload_least_bytes_per_s,
-            budget: settings.bodies_in_flight_bytes,
+            limit: settings.body_limit.bytes(),
+            file_limit: constants.json_file_bytes,
+            mcp_limit: constants.mcp_message_bytes,
+            upload_limit: if upload_limit == 0 { u64::MAX } else { upload_limit },
+            timeout: settings.body_timeout.0,
+            min_bytes_per_s: constants.upload_bytes_per_s,
+            budget: settings.bodies_in_flight.bytes(),
             in_flight: Arc::default(),
         }
     }

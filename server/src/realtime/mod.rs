@@ -44,7 +44,7 @@ use poem::{EndpointExt, FromRequest, IntoResponse, Request, Response, Route, get
 use queue::{Queue, QueueBound};
 use session::{AuthenticatedSocket, SocketSession};
 
-use crate::config;
+use crate::config::{Config, SocketLimits};
 use crate::http::bearer::{SenderIdentity, VerifiedIdentity};
 use crate::http::error::ApiError;
 use crate::http::shutdown::Shutdown;
@@ -61,18 +61,22 @@ const BUFFER: usize = 4 << 10;
 #[derive(Clone)]
 pub struct Realtime {
     hubs: Hubs,
-    settings: Arc<config::Realtime>,
+    limits: SocketLimits,
+    /// The time without a message from the client after which a socket is closed.
+    idle: Duration,
     /// The counts of open sockets per workspace, and their limit.
     sockets: OpenStreams,
     numbers: Arc<AtomicU64>,
 }
 
 impl Realtime {
-    pub fn new(settings: &config::Realtime) -> Realtime {
+    pub fn new(config: &Config) -> Realtime {
+        let most = config.realtime.sockets_per_workspace;
         Realtime {
             hubs: Hubs::default(),
-            settings: Arc::new(settings.clone()),
-            sockets: OpenStreams::new(settings.sockets_per_workspace, "sockets", &SOCKETS_OPEN),
+            limits: config.constants.socket.clone(),
+            idle: config.realtime.idle_timeout.0,
+            sockets: OpenStreams::new(most, "sockets", "realtime.sockets_per_workspace", &SOCKETS_OPEN),
             numbers: Arc::default(),
         }
     }
@@ -122,19 +126,19 @@ async fn open(
     let permit = realtime.sockets.enter(&listener.record().id)?;
     let socket = WebSocket::from_request_without_body(request).await.map_err(|_| handshake::no_socket())?;
     let hub = realtime.hubs.enter(&listener).await.map_err(ApiError::from)?;
-    let settings = realtime.settings.clone();
-    let queue = Queue::new(QueueBound { messages: settings.queue_messages, bytes: settings.queue_bytes });
+    let (socket_limits, idle) = (&realtime.limits, realtime.idle);
+    let bound = QueueBound { messages: socket_limits.queue_messages, bytes: socket_limits.queue_bytes };
+    let queue = Queue::new(bound);
     let queue = Arc::new(queue);
     let admitted = AuthenticatedSocket { engine: engine.clone(), listener, token, hub };
-    let session = SocketSession::new(admitted, queue.clone(), version, &settings);
+    let session = SocketSession::new(admitted, queue.clone(), version, socket_limits);
     let number = realtime.numbers.fetch_add(1, Ordering::Relaxed);
-    let idle = Duration::from_secs(settings.idle_timeout_s);
     let (shutdown, held) = (shutdown.clone(), shutdown.hold());
     let limits = WebSocketConfig::default()
         .read_buffer_size(BUFFER)
         .write_buffer_size(BUFFER)
-        .max_message_size(Some(settings.frame_bytes))
-        .max_frame_size(Some(settings.frame_bytes));
+        .max_message_size(Some(socket_limits.frame_bytes))
+        .max_frame_size(Some(socket_limits.frame_bytes));
     let upgraded = socket.config(limits).protocols([handshake::PROTOCOL]).on_upgrade(move |socket| async move {
         // The future is boxed, so that its rarely needed state does not enlarge the task of every socket.
         Box::pin(SocketConnection { socket, version, queue, session, shutdown, idle, number }.serve()).await;

@@ -20,7 +20,7 @@ use super::line::ChannelLine;
 use super::payload::{Acknowledgement, Join, JoinConfig, NewToken, PresenceMessage, UserBroadcast};
 use super::queue::Queue;
 use super::replay::JoiningMember;
-use crate::config::Realtime;
+use crate::config::SocketLimits;
 
 /// The name of the event that acknowledges a log position.
 const ACKNOWLEDGE: &str = "ack";
@@ -71,10 +71,10 @@ impl SocketSession {
         admitted: AuthenticatedSocket,
         queue: Arc<Queue>,
         version: ProtocolVersion,
-        settings: &Realtime,
+        limits: &SocketLimits,
     ) -> SocketSession {
         let AuthenticatedSocket { engine, listener, token, hub } = admitted;
-        let Realtime { channels_per_socket, joins_per_second, messages_per_second, .. } = *settings;
+        let SocketLimits { channels, joins_per_second, messages_per_second, .. } = *limits;
         SocketSession {
             grant: listener.grant(),
             engine,
@@ -84,9 +84,9 @@ impl SocketSession {
             queue,
             version,
             channels: HashMap::new(),
-            max_channels: channels_per_socket,
+            max_channels: channels,
             // A reconnecting client joins all of its channels in one burst.
-            joins: Allowance::new(joins_per_second, channels_per_socket),
+            joins: Allowance::new(joins_per_second, channels),
             messages: Allowance::new(messages_per_second, messages_per_second as usize),
         }
     }

@@ -48,8 +48,8 @@ impl CheckReport {
 pub async fn check(config: &Config) -> anyhow::Result<ExitCode> {
     let mut report = CheckReport::default();
     report.add("version", Ok(env!("CARGO_PKG_VERSION").to_owned()));
-    for message in config.unknown_variables() {
-        report.line("warning", "environment", message);
+    for message in config.warnings() {
+        report.line("warning", "settings", message);
     }
     report.add("log", telemetry::filter(&config.log).map(|_| "the settings are valid".into()));
     report.add("plugins", plugins(config));

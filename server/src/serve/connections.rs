@@ -24,7 +24,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
 use super::socket::Socket;
-use crate::config::Http;
+use crate::config::{Config, Http};
 use crate::http::client_address::TrustedProxies;
 use crate::http::shutdown::Shutdown;
 use crate::metric::{CONNECTIONS_LIMIT, CONNECTIONS_OPEN, REJECTIONS};
@@ -51,18 +51,18 @@ pub struct ConnectionServer {
 }
 
 impl ConnectionServer {
-    pub fn new(application: BoxEndpoint<'static, Response>, address: SocketAddr, settings: &Http) -> ConnectionServer {
-        let Http { max_connections, max_connections_per_address, idle_timeout_s, stalled_reader_s, .. } = *settings;
+    pub fn new(application: BoxEndpoint<'static, Response>, address: SocketAddr, config: &Config) -> ConnectionServer {
+        let Http { max_connections, max_connections_per_address, idle_timeout, .. } = config.http;
         CONNECTIONS_LIMIT.set(&[], max_connections as f64);
         ConnectionServer {
             application,
             address: LocalAddr(address.into()),
-            idle: Duration::from_secs(idle_timeout_s),
-            stalled: Duration::from_secs(stalled_reader_s),
+            idle: idle_timeout.0,
+            stalled: config.constants.stalled_reader,
             permits: Arc::new(Permits {
                 max: max_connections,
                 max_per_address: max_connections_per_address,
-                unlimited: TrustedProxies::new(&settings.trusted_proxies),
+                unlimited: TrustedProxies::new(&config.http.trusted_proxies),
                 taken: Mutex::default(),
             }),
         }
@@ -225,12 +225,16 @@ impl Drop for ConnectionPermit {
 /// Sends an error response and closes the connection, without waiting for the peer.
 fn refuse(stream: TcpStream, refusal: ConnectionRefusal) {
     let (status, code, message) = match refusal {
-        ConnectionRefusal::Full => {
-            ("503 Service Unavailable", ErrorCode::Busy, "the limit of open connections is reached")
-        }
-        ConnectionRefusal::TooManyOfOne => {
-            ("429 Too Many Requests", ErrorCode::TooManyConnections, "too many connections from this address")
-        }
+        ConnectionRefusal::Full => (
+            "503 Service Unavailable",
+            ErrorCode::Busy,
+            "the server has as many open connections as `http.max_connections` allows",
+        ),
+        ConnectionRefusal::TooManyOfOne => (
+            "429 Too Many Requests",
+            ErrorCode::TooManyConnections,
+            "this address has as many connections as `http.max_connections_per_address` allows",
+        ),
     };
     let reason = match refusal {
         ConnectionRefusal::Full => ["503", "connections"],

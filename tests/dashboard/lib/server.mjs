@@ -19,7 +19,7 @@ export const binary = process.env.FOLDWORK_BINARY || join(process.env.CARGO_TARG
 
 /**
  * @typedef {object} ServerOptions
- * @property {Record<string, string>} [env] settings, such as `FOLDWORK_HTTP__BODY_LIMIT_BYTES`
+ * @property {Record<string, string>} [env] settings, such as `FOLDWORK_HTTP__BODY_LIMIT`
  * @property {Record<string, string>} [files] files in the folder where the server starts: `config.toml`, `plugins/…`
  * @property {boolean} [isKept] whether the store is a folder, so that it survives a restart
  */

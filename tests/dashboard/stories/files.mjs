@@ -69,7 +69,7 @@ story("an upload beyond the quota says so, and can be stopped", async ({ page, a
   await see(dialog.getByText("storage_quota_exceeded"));
   await dialog.getByRole("button", { name: "Cancel" }).click();
   equal((await api("GET", "/files")).data, []);
-}, { expected: [400], env: { FOLDWORK_FILES__QUOTA_BYTES: "1000" } });
+}, { expected: [400], env: { FOLDWORK_FILES__QUOTA: "1000" } });
 
 story("a project is created, shows what it groups, and is as it was", async ({ page, api, signIn, go, axe, aria, screenshot }) => {
   await signIn();

@@ -10,7 +10,7 @@ use super::board::{get, post};
 async fn a_page_of_tasks_ends_at_its_bytes_and_the_next_one_goes_on() {
     let mut config = Config::default();
     config.plugins.enabled.clear();
-    config.http.page_bytes = 64 << 10;
+    config.constants.page_bytes = 64 << 10;
     let server = Server::start_with(&config).await.expect("a server");
     let sizes = [1, 20 << 10, 20 << 10, 200 << 10, 1, 1, 20 << 10, 20 << 10, 20 << 10, 1];
     let mut created = Vec::new();
@@ -27,7 +27,7 @@ async fn a_page_of_tasks_ends_at_its_bytes_and_the_next_one_goes_on() {
         assert_eq!(status, 200, "{page}");
         let tasks = page["data"].as_array().expect("tasks");
         // A task that is larger than the maximum size of a page is alone on its page.
-        assert!(page.to_string().len() <= config.http.page_bytes || tasks.len() == 1, "{} tasks", tasks.len());
+        assert!(page.to_string().len() <= config.constants.page_bytes || tasks.len() == 1, "{} tasks", tasks.len());
         pages.push(tasks.len());
         found.extend(tasks.iter().map(|task| task["id"].clone()));
         cursor = page["next_cursor"].clone();

@@ -13,8 +13,7 @@ pub(super) fn check(field: &Field, at: &str, violations: &mut Violations) {
         violations.add(format!("{at}/name"), message);
     }
     if field.fold == Fold::Sum && !is_number(field.field_type) {
-        let message = format!("sum adds numbers; a field of type {} has none", field.field_type.name());
-        violations.add(format!("{at}/fold"), message);
+        violations.add(format!("{at}/fold"), "sum is allowed only on a field of type integer, number or decimal");
     }
     check_bounds(field, at, violations);
     if field.pattern.is_some() && !is_text(field.field_type) {

@@ -103,7 +103,6 @@ impl Action {
 }
 
 impl Verb {
-    /// Returns the verb in the form that fits the error message "cannot … a task".
     pub fn name(self) -> &'static str {
         self.into()
     }

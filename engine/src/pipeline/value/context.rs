@@ -32,7 +32,10 @@ pub struct Context<'a> {
     /// The function that reserves bytes of the memory that all queries share. Returns `false` if too few bytes are
     /// available.
     pub share: Option<&'a dyn Fn(usize) -> bool>,
+    /// The limit of `bytes_left`, in bytes, for error messages.
     limit_bytes: i64,
+    /// The value of `bytes_left` when this context was created, in bytes.
+    initial_bytes: i64,
     /// The lower bound of `bytes_left`. A charge that would bring `bytes_left` below this number of bytes fails.
     floor: Cell<i64>,
     /// The number of bytes that the query has reserved from the shared memory so far.
@@ -62,6 +65,7 @@ impl<'a> Context<'a> {
             bytes_left: Cell::new(limit_bytes),
             share: None,
             limit_bytes,
+            initial_bytes: limit_bytes,
             floor: Cell::new(0),
             granted: Cell::new(0),
             patterns: None,
@@ -72,6 +76,13 @@ impl<'a> Context<'a> {
             ticks: Cell::new(0),
             draws: Cell::new(0),
         }
+    }
+
+    /// Reduces the memory of the query by the bytes that an earlier step has allocated.
+    pub fn with_spent_bytes(mut self, bytes: i64) -> Self {
+        self.initial_bytes = self.initial_bytes.saturating_sub(bytes);
+        self.bytes_left.set(self.initial_bytes);
+        self
     }
 
     /// Adds a warning to the response of the query. A repeated warning is added once. After the first [`MAX_WARNINGS`]
@@ -126,7 +137,8 @@ impl<'a> Context<'a> {
 
     /// Returns the error for a query that has exceeded its time limit.
     pub fn timeout(&self) -> Error {
-        Error::timeout()
+        let limit_ms = self.limit_us / 1_000;
+        Error::timeout(format!("the pipeline took longer than {limit_ms} ms, the limit `pipeline.timeout`"))
     }
 
     /// Returns charged bytes to the query's memory budget.
@@ -156,10 +168,16 @@ impl<'a> Context<'a> {
         let remaining = self.bytes_left.get().saturating_sub(bytes as i64);
         self.bytes_left.set(remaining);
         if remaining < self.floor.get() {
-            return Err(Error::new(EXCEEDED_MEMORY, "the pipeline exceeded its memory limit"));
+            return Err(self.out_of_memory());
         }
-        let used = self.limit_bytes.saturating_sub(remaining);
+        let used = self.initial_bytes.saturating_sub(remaining);
         if used > self.granted.get() { self.draw_on_share(used) } else { Ok(()) }
+    }
+
+    /// Returns the error for a query that needs more memory than it may use.
+    pub fn out_of_memory(&self) -> Error {
+        let limit = self.limit_bytes;
+        Error::new(EXCEEDED_MEMORY, format!("the pipeline needs more than {limit} bytes, the limit `pipeline.memory`"))
     }
 
     /// Reserves shared memory for the `used` bytes of the query, in whole units of 1 MiB. The query keeps reserved
@@ -169,7 +187,9 @@ impl<'a> Context<'a> {
         let missing = used.saturating_sub(self.granted.get()).unsigned_abs().next_multiple_of(GRANT_BYTES);
         let bytes = usize::try_from(missing).unwrap_or(usize::MAX);
         if self.share.is_some_and(|share| !share(bytes)) {
-            return Err(Error::new(EXCEEDED_MEMORY, "the memory shared by all queries is exhausted"));
+            let message = "the concurrent pipelines of the key or the workspace need more memory than they share, by the \
+                           limits `pipeline.key_memory` and `pipeline.workspace_memory`";
+            return Err(Error::new(EXCEEDED_MEMORY, message));
         }
         self.granted.set(self.granted.get().saturating_add_unsigned(missing));
         Ok(())

@@ -50,8 +50,8 @@ impl Error {
     }
 
     /// Returns the error for a query that has exceeded its time limit.
-    pub fn timeout() -> Error {
-        Error { code: PipelineErrorCode::QueryTimeout, ..Error::new(0, "operation exceeded time limit") }
+    pub fn timeout(message: String) -> Error {
+        Error { code: PipelineErrorCode::QueryTimeout, ..Error::new(0, message) }
     }
 
     /// Adds the enclosing field or index to the place of the error. Callers add the innermost name first.

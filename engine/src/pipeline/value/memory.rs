@@ -1,7 +1,7 @@
 //! Measures the size and the nesting depth of values, and charges queries for the rows that they keep.
 
 use super::context::Context;
-use super::error::{EXCEEDED_MEMORY, Error, Result};
+use super::error::{Error, Result};
 use crate::model::value::Value;
 
 /// The maximum number of levels in a value that a query builds (MongoDB's own limit for a BSON document).
@@ -74,7 +74,7 @@ impl Bytes<'_> {
     fn add(&mut self, value: &Value, levels: usize) -> Result<()> {
         self.counted = self.counted.saturating_add(VALUE_BYTES);
         if self.counted > self.query.remaining_bytes() {
-            return Err(Error::new(EXCEEDED_MEMORY, "the pipeline exceeded its memory limit"));
+            return Err(self.query.out_of_memory());
         }
         match value {
             Value::Null | Value::Bool(_) | Value::Int(_) | Value::Double(_) | Value::Decimal(_) | Value::Date(_) => {
