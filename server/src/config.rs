@@ -7,12 +7,12 @@ mod constants;
 mod dashboard;
 mod environment;
 mod files;
+mod former_names;
 mod http;
 mod mcp;
 mod network;
 mod plugins;
 mod realtime;
-mod renamed;
 mod units;
 
 use std::path::Path;
@@ -195,7 +195,7 @@ impl Config {
         let mut sources = config::Config::builder().add_source(File::from_str(DEFAULTS, FileFormat::Toml));
         let mut former_names = Vec::new();
         for mut layer in layers {
-            former_names.extend(renamed::adopt(&mut layer.0)?);
+            former_names.extend(former_names::adopt(&mut layer.0)?);
             sources = sources.add_source(layer);
         }
         Ok(Config { former_names, ..sources.build()?.try_deserialize()? })

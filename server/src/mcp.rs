@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use foldwork_engine::Error;
 use foldwork_engine::error::ErrorCode;
-use foldwork_engine::model::repeated::repeated_name;
+use foldwork_engine::model::duplicate_names::repeated_name;
 use foldwork_plugins::mcp::{self, McpSettings};
 use foldwork_plugins::{Protocol, speaks};
 use poem::endpoint::{BoxEndpoint, TowerCompatExt};

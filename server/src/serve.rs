@@ -7,7 +7,7 @@
 pub mod backup;
 pub mod check;
 mod connections;
-mod measuring;
+mod measurement;
 pub mod place;
 mod socket;
 pub mod watch;
@@ -184,13 +184,13 @@ impl BoundServer {
     pub async fn run(self, signal: impl Future<Output = ()> + Send + 'static) -> anyhow::Result<()> {
         let BoundServer { address, metrics, config, listener, engine, backups } = self;
         let shutdown = Shutdown::default();
-        let folder = measuring::folder_of(&config.store.url);
+        let folder = measurement::folder_of(&config.store.url);
         let mut keepers = vec![
             tokio::spawn(keep_memory(engine.clone())),
             tokio::spawn(keep_deletions(engine.clone())),
             tokio::spawn(watch::keep_plugins(engine.clone(), config.plugins.clone())),
         ];
-        keepers.extend(metrics.map(|_| tokio::spawn(measuring::keep_measuring(engine.clone(), folder))));
+        keepers.extend(metrics.map(|_| tokio::spawn(measurement::keep_measuring(engine.clone(), folder))));
         keepers.extend(backups.clone().map(|backups| tokio::spawn(async move { backups.keep().await })));
         let app = application_with_backups(engine.clone(), backups.clone(), &config, shutdown.clone());
         let stop = async {

@@ -8,7 +8,7 @@ use foldwork_engine::model::value::Value;
 use foldwork_engine::workspace::search::SearchRequest;
 use foldwork_tests::embedded::{engine, first};
 use foldwork_tests::handles::Handles;
-use foldwork_tests::perturbed::{Chance, Change};
+use foldwork_tests::misspellings::{Chance, Change};
 use strum::VariantArray;
 
 #[global_allocator]

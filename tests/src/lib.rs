@@ -4,6 +4,7 @@
 
 pub mod agents;
 pub mod apart;
+pub mod articles;
 pub mod case;
 pub mod clock;
 pub mod embedded;
@@ -12,8 +13,7 @@ pub mod expectation;
 pub mod handles;
 pub mod issuer;
 pub mod json;
-pub mod perturbed;
+pub mod misspellings;
 pub mod program;
-pub mod recorded;
 pub mod scenario;
 pub mod server;

@@ -10,7 +10,7 @@ use foldwork_engine::workspace::agents::NewAgent;
 use foldwork_engine::workspace::articles::{ArticleChange, NewArticle, Perspective};
 use foldwork_engine::workspace::mailbox::tasks::NewTask;
 use foldwork_engine::workspace::query::{Query, QueryOutput};
-use foldwork_engine::workspace::told_again::DeliverySelection;
+use foldwork_engine::workspace::recent_deliveries::DeliverySelection;
 use foldwork_engine::{ContentReader, Error, Store};
 use foldwork_server::Config;
 use foldwork_server::config::DataSize;

@@ -3,8 +3,8 @@
 
 use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::workspace::search::SearchRequest;
-use foldwork_tests::perturbed::{Chance, Change};
-use foldwork_tests::recorded::{self, Articles};
+use foldwork_tests::articles::{self, Articles};
+use foldwork_tests::misspellings::{Chance, Change};
 use foldwork_tests::server::Server;
 use strum::VariantArray;
 
@@ -13,12 +13,12 @@ const SEED: u64 = 2026;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn search_ranks_the_intended_article_first() {
-    found_first(recorded::handbook()).await;
+    found_first(articles::handbook()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn search_ranks_the_intended_article_first_among_real_titles() {
-    let Some(articles) = recorded::articles() else { return };
+    let Some(articles) = articles::articles() else { return };
     found_first(articles).await;
 }
 

@@ -10,7 +10,7 @@ use foldwork_engine::workspace::projects::NewProject;
 use foldwork_engine::{Administrator, Engine, Error, Owner, Reader};
 use foldwork_tests::handles::{enter, join};
 
-use crate::admitted::{is_refused, new_key, token, twins};
+use crate::access_races::{is_refused, new_key, token, twins};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_founder_can_be_replaced_on_every_server() {

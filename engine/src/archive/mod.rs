@@ -29,6 +29,7 @@ mod installation;
 mod line;
 mod log;
 mod maintenance;
+mod maintenance_schedule;
 mod merge;
 mod progress;
 mod restore;
@@ -36,7 +37,6 @@ mod restores;
 mod seal;
 mod segment;
 mod source;
-mod tending;
 #[cfg(test)]
 mod tests;
 mod verify;

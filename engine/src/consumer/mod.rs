@@ -37,6 +37,7 @@
 //! of facts and edges next to the serving one, and swaps them with the transaction that names the new one; of two
 //! concurrent rebuilds, the first complete one serves.
 
+pub mod agent_registration;
 mod attempt;
 mod checkpointer;
 pub mod circuit;
@@ -61,7 +62,6 @@ mod replay_work;
 mod retries;
 mod roster;
 mod route;
-pub mod scripted;
 mod scripted_agents;
 mod settling;
 mod step_end;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use futures_util::TryStreamExt;
 use futures_util::future::join_all;
 
+use super::agent_registration::register_scripted;
 use super::attempt::RetryPolicy;
 use super::checkpointer::{Checkpointer, show};
 use super::circuit;
@@ -17,7 +18,6 @@ use super::parking::{AppendCause, ParkingBuffer};
 use super::project::GraphProjection;
 use super::retries::Retries;
 use super::route::Router;
-use super::scripted::register_scripted;
 use super::scripted_agents::ScriptedAgents;
 use super::settling::{Basis, RemainingEdges};
 use super::step_end::StepEnd;

@@ -45,7 +45,7 @@ pub mod offboarding;
 pub mod person;
 mod schedule;
 pub mod selection;
-pub mod superseded;
+pub mod superseded_output;
 pub mod timers;
 
 pub use decision::{add_deliverers, find, signed};

@@ -7,7 +7,7 @@ use super::decision::{
     advance, check_version, conflict, event, find_enabled_agent, find_expected, has_delivered, resolution, signed,
 };
 use super::limits::check_message;
-use super::{effect, offboarding, superseded};
+use super::{effect, offboarding, superseded_output};
 use crate::error::{Error, ErrorCode, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::date::format_date;
@@ -85,7 +85,7 @@ pub fn decide(
     let done = |kind, fields: Object| vec![event(&task, kind, next, fields)];
     let events = match command {
         TaskCommand::Approve { comment, accepted } => {
-            superseded::check(&task, &task.current_artifacts(), *accepted)?;
+            superseded_output::check(&task, &task.current_artifacts(), *accepted)?;
             let fields = [(field::RESOLUTION, resolved("comment", comment)), (field::UNREAD, false.into())];
             let mut events = done(TaskEvent::Approved, Object::from_iter(fields));
             events.extend(effect::events(view, &task, &task.current_artifacts(), accepted.stale)?);
@@ -104,7 +104,7 @@ pub fn decide(
             ];
             let mut events = done(TaskEvent::Edited, Object::from_iter(fields));
             let artifacts = artifacts_after(&task, artifacts);
-            superseded::check(&task, &artifacts, *accepted)?;
+            superseded_output::check(&task, &artifacts, *accepted)?;
             events.extend(effect::events(view, &task, &artifacts, accepted.stale)?);
             events
         }
@@ -238,7 +238,7 @@ fn check_deliverer(task: &Task<'_>, action: Action, sender: Option<&TaskSender>)
 pub fn sent_back(task: &Aggregate) -> Option<Error> {
     let task = Task::new(task);
     permit(&task, Action::Approve, Circumstances::default()).ok()?;
-    superseded::check(&task, &task.current_artifacts(), ApprovalOverrides::default()).err()
+    superseded_output::check(&task, &task.current_artifacts(), ApprovalOverrides::default()).err()
 }
 
 /// Returns the events of an approval of the current output, for a preview only. Their ids are unique only within the

@@ -68,7 +68,7 @@ use run::meter::OperatorMeter;
 use run::preview::RunOutput;
 use run::program::Program;
 use run::rows::{RowOwner, RunContext};
-use value::extended;
+use value::extended_json;
 
 /// A checked pipeline that is ready to run.
 pub struct PreparedPipeline {
@@ -99,7 +99,7 @@ pub struct Output {
 /// Evaluates constants and compiles patterns, which can take long. Do not call this function on threads that serve
 /// requests. If several stages are invalid, the error names the first.
 pub fn prepare(pipeline: &Value, options: &Options, query: &Context) -> Result<PreparedPipeline> {
-    let spec = extended::read(pipeline)?;
+    let spec = extended_json::read(pipeline)?;
     let parsed = parse::pipeline(spec.as_ref(), query)?;
     let stages = parsed.stages.iter().map(|staged| staged.text.clone()).collect();
     let mut plan = logical::plan(parsed, query)?;

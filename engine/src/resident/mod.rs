@@ -5,11 +5,11 @@
 
 mod columns;
 pub mod dirty;
+pub mod event_shapes;
 pub mod follower;
 pub mod graph;
 pub mod labels;
 mod newest;
-pub mod observed;
 mod rows;
 mod sharing;
 mod snapshot;

@@ -39,7 +39,6 @@ pub mod append;
 pub mod background;
 pub mod batches;
 pub(crate) mod checks;
-pub mod clearing;
 pub mod deadlines;
 mod earlier_writes;
 pub mod edge_progress;
@@ -68,6 +67,7 @@ pub mod stream_pages;
 pub mod streams;
 pub mod stride;
 pub mod types;
+pub mod upload_cleanup;
 pub mod vectors;
 pub mod view;
 

@@ -8,10 +8,10 @@
 mod edges;
 mod events;
 mod graph_now;
-mod graph_then;
 pub mod histogram;
-mod offloaded;
+mod offload;
 pub mod page;
+mod past_graph;
 mod places;
 mod preview;
 mod reader;

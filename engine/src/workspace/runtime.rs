@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 
 use super::responses;
 use crate::access::Access;
-use crate::consumer::scripted::register_scripted;
+use crate::consumer::agent_registration::register_scripted;
 use crate::consumer::{Consumer, WorkerSlot};
 use crate::error::Result;
 use crate::mailbox::leases::Renewals;
@@ -20,7 +20,7 @@ use crate::named_locks::NamedLocks;
 use crate::state::State;
 use crate::state::append::Appender;
 use crate::state::background::Background;
-use crate::state::clearing::keep_clearing;
+use crate::state::upload_cleanup::keep_clearing;
 use crate::store::Database;
 
 /// The maximum time that a stopping workspace waits for running operations. Their clients may already be gone.

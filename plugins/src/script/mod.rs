@@ -5,10 +5,11 @@
 //! the script's limits, and the result of the call is checked strictly.
 //!
 //! What rhai does not limit by itself: `map[key] = value` is not measured (`variables.rs` measures it when the variable
-//! is used); one native call may explode (`replaced.rs`); deeply nested values are dropped recursively (a call has 64
+//! is used); one native call may explode (`bounded_functions.rs`); deeply nested values are dropped recursively (a call has 64
 //! MiB of stack, and closures cannot capture one another); regular expressions run on an automaton that gives up.
 
 mod absent;
+mod bounded_functions;
 pub mod case;
 mod check;
 mod convert;
@@ -17,7 +18,6 @@ mod failure;
 mod functions;
 mod guard;
 mod input;
-mod replaced;
 mod result;
 mod sandbox;
 #[cfg(test)]

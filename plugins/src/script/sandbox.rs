@@ -5,7 +5,7 @@ use rhai::module_resolvers::DummyModuleResolver;
 use rhai::packages::{Package, StandardPackage};
 use rhai::{Engine, OptimizationLevel};
 
-use super::{functions, guard, replaced, variables};
+use super::{bounded_functions, functions, guard, variables};
 use crate::limits::CallLimits;
 
 /// Returns an interpreter with the host functions and these limits.
@@ -31,7 +31,7 @@ pub(super) fn engine(plugin: &str, limits: &CallLimits) -> Engine {
         .set_max_strings_interned(256)
         .on_progress(guard::progress);
     variables::watch(&mut engine, limits);
-    replaced::register(&mut engine);
+    bounded_functions::register(&mut engine);
     functions::register(&mut engine, plugin);
     engine
 }

@@ -12,7 +12,7 @@ use poem_openapi::{ApiResponse, Object, OpenApi};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::live::LiveContext;
+use super::long_poll::LiveContext;
 use super::section::Section;
 use crate::auth::{ApiRead, ApiWrite};
 use crate::http::error::ApiResult;

@@ -14,21 +14,21 @@ use serde::Serialize;
 
 use super::durability::Durability;
 use super::follow::{LogResponse, Start, is_stream, stream_of};
-use super::live::{LiveContext, wait_time};
+use super::long_poll::{LiveContext, wait_time};
 use super::section::Section;
 use crate::auth::{ApiRead, ApiWrite};
 use crate::http::archiving::ServerArchive;
 use crate::http::error::ApiResult;
 use crate::http::offloading::offload;
 use crate::http::routes::API;
-use crate::wire::appended::{AppendResponse, AppendedBody, renamed};
+use crate::wire::append_result::{AppendResponse, AppendedBody, renamed};
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::closed_sets::{Durabilities, EventOrder, OneOf};
 use crate::wire::event::EventBody;
+use crate::wire::exact_numbers;
 use crate::wire::idempotency::{CreationOutcome, CreationResponse, request_id};
 use crate::wire::new_event::{AppendBody, BatchBody, new_events};
 use crate::wire::page::{Listed, PageBody, Whole, cursor as cursor_at, limit, read_cursor};
-use crate::wire::written;
 
 pub struct Api;
 
@@ -105,7 +105,7 @@ impl Api {
         let durability = Durability::of(durability.as_deref(), &archiving)?;
         let Body { value, text } = body;
         let (mut new, is_batch) = value.into_events(&aggregate_id, if_match.as_deref())?;
-        written::keep_numbers(&text, &mut new);
+        exact_numbers::keep_numbers(&text, &mut new);
         let appending = AppendRequest {
             list_of_one: is_batch && new.len() == 1,
             new,
@@ -147,7 +147,7 @@ impl Api {
         let durability = Durability::of(durability.as_deref(), &archiving)?;
         let Body { value: BatchBody { events, rename_slugs }, text } = body;
         let mut new = new_events(events)?;
-        written::keep_numbers(&text, &mut new);
+        exact_numbers::keep_numbers(&text, &mut new);
         new.iter_mut().for_each(|event| event.renames_slug = rename_slugs.unwrap_or(false));
         let slugs: Vec<Option<Value>> = new.iter().map(|event| event.payload.get(SLUG).cloned()).collect();
         let (list_of_one, operation) = (new.len() == 1, "append_events".to_owned());

@@ -21,7 +21,7 @@ use poem_openapi::registry::{MetaResponses, Registry};
 use poem_openapi::types::Type;
 use tokio::time::Instant;
 
-use super::live::LiveContext;
+use super::long_poll::LiveContext;
 use crate::http::offloading::offload;
 use crate::http::shutdown::Shutdown;
 use crate::http::streams::StreamPermit;

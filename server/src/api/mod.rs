@@ -15,7 +15,7 @@ mod history;
 mod invitations;
 mod keys;
 mod licenses;
-mod live;
+mod long_poll;
 mod mailbox;
 mod members;
 mod operators;

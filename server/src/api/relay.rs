@@ -13,7 +13,7 @@ use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
 use super::follow::{LogResponse, Start, is_stream, stream_of_feed};
-use super::live::{LiveContext, wait_time};
+use super::long_poll::{LiveContext, wait_time};
 use super::section::Section;
 use crate::auth::AgentListen;
 use crate::http::error::ApiResult;

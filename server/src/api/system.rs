@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use foldwork_engine::Engine;
 use foldwork_engine::model::date::format_date;
-use foldwork_engine::workspace::system::{FollowerStatus, LeaderStatus, RebuildOutcome};
+use foldwork_engine::workspace::followers::{FollowerStatus, LeaderStatus, RebuildOutcome};
 use poem::web::Data;
 use poem_openapi::{Object, OpenApi};
 use serde::Serialize;

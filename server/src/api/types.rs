@@ -10,7 +10,7 @@ use poem_openapi::param::{Path, Query};
 use poem_openapi::{ApiResponse, Object, OpenApi};
 use serde::Serialize;
 
-use super::live::LiveContext;
+use super::long_poll::LiveContext;
 use super::section::Section;
 use crate::auth::{ApiRead, ApiWrite};
 use crate::http::error::ApiResult;

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use anyhow::{Context, bail, ensure};
-use foldwork_engine::model::repeated::repeated_name;
+use foldwork_engine::model::duplicate_names::repeated_name;
 use foldwork_engine::model::violation::Violation;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;

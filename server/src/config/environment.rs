@@ -9,7 +9,7 @@ use foldwork_engine::model::excerpt::excerpt_of;
 use foldwork_engine::pipeline::hint::did_you_mean;
 use toml::{Table, Value};
 
-use super::{Config, Issuer, renamed};
+use super::{Config, Issuer, former_names};
 
 const PREFIX: &str = "FOLDWORK_";
 /// The known variables that are not settings: they contain secrets, or configure the commands that call a server.
@@ -38,7 +38,7 @@ pub fn settings(variables: impl IntoIterator<Item = (String, String)>) -> anyhow
         let Some(path) = name.strip_prefix(PREFIX).filter(|path| path.contains("__")) else { continue };
         let path = path.to_lowercase();
         let path: Vec<&str> = path.split("__").collect();
-        let former = || renamed::is_former(&path).then_some(Setting::Untyped);
+        let former = || former_names::is_former(&path).then_some(Setting::Untyped);
         let Some(setting) = find(&shape, &path).or_else(former) else {
             bail!("the environment variable {} is not a setting{}", excerpt_of(&name), hint(&name, &shape));
         };

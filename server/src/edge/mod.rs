@@ -4,7 +4,7 @@
 pub mod health;
 mod paths;
 mod rate;
-mod recorded;
+mod request_log;
 mod response;
 mod routing;
 mod wrong_tokens;
@@ -75,7 +75,7 @@ pub fn around<E: Endpoint + 'static>(
     // Puts this layer inside the cross-origin rules, so that error responses also have the cross-origin headers.
     let wrapped =
         response::UniformResponses::new(limited, routing.clone()).with(cors()).around(response::shape_refusal);
-    let recorded = move |endpoint, request| recorded::recorded(routing.clone(), logs, endpoint, request);
+    let recorded = move |endpoint, request| request_log::recorded(routing.clone(), logs, endpoint, request);
     let proxies = TrustedProxies::new(&config.http.trusted_proxies);
     wrapped.around(recorded).before(paths::one_segment).before(move |mut request| {
         let (client, origin) = proxies.read(&request);

@@ -11,7 +11,7 @@ use poem::{Endpoint, IntoResponse, Request, Response};
 use poem_openapi::error::ParseParamError;
 use tracing::Instrument;
 
-use super::recorded::{RequestId, shown};
+use super::request_log::{RequestId, shown};
 use super::routing::RouteTable;
 use crate::http::client_address::ClientAddress;
 use crate::http::error::ApiError;

@@ -16,7 +16,7 @@ use poem::http::{HeaderValue, StatusCode, header};
 use poem::{Body, Endpoint, IntoResponse, Request, Response};
 
 use super::error::ApiError;
-use super::pace::Pace;
+use super::upload_rate::Pace;
 use crate::config::Config;
 use crate::http::routes::API;
 

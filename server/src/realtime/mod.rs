@@ -21,13 +21,13 @@ mod broadcast;
 mod connection;
 mod frame;
 mod handshake;
+mod http_broadcast;
 mod hub;
 mod line;
 mod payload;
 mod presence;
 mod queue;
 mod replay;
-mod say;
 mod session;
 
 use std::sync::Arc;
@@ -86,8 +86,8 @@ impl Realtime {
         Route::new()
             .at("/", get(open))
             .at("/websocket", get(open))
-            .at("/api/broadcast", post(say::say_several))
-            .at("/api/broadcast/:topic/events/:event", post(say::say_one))
+            .at("/api/broadcast", post(http_broadcast::say_several))
+            .at("/api/broadcast/:topic/events/:event", post(http_broadcast::say_one))
             .data(self.clone())
     }
 

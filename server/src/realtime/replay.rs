@@ -7,7 +7,7 @@ use foldwork_engine::model::aggregate::Aggregate;
 use foldwork_engine::model::feed::Delivery;
 use foldwork_engine::workspace::events::EventLimit;
 use foldwork_engine::workspace::feed::Item;
-use foldwork_engine::workspace::told_again::DeliverySelection;
+use foldwork_engine::workspace::recent_deliveries::DeliverySelection;
 use foldwork_engine::{Error, Listener};
 use serde::Deserialize;
 

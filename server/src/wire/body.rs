@@ -4,8 +4,8 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 
 use foldwork_engine::error::ErrorCode;
+use foldwork_engine::model::duplicate_names::repeated_name;
 use foldwork_engine::model::json;
-use foldwork_engine::model::repeated::repeated_name;
 use poem::http::StatusCode;
 use poem::{IntoResponse, Request, RequestBody, Response};
 use poem_openapi::payload::{ParsePayload, Payload};

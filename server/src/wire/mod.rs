@@ -5,13 +5,14 @@
 //! as `TaskView` and `Event`, which has no format. `request_body.rs` has the fields with several spellings.
 
 pub mod activation;
-pub mod appended;
+pub mod append_result;
 pub mod article;
 pub mod backup;
 pub mod body;
 pub mod closed_sets;
 pub mod delivery;
 pub mod event;
+pub mod exact_numbers;
 pub mod faults;
 pub mod idempotency;
 pub mod json;
@@ -31,4 +32,3 @@ pub mod successor;
 pub mod task;
 pub mod trial;
 pub mod workspace;
-pub mod written;

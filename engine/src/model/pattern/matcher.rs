@@ -3,8 +3,8 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
+use super::cache::Patterns;
 use super::compiled_pattern::{CompiledPattern, Syntax};
-use super::kept::Patterns;
 use super::search::SearchFailure;
 
 /// The maximum number of ticks for all patterns of one payload: about half a second in the worst case.

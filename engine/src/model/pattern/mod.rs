@@ -5,14 +5,14 @@
 //! depends on the length of the text and the size of the pattern.
 
 mod backtracking;
+mod cache;
 mod compiled_pattern;
 mod dialect;
-mod kept;
 mod linear;
 mod matcher;
 mod search;
 
+pub use cache::Patterns;
 pub use compiled_pattern::{CompiledPattern, Syntax};
-pub use kept::Patterns;
 pub use matcher::PatternMatcher;
 pub use search::{PatternMatch, SearchFailure};

@@ -4,7 +4,7 @@
 pub mod context;
 pub mod documentation;
 pub mod error;
-pub mod extended;
+pub mod extended_json;
 pub mod known_types;
 pub mod memory;
 pub mod number;

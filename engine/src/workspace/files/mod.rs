@@ -17,7 +17,7 @@
 //!    after. An upload whose record is gone was removed by another server, and cannot be named any more.
 //! 5. **Removal**: bytes that a file left are deleted, and then subtracted from the counter. A process that dies
 //!    anywhere leaves a record. A server that has the workspace open clears records with an expired lease, or, if it is
-//!    alone on its store, those of any other process (`state/clearing.rs`).
+//!    alone on its store, those of any other process (`state/upload_cleanup.rs`).
 //!
 //! A link to a file is an object store's own, or one that a server of this store signs with keys that rotate by
 //! themselves. It is valid for an hour and for its path. An upload link covers the path, the media type, the largest

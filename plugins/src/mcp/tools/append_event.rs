@@ -6,7 +6,7 @@ use foldwork_engine::{Error, Result, Writer};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::shown::ShownEvent;
+use super::presentation::ShownEvent;
 use crate::mcp::tool::{BuiltinTool, ToolCall, ToolEffect, ToolWords};
 
 const WORDS: ToolWords = ToolWords {

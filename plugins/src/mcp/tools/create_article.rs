@@ -6,7 +6,7 @@ use foldwork_engine::{Error, Result, Writer};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::shown::ShownArticle;
+use super::presentation::ShownArticle;
 use crate::mcp::tool::{BuiltinTool, ToolCall, ToolEffect, ToolWords};
 
 const WORDS: ToolWords = ToolWords {

@@ -7,7 +7,7 @@ use foldwork_engine::{Error, Reader, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::shown::ShownEvent;
+use super::presentation::ShownEvent;
 use crate::mcp::tool::{BuiltinTool, ToolCall, ToolWords};
 
 /// The number of events if the call has no `limit`.

@@ -13,7 +13,7 @@ mod query;
 mod search;
 mod upload_file_link;
 
-mod shown;
+mod presentation;
 mod shown_effect;
 pub(super) mod shown_task;
 

@@ -3,13 +3,13 @@
 //! Rules add the properties that operations share (errors, headers, paging, scopes), so that new operations have these
 //! properties as well.
 
+mod endpoints;
 mod examples;
-mod normalised;
+mod normalization;
 mod parameters;
 mod plugins;
 mod responses;
 mod schemas;
-mod served;
 
 use foldwork_engine::model::access::Scope;
 use foldwork_engine::model::closed_set::names;
@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 
 use crate::config::Config;
 use crate::http::routes::{API, Operations};
-pub use served::{json, language, page, yaml};
+pub use endpoints::{json, language, page, yaml};
 
 /// The name of the only security scheme, a bearer token. The required scopes are listed with each operation.
 const SCHEME: &str = "bearer";
@@ -66,7 +66,7 @@ pub fn finished(
     }
     let closed = schemas::closed_sets(&schemas);
     document["components"]["schemas"] = schemas;
-    normalised::normalise(&mut document, &closed);
+    normalization::normalise(&mut document, &closed);
     document
 }
 

@@ -9,7 +9,7 @@ use git2::Oid;
 use serde_json::Value;
 
 use super::history::first_parents;
-use super::modelled::Model;
+use super::model_project::Model;
 use super::source_reader::SourcePlace;
 use super::tests::Scratch;
 

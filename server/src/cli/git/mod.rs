@@ -7,7 +7,7 @@
 
 mod article;
 #[cfg(test)]
-mod continued;
+mod continuation_tests;
 mod date;
 mod events;
 mod front_matter;
@@ -17,7 +17,7 @@ mod history;
 #[cfg(test)]
 mod local_server;
 #[cfg(test)]
-mod modelled;
+mod model_project;
 mod origin;
 mod outbox;
 mod project_state;
@@ -33,7 +33,7 @@ mod state;
 mod tests;
 mod title;
 mod walk;
-mod watching;
+mod watch;
 
 use std::collections::HashSet;
 use std::fmt;
@@ -51,7 +51,7 @@ use self::sending::{BatchSender, ImportConflict};
 use self::source::FileSource;
 pub use self::source_reader::SourcePlace;
 use self::source_reader::{SourceReader, Summary};
-pub use self::watching::watch;
+pub use self::watch::watch;
 use super::client::Client;
 use super::progress::ProgressIndicator;
 

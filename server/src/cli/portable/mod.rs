@@ -5,10 +5,10 @@
 //! line has the number of events. Files of events without such a first line can be imported as well.
 
 pub mod folder;
+mod import_errors;
 pub mod lines;
 pub mod people;
 mod recorded_fields;
-mod rejected;
 pub mod restore;
 mod slugs;
 pub mod source;

@@ -19,12 +19,12 @@ use foldwork_engine::{AppendOutcome, Engine};
 use futures_util::StreamExt;
 
 use super::folder::FilesFolder;
+use super::import_errors::{LineNumbers, index_of, shown};
 use super::lines::{
     ExportEnd, ExportHeader, ExportLine, ExportedAccess, ExportedDefinition, ExportedProject, ExportedWorkspace,
 };
 use super::people::People;
 use super::recorded_fields::{RecordedFields, new_event};
-use super::rejected::{LineNumbers, index_of, shown};
 use super::slugs::{self, FileSlugs};
 use super::source::BytesReference;
 use super::store::{OpenStore, find};

@@ -8,7 +8,7 @@ use crate::model::excerpt::excerpt;
 use crate::model::value::{Object, Value};
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::{Error, PipelineErrorCode, Result};
-use crate::pipeline::value::extended;
+use crate::pipeline::value::extended_json;
 use crate::pipeline::value::hint::did_you_mean;
 use crate::pipeline::value::memory;
 use crate::pipeline::value::path::{FieldPath, check_name};
@@ -133,7 +133,7 @@ fn parse_object(object: &Object, scope: &ParseScope) -> Result<Expr> {
 
 fn parse_operator(name: &str, argument: &Value, scope: &ParseScope) -> Result<Expr> {
     let Some(operator) = scope.operators().find(|operator| operator.word.name == name) else {
-        if name == extended::REGEX {
+        if name == extended_json::REGEX {
             let message = "a regular expression is not a value: it is allowed only in a filter and as the 'regex' of \
                            $regexMatch, $regexFind and $regexFindAll";
             return Err(Error::new(168, message));

@@ -6,7 +6,7 @@ use super::{Answer, Env, Expr, NULL, ParseScope, some};
 use crate::model::value::{Object, Value};
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::{Error, Result};
-use crate::pipeline::value::extended;
+use crate::pipeline::value::extended_json;
 use crate::pipeline::value::regex::{PatternMatch, Regex, RegexRefusal};
 
 pub(super) static OPERATORS: &[ExprOperator] = &[
@@ -52,7 +52,7 @@ static REGEX: NamedArguments = NamedArguments {
 
 fn parse_regex(name: &str, spec: &Value, scope: &ParseScope) -> Result<OperatorArguments> {
     let values = match spec.as_object() {
-        Some(object) if object.get("regex").and_then(extended::regex).is_some() => {
+        Some(object) if object.get("regex").and_then(extended_json::regex).is_some() => {
             named(name, &REGEX, &spelled_out(name, object)?, scope)?
         }
         _ => named(name, &REGEX, spec, scope)?,
@@ -72,7 +72,9 @@ fn parse_regex(name: &str, spec: &Value, scope: &ParseScope) -> Result<OperatorA
 /// Returns the arguments of an operator. Splits a regular expression in `regex` into its pattern and its options.
 fn spelled_out(name: &str, object: &Object) -> Result<Value> {
     let mut spelled = object.clone();
-    let Some((pattern, options)) = object.get("regex").and_then(extended::regex) else { return Ok(spelled.into()) };
+    let Some((pattern, options)) = object.get("regex").and_then(extended_json::regex) else {
+        return Ok(spelled.into());
+    };
     let literal = |text: &str| Value::from(Object::from_iter([("$literal", text)]));
     spelled.insert("regex", literal(pattern));
     if !options.is_empty() {

@@ -10,7 +10,7 @@ use super::types::TypeSet;
 use super::word::OF_FIELD;
 use crate::model::value::{Object, Value};
 use crate::pipeline::value::error::{Error, Result};
-use crate::pipeline::value::extended;
+use crate::pipeline::value::extended_json;
 use crate::pipeline::value::hint;
 use crate::pipeline::value::query_path::QueryPath;
 
@@ -73,7 +73,7 @@ fn operator(
         "$exists" => FilterOperator::Not(Test::Exists),
         "$type" => FilterOperator::Is(Test::Type(TypeSet::parse(value)?)),
         "$regex" => FilterOperator::Is(Test::Regex(FilterPattern::of(all)?.compile(context.query())?)),
-        extended::REGEX => match FilterPattern::of_value(&all.clone().into()) {
+        extended_json::REGEX => match FilterPattern::of_value(&all.clone().into()) {
             Some(pattern) => FilterOperator::Is(Test::Regex(pattern.compile(context.query())?)),
             None => return Err(Error::new(2, "unknown operator: $regularExpression")),
         },

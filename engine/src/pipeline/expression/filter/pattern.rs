@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::model::value::{Object, Value};
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::{Error, Result};
-use crate::pipeline::value::extended;
+use crate::pipeline::value::extended_json;
 use crate::pipeline::value::regex::Regex;
 
 /// A pattern with its options, as in the client's request.
@@ -19,7 +19,7 @@ impl<'s> FilterPattern<'s> {
     pub fn of(operators: &'s Object) -> Result<FilterPattern<'s>> {
         let (pattern, own) = match operators.get("$regex") {
             Some(Value::String(pattern)) => (&**pattern, ""),
-            Some(value) => extended::regex(value).ok_or_else(|| Error::new(2, "$regex has to be a string"))?,
+            Some(value) => extended_json::regex(value).ok_or_else(|| Error::new(2, "$regex has to be a string"))?,
             None => return Err(Error::new(2, "$regex has to be a string")),
         };
         let options = match operators.get("$options") {
@@ -35,7 +35,7 @@ impl<'s> FilterPattern<'s> {
 
     /// Returns the pattern that a value represents, if any.
     pub fn of_value(value: &'s Value) -> Option<FilterPattern<'s>> {
-        extended::regex(value).map(|(pattern, options)| FilterPattern { pattern, options })
+        extended_json::regex(value).map(|(pattern, options)| FilterPattern { pattern, options })
     }
 
     pub fn compile(&self, query: &Context) -> Result<Arc<Regex>> {

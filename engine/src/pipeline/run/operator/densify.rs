@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::nested;
+use super::nested_fields;
 use crate::model::number;
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr::add_units;
@@ -233,10 +233,10 @@ impl DensifiedRows<'_> {
         let mut row = Object::new();
         for (path, value) in self.densify.partition.iter().zip(&partition.key) {
             if let Some(value) = value {
-                nested::set(&mut row, path.segments(), value.clone());
+                nested_fields::set(&mut row, path.segments(), value.clone());
             }
         }
-        nested::set(&mut row, self.densify.field.segments(), next);
+        nested_fields::set(&mut row, self.densify.field.segments(), next);
         Ok(Some(row.into()))
     }
 

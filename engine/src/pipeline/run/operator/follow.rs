@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::nested;
+use super::nested_fields;
 use crate::model::value::Value;
 use crate::pipeline::run::program::Program;
 use crate::pipeline::run::rows::{Operator, RowOwner, Rows, RunContext, collect};
@@ -24,7 +24,7 @@ impl Operator for FollowOperator {
             let mut row = row?;
             let reached = run.passing(|| self.reached(&row, run))?;
             if let Value::Object(object) = &mut row {
-                nested::set(Arc::make_mut(object), self.target.segments(), reached);
+                nested_fields::set(Arc::make_mut(object), self.target.segments(), reached);
             }
             Ok(row)
         })))

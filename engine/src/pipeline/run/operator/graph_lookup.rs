@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::nested;
+use super::nested_fields;
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::run::program::Program;
@@ -53,7 +53,7 @@ impl Operator for GraphLookupOperator {
                 Some(start) => self.found(start, searched, run)?,
             };
             if let Value::Object(object) = &mut row {
-                nested::set(Arc::make_mut(object), self.target.segments(), found);
+                nested_fields::set(Arc::make_mut(object), self.target.segments(), found);
             }
             Ok(row)
         })))
@@ -157,7 +157,7 @@ impl GraphLookupOperator {
         if let (Some(path), Value::Object(object)) = (&self.depth_field, &mut row) {
             let depth = Value::Int(i64::try_from(depth).unwrap_or(i64::MAX));
             let object: &mut Object = Arc::make_mut(object);
-            nested::set(object, path.segments(), depth);
+            nested_fields::set(object, path.segments(), depth);
         }
         row
     }

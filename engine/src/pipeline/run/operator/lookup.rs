@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::nested;
+use super::nested_fields;
 use crate::model::value::Value;
 use crate::pipeline::expression::expr::{Env, Expr};
 use crate::pipeline::run::program::Program;
@@ -65,7 +65,7 @@ impl Operator for LookupOperator {
                 }
             };
             if let Value::Object(object) = &mut row {
-                nested::set(Arc::make_mut(object), self.target.segments(), joined);
+                nested_fields::set(Arc::make_mut(object), self.target.segments(), joined);
             }
             Ok(row)
         })))

@@ -11,7 +11,7 @@ mod group;
 mod limit;
 mod lookup;
 mod match_rows;
-mod nested;
+mod nested_fields;
 mod project;
 mod redact;
 mod replace_root;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::nested;
+use super::nested_fields;
 use crate::model::value::Value;
 use crate::pipeline::language::ast;
 use crate::pipeline::run::rows::{Operator, Rows, RunContext};
@@ -26,7 +26,7 @@ impl Operator for UnwindOperator {
 
 impl UnwindOperator {
     fn rows<'a>(&'a self, row: Value, run: RunContext<'a>) -> Rows<'a> {
-        let value = row.as_object().and_then(|object| nested::get(object, self.unwind.path.segments()));
+        let value = row.as_object().and_then(|object| nested_fields::get(object, self.unwind.path.segments()));
         let items = match value {
             Some(Value::Array(items)) if !items.is_empty() => items.clone(),
             // With `preserve`, the row is returned without the field that holds the empty array.
@@ -47,7 +47,7 @@ impl UnwindOperator {
         }
         let mut row = self.with(row, None, Value::Null);
         if let (true, Value::Object(object)) = (without_field, &mut row) {
-            nested::remove(Arc::make_mut(object), self.unwind.path.segments());
+            nested_fields::remove(Arc::make_mut(object), self.unwind.path.segments());
         }
         Box::new(std::iter::once(Ok(row)))
     }
@@ -59,10 +59,10 @@ impl UnwindOperator {
         {
             let object = Arc::make_mut(object);
             if let Some(item) = item {
-                nested::set(object, self.unwind.path.segments(), item);
+                nested_fields::set(object, self.unwind.path.segments(), item);
             }
             if let Some(path) = &self.unwind.index {
-                nested::set(object, path.segments(), index);
+                nested_fields::set(object, path.segments(), index);
             }
         }
         row

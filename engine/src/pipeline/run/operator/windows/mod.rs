@@ -16,8 +16,8 @@ mod integral;
 mod moments;
 mod partition;
 mod ranks;
-mod running;
 mod sets;
+mod single_pass;
 mod slide;
 mod stacks;
 

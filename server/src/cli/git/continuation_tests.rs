@@ -4,7 +4,7 @@
 use git2::{Oid, Signature, Time};
 use serde_json::{Value, json};
 
-use super::modelled::Model;
+use super::model_project::Model;
 use super::outbox::Mark;
 use super::tests::{LONG, Scratch, of_type};
 use super::walk::ProjectArticles;

@@ -1,7 +1,7 @@
 //! Sends messages to channels over HTTP, for clients without a socket.
 
 use foldwork_engine::error::ErrorCode;
-use foldwork_engine::model::repeated::repeated_name;
+use foldwork_engine::model::duplicate_names::repeated_name;
 use foldwork_engine::{Error, Listener};
 use poem::http::StatusCode;
 use poem::web::Path;

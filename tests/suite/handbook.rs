@@ -8,9 +8,9 @@ use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::graph::Direction;
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_server::Config;
+use foldwork_tests::articles::{self, Articles};
 use foldwork_tests::expectation::root;
 use foldwork_tests::handles::Handles;
-use foldwork_tests::recorded::{self, Articles};
 use foldwork_tests::server::{Server, worked};
 
 const KIND: &str = "links_to";
@@ -79,7 +79,7 @@ async fn append(workspace: &Handles, articles: &Articles) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn edges_of_the_handbook_match_the_known_links() {
-    let articles = recorded::handbook();
+    let articles = articles::handbook();
     let known: Edges = HANDBOOK.map(|(from, to)| (from.to_owned(), to.to_owned())).into();
     assert_same(&known, &draw(&articles).await);
     // Checks the function `mentions` as well, because the test with recorded articles uses its result.
@@ -88,7 +88,7 @@ async fn edges_of_the_handbook_match_the_known_links() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn edges_match_the_mentions_in_the_bodies() {
-    let Some(articles) = recorded::articles() else { return };
+    let Some(articles) = articles::articles() else { return };
     let drawn = draw(&articles).await;
     assert_same(&mentions(&articles), &drawn);
     assert!(drawn.len() > 100, "{} edges are hardly all", drawn.len());
