@@ -10,13 +10,13 @@
 //! use foldwork_engine::model::event::NewEvent;
 //! use foldwork_engine::model::value::{Object, Value};
 //! use foldwork_engine::workspace::query::Query;
-//! use foldwork_engine::{Engine, Plugins, Reader, Settings, Store, Writer};
+//! use foldwork_engine::{Engine, EngineSettings, Plugins, Reader, Store, Writer};
 //! use serde_json::json;
 //!
 //! # #[tokio::main]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let store = Store::connect("mem://").await?;
-//! let engine = Engine::open(store, Arc::new(SystemClock), Settings::default(), Plugins::none()?).await?;
+//! let engine = Engine::open(store, Arc::new(SystemClock), EngineSettings::default(), Plugins::none()?).await?;
 //! let key = engine.first_start(None).await?.ok_or("the store is not empty")?.key;
 //! let writer: Writer = engine.enter(engine.authenticate(&key).await?).await?;
 //! let reader: Reader = engine.enter(engine.authenticate(&key).await?).await?;
