@@ -86,14 +86,15 @@ fn the_shipped_configuration_has_every_setting() {
 fn messages_name_settings_that_exist() {
     let shipped: toml::Table = toml::from_str(config::DEFAULTS).expect("config.toml is a table");
     let (mut failures, mut named) = (Vec::new(), 0);
-    for path in ["engine/src", "server/src"].iter().flat_map(|folder| sources(folder)) {
+    let files = ["engine/src", "server/src"].iter().flat_map(|folder| sources(folder));
+    for path in files.filter(|path| !path.ends_with("config/former_names.rs")) {
         let text = read(&path);
         // Comments also name fields of bodies in this form.
         for line in text.lines().filter(|line| !line.trim_start().starts_with("//")) {
             for (section, name) in line.split('`').skip(1).step_by(2).filter_map(|quoted| quoted.split_once('.')) {
                 let Some(section) = shipped.get(section) else { continue };
                 named += 1;
-                if section.get(name).is_none() {
+                if section.get(name).is_none() && !name.starts_with('{') {
                     failures.push(format!("{}: no such setting: {}", path.display(), line.trim()));
                 }
             }

@@ -3,7 +3,7 @@
 use foldwork_engine::archive::BackupSettings;
 use serde::{Deserialize, Serialize};
 
-use super::TimeSpan;
+use super::units::TimeSpan;
 
 /// The minimum and the maximum of `flush`, in milliseconds.
 const FLUSH_MS: (u64, u64) = (100, 60_000);

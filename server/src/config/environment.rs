@@ -281,7 +281,7 @@ mod tests {
                 "FOLDWORK_HTP__LISTEN is not a setting; did you mean 'FOLDWORK_HTTP__LISTEN'?",
             ),
             ("FOLDWORK_HTTP__LISTEN__X", "x", "is not a setting"),
-            ("FOLDWORK_HTTP__IDLE_TIMEOUT_S", "soon", "its value is 'soon'; expected a whole number"),
+            ("FOLDWORK_HTTP__MAX_CONNECTIONS", "many", "its value is 'many'; expected a whole number"),
             ("FOLDWORK_AUTH__AUTO_PROVISION", "yes", "expected true or false"),
             ("FOLDWORK_AUTH__ISSUERS", "a,b", "expected a list of tables"),
             ("FOLDWORK_AUTH__ISSUERS__1__ISSUER", "a", "no item with the number 0"),
@@ -292,6 +292,9 @@ mod tests {
             let refused = refusal(&[(name, value)]);
             assert!(refused.contains(expected) && refused.contains("environment variable"), "{name}: {refused}");
         }
+        // The value of a former name has no unit, so its error names the setting.
+        let late = refusal(&[("FOLDWORK_HTTP__IDLE_TIMEOUT_S", "soon")]);
+        assert!(late.contains("expected a time such as") && late.contains("http.idle_timeout"), "{late}");
         let twice = [("FOLDWORK_AUTH__ISSUERS", "[]"), ("FOLDWORK_AUTH__ISSUERS__0__ISSUER", "a")];
         assert!(refusal(&twice).contains("another variable sets the whole list"));
     }

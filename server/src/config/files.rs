@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::DataSize;
+use super::units::DataSize;
 
 /// Settings of files.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{DataSize, Network, TimeSpan};
+use super::network::Network;
+use super::units::{DataSize, TimeSpan};
 
 /// Settings of the HTTP server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

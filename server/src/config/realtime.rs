@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::TimeSpan;
+use super::units::TimeSpan;
 
 /// The limits on the WebSockets of agents.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
