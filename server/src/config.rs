@@ -61,7 +61,7 @@ pub struct Config {
     /// The limits that no setting changes.
     #[serde(skip)]
     pub constants: Constants,
-    /// A message for each setting that has its former name in the file or in an environment variable.
+    /// The warnings about former names of settings in the file and in environment variables.
     #[serde(skip)]
     former_names: Vec<String>,
 }

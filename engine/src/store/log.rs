@@ -322,7 +322,7 @@ fn read_event(record: &Record, fields: Fields) -> Result<Event> {
     convert::named("event", record, || {
         let (aggregate_id, version) = key_of(record)?;
         let body = body::read(convert::text_field(record, "body")?, fields)
-            .map_err(|error| Error::corrupt(format!("event {aggregate_id}: {error}")))?;
+            .map_err(|error| Error::corrupt(error.to_string()))?;
         Ok(Event {
             event_id: body.event_id,
             aggregate_id: AggregateId::from(Arc::from(aggregate_id)),

@@ -95,7 +95,9 @@ impl Database {
             Some(Record::String(text)) if text == "reserved" => Ok(Reservation::Reserved),
             Some(Record::String(text)) if text == "exceeded" => Ok(Reservation::Exceeded),
             Some(Record::String(text)) if text == "lost" => Ok(Reservation::Lost),
-            other => Err(Error::corrupt(format!("a reservation returned {other:?}"))),
+            other => {
+                Err(Error::corrupt(format!("reserving space returned {other:?}; expected reserved, exceeded or lost")))
+            }
         }
     }
 

@@ -11,7 +11,7 @@ pub struct Constants {
     /// The minimum speed of a file upload as a raw body, in bytes per second, measured over `http.body_timeout`. Slower
     /// uploads than over a bad telephone line only hold connections.
     pub upload_bytes_per_s: u64,
-    /// The time after which a client that reads nothing of a response is disconnected.
+    /// The server disconnects a client that reads nothing of a response for this time.
     pub stalled_reader: Duration,
     /// The limit on a JSON body that contains a file, in bytes. Reading such a body needs about three times its size, so
     /// larger files are uploaded as a raw body.

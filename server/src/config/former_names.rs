@@ -1,4 +1,4 @@
-//! Former names of settings. They are accepted for one release, each with a warning that names the new setting.
+//! Former names of settings. The server accepts a former name for one release, and warns with the new name.
 
 use anyhow::bail;
 use config::{Map, Value, ValueKind};

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::de::{Error as _, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A number of bytes. Settings have it as a text such as `64 MiB`, or as a number of bytes.
+/// A size in bytes. A setting is a text with a unit, such as `64 MiB`, or a number of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DataSize(pub u64);
 
@@ -31,7 +31,7 @@ impl FromStr for DataSize {
     }
 }
 
-/// A time of whole milliseconds. Settings have it as a text with units such as `30 s`, or as 0.
+/// A duration in whole milliseconds. A setting is a text with units, such as `30 s`, or the number 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TimeSpan(pub Duration);
 

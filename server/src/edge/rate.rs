@@ -178,7 +178,7 @@ impl<K: Hash + Eq + Clone> Allowances<K> {
         taken.map_err(|until| until.wait_time_from(DefaultClock::default().now()))
     }
 
-    /// Returns the error for a request that is allowed only after a time.
+    /// Returns the error for a request over the limit. The next request is allowed after `wait`.
     pub(super) fn refusal(&self, wait: Duration) -> ApiError {
         ApiError::new(StatusCode::TOO_MANY_REQUESTS, ErrorCode::RateLimited, self.limit.clone())
             .with_header(header::RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1))

@@ -45,7 +45,7 @@ pub fn begins_with_name(yaml: &str) -> bool {
     first.and_then(split_name).is_some_and(|(name, _)| !name.contains(char::is_whitespace))
 }
 
-/// Reads the parts of a block that is not valid YAML as a whole, so that one invalid part does not lose the others.
+/// Reads a block of invalid YAML part by part. One invalid part does not lose the others.
 fn read_in_parts(block: &Block<'_>, warnings: &mut Vec<Warning>) -> Vec<FrontMatterEntry> {
     let mut budget = Budget::new();
     let mut entries = Vec::new();
