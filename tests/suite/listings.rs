@@ -202,5 +202,5 @@ async fn a_graph_respects_the_time_limit_of_queries() {
     // Each reading of the stopwatch takes longer than a query may.
     server.clock.hurry(10_000_000);
     let refused = graph(false).await.err().expect("refused").to_string();
-    assert!(refused.contains("time limit"), "{refused}");
+    assert!(refused.contains("the limit `pipeline.timeout`"), "{refused}");
 }

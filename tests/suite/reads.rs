@@ -100,7 +100,7 @@ async fn events_held_by_a_query_count_against_its_memory() {
     ] {
         let refused = ask(&workspace, holding.clone()).await.expect_err("refused");
         let Error::Pipeline(refused) = refused else { panic!("{holding}: {refused}") };
-        assert!(refused.message.contains("memory limit"), "{holding}: {}", refused.message);
+        assert!(refused.message.contains("the limit `pipeline.memory`"), "{holding}: {}", refused.message);
     }
     // A fold keeps only the state in memory, not the events.
     let folded = json!([one, {"$fold": {"version": 999}}, {"$project": {"_version": 1}}]);
@@ -181,13 +181,13 @@ async fn a_lookup_along_edges_respects_time_and_memory_limits() {
     // The clock advances 0.1 s per 256 items, so the query has time for about 12,800 items.
     server.clock.hurry(100_000);
     let refused = run(&pipeline).await.expect_err("refused").to_string();
-    assert!(refused.contains("time limit"), "{refused}");
+    assert!(refused.contains("the limit `pipeline.timeout`"), "{refused}");
 
     config.pipeline.memory = DataSize(1 << 20);
     let server = Server::start_with(&config).await.expect("a server");
     let workspace = server.workspace("owner").await.expect("a workspace");
     let refused = workspace.reader.query(Query::new(pipeline)).await.expect_err("refused").to_string();
-    assert!(refused.contains("memory limit"), "{refused}");
+    assert!(refused.contains("the limit `pipeline.memory`"), "{refused}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -160,8 +160,17 @@ fn refused_otherwise(
 ) -> Option<String> {
     let action = column.trim_end_matches('*');
     let stood = row.split(' ').next().unwrap_or_default();
+    let phrase = match action {
+        "message" => "add a message to",
+        "artifact" => "add an artifact to",
+        "request_input" => "request input for",
+        "give_up" => "end",
+        "request_changes" => "request changes of",
+        "ask" => "ask about",
+        other => other,
+    };
     let expected = json!({
-        "error": format!("cannot {action} a task that is {stood}"),
+        "error": format!("cannot {phrase} a task that is {stood}"),
         "code": "task_state_conflict",
         "status": stood,
         "action": action,
