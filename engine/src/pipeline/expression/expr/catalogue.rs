@@ -25,9 +25,9 @@ const FAMILIES: &[&[ExprOperator]] = &[
     super::regex::OPERATORS,
     super::hash::OPERATORS,
     super::conversion::OPERATORS,
-    super::date_parts::OPERATORS,
-    super::date_arithmetic::OPERATORS,
-    super::date_format::OPERATORS,
+    super::date::parts::OPERATORS,
+    super::date::arithmetic::OPERATORS,
+    super::date::format::OPERATORS,
     super::measure::OPERATORS,
 ];
 

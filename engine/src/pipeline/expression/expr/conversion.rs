@@ -278,7 +278,7 @@ fn convert(value: &Value, target: ConversionTarget, env: &Env) -> Result<Value> 
             Value::String(text) => unparsable(text),
             _ => range(),
         })?,
-        (Value::String(text), ConversionTarget::Date) => super::date_text::parse(text, None).map(Value::Date)?,
+        (Value::String(text), ConversionTarget::Date) => super::date::text::parse(text, None).map(Value::Date)?,
         (Value::Date(_), ConversionTarget::Date) => value.clone(),
         (Value::Double(number), ConversionTarget::Date) => Value::Date(whole_double(number.trunc()).ok_or_else(range)?),
         (Value::Decimal(number), ConversionTarget::Date) => {

@@ -1,7 +1,7 @@
 //! Parses dates that are written in a given format.
 
-use super::date_fields::{DateFaults, DateFields, month};
-use super::date_zone::Zone;
+use super::fields::{DateFaults, DateFields, month};
+use super::zone::Zone;
 
 /// A parser that reads a string from front to back.
 struct LayoutReader<'t> {

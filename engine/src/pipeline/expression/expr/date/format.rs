@@ -2,17 +2,17 @@
 
 use jiff::tz::TimeZone;
 
+use super::super::operator::ArgumentForm::Named as ByName;
+use super::super::operator::{ExprOperator, NamedArguments, OperatorCall};
+use super::super::{Answer, Env, NULL, some};
 use super::calendar::{LocalTime, date, local, zone};
-use super::date_parts::week;
-use super::operator::ArgumentForm::Named as ByName;
-use super::operator::{ExprOperator, NamedArguments, OperatorCall};
-use super::{Answer, Env, NULL, some};
-use super::{date_fields, date_text};
+use super::parts::week;
+use super::{fields, text};
 use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, PipelineErrorCode, Result};
 
-pub(super) static OPERATORS: &[ExprOperator] = &[
+pub(in crate::pipeline::expression) static OPERATORS: &[ExprOperator] = &[
     ExprOperator::new(
         "$dateFromString",
         "dateString: string, format?: string, timezone?: string, onError?: any, onNull?: any",
@@ -96,8 +96,8 @@ fn write(format: &str, time: &LocalTime) -> String {
         let iso = || time.date().iso_week_date();
         let minutes = time.offset.seconds() / 60;
         let part = match chars.next() {
-            Some('b') => date_fields::MONTHS[time.month() as usize - 1][..3].to_owned(),
-            Some('B') => date_fields::MONTHS[time.month() as usize - 1].to_owned(),
+            Some('b') => fields::MONTHS[time.month() as usize - 1][..3].to_owned(),
+            Some('B') => fields::MONTHS[time.month() as usize - 1].to_owned(),
             Some('d') => format!("{:02}", time.day()),
             Some('G') => format!("{:04}", iso().year()),
             Some('H') => format!("{:02}", time.hour()),
@@ -160,8 +160,8 @@ fn from_string(call: &OperatorCall, env: &Env) -> Answer {
         Value::String(text) => {
             let zone = zone.filter(|_| call.has_argument(2));
             match format {
-                Some(format) => date_text::parse_with(text, &format, zone.as_ref()),
-                None => date_text::parse(text, zone.as_ref()),
+                Some(format) => text::parse_with(text, &format, zone.as_ref()),
+                None => text::parse(text, zone.as_ref()),
             }
         }
         other => {

@@ -3,10 +3,10 @@
 use jiff::civil::{Date, DateTime, ISOWeekDate, Weekday};
 use jiff::{Span, ToSpan};
 
+use super::super::operator::ArgumentForm::{Named as ByName, Own};
+use super::super::operator::{ExprOperator, NamedArguments, OperatorArguments, OperatorCall, named};
+use super::super::{Answer, Env, NULL, ParseScope, parse, some};
 use super::calendar::{LocalTime, date, instant, local, overflow, zone};
-use super::operator::ArgumentForm::{Named as ByName, Own};
-use super::operator::{ExprOperator, NamedArguments, OperatorArguments, OperatorCall, named};
-use super::{Answer, Env, NULL, ParseScope, parse, some};
 use crate::model::excerpt::excerpt;
 use crate::model::value::{Object, Value};
 use crate::pipeline::value::error::{Error, Result};
@@ -22,7 +22,7 @@ const fn row(
     ExprOperator::new(name, "date, timezone?: string", summary, Own(parse_part), eval, example)
 }
 
-pub(super) static OPERATORS: &[ExprOperator] = &[
+pub(in crate::pipeline::expression) static OPERATORS: &[ExprOperator] = &[
     row(
         "$dayOfMonth",
         "Returns the day of the month, 1 to 31.",

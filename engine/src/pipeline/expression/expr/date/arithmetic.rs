@@ -3,16 +3,16 @@
 use jiff::civil::{Date, DateTime, Weekday, date as civil_date};
 use jiff::{Span, ToSpan, tz::TimeZone};
 
+use super::super::operator::ArgumentForm::{Exactly, Named as ByName};
+use super::super::operator::{ExprOperator, NamedArguments, OperatorCall};
+use super::super::{Answer, Env, NULL, some};
 use super::calendar::{Unit, date, instant, local, overflow, start_of_week, unit, zone};
-use super::operator::ArgumentForm::{Exactly, Named as ByName};
-use super::operator::{ExprOperator, NamedArguments, OperatorCall};
-use super::{Answer, Env, NULL, some};
 use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::number::whole;
 
-pub(super) static OPERATORS: &[ExprOperator] = &[
+pub(in crate::pipeline::expression) static OPERATORS: &[ExprOperator] = &[
     ExprOperator::new(
         "$dateAdd",
         "startDate: date, unit: string, amount: integer, timezone?: string",

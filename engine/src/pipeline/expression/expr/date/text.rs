@@ -2,8 +2,8 @@
 
 use jiff::tz::TimeZone;
 
-use super::date_fields::failure;
-use super::{date_layout, date_scan};
+use super::fields::failure;
+use super::{layout, scan};
 use crate::model::excerpt::excerpt_of;
 use crate::pipeline::value::error::Result;
 
@@ -12,9 +12,9 @@ use crate::pipeline::value::error::Result;
 const MAX_BYTES: usize = 1_000;
 
 /// Parses a string in any of the usual notations of dates. `zone` applies to a string without a zone.
-pub(super) fn parse(text: &str, zone: Option<&TimeZone>) -> Result<i64> {
+pub(in crate::pipeline::expression) fn parse(text: &str, zone: Option<&TimeZone>) -> Result<i64> {
     check_length(text)?;
-    let (found, faults) = date_scan::scan(text);
+    let (found, faults) = scan::scan(text);
     found.finish(&faults, text, zone)
 }
 
@@ -22,7 +22,7 @@ pub(super) fn parse(text: &str, zone: Option<&TimeZone>) -> Result<i64> {
 pub(super) fn parse_with(text: &str, format: &str, zone: Option<&TimeZone>) -> Result<i64> {
     check_length(text)?;
     check_length(format)?;
-    let (found, faults) = date_layout::read(text, format);
+    let (found, faults) = layout::read(text, format);
     found.finish(&faults, text, zone)
 }
 

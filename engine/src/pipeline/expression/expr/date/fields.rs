@@ -7,8 +7,8 @@ use jiff::tz::{Offset, TimeZone};
 use jiff::{SignedDuration, Span};
 
 use super::calendar::instant;
-use super::date_relative::RelativeDate;
-use super::date_zone::Zone;
+use super::relative::RelativeDate;
+use super::zone::Zone;
 use crate::model::date::{civil, ms_of};
 use crate::model::excerpt::excerpt_of;
 use crate::pipeline::value::error::{Error, Result};

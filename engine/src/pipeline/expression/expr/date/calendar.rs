@@ -6,9 +6,9 @@ use jiff::civil::{DateTime, Weekday};
 use jiff::tz::{Offset, TimeZone};
 use jiff::{SignedDuration, Timestamp};
 
-use super::Env;
-use super::operator::OperatorCall;
-pub(super) use super::unit::{Unit, overflow};
+use super::super::Env;
+use super::super::operator::OperatorCall;
+pub(super) use super::super::unit::{Unit, overflow};
 use crate::model::date::{civil, ms_of};
 use crate::model::excerpt::excerpt_of;
 use crate::model::value::Value;

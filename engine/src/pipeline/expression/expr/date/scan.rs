@@ -1,9 +1,9 @@
 //! Parses dates that are written without a format, piece by piece.
 
-use super::date_fields::{DateFaults, DateFields, month};
-use super::date_grammar::{DatePart, Meaning, next};
-use super::date_relative::{OfMonth, RelativeUnit, amount, unit, weekday};
-use super::date_zone::Zone;
+use super::fields::{DateFaults, DateFields, month};
+use super::grammar::{DatePart, Meaning, next};
+use super::relative::{OfMonth, RelativeUnit, amount, unit, weekday};
+use super::zone::Zone;
 
 /// The state of parsing one string.
 struct DateScan<'t> {
