@@ -81,9 +81,9 @@ pub use crate::state::plugins::Plugins;
 pub use engine::{Engine, EngineStatus};
 pub use error::{Error, Result};
 pub use removal::tend_deletions;
-pub use store::append::AppendBatch;
 pub use store::contents::Contents;
 pub use store::error::Error as StoreError;
+pub use store::workspace::append::AppendBatch;
 pub use store::{Sizes, Store};
 pub use workspace::rights::{
     Administrator, AgentWriter, ContentReader, Listener, McpReader, McpWriter, Owner, ProfileReader, Reader, Right,

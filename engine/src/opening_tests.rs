@@ -11,7 +11,7 @@ use crate::hook::{Candidates, OnError, Plugin, PluginAgent, PluginDescription, S
 use crate::model::definition::{Definition, Field, FieldType};
 use crate::model::event::{Event, NewEvent};
 use crate::model::value::{Object, Value};
-use crate::store::append::AppendBatch;
+use crate::store::workspace::append::AppendBatch;
 use crate::{Engine, EngineSettings, Error, Plugins, Store, Writer};
 
 /// The time limit for tasks to end on a busy machine.

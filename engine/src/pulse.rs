@@ -35,7 +35,7 @@ use crate::metric;
 use crate::registry::OpenWorkspace;
 use crate::state::State;
 use crate::state::peers::{Peers, PendingReport};
-use crate::store::servers::{Beat, SCHEMA, WorkspaceProgress};
+use crate::store::control::servers::{Beat, SCHEMA, WorkspaceProgress};
 use crate::store::{Database, Store};
 
 /// The time after which the server reports again that it is alive, and looks for workspaces whose leader is not.
@@ -261,7 +261,7 @@ async fn learn(state: &State, progress: Option<WorkspaceProgress>) {
 mod tests {
     use super::*;
     use crate::clock::SystemClock;
-    use crate::store::servers::LeaderNote;
+    use crate::store::control::servers::LeaderNote;
 
     #[tokio::test]
     async fn the_end_of_the_exchange_interrupts_no_report() {

@@ -7,7 +7,7 @@ use crate::model::event::Event;
 use crate::model::json::MAX_STORED_DEPTH;
 use crate::model::value::{Object, Value};
 use crate::state::NODES;
-use crate::store::append::AppendBatch;
+use crate::store::workspace::append::AppendBatch;
 use crate::{Engine, EngineSettings, Error, Plugins, Reader, Store};
 
 async fn enter(engine: &Arc<Engine>, key: &str) -> crate::Result<Reader> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::engine::Engine;
 use crate::error::Result;
-use crate::store::workspaces::WorkspaceDeletion;
+use crate::store::control::workspaces::WorkspaceDeletion;
 use crate::workspace::notices::tell_owners;
 
 /// The time after which every server has closed a removed workspace, because each server has checked for removed

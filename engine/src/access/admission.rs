@@ -13,8 +13,8 @@ use crate::model::access::{Membership, UserRecord, WorkspaceRecord};
 use crate::model::address;
 use crate::model::plan::PlanStatus;
 use crate::store;
+use crate::store::control::sign_up::FoundUser;
 use crate::store::retry;
-use crate::store::sign_up::FoundUser;
 
 impl Access {
     /// Returns the user that a valid token identifies. The user's first token creates the user record. If the settings

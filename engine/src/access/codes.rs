@@ -7,7 +7,7 @@ use super::credential_cache::hash_of;
 use super::keys::{CreatedKey, NewKey, record_of, refused};
 use crate::error::{Error, Result};
 use crate::model::access::{self, Caller, KeyRecord, SignInCode};
-use crate::store::keys::OriginFault;
+use crate::store::control::keys::OriginFault;
 
 const PREFIX: &str = "sic_";
 const NOT_VALID: Error = Error::Unauthenticated("the sign-in code is not valid");

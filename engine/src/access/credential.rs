@@ -9,7 +9,7 @@ use super::credential_cache::default_plan;
 use super::signing::Purpose;
 use crate::error::{Error, Result};
 use crate::model::access::{Caller, Role};
-use crate::store::members::GrantBasis;
+use crate::store::control::members::GrantBasis;
 
 /// The prefix of credentials, which distinguishes them from keys.
 const PREFIX: &str = "fwrt_";

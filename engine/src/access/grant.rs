@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use super::Access;
 use crate::error::Result;
 use crate::model::access::{Caller, Role};
-use crate::store::members::GrantBasis;
+use crate::store::control::members::GrantBasis;
 
 /// The time between two checks for changes by other processes, while rights are held.
 const POLL_INTERVAL: Duration = Duration::from_millis(300);

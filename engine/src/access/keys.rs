@@ -10,8 +10,8 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::model::access::{self, KeyRecord, Scope};
 use crate::model::value::{Object, Value};
 use crate::store;
-use crate::store::keys::OriginFault;
-use crate::store::members::GrantBasis;
+use crate::store::control::keys::OriginFault;
+use crate::store::control::members::GrantBasis;
 use crate::store::retry;
 
 /// The error for a key that was revoked, or a user who left, while the request was running.

@@ -6,7 +6,7 @@ use super::Access;
 use super::keys::refused;
 use crate::error::{Error, ErrorCode, Result};
 use crate::model::access::{Caller, Invitation, Membership, Role, UserRecord, WorkspaceRecord};
-use crate::store::members::{GrantBasis, WorkspaceOwner};
+use crate::store::control::members::{GrantBasis, WorkspaceOwner};
 
 /// A member of a workspace, or an invitation to it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use super::credential_cache::hash_of;
 use super::keys::NewKey;
 use crate::error::{Error, ErrorCode, Result};
 use crate::model::access::{KeyRecord, Membership, Role, Scope, UserRecord, WorkspaceRecord};
-use crate::store::members::GrantBasis;
+use crate::store::control::members::GrantBasis;
 
 /// A new key of the first workspace's owner, and the owner's other keys.
 pub struct OwnerKey {

@@ -10,8 +10,8 @@ use super::Access;
 use super::keys::NewKey;
 use crate::error::{Error, Result};
 use crate::model::access::{KeyRecord, Membership, RemovedMember, Role, Scope, UserRecord, WorkspaceRecord};
-use crate::store::members::GrantBasis;
-use crate::store::restores::RestoreStatus;
+use crate::store::control::members::GrantBasis;
+use crate::store::control::restores::RestoreStatus;
 
 /// What the import of a member, a key, a removal or a revocation did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use super::Access;
 use super::keys::{CreatedKey, GONE, NewKey, moved, record_of, refused};
 use crate::error::{Error, ErrorCode, Result};
 use crate::model::access::{self, Caller, KeyRecord};
-use crate::store::keys::{MAX_ANCESTORS, OriginFault};
+use crate::store::control::keys::{MAX_ANCESTORS, OriginFault};
 use crate::store::retry;
 
 impl Access {

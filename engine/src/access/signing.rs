@@ -13,7 +13,7 @@ use strum::IntoStaticStr;
 
 use super::Access;
 use crate::error::{Error, Result};
-use crate::store::signing_keys::SigningKeyRecord;
+use crate::store::control::signing_keys::SigningKeyRecord;
 
 /// The time during which a key makes new signatures, in milliseconds.
 const SIGNING_PERIOD_MS: i64 = 24 * 60 * 60 * 1_000;

@@ -8,8 +8,8 @@ use super::credential_cache::plan_of;
 use crate::error::{Error, ErrorCode, Result};
 use crate::model::access::{Membership, UserRecord, WorkspaceRecord};
 use crate::model::plan::UserPlan;
-use crate::store::members::GrantBasis;
-use crate::store::workspaces::WorkspaceDeletion;
+use crate::store::control::members::GrantBasis;
+use crate::store::control::workspaces::WorkspaceDeletion;
 
 /// The maximum length of the name of a workspace, in characters.
 const MAX_NAME_CHARS: usize = 200;

@@ -11,8 +11,8 @@ use crate::model::event::Event;
 use crate::model::id::AggregateId;
 use crate::model::json;
 use crate::model::value::Value;
-use crate::store::body;
-use crate::store::definitions::PastDefinition;
+use crate::store::workspace::body;
+use crate::store::workspace::definitions::PastDefinition;
 
 /// The first bytes of the line of an event.
 const EVENT_BEGIN: &[u8] = b"{\"aggregate_id\":";

@@ -11,7 +11,7 @@ use crate::access::keys::NewKey;
 use crate::error::{Error, Result};
 use crate::model::access::{Caller, Membership, Role, UserRecord, WorkspaceRecord, key_from};
 use crate::model::slug::valid;
-pub use crate::store::restores::{RestoreRecord, RestoreStatus};
+pub use crate::store::control::restores::{RestoreRecord, RestoreStatus};
 
 /// The maximum length of the name of a workspace, in characters.
 const MAX_NAME_CHARS: usize = 200;

@@ -6,8 +6,8 @@ use crate::error::Result;
 use crate::model::event::Event;
 use crate::state::State;
 use crate::store::DatabaseReader;
-use crate::store::definitions::PastDefinition;
-use crate::store::log::take_part;
+use crate::store::workspace::definitions::PastDefinition;
+use crate::store::workspace::log::take_part;
 
 /// The maximum number of events in a segment, and their maximum size in memory, in bytes.
 const MAX_EVENTS: usize = 8_192;

@@ -14,8 +14,8 @@ use crate::resident::graph::Changes;
 use crate::state::State;
 use crate::state::leadership::Lead;
 use crate::store::Database;
-use crate::store::graph::{FollowerWrites, GraphCheckpoint};
-use crate::store::servers::WorkspaceProgress;
+use crate::store::control::servers::WorkspaceProgress;
+use crate::store::workspace::graph::{FollowerWrites, GraphCheckpoint};
 
 /// The number of events without changes after which the checkpoint is written anyway. After a crash, the plugins
 /// process these events again.

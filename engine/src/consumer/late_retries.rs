@@ -8,7 +8,7 @@ use super::worker::Worker;
 use crate::error::Result;
 use crate::metric;
 use crate::state::plugins::PluginIndex;
-use crate::store::parked::{ParkedStep, Reason, StepId};
+use crate::store::workspace::parked::{ParkedStep, Reason, StepId};
 
 /// Retries the steps whose time has come, in log order, until one fails again, so that a failing plugin delays new events
 /// by one call. Returns the time of the next retry. `position` is the position of the last event that the worker has

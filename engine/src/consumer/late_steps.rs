@@ -25,7 +25,7 @@ use crate::state::State;
 use crate::state::plugins::{HookCall, PluginIndex};
 use crate::state::stream_pages::StreamPages;
 use crate::state::stride::Stride;
-use crate::store::parked::{ParkedStep, Reason, StepId};
+use crate::store::workspace::parked::{ParkedStep, Reason, StepId};
 
 /// The number of steps retried in one turn of the worker. New events are processed between two turns.
 pub const STEPS_PER_TURN: usize = 64;

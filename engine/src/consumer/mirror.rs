@@ -17,8 +17,8 @@ use crate::model::id::AggregateId;
 use crate::state::State;
 use crate::state::plugins::PluginMap;
 use crate::state::releases::AdoptedVersion;
-use crate::store::graph::GraphCheckpoint;
-use crate::store::graph_changes::{ChangedKeys, EdgeKey};
+use crate::store::workspace::graph::GraphCheckpoint;
+use crate::store::workspace::graph_changes::{ChangedKeys, EdgeKey};
 
 /// The interval at which the checkpoint is read while the leader reports nothing new.
 const READ_INTERVAL: Duration = Duration::from_secs(1);

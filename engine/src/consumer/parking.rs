@@ -13,7 +13,7 @@ use crate::metric;
 use crate::model::event::Event;
 use crate::state::State;
 use crate::state::plugins::PluginIndex;
-use crate::store::parked::{ParkedStep, Reason, StepId};
+use crate::store::workspace::parked::{ParkedStep, Reason, StepId};
 
 /// The message of a step for which a paused plugin was not called.
 const PAUSED: &str = "the plugin is paused, because its last steps failed and wait for a retry";

@@ -22,7 +22,7 @@ use crate::state::State;
 use crate::state::append::Appender;
 use crate::state::batches::BATCH;
 use crate::state::plugins::PluginIndex;
-use crate::store::graph::{Claim, FollowerWrites};
+use crate::store::workspace::graph::{Claim, FollowerWrites};
 use crate::store::{self, Database, retry};
 
 /// The maximum number of remaining events for which the rebuild makes the follower wait and processes them.

@@ -24,7 +24,7 @@ use crate::model::value::Value;
 use crate::state::State;
 use crate::state::batches::BATCH;
 use crate::state::plugins::PluginIndex;
-use crate::store::parked::StepId;
+use crate::store::workspace::parked::StepId;
 
 /// The field of a task that names the event for which the task was assigned.
 const SOURCE: &str = "source";

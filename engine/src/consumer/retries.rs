@@ -10,7 +10,7 @@ use super::circuits::Circuits;
 use crate::error::Result;
 use crate::state::State;
 use crate::state::plugins::{PluginIndex, PluginMap};
-use crate::store::parked::{ParkedStep, StepId};
+use crate::store::workspace::parked::{ParkedStep, StepId};
 
 /// The waits before the retries of a step, in milliseconds. A step that fails after the last of them stays parked.
 const WAITS_MS: [i64; 5] = [1_000, 4_000, 16_000, 64_000, 256_000];

@@ -35,8 +35,8 @@ use crate::state::leadership::Lead;
 use crate::state::plugins::{PluginIndex, PluginMap};
 use crate::state::releases::AdoptedVersion;
 use crate::store;
+use crate::store::control::servers::WorkspaceProgress;
 use crate::store::key_range::read_ahead;
-use crate::store::servers::WorkspaceProgress;
 
 /// The worker of one workspace, which processes the log in steps. A workspace has one worker at a time.
 pub struct Worker {

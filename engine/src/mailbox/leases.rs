@@ -18,7 +18,7 @@ use crate::model::task::Task;
 use crate::model::task::record::Lease;
 use crate::state::State;
 use crate::store::Database;
-use crate::store::leases::LeaseRow;
+use crate::store::workspace::leases::LeaseRow;
 
 /// The result of renewing one lease.
 #[derive(Debug, Clone, PartialEq, Eq)]

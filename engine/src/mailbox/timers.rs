@@ -28,7 +28,7 @@ use crate::model::task::{LEASE_S, Task};
 use crate::state::State;
 use crate::state::append::{Append, Appender, Decide};
 use crate::state::background::{Background, Stop, StopSignal};
-use crate::store::leases::LeaseRow;
+use crate::store::workspace::leases::LeaseRow;
 
 /// The number of deadlines handled concurrently.
 const AT_ONCE: usize = 32;

@@ -18,7 +18,8 @@ use crate::state::redefine::Redefinition;
 use crate::state::request::IdempotentRequest;
 use crate::state::staging::{BatchBuilder, StagedBatch};
 use crate::state::view::View;
-use crate::store::{self, Database, append::AppendBatch, retry};
+use crate::store::workspace::append::AppendBatch;
+use crate::store::{self, Database, retry};
 
 /// The capacity of the appender's queue, in requests. Senders wait while the queue is full.
 const QUEUE: usize = 4_096;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::State;
 use crate::error::Result;
 use crate::model::event::Event;
-use crate::store::log::EventRef;
+use crate::store::workspace::log::EventRef;
 
 /// The limits of a batch. A batch ends at whichever limit is reached first, but contains at least one event.
 #[derive(Debug, Clone, Copy)]

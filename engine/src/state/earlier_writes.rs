@@ -9,7 +9,7 @@ use crate::model::event::Event;
 use crate::state::State;
 use crate::state::append::{Append, AppendOutcome};
 use crate::state::request::{self, IdempotentRequest, KEPT_MS};
-use crate::store::responses::EventRun;
+use crate::store::workspace::responses::EventRun;
 use crate::store::{self, Database};
 
 /// The events, responses and uploads that were found in the store.

@@ -13,8 +13,8 @@ use tokio::time::Instant;
 use super::peers::Peers;
 use crate::error::{Error, Result};
 use crate::metric;
-use crate::store::leader::Leader;
-use crate::store::servers::LeaderNote;
+use crate::store::control::servers::LeaderNote;
+use crate::store::workspace::leader::Leader;
 use crate::store::{self, Database};
 
 /// The interval at which a server that waits for the leader checks whether the leader has changed.

@@ -36,9 +36,9 @@ use crate::model::feed;
 use crate::model::fold::StreamFold;
 use crate::model::id::AggregateId;
 use crate::resident::graph::Graph;
-use crate::store::definitions::StoredDefinition;
 use crate::store::key_range::read_ahead;
-use crate::store::nodes::{ReadSnapshot, UnreadableSnapshot};
+use crate::store::workspace::definitions::StoredDefinition;
+use crate::store::workspace::nodes::{ReadSnapshot, UnreadableSnapshot};
 use crate::store::{Database, DatabaseReader};
 
 #[cfg(test)]

@@ -104,8 +104,8 @@ use crate::model::event::Event;
 use crate::model::pattern::Patterns;
 use crate::resident::graph::Graph;
 use crate::store::DatabaseReader;
-use crate::store::log::take_part;
-use crate::store::servers::WorkspaceProgress;
+use crate::store::control::servers::WorkspaceProgress;
+use crate::store::workspace::log::take_part;
 
 /// The name of the follower that writes snapshots, as used in checkpoints and status reports.
 pub const NODES: &str = "nodes";

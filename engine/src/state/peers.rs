@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::store::servers::{ALIVE_MS, LeaderNote, WorkspaceProgress};
+use crate::store::control::servers::{ALIVE_MS, LeaderNote, WorkspaceProgress};
 
 /// The servers of a store, as this server knows them.
 pub struct Peers {

@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use super::shared_check::SharedCheck;
 use crate::error::Result;
 use crate::store::Database;
-use crate::store::presence::PresenceRecord;
+use crate::store::workspace::presence::PresenceRecord;
 
 /// The time for which updates are collected before they are written together.
 const GATHER: Duration = Duration::from_secs(1);

@@ -73,7 +73,7 @@ impl State {
             }
             Err(error) => return Err(error.into()),
         };
-        let is_it = |stored: &store::nodes::NodeSnapshot| {
+        let is_it = |stored: &store::workspace::nodes::NodeSnapshot| {
             stored.aggregate.version == version && stored.revision == definition.revision
         };
         let article = match stored.filter(is_it) {

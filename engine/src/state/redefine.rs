@@ -22,7 +22,7 @@ use crate::model::aggregate::Aggregate;
 use crate::model::definition::Definition;
 use crate::model::id::AggregateId;
 use crate::store::Database;
-use crate::store::definitions::StoredDefinition;
+use crate::store::workspace::definitions::StoredDefinition;
 
 /// The maximum number of events that are folded while appends wait.
 const MAX_BLOCKING_EVENTS: u64 = 64;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, ErrorCode, Result};
-use crate::store::responses::StoredResponse;
+use crate::store::workspace::responses::StoredResponse;
 
 /// The time for which the response to a request with an idempotency key is kept, in milliseconds.
 pub const KEPT_MS: i64 = 24 * 60 * 60 * 1_000;

@@ -28,7 +28,7 @@ use crate::state::slugs;
 use crate::state::types::Definitions;
 use crate::state::view::View;
 use crate::store;
-use crate::store::responses::StoredResponse;
+use crate::store::workspace::responses::StoredResponse;
 
 /// A batch that is being assembled.
 pub struct BatchBuilder<'a> {

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::hook::{Embed, EmbedFailure};
 use crate::model::id::AggregateId;
 use crate::resident::labels::index::{LABEL_BYTES, beginning};
-use crate::store::embeddings::EmbeddingRecord;
+use crate::store::workspace::embeddings::EmbeddingRecord;
 use crate::store::{Database, DatabaseReader};
 
 /// The number of labels that the model embeds in one call.

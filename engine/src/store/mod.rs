@@ -9,53 +9,21 @@
 //! the guard on `head:log` protect several processes on one store from each other. With `ws://` nothing in memory is
 //! trusted before the head was compared.
 
-pub mod activations;
-pub mod append;
-mod append_right;
 mod availability;
 pub mod blobs;
-pub mod body;
-pub mod catalog;
 pub mod contents;
+pub mod control;
 pub mod convert;
-pub mod definitions;
-pub mod departures;
-pub mod dump;
-pub mod embeddings;
 pub mod error;
-pub mod feed;
-pub mod graph;
-pub mod graph_changes;
-mod graph_reads;
 mod health;
-pub mod invitations;
 pub mod key_range;
-pub mod keys;
-pub mod leader;
-pub mod leases;
-pub mod log;
-pub mod members;
-pub mod nodes;
 #[cfg(test)]
 mod older_tests;
-pub mod parked;
-pub mod presence;
-mod published;
-pub mod releases;
-pub mod responses;
-pub mod restores;
 pub mod retry;
 #[cfg(test)]
 mod room_tests;
-pub mod servers;
 mod session;
-pub mod sign_in_codes;
-pub mod sign_up;
-pub mod signing_keys;
-mod stored_facts;
-pub mod uploads;
-pub mod users;
-pub mod workspaces;
+pub mod workspace;
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -63,12 +31,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::model::event::Event;
-use append_right::{AppendRight, AppendRights};
 use blobs::Blobs;
 pub use error::{Error, Result};
 pub use session::Sizes;
 use session::StoreSession;
 use surrealdb::types::{Value as Record, Variables};
+use workspace::append_right::{AppendRight, AppendRights};
 
 const NAMESPACE: &str = "foldwork";
 const CONTROL: &str = "control";

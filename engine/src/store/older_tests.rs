@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use surrealdb::types::Value as Record;
 
-use super::append::AppendBatch;
 use super::key_range::KeyRange;
-use super::nodes::ReadSnapshot;
+use super::workspace::append::AppendBatch;
+use super::workspace::nodes::ReadSnapshot;
 use super::{Database, Store, convert};
 use crate::clock::SystemClock;
 use crate::error::ErrorCode;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use surrealdb::types::Value as Record;
 
-use super::keys::{OriginFault, key_content};
-use super::members::member_id;
+use super::control::keys::{OriginFault, key_content};
+use super::control::members::member_id;
 use super::{Database, Store, convert};
 use crate::model::access::{Invitation, KeyRecord, Role};
 

@@ -17,7 +17,7 @@ use crate::model::id::AggregateId;
 use crate::state::State;
 use crate::state::append::{Append, AppendOutcome};
 use crate::state::stride::Stride;
-use crate::store::log::EventRef;
+use crate::store::workspace::log::EventRef;
 
 /// A filter over the events of the log.
 #[derive(Debug, Clone, Default)]

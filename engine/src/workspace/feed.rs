@@ -21,7 +21,7 @@ use crate::model::event::Event;
 use crate::model::feed::{self, Delivery};
 use crate::model::id::AggregateId;
 use crate::state::State;
-use crate::store::log::EventRef;
+use crate::store::workspace::log::EventRef;
 
 /// The maximum number of log positions examined per page, and the maximum number of events read from the store per
 /// page.

@@ -10,7 +10,7 @@ use super::rights::{Reader, Writer};
 use crate::consumer::late_steps;
 use crate::error::{Error, Result};
 
-pub use crate::store::parked::{ParkedStep, Reason, StepId};
+pub use crate::store::workspace::parked::{ParkedStep, Reason, StepId};
 pub use groups::{FailureCause, StepGroup, StepGroups};
 pub use selection::{MAX_EXAMINED, StepChoice, StepSelection};
 

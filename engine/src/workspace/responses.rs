@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::state::State;
 pub use crate::state::request::IdempotentRequest;
 use crate::state::request::KEPT_MS;
-use crate::store::responses::StoredResponse;
+use crate::store::workspace::responses::StoredResponse;
 use crate::store::{self, Database};
 
 /// The time between two removals of old responses.

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::model::event::Event;
 use crate::state::State;
 use crate::state::stride::Stride;
-use crate::store::log::{EventRef, take_part};
+use crate::store::workspace::log::{EventRef, take_part};
 
 /// The number of event references in the first and in the largest read. A commit lists all its events, so references of
 /// a large commit are read together.

@@ -8,7 +8,7 @@ use crate::state::plugins::Plugins;
 use crate::state::releases::Releases;
 use crate::state::storage::SharedStorage;
 use crate::store::Store;
-use crate::store::append::AppendBatch;
+use crate::store::workspace::append::AppendBatch;
 
 #[tokio::test]
 async fn a_type_that_is_defined_and_used_while_the_state_loads_is_known() {

@@ -13,7 +13,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::state::State;
 use crate::state::storage::Storage;
 use crate::store::blobs::BlobKind;
-use crate::store::uploads::{Reservation, Upload};
+use crate::store::workspace::uploads::{Reservation, Upload};
 use crate::store::{self, Database};
 
 /// The bytes of a file as they arrive.

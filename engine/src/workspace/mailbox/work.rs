@@ -13,7 +13,7 @@ use crate::model::event::{Event, StreamExpectation};
 use crate::model::task::{MAX_LEASE_S, Task, question};
 use crate::model::violation::{Violation, Violations};
 use crate::state::append::Decide;
-use crate::store::leases::LeaseRow;
+use crate::store::workspace::leases::LeaseRow;
 use crate::workspace::call_context::Operation;
 use crate::workspace::offload::offload;
 use crate::workspace::responses::IdempotentRequest;

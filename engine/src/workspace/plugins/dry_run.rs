@@ -12,7 +12,7 @@ use crate::model::event::{Event, NewEvent};
 use crate::model::id::{AggregateId, is_valid_name};
 use crate::model::violation::Violation;
 use crate::state::plugins::PluginVersion;
-use crate::store::parked::StepId;
+use crate::store::workspace::parked::StepId;
 use crate::workspace::CallContext;
 use crate::workspace::rights::Writer;
 

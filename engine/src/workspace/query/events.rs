@@ -12,7 +12,7 @@ use crate::model::event::Event;
 use crate::model::value::Value;
 use crate::pipeline::{self, EventScan, Filter, Positions, Table};
 use crate::store;
-use crate::store::log::{EventRef, take_part};
+use crate::store::workspace::log::{EventRef, take_part};
 
 /// The number of events in the first page and in later ones, the maximum bytes per page, and the number of pages read
 /// concurrently. The first page is small and is read alone, since it may be enough.

@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::model::aggregate::Aggregate;
 use crate::model::event::Event;
 use crate::model::id::AggregateId;
-use crate::store::log::EventRef;
+use crate::store::workspace::log::EventRef;
 
 /// The minimum number of event references listed at a time, in total and for each of several streams.
 const MIN_LISTED: usize = 1_024;

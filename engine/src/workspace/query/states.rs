@@ -17,7 +17,7 @@ use crate::pipeline::column::{Cells, Column, Mask, SEGMENT, TextCode};
 use crate::pipeline::surrealql::node_query;
 use crate::pipeline::{self, AsOf, Columns, Positions, StateScan, Table};
 use crate::resident::BaseColumns;
-use crate::store::nodes::{NodeSnapshot, UnreadableSnapshot};
+use crate::store::workspace::nodes::{NodeSnapshot, UnreadableSnapshot};
 
 /// The states in memory that a scan selects.
 pub struct ResidentTable<'a> {

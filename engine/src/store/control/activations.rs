@@ -1,0 +1,120 @@
+//! Devices that users have activated, and the seed of the key pair for signing the responses about devices.
+
+use std::sync::Arc;
+
+use surrealdb::types::Value as Record;
+
+use crate::model::license::Activation;
+use crate::store::{Database, Error, Result, convert};
+
+/// The devices of a user, and the value of the change counter when they were read.
+pub struct Devices {
+    pub activations: Vec<Activation>,
+    turn: i64,
+}
+
+impl Database {
+    /// Returns all devices of a user, including revoked devices, the oldest first.
+    pub async fn read_activations(&self, user_id: &str) -> Result<Devices> {
+        let values = [("user", convert::text(user_id)), ("turn", turn_id(user_id))];
+        // The counter is read first, so that it is outdated if a write happens between the two statements.
+        let statements = "SELECT VALUE number FROM $turn;
+            SELECT *, record::id(id) AS key FROM activation WHERE user_id = $user ORDER BY activated_at, id;";
+        let found = self.query(statements, values).await?;
+        let [turn, activations] = found.as_slice() else {
+            return Err(Error::corrupt("expected two results"));
+        };
+        Ok(Devices {
+            activations: convert::list(Some(activations))?.map(read).collect::<Result<_>>()?,
+            turn: convert::list(Some(turn))?.next().map(convert::int).transpose()?.unwrap_or(0),
+        })
+    }
+
+    /// Writes a device of a user, and deletes the devices whose ids are in `leaving`. Fails with [`Error::Conflict`] if
+    /// the devices have changed since they were read.
+    pub async fn write_activation(&self, activation: &Activation, leaving: &[Arc<str>], read: &Devices) -> Result<()> {
+        let values = [
+            ("id", activation_id(&activation.id)),
+            ("content", content(activation)),
+            ("leaving", Record::Array(leaving.iter().map(|id| activation_id(id)).collect::<Vec<_>>().into())),
+            ("turn", turn_id(&activation.user_id)),
+            ("seen", convert::integer(read.turn)),
+        ];
+        let statements = "BEGIN;
+            IF ((SELECT VALUE number FROM ONLY $turn) ?? 0) != $seen { THROW 'stale head' };
+            UPSERT $turn SET number = $seen + 1 RETURN NONE;
+            UPSERT $id CONTENT $content RETURN NONE;
+            DELETE $leaving RETURN NONE;
+            COMMIT;";
+        self.query(statements, values).await.map(drop)
+    }
+
+    /// Deletes a device of a user. Fails with [`Error::Conflict`] if the devices have changed since they were read.
+    pub async fn delete_activation(&self, user_id: &str, id: &str, read: &Devices) -> Result<()> {
+        let values = [("id", activation_id(id)), ("turn", turn_id(user_id)), ("seen", convert::integer(read.turn))];
+        let statements = "BEGIN;
+            IF ((SELECT VALUE number FROM ONLY $turn) ?? 0) != $seen { THROW 'stale head' };
+            UPSERT $turn SET number = $seen + 1 RETURN NONE;
+            DELETE $id RETURN NONE;
+            COMMIT;";
+        self.query(statements, values).await.map(drop)
+    }
+
+    /// Returns the seed of the signing key pair, in hexadecimal. If no seed is stored yet, stores `new` as the seed.
+    pub async fn license_seed(&self, new: &str, now: i64) -> Result<String> {
+        let values = [
+            ("id", convert::record_id("license_key", "current".to_owned())),
+            ("seed", convert::text(new)),
+            ("now", convert::integer(now)),
+        ];
+        let statements = "BEGIN;
+            IF !record::exists($id) { CREATE $id SET seed = $seed, created_at = $now RETURN NONE };
+            SELECT VALUE seed FROM $id;
+            COMMIT;";
+        let found = self.query_again(statements, values).await?;
+        let seed = found.iter().find_map(|result| match convert::list(Some(result)).ok()?.next() {
+            Some(Record::String(seed)) => Some(seed.clone()),
+            _ => None,
+        });
+        seed.ok_or_else(|| Error::corrupt("the license key is missing"))
+    }
+}
+
+fn activation_id(id: &str) -> Record {
+    convert::record_id("activation", id.to_owned())
+}
+
+/// Returns the id of a user's change counter. Every change of the user's devices writes the counter, so that concurrent
+/// changes conflict.
+fn turn_id(user_id: &str) -> Record {
+    convert::record_id("activation_turn", user_id.to_owned())
+}
+
+fn content(activation: &Activation) -> Record {
+    let optional = |text: &Option<String>| convert::optional_text(text.as_deref());
+    Record::Object(convert::fields([
+        ("user_id", convert::text(&activation.user_id)),
+        ("instance_id", convert::text(&activation.instance_id)),
+        ("name", optional(&activation.name)),
+        ("platform", optional(&activation.platform)),
+        ("app_version", optional(&activation.app_version)),
+        ("activated_at", convert::integer(activation.activated_at)),
+        ("last_validated_at", convert::integer(activation.last_validated_at)),
+        ("revoked_at", activation.revoked_at.map_or(Record::None, convert::integer)),
+    ]))
+}
+
+fn read(record: &Record) -> Result<Activation> {
+    let optional = |name: &str| convert::optional_text_field(record, name).map(|text| text.to_string());
+    Ok(Activation {
+        id: Arc::from(convert::text_field(record, "key")?),
+        user_id: Arc::from(convert::text_field(record, "user_id")?),
+        instance_id: convert::text_field(record, "instance_id")?.to_owned(),
+        name: optional("name"),
+        platform: optional("platform"),
+        app_version: optional("app_version"),
+        activated_at: convert::int_field(record, "activated_at")?,
+        last_validated_at: convert::int_field(record, "last_validated_at")?,
+        revoked_at: convert::optional_int_field(record, "revoked_at"),
+    })
+}

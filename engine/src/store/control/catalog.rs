@@ -1,0 +1,177 @@
+//! Workspaces in the control database, and the first start of a store.
+
+use surrealdb::types::Value as Record;
+
+use super::keys::{key_content, read_key};
+use super::members::{member_content, member_id};
+use super::workspaces::{NOT_BEING_DELETED, deletion_id};
+use crate::model::access::{KeyRecord, Membership, Role, WorkspaceRecord};
+use crate::store::{Database, Result, convert, retry};
+
+/// The transaction that replaces the key of the first start. Fails if the key was used, or if another server has
+/// replaced it, since the key was read.
+const REPLACE: &str = "
+BEGIN;
+IF ((SELECT VALUE key FROM ONLY first_start:done) ?? '') != $old_name { THROW 'stale head' };
+IF (SELECT VALUE last_used_at FROM ONLY $old) != NONE { THROW 'stale head' };
+UPDATE first_start:done SET key = $key_name RETURN NONE;
+DELETE $old RETURN NONE;
+CREATE $key CONTENT $content RETURN NONE;
+COMMIT;";
+
+impl Database {
+    /// Writes a workspace, its owner and the owner's key atomically.
+    pub async fn write_workspace(&self, workspace: &WorkspaceRecord, key: &KeyRecord) -> Result<()> {
+        self.query_again(&provisioning(""), provisioned(workspace, key)).await.map(drop)
+    }
+
+    /// Writes the first workspace of a store, its owner and the owner's key atomically. Returns `false` if the store
+    /// already has a first workspace. If several servers start on an empty store at the same time, only one of them
+    /// writes a workspace.
+    pub async fn write_first_workspace(&self, workspace: &WorkspaceRecord, key: &KeyRecord) -> Result<bool> {
+        let statements =
+            provisioning("CREATE first_start:done SET key = $key_name, workspace = $workspace_name RETURN NONE;");
+        let attempt = || async {
+            if self.first_key_id().await?.is_some() {
+                return Ok(false);
+            }
+            self.query(&statements, provisioned(workspace, key)).await.map(|_| true)
+        };
+        retry::after_conflicts(attempt).await
+    }
+
+    /// Replaces the key that the first start created, unless the key was used. The owner may never have seen an unused
+    /// key. Returns whether the key was replaced.
+    pub async fn replace_unused_first_key(&self, make: impl Fn(&KeyRecord) -> KeyRecord) -> Result<bool> {
+        let attempt = || async {
+            let Some(unused) = self.unused_first_key().await? else { return Ok(false) };
+            let key = make(&unused);
+            if key.hash == unused.hash {
+                return Ok(false);
+            }
+            let values = [
+                ("old", convert::record_id("key", unused.id.to_string())),
+                ("old_name", convert::text(&unused.id)),
+                ("key", convert::record_id("key", key.id.to_string())),
+                ("key_name", convert::text(&key.id)),
+                ("content", Record::Object(key_content(&key))),
+            ];
+            self.query(REPLACE, values).await.map(|_| true)
+        };
+        retry::after_conflicts(attempt).await
+    }
+
+    /// Writes a workspace without an owner and without a key. If the store has no first workspace, this workspace
+    /// becomes the first.
+    pub async fn restore_workspace(&self, workspace: &WorkspaceRecord) -> Result<()> {
+        let statements = format!(
+            "BEGIN; {NOT_BEING_DELETED}
+            IF !record::exists(first_start:done) {{
+                CREATE first_start:done SET key = '', workspace = $name RETURN NONE
+            }};
+            CREATE $id CONTENT $about RETURN NONE;
+            COMMIT;"
+        );
+        let values = [
+            ("id", convert::record_id("workspace", workspace.id.to_string())),
+            ("deletion", deletion_id(&workspace.id)),
+            ("name", convert::text(&workspace.id)),
+            ("about", workspace_content(workspace)),
+        ];
+        self.query_again(&statements, values).await.map(drop)
+    }
+
+    /// Returns the id of the key that the first start created. The key may have been deleted since then.
+    async fn first_key_id(&self) -> Result<Option<String>> {
+        let found = self.query("SELECT VALUE key FROM first_start:done", []).await?;
+        Ok(convert::list(found.first())?.next().and_then(|id| match id {
+            Record::String(id) => Some(id.clone()),
+            _ => None,
+        }))
+    }
+
+    /// Returns the id of the workspace that the first start created.
+    pub async fn first_workspace_id(&self) -> Result<Option<String>> {
+        let found = self.query("SELECT VALUE workspace FROM first_start:done", []).await?;
+        Ok(convert::list(found.first())?.next().and_then(|id| match id {
+            Record::String(id) => Some(id.clone()),
+            _ => None,
+        }))
+    }
+
+    async fn unused_first_key(&self) -> Result<Option<KeyRecord>> {
+        let Some(id) = self.first_key_id().await? else { return Ok(None) };
+        let statement = "SELECT *, record::id(id) AS key FROM $id";
+        let found = self.query(statement, [("id", convert::record_id("key", id))]).await?;
+        let key = convert::list(found.first())?.next().map(read_key).transpose()?;
+        Ok(key.filter(|key| key.last_used_at.is_none()))
+    }
+
+    /// Returns the workspace with this id.
+    pub async fn read_workspace(&self, id: &str) -> Result<Option<WorkspaceRecord>> {
+        let values = [("id", convert::record_id("workspace", id.to_owned()))];
+        let found = self.query("SELECT *, record::id(id) AS key FROM $id", values).await?;
+        convert::list(found.first())?.next().map(read_workspace).transpose()
+    }
+
+    pub async fn read_workspaces(&self) -> Result<Vec<WorkspaceRecord>> {
+        let statement = "SELECT *, record::id(id) AS key FROM workspace ORDER BY created_at, id";
+        let found = self.query(statement, []).await?;
+        convert::list(found.first())?.map(read_workspace).collect()
+    }
+}
+
+/// Returns the statements of a transaction that runs `first`, and then writes a workspace with its owner and the
+/// owner's key.
+fn provisioning(first: &str) -> String {
+    format!(
+        "BEGIN; {first} CREATE $workspace CONTENT $about RETURN NONE; UPSERT $user RETURN NONE; \
+         CREATE $member CONTENT $membership RETURN NONE; CREATE $key CONTENT $content RETURN NONE; COMMIT;"
+    )
+}
+
+fn provisioned(workspace: &WorkspaceRecord, key: &KeyRecord) -> [(&'static str, Record); 9] {
+    let owner = owner_of(workspace);
+    [
+        ("workspace", convert::record_id("workspace", workspace.id.to_string())),
+        ("workspace_name", convert::text(&workspace.id)),
+        ("about", workspace_content(workspace)),
+        ("user", convert::record_id("user", workspace.owner_id.to_string())),
+        ("member", member_id(&owner.workspace_id, &owner.user_id)),
+        ("membership", member_content(&owner)),
+        ("key", convert::record_id("key", key.id.to_string())),
+        ("key_name", convert::text(&key.id)),
+        ("content", Record::Object(key_content(key))),
+    ]
+}
+
+/// Returns the membership of the owner of a new workspace.
+pub(super) fn owner_of(workspace: &WorkspaceRecord) -> Membership {
+    Membership {
+        workspace_id: workspace.id.clone(),
+        user_id: workspace.owner_id.clone(),
+        role: Role::Owner,
+        joined_at: workspace.created_at,
+    }
+}
+
+pub(super) fn workspace_content(workspace: &WorkspaceRecord) -> Record {
+    Record::Object(convert::fields([
+        ("name", convert::text(&workspace.name)),
+        ("slug", convert::text(&workspace.slug)),
+        ("owner_id", convert::text(&workspace.owner_id)),
+        ("created_at", convert::integer(workspace.created_at)),
+    ]))
+}
+
+pub(super) fn read_workspace(record: &Record) -> Result<WorkspaceRecord> {
+    convert::named("workspace", record, || {
+        Ok(WorkspaceRecord {
+            id: convert::text_field(record, "key")?.into(),
+            name: convert::text_field(record, "name")?.to_owned(),
+            slug: convert::text_field(record, "slug")?.to_owned(),
+            owner_id: convert::text_field(record, "owner_id")?.into(),
+            created_at: convert::int_field(record, "created_at")?,
+        })
+    })
+}

@@ -1,0 +1,111 @@
+//! The keys that were revoked and the members who were removed. An export of an earlier time still has them, and an
+//! import must not bring them back.
+
+use std::sync::Arc;
+
+use surrealdb::types::{Array, RecordIdKey, Value as Record};
+
+use crate::model::access::RemovedMember;
+use crate::store::{Database, Result, convert};
+
+/// The statement that records the keys of the workspace `$workspace` in `$keys` as revoked.
+pub(super) const REVOKE_KEYS: &str = "FOR $one IN $keys {
+    UPSERT type::record('revoked_key', $one) SET workspace_id = $workspace RETURN NONE
+};";
+
+/// The statement that records the removal of a member at `$now`. A later removal stays.
+pub(super) const REMOVE_MEMBER: &str = "UPSERT $removed SET workspace_id = $workspace, user_id = $user,
+    removed_at = math::max([removed_at ?? $now, $now]) RETURN NONE;";
+
+impl Database {
+    /// Returns the removed members of a workspace, in the order of their ids.
+    pub async fn read_removed_members(&self, workspace_id: &str) -> Result<Vec<RemovedMember>> {
+        let statement =
+            "SELECT user_id, removed_at FROM removed_member WHERE workspace_id = $workspace ORDER BY user_id";
+        let found = self.query(statement, [("workspace", convert::text(workspace_id))]).await?;
+        let read = |record: &Record| {
+            Ok(RemovedMember {
+                user_id: convert::text_field(record, "user_id")?.into(),
+                removed_at: convert::int_field(record, "removed_at")?,
+            })
+        };
+        convert::list(found.first())?.map(read).collect()
+    }
+
+    /// Returns the time at which a user was last removed from a workspace, in milliseconds since the epoch.
+    pub async fn removed_at(&self, workspace_id: &str, user_id: &str) -> Result<Option<i64>> {
+        let found = self.query("SELECT removed_at FROM $id", [("id", removed_id(workspace_id, user_id))]).await?;
+        convert::list(found.first())?.next().map(|record| convert::int_field(record, "removed_at")).transpose()
+    }
+
+    /// Returns the ids of the revoked keys of a workspace, in their order.
+    pub async fn read_revoked_keys(&self, workspace_id: &str) -> Result<Vec<Arc<str>>> {
+        let statement = "SELECT record::id(id) AS key FROM revoked_key WHERE workspace_id = $workspace ORDER BY key";
+        let found = self.query(statement, [("workspace", convert::text(workspace_id))]).await?;
+        convert::list(found.first())?.map(|record| Ok(convert::text_field(record, "key")?.into())).collect()
+    }
+
+    /// Returns whether one of the keys was revoked.
+    pub async fn has_revoked(&self, keys: impl Iterator<Item = &Arc<str>>) -> Result<bool> {
+        let ids = keys.map(|key| convert::record_id("revoked_key", key.to_string())).collect::<Vec<_>>();
+        let found = self.query("SELECT workspace_id FROM $ids", [("ids", Record::Array(ids.into()))]).await?;
+        Ok(convert::list(found.first())?.next().is_some())
+    }
+
+    /// Records the revocation of a key that the store does not have.
+    pub async fn write_revoked_key(&self, workspace_id: &str, key_id: &str) -> Result<()> {
+        let values =
+            [("workspace", convert::text(workspace_id)), ("keys", Record::Array(vec![convert::text(key_id)].into()))];
+        self.query_again(REVOKE_KEYS, values).await.map(drop)
+    }
+
+    /// Records the removal of a member whom the store does not have.
+    pub async fn write_removed_member(&self, workspace_id: &str, removed: &RemovedMember) -> Result<()> {
+        let values = [
+            ("removed", removed_id(workspace_id, &removed.user_id)),
+            ("workspace", convert::text(workspace_id)),
+            ("user", convert::text(&removed.user_id)),
+            ("now", convert::integer(removed.removed_at)),
+        ];
+        self.query_again(REMOVE_MEMBER, values).await.map(drop)
+    }
+
+    /// Makes a key expire at a time, unless it expires earlier. Returns whether this changes the key.
+    pub async fn shorten_key(&self, key_id: &str, expires_at: i64) -> Result<bool> {
+        let values = [("id", convert::record_id("key", key_id.to_owned())), ("until", convert::integer(expires_at))];
+        let statement =
+            "UPDATE $id SET expires_at = $until WHERE expires_at = NONE OR expires_at > $until RETURN expires_at";
+        let found = self.query_again(statement, values).await?;
+        Ok(convert::list(found.first())?.next().is_some())
+    }
+}
+
+pub(super) fn removed_id(workspace_id: &str, user_id: &str) -> Record {
+    let key = vec![convert::text(user_id), convert::text(workspace_id)];
+    convert::record_id("removed_member", RecordIdKey::Array(Array::from(key)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Store;
+
+    #[tokio::test]
+    async fn the_last_removal_counts() {
+        let store = Store::connect("mem://").await.expect("memory");
+        let control = store.control().await.expect("a database");
+        for removed_at in [3, 7, 5] {
+            let removed = RemovedMember { user_id: "u".into(), removed_at };
+            control.write_removed_member("w", &removed).await.expect("written");
+        }
+        assert_eq!(control.removed_at("w", "u").await.expect("read"), Some(7));
+        assert_eq!(control.removed_at("v", "u").await.expect("read"), None);
+        let all = control.read_removed_members("w").await.expect("read");
+        assert_eq!(all, [RemovedMember { user_id: "u".into(), removed_at: 7 }]);
+        control.write_revoked_key("w", "b").await.expect("written");
+        control.write_revoked_key("w", "a").await.expect("written");
+        assert_eq!(control.read_revoked_keys("w").await.expect("read"), [Arc::from("a"), Arc::from("b")]);
+        assert!(control.has_revoked([Arc::from("x"), Arc::from("a")].iter()).await.expect("read"));
+        assert!(!control.has_revoked([Arc::from("x")].iter()).await.expect("read"));
+    }
+}

@@ -1,0 +1,204 @@
+//! Invitations in the control database. If several requests accept an invitation at the same time, only one succeeds.
+
+use std::sync::Arc;
+
+use surrealdb::types::Value as Record;
+
+use super::keys::{MAKER, ORIGIN, OriginFault, origin_id, refused_by_origin};
+use super::members::{member_content, member_id, read_member, read_role};
+use crate::model::access::{Invitation, Membership, Role};
+use crate::store::{Database, Error, Result, convert, retry};
+
+/// The maximum number of invitations that one query returns for an address. Further invitations are returned after some
+/// of these were accepted or declined.
+const MAX_PER_ADDRESS: usize = 200;
+
+/// The statement that checks whether the maker of an invitation is still an owner. It follows [`MAKER`], which writes
+/// the membership, so a concurrent change of the role conflicts.
+const OWNER: &str = "IF (SELECT VALUE role FROM ONLY $member) != 'owner' { THROW 'origin gone' };";
+
+/// The statements that limit the invitations of `$workspace` to 1,000. At the limit they delete the invitations that
+/// have expired.
+const ROOM: &str = "
+IF !record::exists($id) AND ((SELECT VALUE count() FROM invitation WHERE workspace_id = $workspace GROUP ALL)[0] ?? 0) >= 1000 {
+    DELETE invitation WHERE workspace_id = $workspace AND expires_at != NONE AND expires_at <= $now RETURN NONE;
+    IF ((SELECT VALUE count() FROM invitation WHERE workspace_id = $workspace GROUP ALL)[0] ?? 0) >= 1000 {
+        THROW 'too many invitations'
+    }
+};";
+
+impl Database {
+    /// Returns the invitations of a workspace, the oldest first.
+    pub async fn read_invitations(&self, workspace_id: &str) -> Result<Vec<Invitation>> {
+        let statement =
+            "SELECT *, record::id(id) AS key FROM invitation WHERE workspace_id = $workspace ORDER BY created_at, id";
+        let found = self.query(statement, [("workspace", convert::text(workspace_id))]).await?;
+        convert::list(found.first())?.map(read_invitation).collect()
+    }
+
+    /// Returns the invitations for an email address that have not expired, the oldest first.
+    pub async fn invitations_of(&self, email: &str, now: i64) -> Result<Vec<Invitation>> {
+        let statement = "SELECT *, record::id(id) AS key FROM invitation
+            WHERE email = $email AND (expires_at = NONE OR expires_at > $now) ORDER BY created_at, id LIMIT $limit";
+        let values = [
+            ("email", convert::text(email)),
+            ("now", convert::integer(now)),
+            ("limit", convert::integer(MAX_PER_ADDRESS)),
+        ];
+        let found = self.query(statement, values).await?;
+        convert::list(found.first())?.map(read_invitation).collect()
+    }
+
+    /// Writes an invitation that an owner of the workspace creates. Replaces an invitation with the same id. Fails with
+    /// the reason if the user is no longer an owner, if the key that creates the invitation no longer exists, or if the workspace has
+    /// the maximum number of invitations.
+    pub async fn write_invitation(
+        &self,
+        invitation: &Invitation,
+        user_id: &str,
+    ) -> Result<std::result::Result<(), OriginFault>> {
+        let content = convert::fields([
+            ("workspace_id", convert::text(&invitation.workspace_id)),
+            ("email", convert::text(&invitation.email)),
+            ("role", convert::text(invitation.role.name())),
+            ("created_at", convert::integer(invitation.created_at)),
+            ("expires_at", invitation.expires_at.map_or(Record::None, convert::integer)),
+            ("derived_from", convert::optional_text(invitation.derived_from.as_deref())),
+            ("made_by", convert::text(user_id)),
+        ]);
+        let values = [
+            ("id", invitation_id(&invitation.id)),
+            ("content", Record::Object(content)),
+            ("member", member_id(&invitation.workspace_id, user_id)),
+            ("origin", origin_id(invitation.derived_from.as_deref())),
+            ("workspace", convert::text(&invitation.workspace_id)),
+            ("now", convert::integer(invitation.created_at)),
+        ];
+        let statements =
+            format!("BEGIN; {MAKER} {OWNER} {ORIGIN} {ROOM} UPSERT $id CONTENT $content RETURN NONE; COMMIT;");
+        refused_by_origin(self.query_again(&statements, values).await.map(drop))
+    }
+
+    /// Changes the role of an invitation. Whoever changes it answers for it from then on. Returns the changed invitation,
+    /// or `None` if the invitation does not exist any more, for example because it was accepted. Fails with the reason if
+    /// the user is no longer an owner.
+    pub async fn write_invited_role(
+        &self,
+        workspace_id: &str,
+        id: &str,
+        role: Role,
+        user_id: &str,
+    ) -> Result<std::result::Result<Option<Invitation>, OriginFault>> {
+        let values = [
+            ("id", invitation_id(id)),
+            ("workspace", convert::text(workspace_id)),
+            ("role", convert::text(role.name())),
+            ("key", convert::text(id)),
+            ("user", convert::text(user_id)),
+            ("member", member_id(workspace_id, user_id)),
+        ];
+        let statements = format!(
+            "BEGIN; {MAKER} {OWNER}
+            UPDATE $id SET role = $role, made_by = $user WHERE workspace_id = $workspace RETURN *, $key AS key;
+            COMMIT;"
+        );
+        let is_invitation = |record: &&Record| matches!(record, Record::Object(object) if object.contains_key("email"));
+        let changed = |answers: Vec<Record>| {
+            let found = answers.iter().find_map(|answer| convert::list(Some(answer)).ok()?.find(is_invitation));
+            found.map(read_invitation).transpose()
+        };
+        refused_by_origin(self.query_again(&statements, values).await.and_then(changed))
+    }
+
+    /// Makes the invited user a member of the workspace, and deletes the invitation. An existing member keeps their
+    /// role. Returns the membership, or `None` if there is no longer such an invitation for the address.
+    pub async fn accept_invitation(
+        &self,
+        id: &str,
+        email: &str,
+        user_id: &str,
+        now: i64,
+    ) -> Result<Option<Membership>> {
+        let attempt = || async {
+            let Some(found) = self.find_invitation(id, email, now).await? else { return Ok(None) };
+            let member = Membership {
+                workspace_id: found.workspace_id.clone(),
+                user_id: user_id.into(),
+                role: found.role,
+                joined_at: now,
+            };
+            // The statements fail if the key that created the invitation was revoked.
+            Ok::<_, Error>(refused_by_origin(self.try_accept(&found, &member).await)?.ok())
+        };
+        retry::after_conflicts(attempt).await
+    }
+
+    async fn try_accept(&self, invitation: &Invitation, member: &Membership) -> Result<Membership> {
+        let values = [
+            ("invitation", invitation_id(&invitation.id)),
+            ("email", convert::text(&invitation.email)),
+            ("role", convert::text(invitation.role.name())),
+            ("maker", convert::optional_text(invitation.derived_from.as_deref())),
+            ("member", member_id(&member.workspace_id, &member.user_id)),
+            ("content", member_content(member)),
+            ("origin", origin_id(invitation.derived_from.as_deref())),
+        ];
+        // The statements fail if the role or the creating key of the invitation has changed since the invitation was
+        // read.
+        let statements = format!(
+            "BEGIN;
+            LET $found = (SELECT * FROM ONLY $invitation);
+            IF $found = NONE OR $found.email != $email OR $found.role != $role OR $found.derived_from != $maker {{
+                THROW 'stale head'
+            }};
+            {ORIGIN}
+            DELETE $invitation RETURN NONE;
+            IF !record::exists($member) {{ CREATE $member CONTENT $content RETURN NONE }};
+            RETURN (SELECT * FROM $member);
+            COMMIT;"
+        );
+        let answers = self.query(&statements, values).await?;
+        let is_member = |record: &&Record| matches!(record, Record::Object(object) if object.contains_key("joined_at"));
+        let found = answers.iter().find_map(|answer| convert::list(Some(answer)).ok()?.find(is_member));
+        found.map_or_else(|| Err(Error::corrupt("a membership that was just written is missing")), read_member)
+    }
+
+    async fn find_invitation(&self, id: &str, email: &str, now: i64) -> Result<Option<Invitation>> {
+        let found = self.query("SELECT *, record::id(id) AS key FROM $id", [("id", invitation_id(id))]).await?;
+        let found = convert::list(found.first())?.next().map(read_invitation).transpose()?;
+        let is_open = |found: &Invitation| *found.email == *email && found.expires_at.is_none_or(|end| end > now);
+        Ok(found.filter(is_open))
+    }
+
+    /// Deletes an invitation for an email address. Returns whether the invitation existed.
+    pub async fn decline_invitation(&self, id: &str, email: &str) -> Result<bool> {
+        let values = [("id", invitation_id(id)), ("email", convert::text(email))];
+        let found = self.query_again("DELETE $id WHERE email = $email RETURN BEFORE", values).await?;
+        Ok(convert::list(found.first())?.next().is_some())
+    }
+
+    /// Deletes an invitation of a workspace. Returns whether the invitation existed.
+    pub async fn delete_invitation(&self, workspace_id: &str, id: &str) -> Result<bool> {
+        let values = [("id", invitation_id(id)), ("workspace", convert::text(workspace_id))];
+        let found = self.query_again("DELETE $id WHERE workspace_id = $workspace RETURN BEFORE", values).await?;
+        Ok(convert::list(found.first())?.next().is_some())
+    }
+}
+
+fn invitation_id(id: &str) -> Record {
+    convert::record_id("invitation", id.to_owned())
+}
+
+fn read_invitation(record: &Record) -> Result<Invitation> {
+    convert::named("invitation", record, || {
+        Ok(Invitation {
+            id: Arc::from(convert::text_field(record, "key")?),
+            workspace_id: convert::text_field(record, "workspace_id")?.into(),
+            email: convert::text_field(record, "email")?.into(),
+            role: read_role(record)?,
+            created_at: convert::int_field(record, "created_at")?,
+            expires_at: convert::optional_int_field(record, "expires_at"),
+            derived_from: convert::optional_text_field(record, "derived_from"),
+        })
+    })
+}

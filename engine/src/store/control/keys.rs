@@ -1,0 +1,367 @@
+//! Keys in the control database, and the keys that they are derived from.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use surrealdb::types::{Object as RecordObject, Value as Record};
+
+use super::departures::REVOKE_KEYS;
+use super::members::{member_id, read_member};
+use super::users::read_user;
+use crate::model::access::{KeyRecord, Membership, Scope, UserRecord};
+use crate::store::{Database, Error, Result, convert, retry};
+
+/// A key, the user of the key, and the user's memberships.
+pub struct FoundKey {
+    pub key: KeyRecord,
+    pub user: UserRecord,
+    pub memberships: Vec<Membership>,
+}
+
+/// The reason why no key, sign-in code or invitation can be created from an origin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OriginFault {
+    /// The key or one of its ancestors was revoked, or its user has left the workspace.
+    Gone,
+    /// The chain of keys from which the key was derived has the maximum length.
+    TooDeep,
+    /// The user has the maximum number of keys.
+    TooManyKeys,
+    /// The workspace has the maximum number of invitations.
+    TooManyInvitations,
+}
+
+/// The statements that check whether the creator of a key or an invitation is still a member. They write the
+/// membership, so that a concurrent deletion of the membership conflicts.
+pub(super) const MAKER: &str = "
+IF !record::exists($member) { THROW 'origin gone' };
+UPDATE $member SET keys_made = (keys_made ?? 0) + 1 RETURN NONE;";
+
+/// The statements that check whether the key `$origin`, if given, and all its ancestors exist. They write the key, so
+/// that a concurrent deletion of the key conflicts. They set `$lineage` to the ancestors of a new key that is derived
+/// from `$origin`.
+pub(super) const ORIGIN: &str = "
+LET $above = IF $origin != NONE { (SELECT VALUE ancestors FROM ONLY $origin) ?? [] } ELSE { [] };
+LET $lineage = IF $origin != NONE { array::append($above, record::id($origin)) } ELSE { [] };
+IF $origin != NONE {
+    IF !record::exists($origin) { THROW 'origin gone' };
+    UPDATE $origin SET keys_made = (keys_made ?? 0) + 1 RETURN NONE
+};
+FOR $one IN $above { IF !record::exists(type::record('key', $one)) { THROW 'origin gone' } };";
+
+/// The maximum number of keys from which a key is derived, directly or through others.
+pub const MAX_ANCESTORS: usize = 16;
+
+/// The statement that limits the chain of a key's ancestors to [`MAX_ANCESTORS`] keys.
+pub(super) const DEPTH: &str = "IF array::len($lineage) > 16 { THROW 'origin too deep' };";
+
+/// The statements that limit the keys of `$user` to 1,000, in all workspaces together. At the limit they delete the keys
+/// that have expired. They follow [`MAKER`], which writes the membership, so concurrent keys of a member conflict.
+pub(super) const ROOM: &str = "
+IF ((SELECT VALUE count() FROM key WHERE user_id = $user GROUP ALL)[0] ?? 0) >= 1000 {
+    DELETE key WHERE user_id = $user AND expires_at != NONE AND expires_at <= $now RETURN NONE;
+    IF ((SELECT VALUE count() FROM key WHERE user_id = $user GROUP ALL)[0] ?? 0) >= 1000 { THROW 'too many keys' }
+};";
+
+/// The statement that gives the keys in `$moved` their new origins. It writes each key, so that a key that is derived
+/// from one of them at the same time conflicts.
+const MOVE: &str = "
+FOR $one IN $moved {
+    IF !record::exists($one.id) { THROW 'stale head' };
+    UPDATE $one.id SET derived_from = $one.origin, ancestors = $one.ancestors RETURN NONE
+};";
+
+impl Database {
+    /// Writes a key, unless a key with the same id exists. Returns the stored key, or the reason why the key cannot be
+    /// derived from its origin.
+    pub async fn create_key(&self, key: &KeyRecord) -> Result<std::result::Result<KeyRecord, OriginFault>> {
+        let values = [
+            ("id", convert::record_id("key", key.id.to_string())),
+            ("content", Record::Object(key_content(key))),
+            ("workspace", convert::text(&key.workspace_id)),
+            ("member", member_id(&key.workspace_id, &key.user_id)),
+            ("origin", origin_id(key.derived_from.as_deref())),
+            ("user", convert::text(&key.user_id)),
+            ("now", convert::integer(key.created_at)),
+        ];
+        let found = "SELECT *, record::id(id) AS key FROM $id WHERE workspace_id = $workspace";
+        let statements = format!(
+            "BEGIN; {MAKER} {ORIGIN} {DEPTH} {ROOM}
+            CREATE $id CONTENT $content RETURN NONE;
+            UPDATE $id SET ancestors = $lineage RETURN NONE;
+            {found};
+            COMMIT;"
+        );
+        let attempt = || async {
+            // After a conflict, another request has written the origin or a key with this id.
+            let present = self.query(found, values.clone()).await?;
+            if convert::list(present.first())?.next().is_some() {
+                return only_key(&present).map(Ok);
+            }
+            refused_by_origin(self.query(&statements, values.clone()).await.and_then(|found| only_key(&found)))
+        };
+        retry::after_conflicts(attempt).await
+    }
+
+    /// Writes a key of another store without changes, unless a key with the same id or the same secret exists. Returns
+    /// whether the key is new.
+    pub async fn restore_key(&self, key: &KeyRecord) -> Result<bool> {
+        let statements = "BEGIN;
+            LET $is_new = !record::exists($id) AND array::len((SELECT VALUE id FROM key WHERE hash = $hash)) = 0;
+            IF $is_new {
+                CREATE $id CONTENT $content RETURN NONE;
+                UPDATE $id SET ancestors = $ancestors, last_used_at = $used RETURN NONE
+            };
+            RETURN $is_new;
+            COMMIT;";
+        let values = [
+            ("id", convert::record_id("key", key.id.to_string())),
+            ("hash", convert::text(&key.hash)),
+            ("content", Record::Object(key_content(key))),
+            ("ancestors", names(&key.ancestors)),
+            ("used", key.last_used_at.map_or(Record::None, convert::integer)),
+        ];
+        let answers = self.query_again(statements, values).await?;
+        Ok(answers.contains(&Record::Bool(true)))
+    }
+
+    /// Returns the key whose secret has the given hash, together with its user. Returns `None` if one of the key's
+    /// ancestors no longer exists.
+    pub async fn find_key(&self, hash: &str) -> Result<Option<FoundKey>> {
+        let statements = "
+            LET $found = (SELECT *, record::id(id) AS key FROM key WHERE hash = $hash);
+            RETURN $found;
+            SELECT *, record::id(id) AS key FROM $found.map(|$one| type::record('user', $one.user_id));
+            SELECT * FROM member WHERE user_id = ($found[0].user_id ?? '') ORDER BY joined_at, workspace_id;
+            SELECT VALUE id FROM ($found[0].ancestors ?? []).map(|$one| type::record('key', $one));";
+        let answers = self.query(statements, [("hash", convert::text(hash))]).await?;
+        let [_, key, user, members, ancestors] = answers.as_slice() else { return Ok(None) };
+        let Some(key) = convert::list(Some(key))?.next().map(read_key).transpose()? else { return Ok(None) };
+        if convert::list(Some(ancestors))?.count() < key.ancestors.len() {
+            return Ok(None);
+        }
+        let user = convert::list(Some(user))?.next().map(read_user).transpose()?;
+        let user = user.ok_or_else(|| Error::corrupt("the user of a key is missing"))?;
+        let memberships = convert::list(Some(members))?.map(read_member).collect::<Result<_>>()?;
+        Ok(Some(FoundKey { key, user, memberships }))
+    }
+
+    /// Returns the keys of a workspace, the newest first.
+    pub async fn read_keys(&self, workspace_id: &str) -> Result<Vec<KeyRecord>> {
+        let statement = "SELECT *, record::id(id) AS key FROM key WHERE workspace_id = $workspace ORDER BY created_at DESC, id DESC";
+        let found = self.query(statement, [("workspace", convert::text(workspace_id))]).await?;
+        convert::list(found.first())?.map(read_key).collect()
+    }
+
+    /// Returns the ids of the given keys that still exist and whose ancestors all still exist.
+    pub async fn living_keys(&self, ids: &[Arc<str>]) -> Result<HashSet<Arc<str>>> {
+        let records: Vec<Record> = ids.iter().map(|id| convert::record_id("key", id.to_string())).collect();
+        let statements = "LET $found = (SELECT *, record::id(id) AS key FROM $ids);
+            RETURN $found;
+            SELECT VALUE record::id(id) FROM $found.map(|$one| $one.ancestors ?? []).flatten()
+                .map(|$one| type::record('key', $one));";
+        let answers = self.query(statements, [("ids", Record::Array(records.into()))]).await?;
+        let [_, keys, above] = answers.as_slice() else { return Ok(HashSet::new()) };
+        let above: Vec<&Record> = convert::list(Some(above))?.collect();
+        let keys: Vec<KeyRecord> = convert::list(Some(keys))?.map(read_key).collect::<Result<_>>()?;
+        let is_living = |key: &KeyRecord| key.ancestors.iter().all(|one| above.contains(&&convert::text(one)));
+        Ok(keys.into_iter().filter(is_living).map(|key| key.id).collect())
+    }
+
+    /// Returns the key with this id, in any workspace.
+    pub async fn read_key(&self, id: &str) -> Result<Option<KeyRecord>> {
+        let values = [("id", convert::record_id("key", id.to_owned()))];
+        let found = self.query("SELECT *, record::id(id) AS key FROM $id", values).await?;
+        convert::list(found.first())?.next().map(read_key).transpose()
+    }
+
+    /// Returns all keys that are derived from a key, directly or through other keys.
+    pub async fn derived_keys(&self, id: &str) -> Result<Vec<KeyRecord>> {
+        let statement = "SELECT *, record::id(id) AS key FROM key WHERE ancestors CONTAINS $name";
+        let answers = self.query(statement, [("name", convert::text(id))]).await?;
+        convert::list(answers.first())?.map(read_key).collect()
+    }
+
+    /// Deletes a key, and the sign-in codes and invitations created with the key. Keys derived from the deleted key
+    /// stop working as well. The keys in `moved` are written with their new origins and keep working.
+    pub async fn delete_key(&self, id: &str, moved: &[KeyRecord]) -> Result<()> {
+        let values = [
+            ("id", convert::record_id("key", id.to_owned())),
+            ("name", convert::text(id)),
+            ("moved", moved_values(moved)),
+        ];
+        let statements = format!(
+            "BEGIN;
+            IF !record::exists($id) {{ THROW 'stale head' }}; {MOVE}
+            LET $workspace = (SELECT VALUE workspace_id FROM ONLY $id);
+            LET $keys = [$name]; {REVOKE_KEYS}
+            DELETE $id RETURN NONE;
+            DELETE sign_in_code WHERE derived_from = $name RETURN NONE;
+            DELETE invitation WHERE derived_from = $name RETURN NONE;
+            COMMIT;"
+        );
+        self.query(&statements, values).await.map(drop)
+    }
+
+    /// Writes the successor of a key, and the new expiry of the replaced key. The keys in `moved` are written with their
+    /// new origins. Sign-in codes and invitations that the replaced key created depend on the successor from then on.
+    /// Fails with the reason if the user of the key has left the workspace.
+    pub async fn replace_key(
+        &self,
+        old: &KeyRecord,
+        new: &KeyRecord,
+        moved: &[KeyRecord],
+    ) -> Result<std::result::Result<(), OriginFault>> {
+        let values = [
+            ("old", convert::record_id("key", old.id.to_string())),
+            ("old_name", convert::text(&old.id)),
+            ("until", old.expires_at.map_or(Record::None, convert::integer)),
+            ("id", convert::record_id("key", new.id.to_string())),
+            ("name", convert::text(&new.id)),
+            ("content", Record::Object(key_content(new))),
+            ("ancestors", names(&new.ancestors)),
+            ("member", member_id(&new.workspace_id, &new.user_id)),
+            ("moved", moved_values(moved)),
+            ("user", convert::text(&new.user_id)),
+            ("now", convert::integer(new.created_at)),
+        ];
+        let statements = format!(
+            "BEGIN; {MAKER} {ROOM}
+            IF !record::exists($old) {{ THROW 'stale head' }};
+            FOR $one IN $ancestors {{ IF !record::exists(type::record('key', $one)) {{ THROW 'stale head' }} }};
+            UPDATE $old SET expires_at = $until RETURN NONE;
+            CREATE $id CONTENT $content RETURN NONE;
+            UPDATE $id SET ancestors = $ancestors RETURN NONE; {MOVE}
+            UPDATE sign_in_code SET derived_from = $name WHERE derived_from = $old_name RETURN NONE;
+            UPDATE invitation SET derived_from = $name WHERE derived_from = $old_name RETURN NONE;
+            COMMIT;"
+        );
+        refused_by_origin(self.query(&statements, values).await.map(drop))
+    }
+
+    /// Deletes the given keys, which no longer work, and the sign-in codes and invitations created with these keys.
+    pub async fn sweep_keys(&self, ids: &[Arc<str>]) -> Result<()> {
+        let records: Vec<Record> = ids.iter().map(|id| convert::record_id("key", id.to_string())).collect();
+        let values = [("records", Record::Array(records.into())), ("names", names(ids))];
+        let statements = "BEGIN;
+            FOR $one IN (SELECT id, workspace_id FROM $records) {
+                UPSERT type::record('revoked_key', record::id($one.id)) SET workspace_id = $one.workspace_id RETURN NONE
+            };
+            DELETE $records RETURN NONE;
+            DELETE sign_in_code WHERE derived_from IN $names RETURN NONE;
+            DELETE invitation WHERE derived_from IN $names RETURN NONE;
+            COMMIT;";
+        self.query_again(statements, values).await.map(drop)
+    }
+
+    pub async fn touch_key(&self, key_id: &str, at: i64) -> Result<()> {
+        let values = [("id", convert::record_id("key", key_id.to_owned())), ("at", convert::integer(at))];
+        self.query_again("UPDATE $id SET last_used_at = $at RETURN NONE", values).await.map(drop)
+    }
+}
+
+/// Converts the errors that the checks of an origin raise to an [`OriginFault`]. Returns all other errors unchanged.
+pub(super) fn refused_by_origin<T>(result: Result<T>) -> Result<std::result::Result<T, OriginFault>> {
+    match result {
+        Ok(value) => Ok(Ok(value)),
+        Err(Error::Database(error)) if error.to_string().contains("origin gone") => Ok(Err(OriginFault::Gone)),
+        Err(Error::Database(error)) if error.to_string().contains("origin too deep") => Ok(Err(OriginFault::TooDeep)),
+        Err(Error::Database(error)) if error.to_string().contains("too many keys") => Ok(Err(OriginFault::TooManyKeys)),
+        Err(Error::Database(error)) if error.to_string().contains("too many invitations") => {
+            Ok(Err(OriginFault::TooManyInvitations))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns the first key among the results of several statements.
+pub(super) fn only_key(found: &[Record]) -> Result<KeyRecord> {
+    let is_key = |record: &&Record| matches!(record, Record::Object(object) if object.get("hash").is_some());
+    let key = found.iter().find_map(|result| convert::list(Some(result)).ok()?.find(is_key));
+    key.map_or_else(|| Err(Error::corrupt("a key that was just written is missing")), read_key)
+}
+
+/// Returns the value of `$moved` in [`MOVE`].
+fn moved_values(moved: &[KeyRecord]) -> Record {
+    let values = moved.iter().map(|key| {
+        Record::Object(convert::fields([
+            ("id", convert::record_id("key", key.id.to_string())),
+            ("origin", convert::optional_text(key.derived_from.as_deref())),
+            ("ancestors", names(&key.ancestors)),
+        ]))
+    });
+    Record::Array(values.collect::<Vec<_>>().into())
+}
+
+fn names(ids: &[Arc<str>]) -> Record {
+    Record::Array(ids.iter().map(|id| convert::text(id)).collect::<Vec<_>>().into())
+}
+
+/// Returns the record id of the key in `derived_from`, or `NONE` if the origin is a session or a user.
+pub(super) fn origin_id(derived_from: Option<&str>) -> Record {
+    let key = derived_from.filter(|origin| !origin.contains(':'));
+    key.map_or(Record::None, |key| convert::record_id("key", key.to_owned()))
+}
+
+pub(super) fn scope_names(scopes: &[Scope]) -> Record {
+    Record::Array(scopes.iter().map(|scope| convert::text(scope.name())).collect::<Vec<_>>().into())
+}
+
+pub(super) fn read_scopes(record: &Record) -> Result<Vec<Scope>> {
+    let Record::Object(object) = record else { return Ok(Vec::new()) };
+    let scope = |scope: &Record| match scope {
+        Record::String(name) => Scope::parse(name),
+        _ => None,
+    };
+    Ok(convert::list(object.get("scopes"))?.filter_map(scope).collect())
+}
+
+pub(in crate::store) fn key_content(key: &KeyRecord) -> RecordObject {
+    convert::fields([
+        ("workspace_id", convert::text(&key.workspace_id)),
+        ("user_id", convert::text(&key.user_id)),
+        ("name", convert::text(&key.name)),
+        ("scopes", scope_names(&key.scopes)),
+        ("display", convert::text(&key.display)),
+        ("hash", convert::text(&key.hash)),
+        ("created_at", convert::integer(key.created_at)),
+        ("expires_at", key.expires_at.map_or(Record::None, convert::integer)),
+        ("derived_from", convert::optional_text(key.derived_from.as_deref())),
+        ("opens_all", Record::Bool(key.opens_all)),
+        ("agents", key.agents.as_deref().map_or(Record::None, names)),
+    ])
+}
+
+pub(super) fn read_key(record: &Record) -> Result<KeyRecord> {
+    convert::named("key", record, || {
+        Ok(KeyRecord {
+            id: convert::text_field(record, "key")?.into(),
+            workspace_id: Arc::from(convert::text_field(record, "workspace_id")?),
+            user_id: Arc::from(convert::text_field(record, "user_id")?),
+            name: convert::text_field(record, "name")?.to_owned(),
+            scopes: read_scopes(record)?,
+            display: convert::text_field(record, "display")?.to_owned(),
+            hash: convert::text_field(record, "hash")?.to_owned(),
+            opens_all: convert::bool_field(record, "opens_all"),
+            created_at: convert::int_field(record, "created_at")?,
+            expires_at: convert::optional_int_field(record, "expires_at"),
+            last_used_at: convert::optional_int_field(record, "last_used_at"),
+            derived_from: convert::optional_text_field(record, "derived_from"),
+            agents: read_names(record, "agents")?.filter(|agents| !agents.is_empty()).map(Arc::from),
+            ancestors: read_names(record, "ancestors")?.unwrap_or_default(),
+        })
+    })
+}
+
+/// Returns the strings of a list, or `None` if the record has no such list.
+fn read_names(record: &Record, field: &str) -> Result<Option<Vec<Arc<str>>>> {
+    let Record::Object(object) = record else { return Ok(None) };
+    let name = |name: &Record| match name {
+        Record::String(name) => Some(Arc::from(name.as_str())),
+        _ => None,
+    };
+    match object.get(field) {
+        None | Some(Record::None | Record::Null) => Ok(None),
+        found => Ok(Some(convert::list(found)?.filter_map(name).collect())),
+    }
+}

@@ -1,0 +1,274 @@
+//! Members of workspaces in the control database, and the keys and memberships that grant access.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use surrealdb::types::{Array, Object as RecordObject, RecordIdKey, Value as Record};
+
+use super::departures::{REMOVE_MEMBER, REVOKE_KEYS, removed_id};
+use super::users::read_user;
+use crate::model::access::{Membership, Role, UserRecord};
+use crate::store::{Database, Error, Result, convert};
+
+/// A key or a membership on which long-lasting access to a workspace depends.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum GrantBasis {
+    Key(Arc<str>),
+    /// The membership of a user: the id of the workspace, the id of the user, and the minimum role that the access
+    /// requires.
+    Member(Arc<str>, Arc<str>, Role),
+}
+
+/// The statement that deletes the invitations that `$user` made for `$workspace` with a key, a session or a token. An
+/// invitation ends as well if the store does not know its maker.
+const END_INVITATIONS: &str = "DELETE invitation WHERE workspace_id = $workspace
+    AND (made_by = $user OR (made_by = NONE AND (derived_from ?? ':') CONTAINS ':')) RETURN NONE";
+
+/// The error of a change that would leave a workspace without its owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WorkspaceOwner;
+
+/// The statement that fails if the user `$user` is the owner of the workspace `$about`.
+const OWNER_STAYS: &str =
+    "IF (SELECT VALUE owner_id FROM ONLY $about) = $user { THROW 'the owner of the workspace stays' }";
+
+impl Database {
+    /// Returns the members of a workspace, in the order in which they joined.
+    pub async fn read_members(&self, workspace_id: &str) -> Result<Vec<(Membership, UserRecord)>> {
+        let statements =
+            "LET $members = (SELECT * FROM member WHERE workspace_id = $workspace ORDER BY joined_at, user_id);
+            RETURN $members;
+            SELECT *, record::id(id) AS key FROM $members.map(|$member| type::record('user', $member.user_id));";
+        let found = self.query(statements, [("workspace", convert::text(workspace_id))]).await?;
+        let [_, members, users] = found.as_slice() else { return Ok(Vec::new()) };
+        let users: Vec<UserRecord> = convert::list(Some(users))?.map(read_user).collect::<Result<_>>()?;
+        let users: HashMap<&str, &UserRecord> = users.iter().map(|user| (&*user.id, user)).collect();
+        let with_user = |member: &Record| {
+            let member = read_member(member)?;
+            let user = users.get(&*member.user_id).copied().cloned();
+            let user = user.ok_or_else(|| Error::corrupt("the user of a member is missing"))?;
+            Ok((member, user))
+        };
+        convert::list(Some(members))?.map(with_user).collect()
+    }
+
+    /// Returns the membership of a user in a workspace.
+    pub async fn read_membership(&self, workspace_id: &str, user_id: &str) -> Result<Option<Membership>> {
+        let found = self.query("SELECT * FROM $id", [("id", member_id(workspace_id, user_id))]).await?;
+        convert::list(found.first())?.next().map(read_member).transpose()
+    }
+
+    /// Writes a membership and its user. Does not change existing records. Returns whether the membership is new.
+    pub async fn restore_member(&self, member: &Membership, user: &UserRecord) -> Result<bool> {
+        let statements = "BEGIN;
+            IF !record::exists($user) {
+                CREATE $user SET email = $email, email_verified = $verified, name = $name RETURN NONE
+            };
+            LET $is_new = !record::exists($id);
+            IF $is_new { CREATE $id CONTENT $content RETURN NONE };
+            RETURN $is_new;
+            COMMIT;";
+        let values = [
+            ("id", member_id(&member.workspace_id, &member.user_id)),
+            ("content", member_content(member)),
+            ("user", convert::record_id("user", user.id.to_string())),
+            ("email", convert::optional_text(user.email.as_deref())),
+            ("verified", Record::Bool(user.email_verified)),
+            ("name", convert::optional_text(user.name.as_deref())),
+        ];
+        let answers = self.query_again(statements, values).await?;
+        Ok(answers.contains(&Record::Bool(true)))
+    }
+
+    /// Changes the role of a member. If the member was an owner and is none now, deletes the invitations and sign-in codes
+    /// that the member made for the workspace. Returns whether the member exists. Fails with [`WorkspaceOwner`] if the change
+    /// would demote the owner of the workspace.
+    pub async fn write_role(
+        &self,
+        workspace_id: &str,
+        user_id: &str,
+        role: Role,
+    ) -> Result<std::result::Result<bool, WorkspaceOwner>> {
+        let values = [
+            ("id", member_id(workspace_id, user_id)),
+            ("role", convert::text(role.name())),
+            ("workspace", convert::text(workspace_id)),
+            ("user", convert::text(user_id)),
+            ("about", workspace_id_of(workspace_id)),
+        ];
+        let statements = format!(
+            "BEGIN;
+            IF $role != 'owner' {{ {OWNER_STAYS} }};
+            LET $was = (SELECT VALUE role FROM ONLY $id);
+            UPDATE $id SET role = $role RETURN NONE;
+            IF $was = 'owner' AND $role != 'owner' {{
+                {END_INVITATIONS};
+                DELETE sign_in_code WHERE workspace_id = $workspace AND user_id = $user RETURN NONE
+            }};
+            RETURN {{ was_member: $was != NONE }};
+            COMMIT;"
+        );
+        let found = match refused_for_owner(self.query_again(&statements, values).await)? {
+            Ok(found) => found,
+            Err(refused) => return Ok(Err(refused)),
+        };
+        Ok(Ok(was_member(&found)?.get("was_member") == Some(&Record::Bool(true))))
+    }
+
+    /// Makes a member the owner of the workspace, with the role owner. Returns whether the member exists.
+    pub async fn write_owner(&self, workspace_id: &str, user_id: &str) -> Result<bool> {
+        let values = [
+            ("id", member_id(workspace_id, user_id)),
+            ("user", convert::text(user_id)),
+            ("about", workspace_id_of(workspace_id)),
+        ];
+        // Changes the membership in any case, so that a removal or another role at the same time conflicts.
+        let statements = "BEGIN;
+            LET $was_member = record::exists($id);
+            IF $was_member {
+                UPDATE $id SET role = 'owner', keys_made = (keys_made ?? 0) + 1 RETURN NONE;
+                UPDATE $about SET owner_id = $user RETURN NONE
+            };
+            RETURN { was_member: $was_member };
+            COMMIT;";
+        let found = self.query_again(statements, values).await?;
+        Ok(was_member(&found)?.get("was_member") == Some(&Record::Bool(true)))
+    }
+
+    /// Removes a user from a workspace. Deletes the user's keys and sign-in codes for the workspace, and the
+    /// invitations that the user or these keys created. Returns the ids of the deleted keys, or `None` if the user was
+    /// not a member. Fails with [`WorkspaceOwner`] if the user is the owner of the workspace.
+    pub async fn delete_member(
+        &self,
+        workspace_id: &str,
+        user_id: &str,
+        now: i64,
+    ) -> Result<std::result::Result<Option<Vec<Arc<str>>>, WorkspaceOwner>> {
+        let values = [
+            ("id", member_id(workspace_id, user_id)),
+            ("workspace", convert::text(workspace_id)),
+            ("user", convert::text(user_id)),
+            ("about", workspace_id_of(workspace_id)),
+            ("removed", removed_id(workspace_id, user_id)),
+            ("now", convert::integer(now)),
+        ];
+        let statements = format!(
+            "BEGIN;
+            {OWNER_STAYS};
+            LET $was_member = record::exists($id);
+            DELETE $id RETURN NONE;
+            LET $keys = (SELECT VALUE record::id(id) FROM key WHERE workspace_id = $workspace AND user_id = $user);
+            {REVOKE_KEYS}
+            DELETE key WHERE workspace_id = $workspace AND user_id = $user RETURN NONE;
+            DELETE sign_in_code WHERE workspace_id = $workspace AND user_id = $user RETURN NONE;
+            DELETE invitation WHERE derived_from IN $keys RETURN NONE;
+            IF $was_member {{ {REMOVE_MEMBER} {END_INVITATIONS} }};
+            RETURN {{ was_member: $was_member, keys: $keys }};
+            COMMIT;"
+        );
+        let found = match refused_for_owner(self.query_again(&statements, values).await)? {
+            Ok(found) => found,
+            Err(refused) => return Ok(Err(refused)),
+        };
+        let response = was_member(&found)?;
+        if response.get("was_member") != Some(&Record::Bool(true)) {
+            return Ok(Ok(None));
+        }
+        let id = |id: &Record| match id {
+            Record::String(id) => Ok(Arc::from(id.as_str())),
+            _ => Err(Error::corrupt("the id of a key is not a string")),
+        };
+        convert::list(response.get("keys"))?.map(id).collect::<Result<_>>().map(|keys| Ok(Some(keys)))
+    }
+
+    /// Returns the given keys and memberships that still exist. A membership with a role below its minimum role is left
+    /// out, and so is a key that has expired.
+    pub async fn existing_grounds(&self, bases: &[GrantBasis], now: i64) -> Result<HashSet<GrantBasis>> {
+        let ids: Vec<Record> = bases.iter().map(ground_id).collect();
+        let statement = "SELECT id, role, expires_at FROM $ids";
+        let found = self.query(statement, [("ids", Record::Array(ids.into()))]).await?;
+        let mut existing = Vec::new();
+        for record in convert::list(found.first())? {
+            let Record::Object(fields) = record else { continue };
+            if convert::optional_int_field(record, "expires_at").is_some_and(|expires_at| expires_at <= now) {
+                continue;
+            }
+            let role = if let Some(Record::String(_)) = fields.get("role") { Some(read_role(record)?) } else { None };
+            existing.push((fields.get("id").cloned().unwrap_or(Record::None), role));
+        }
+        let is_held = |basis: &&GrantBasis| {
+            let (id, least) = (ground_id(basis), basis.least_role());
+            existing.iter().any(|(found, role)| *found == id && *role >= least)
+        };
+        Ok(bases.iter().filter(is_held).cloned().collect())
+    }
+}
+
+/// Returns the result of a change of a member: an object with `was_member`.
+fn was_member(found: &[Record]) -> Result<&RecordObject> {
+    let result = found.iter().find_map(|result| match result {
+        Record::Object(object) if object.contains_key("was_member") => Some(object),
+        _ => None,
+    });
+    result.ok_or_else(|| Error::corrupt("changing a member returned no result"))
+}
+
+/// Converts the error that [`OWNER_STAYS`] raises to [`WorkspaceOwner`]. Returns all other errors unchanged.
+fn refused_for_owner(found: Result<Vec<Record>>) -> Result<std::result::Result<Vec<Record>, WorkspaceOwner>> {
+    match found {
+        Ok(found) => Ok(Ok(found)),
+        Err(Error::Database(error)) if error.to_string().contains("the owner of the workspace stays") => {
+            Ok(Err(WorkspaceOwner))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn workspace_id_of(workspace_id: &str) -> Record {
+    convert::record_id("workspace", workspace_id.to_owned())
+}
+
+impl GrantBasis {
+    fn least_role(&self) -> Option<Role> {
+        match self {
+            GrantBasis::Key(_) => None,
+            GrantBasis::Member(_, _, least) => Some(*least),
+        }
+    }
+}
+
+fn ground_id(basis: &GrantBasis) -> Record {
+    match basis {
+        GrantBasis::Key(id) => convert::record_id("key", id.to_string()),
+        GrantBasis::Member(workspace_id, user_id, _) => member_id(workspace_id, user_id),
+    }
+}
+
+pub(in crate::store) fn member_id(workspace_id: &str, user_id: &str) -> Record {
+    let key = vec![convert::text(user_id), convert::text(workspace_id)];
+    convert::record_id("member", RecordIdKey::Array(Array::from(key)))
+}
+
+pub(super) fn member_content(member: &Membership) -> Record {
+    Record::Object(convert::fields([
+        ("workspace_id", convert::text(&member.workspace_id)),
+        ("user_id", convert::text(&member.user_id)),
+        ("role", convert::text(member.role.name())),
+        ("joined_at", convert::integer(member.joined_at)),
+    ]))
+}
+
+pub(super) fn read_member(record: &Record) -> Result<Membership> {
+    convert::named("membership", record, || {
+        Ok(Membership {
+            workspace_id: convert::text_field(record, "workspace_id")?.into(),
+            user_id: convert::text_field(record, "user_id")?.into(),
+            role: read_role(record)?,
+            joined_at: convert::int_field(record, "joined_at")?,
+        })
+    })
+}
+
+pub(super) fn read_role(record: &Record) -> Result<Role> {
+    Role::parse(convert::text_field(record, "role")?).ok_or_else(|| Error::corrupt("unknown role"))
+}

@@ -1,0 +1,134 @@
+//! Records of restores, in the control database.
+
+use std::sync::Arc;
+
+use strum::{EnumString, IntoStaticStr, VariantArray};
+use surrealdb::types::Value as Record;
+
+use crate::store::{Database, DatabaseReader, Error, Result, convert};
+
+/// The maximum number of restores in a list.
+const LISTED: usize = 100;
+
+/// The status of a restore.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
+pub enum RestoreStatus {
+    Running,
+    Done,
+    Failed,
+}
+
+impl RestoreStatus {
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+}
+
+/// A restore of a workspace into a new workspace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RestoreRecord {
+    pub id: Arc<str>,
+    /// The archived workspace.
+    pub source_id: Arc<str>,
+    /// The new workspace.
+    pub workspace_id: Arc<str>,
+    pub name: String,
+    pub status: RestoreStatus,
+    /// The position up to which the log was restored.
+    pub position: u64,
+    /// The position at which the restore ends, once it is known.
+    pub end: Option<u64>,
+    /// The reason for a failure.
+    pub message: Option<String>,
+    pub started_at: i64,
+    pub ended_at: Option<i64>,
+    /// The id of the server that runs the restore.
+    pub server: Option<Arc<str>>,
+}
+
+impl DatabaseReader {
+    /// Returns the last restores, the newest first.
+    pub async fn read_restores(&self) -> Result<Vec<RestoreRecord>> {
+        let statement = "SELECT *, record::id(id) AS key FROM restore ORDER BY started_at DESC, key DESC LIMIT $limit";
+        let found = self.query(statement, [("limit", convert::integer(LISTED))]).await?;
+        convert::list(found.first())?.map(read_restore).collect()
+    }
+
+    /// Returns a restore.
+    pub async fn read_restore(&self, id: &str) -> Result<Option<RestoreRecord>> {
+        let values = [("id", convert::record_id("restore", id))];
+        let found = self.query("SELECT *, record::id(id) AS key FROM $id", values).await?;
+        convert::list(found.first())?.next().map(read_restore).transpose()
+    }
+}
+
+impl Database {
+    /// Writes a restore, or replaces its record.
+    pub async fn write_restore(&self, restore: &RestoreRecord) -> Result<()> {
+        let content = convert::fields([
+            ("source_id", convert::text(&restore.source_id)),
+            ("workspace_id", convert::text(&restore.workspace_id)),
+            ("name", convert::text(&restore.name)),
+            ("status", convert::text(restore.status.name())),
+            ("position", convert::integer(restore.position)),
+            ("end", restore.end.map_or(Record::None, convert::integer)),
+            ("message", convert::optional_text(restore.message.as_deref())),
+            ("started_at", convert::integer(restore.started_at)),
+            ("ended_at", restore.ended_at.map_or(Record::None, convert::integer)),
+            ("server", convert::optional_text(restore.server.as_deref())),
+        ]);
+        let values = [("id", convert::record_id("restore", &*restore.id)), ("content", Record::Object(content))];
+        self.query_again("UPSERT $id CONTENT $content RETURN NONE", values).await.map(drop)
+    }
+}
+
+fn read_restore(record: &Record) -> Result<RestoreRecord> {
+    convert::named("restore", record, || {
+        let status = convert::text_field(record, "status")?;
+        Ok(RestoreRecord {
+            id: convert::text_field(record, "key")?.into(),
+            source_id: convert::text_field(record, "source_id")?.into(),
+            workspace_id: convert::text_field(record, "workspace_id")?.into(),
+            name: convert::text_field(record, "name")?.to_owned(),
+            status: status.parse().map_err(|_| Error::corrupt(format!("'{status}' is not the status of a restore")))?,
+            position: convert::unsigned_field(record, "position")?,
+            end: convert::optional_int_field(record, "end").and_then(|end| u64::try_from(end).ok()),
+            message: convert::optional_text_field(record, "message").map(|message| message.to_string()),
+            started_at: convert::int_field(record, "started_at")?,
+            ended_at: convert::optional_int_field(record, "ended_at"),
+            server: convert::optional_text_field(record, "server"),
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Store;
+
+    #[tokio::test]
+    async fn a_restore_is_read_as_it_was_written() {
+        let control = Store::connect("mem://").await.expect("a store").control().await.expect("a database");
+        let restore = |id: &str, started_at, status| RestoreRecord {
+            id: id.into(),
+            source_id: "a".into(),
+            workspace_id: "b".into(),
+            name: "n".into(),
+            status,
+            position: 7,
+            end: Some(9),
+            message: None,
+            started_at,
+            ended_at: None,
+            server: Some("s".into()),
+        };
+        let (first, second) = (restore("1", 1, RestoreStatus::Running), restore("2", 2, RestoreStatus::Failed));
+        for written in [&first, &second, &first] {
+            control.write_restore(written).await.expect("written");
+        }
+        assert_eq!(control.read_restores().await.expect("read"), [second, first.clone()]);
+        assert_eq!(control.read_restore("1").await.expect("read"), Some(first));
+        assert_eq!(control.read_restore("3").await.expect("read"), None);
+    }
+}

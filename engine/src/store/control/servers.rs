@@ -1,0 +1,247 @@
+//! The servers of a store, and the progress of workspaces that they report to each other, in the control database.
+
+use std::sync::Arc;
+
+use surrealdb::types::Value as Record;
+
+use crate::store::{CONTROL_MIGRATIONS, Database, Error, Result, WORKSPACE_MIGRATIONS, convert};
+
+/// The time after its last report for which a server counts as alive, in milliseconds.
+pub const ALIVE_MS: i64 = 10_000;
+/// The time after its last report after which the row of a server is deleted, in milliseconds.
+const FORGOTTEN_MS: i64 = 60_000;
+/// The time before the last known change from which changes are read again, in milliseconds. A transaction that takes a
+/// time before another one may commit after it.
+const OVERLAP_MS: i64 = 2_000;
+
+/// The number of migrations that this program knows. A newer program knows more.
+pub const SCHEMA: u64 = (CONTROL_MIGRATIONS.len() + WORKSPACE_MIGRATIONS.len()) as u64;
+
+/// The statements of a beat: they read the changes since a time, and list the servers that are alive. All times are
+/// those of the clock of the store.
+const BEAT: &str = "
+LET $now = time::millis(time::now());
+IF $reports { UPSERT $server SET seen = $now, schema = $schema RETURN NONE };
+IF $reports { DELETE server WHERE seen < $now - $forgotten RETURN NONE };
+RETURN $now;
+SELECT record::id(id) AS server, schema ?? 0 AS schema FROM server WHERE seen > $now - $alive;
+SELECT record::id(id) AS workspace, position, types, writes, consumed, changed FROM progress WHERE changed > $since;";
+
+/// The statement that reports progress. A value that is lower than the stored one has no effect.
+const REPORT: &str = "
+LET $now = time::millis(time::now());
+FOR $row IN $rows {
+    UPSERT $row.id SET position = math::max([position ?? 0, $row.position]), types = math::max([types ?? 0, $row.types]),
+        writes = math::max([writes ?? 0, $row.writes]), consumed = math::max([consumed ?? 0, $row.consumed]),
+        changed = $now RETURN NONE
+};";
+
+/// The statement that notes the leaders of workspaces. An earlier epoch never replaces a later one.
+const NOTE_LEADERS: &str = "
+FOR $row IN $rows {
+    UPSERT $row.id SET leader = IF $row.epoch >= (epoch ?? 0) { $row.leader } ELSE { leader },
+        epoch = math::max([epoch ?? 0, $row.epoch]), position = position ?? 0, types = types ?? 0,
+        writes = writes ?? 0, consumed = consumed ?? 0, changed = changed ?? 0 RETURN NONE
+};";
+
+/// The statement that returns workspaces whose leader is no longer alive.
+const LEFT: &str = "
+SELECT VALUE record::id(id) FROM progress WHERE leader != NONE AND leader NOT IN $alive LIMIT $most";
+
+/// The leader of a workspace, as noted for the other servers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaderNote {
+    /// The id of the server. `None` if the workspace needs no leader, because its last leader has closed it while
+    /// nothing was left to do.
+    pub server: Option<Arc<str>>,
+    pub epoch: u64,
+}
+
+/// The progress of a workspace, as one server reports it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WorkspaceProgress {
+    /// The position of the log's last event.
+    pub position: u64,
+    /// The number of changes of definitions.
+    pub types: u64,
+    /// The number of writes of the graph.
+    pub writes: u64,
+    /// The position up to which plugins were called. The graph includes these events after the last of `writes`.
+    pub consumed: u64,
+}
+
+impl WorkspaceProgress {
+    /// Returns the greater values of two reports.
+    pub fn merged(self, other: WorkspaceProgress) -> WorkspaceProgress {
+        WorkspaceProgress {
+            position: self.position.max(other.position),
+            types: self.types.max(other.types),
+            writes: self.writes.max(other.writes),
+            consumed: self.consumed.max(other.consumed),
+        }
+    }
+}
+
+/// The result of one read of the changes.
+#[derive(Debug, Default)]
+pub struct Beat {
+    /// The store's time, in milliseconds since the epoch.
+    pub now_ms: i64,
+    /// The ids of the servers that are alive.
+    pub servers: Vec<Arc<str>>,
+    /// The highest number of a migration that a server which is alive knows.
+    pub schema: u64,
+    /// The workspaces whose progress has changed, with their progress.
+    pub changed: Vec<(Arc<str>, WorkspaceProgress)>,
+    /// The time from which the next read begins, in milliseconds since the epoch.
+    pub since: i64,
+}
+
+impl Database {
+    /// Reads the progress of workspaces that was reported since a time, and the servers that are alive. If `reports` is
+    /// set, also reports that the server `server` is alive.
+    pub async fn beat(&self, server: &str, reports: bool, since: i64) -> Result<Beat> {
+        let values = [
+            ("server", convert::record_id("server", server.to_owned())),
+            ("reports", Record::Bool(reports)),
+            ("since", convert::integer(since.saturating_sub(OVERLAP_MS))),
+            ("alive", convert::integer(ALIVE_MS)),
+            ("forgotten", convert::integer(FORGOTTEN_MS)),
+            ("schema", convert::integer(SCHEMA)),
+        ];
+        let found = self.query_again(BEAT, values).await?;
+        let [.., now, servers, changed] = found.as_slice() else {
+            return Err(Error::corrupt("reading the progress of workspaces returned no result"));
+        };
+        let (mut last, mut workspaces) = (since, Vec::new());
+        for record in convert::list(Some(changed))? {
+            last = last.max(convert::int_field(record, "changed")?);
+            let field = |name| convert::unsigned_field(record, name);
+            let progress = WorkspaceProgress {
+                position: field("position")?,
+                types: field("types")?,
+                writes: field("writes")?,
+                consumed: field("consumed")?,
+            };
+            workspaces.push((Arc::from(convert::text_field(record, "workspace")?), progress));
+        }
+        let (mut alive, mut schema) = (Vec::new(), 0);
+        for record in convert::list(Some(servers))? {
+            alive.push(convert::text_field(record, "server")?.into());
+            schema = schema.max(convert::unsigned_field(record, "schema")?);
+        }
+        Ok(Beat { now_ms: convert::int(now)?, servers: alive, schema, changed: workspaces, since: last })
+    }
+
+    /// Notes the leaders of workspaces, so that other servers notice when a leader stops.
+    pub async fn note_leaders(&self, notes: &[(Arc<str>, LeaderNote)]) -> Result<()> {
+        let row = |(workspace, note): &(Arc<str>, LeaderNote)| {
+            Record::Object(convert::fields([
+                ("id", convert::record_id("progress", workspace.to_string())),
+                ("leader", note.server.as_ref().map_or(Record::None, |server| convert::text(server))),
+                ("epoch", convert::integer(note.epoch)),
+            ]))
+        };
+        let rows: Vec<Record> = notes.iter().map(row).collect();
+        self.query_again(NOTE_LEADERS, [("rows", Record::Array(rows.into()))]).await.map(drop)
+    }
+
+    /// Returns at most `most` workspaces whose noted leader is not among the servers that are alive.
+    pub async fn workspaces_left(&self, alive: &[Arc<str>], most: usize) -> Result<Vec<Arc<str>>> {
+        let alive: Vec<Record> = alive.iter().map(|server| convert::text(server)).collect();
+        let values = [("alive", Record::Array(alive.into())), ("most", convert::integer(most))];
+        let found = self.query(LEFT, values).await?;
+        let left = convert::list(found.first())?.filter_map(|id| match id {
+            Record::String(id) => Some(Arc::from(id.as_str())),
+            _ => None,
+        });
+        Ok(left.collect())
+    }
+
+    /// Removes the progress of a deleted workspace.
+    pub async fn forget_progress(&self, workspace_id: &str) -> Result<()> {
+        let id = convert::record_id("progress", workspace_id.to_owned());
+        self.query_again("DELETE $id RETURN NONE", [("id", id)]).await.map(drop)
+    }
+
+    /// Reports the progress of workspaces to the other servers.
+    pub async fn report_progress(&self, reports: &[(Arc<str>, WorkspaceProgress)]) -> Result<()> {
+        let row = |(workspace, progress): &(Arc<str>, WorkspaceProgress)| {
+            Record::Object(convert::fields([
+                ("id", convert::record_id("progress", workspace.to_string())),
+                ("position", convert::integer(progress.position)),
+                ("types", convert::integer(progress.types)),
+                ("writes", convert::integer(progress.writes)),
+                ("consumed", convert::integer(progress.consumed)),
+            ]))
+        };
+        let rows: Vec<Record> = reports.iter().map(row).collect();
+        self.query_again(REPORT, [("rows", Record::Array(rows.into()))]).await.map(drop)
+    }
+
+    /// Removes a server that has stopped.
+    pub async fn forget_server(&self, server: &str) -> Result<()> {
+        let id = convert::record_id("server", server.to_owned());
+        self.query_again("DELETE $id RETURN NONE", [("id", id)]).await.map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Store;
+
+    #[tokio::test]
+    async fn servers_learn_the_progress_that_others_report() {
+        let store = Store::connect("mem://").await.expect("memory");
+        let control = store.control().await.expect("a database");
+        let first = control.beat("a", true, 0).await.expect("a beat");
+        assert_eq!((&first.servers[..], first.changed.len()), (&[Arc::from("a")][..], 0));
+        let report = async |position, consumed| {
+            let progress = WorkspaceProgress { position, consumed, ..WorkspaceProgress::default() };
+            control.report_progress(&[("w".into(), progress)]).await.expect("reported");
+        };
+        report(7, 5).await;
+        report(6, 6).await;
+        let read = control.beat("b", true, first.since).await.expect("a beat");
+        let known = WorkspaceProgress { position: 7, consumed: 6, ..WorkspaceProgress::default() };
+        assert_eq!(read.changed, [(Arc::from("w"), known)]);
+        assert!(read.since > 0 && read.now_ms >= read.since, "{read:?}");
+        assert_eq!(read.servers.len(), 2);
+        control.forget_server("a").await.expect("removed");
+        let last = control.beat("b", false, read.since + OVERLAP_MS).await.expect("a beat");
+        assert_eq!((&last.servers[..], last.changed.len()), (&[Arc::from("b")][..], 0));
+        assert_eq!(last.schema, SCHEMA);
+        control.query("UPDATE server SET schema = 1000", []).await.expect("a newer server");
+        assert_eq!(control.beat("a", false, 0).await.expect("a beat").schema, 1_000);
+    }
+
+    #[tokio::test]
+    async fn workspaces_of_a_dead_leader_are_left() {
+        let store = Store::connect("mem://").await.expect("memory");
+        let control = store.control().await.expect("a database");
+        let note = async |workspace: &str, server: Option<&str>, epoch| {
+            let note = LeaderNote { server: server.map(Arc::from), epoch };
+            control.note_leaders(&[(workspace.into(), note)]).await.expect("noted");
+        };
+        let left = async |alive: &[&str]| {
+            let alive: Vec<Arc<str>> = alive.iter().map(|server| Arc::from(*server)).collect();
+            control.workspaces_left(&alive, 9).await.expect("read")
+        };
+        note("w", Some("a"), 3).await;
+        assert!(left(&["a", "b"]).await.is_empty());
+        assert_eq!(left(&["b"]).await, [Arc::from("w")]);
+        note("w", Some("b"), 4).await;
+        // A report of the earlier leader arrives late.
+        note("w", None, 3).await;
+        note("w", Some("a"), 3).await;
+        assert!(left(&["b"]).await.is_empty());
+        assert_eq!(left(&["a"]).await, [Arc::from("w")]);
+        let rows = control.beat("a", false, i64::MIN).await.expect("a beat").changed;
+        assert_eq!(rows, [(Arc::from("w"), WorkspaceProgress::default())]);
+        note("w", None, 4).await;
+        assert!(left(&[]).await.is_empty());
+        control.forget_progress("w").await.expect("removed");
+        assert!(control.beat("a", false, i64::MIN).await.expect("a beat").changed.is_empty());
+    }
+}

@@ -1,0 +1,70 @@
+//! Sign-in of users: finds known users, and writes new users together with their own workspaces.
+
+use surrealdb::types::Value as Record;
+
+use super::catalog::{owner_of, workspace_content};
+use super::members::{member_content, member_id, read_member};
+use super::users::{read_user, user_content};
+use super::workspaces::{NOT_BEING_DELETED, deletion_id};
+use crate::model::access::{Membership, UserRecord, WorkspaceRecord};
+use crate::store::{Database, Result, convert};
+
+/// A user and the user's memberships, the oldest first.
+pub struct FoundUser {
+    pub user: UserRecord,
+    pub memberships: Vec<Membership>,
+}
+
+impl Database {
+    /// Returns the user with this id.
+    pub async fn find_user(&self, id: &str) -> Result<Option<FoundUser>> {
+        let values = [("id", convert::record_id("user", id.to_owned())), ("name", convert::text(id))];
+        let statements = "SELECT *, record::id(id) AS key FROM $id;
+            SELECT * FROM member WHERE user_id = $name ORDER BY joined_at, workspace_id;";
+        let answers = self.query(statements, values).await?;
+        let [user, members] = answers.as_slice() else { return Ok(None) };
+        let Some(user) = convert::list(Some(user))?.next().map(read_user).transpose()? else { return Ok(None) };
+        let memberships = convert::list(Some(members))?.map(read_member).collect::<Result<_>>()?;
+        Ok(Some(FoundUser { user, memberships }))
+    }
+
+    /// Writes a new user, and the user's own workspace if `own` is given. Fails with a conflict if the user already
+    /// exists.
+    pub async fn write_user(&self, user: &UserRecord, own: Option<&WorkspaceRecord>) -> Result<()> {
+        let [workspace, deletion, about, member, membership] = match own {
+            Some(own) => owned(own),
+            None => ["workspace", "deletion", "own", "member", "membership"].map(|name| (name, Record::None)),
+        };
+        let values = [
+            ("id", convert::record_id("user", user.id.to_string())),
+            ("about", user_content(user)),
+            workspace,
+            deletion,
+            about,
+            member,
+            membership,
+        ];
+        let own = if own.is_some() { [NOT_BEING_DELETED, OWN_WORKSPACE].concat() } else { String::new() };
+        self.query(&format!("BEGIN; CREATE $id CONTENT $about RETURN NONE; {own} COMMIT;"), values).await.map(drop)
+    }
+
+    /// Writes the own workspace of an existing user. Does nothing if the workspace exists.
+    pub async fn write_own_workspace(&self, own: &WorkspaceRecord) -> Result<()> {
+        self.query_again(&format!("BEGIN; {NOT_BEING_DELETED} {OWN_WORKSPACE} COMMIT;"), owned(own)).await.map(drop)
+    }
+}
+
+const OWN_WORKSPACE: &str = "
+IF !record::exists($workspace) { CREATE $workspace CONTENT $own RETURN NONE };
+IF !record::exists($member) { CREATE $member CONTENT $membership RETURN NONE };";
+
+fn owned(own: &WorkspaceRecord) -> [(&'static str, Record); 5] {
+    let owner = owner_of(own);
+    [
+        ("workspace", convert::record_id("workspace", own.id.to_string())),
+        ("deletion", deletion_id(&own.id)),
+        ("own", workspace_content(own)),
+        ("member", member_id(&owner.workspace_id, &owner.user_id)),
+        ("membership", member_content(&owner)),
+    ]
+}

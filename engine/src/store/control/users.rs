@@ -1,0 +1,86 @@
+//! Users in the control database, with their names, addresses and plans.
+
+use std::sync::Arc;
+
+use surrealdb::types::Value as Record;
+
+use crate::model::access::UserRecord;
+use crate::model::plan::{PlanLimits, PlanStatus, UserPlan};
+use crate::store::{Database, Error, Result, convert};
+
+impl Database {
+    /// Updates the name and email address of a user. The issuer of the user's tokens reports both.
+    pub async fn write_user_about(&self, user: &UserRecord) -> Result<()> {
+        let values = [
+            ("id", convert::record_id("user", user.id.to_string())),
+            ("email", convert::optional_text(user.email.as_deref())),
+            ("verified", Record::Bool(user.email_verified)),
+            ("name", convert::optional_text(user.name.as_deref())),
+        ];
+        let statement = "UPDATE $id SET email = $email, email_verified = $verified, name = $name RETURN NONE";
+        self.query_again(statement, values).await.map(drop)
+    }
+
+    /// Changes the plan of a user. Returns whether the user exists.
+    pub async fn write_plan(&self, user_id: &str, plan: &UserPlan) -> Result<bool> {
+        let values = [("id", convert::record_id("user", user_id.to_owned())), ("plan", plan_content(plan))];
+        let found = self.query_again("UPDATE $id SET plan = $plan RETURN AFTER", values).await?;
+        Ok(convert::list(found.first())?.next().is_some())
+    }
+}
+
+pub(super) fn user_content(user: &UserRecord) -> Record {
+    Record::Object(convert::fields([
+        ("email", convert::optional_text(user.email.as_deref())),
+        ("email_verified", Record::Bool(user.email_verified)),
+        ("name", convert::optional_text(user.name.as_deref())),
+        ("plan", user.plan.as_ref().map_or(Record::None, plan_content)),
+    ]))
+}
+
+fn plan_content(plan: &UserPlan) -> Record {
+    let limit = |limit: Option<u64>| limit.map_or(Record::None, convert::integer);
+    Record::Object(convert::fields([
+        ("id", convert::text(&plan.id)),
+        ("name", convert::text(&plan.name)),
+        ("status", convert::text(plan.status.name())),
+        ("trial_ends_at", plan.trial_ends_at.map_or(Record::None, convert::integer)),
+        ("storage_bytes", limit(plan.limits.storage_bytes)),
+        ("projects", limit(plan.limits.projects)),
+        ("agents", limit(plan.limits.agents)),
+        ("activations", limit(plan.limits.activations)),
+    ]))
+}
+
+pub(super) fn read_user(record: &Record) -> Result<UserRecord> {
+    convert::named("user", record, || {
+        let plan = match record {
+            Record::Object(object) => object.get("plan").filter(|plan| matches!(plan, Record::Object(_))),
+            _ => None,
+        };
+        Ok(UserRecord {
+            id: Arc::from(convert::text_field(record, "key")?),
+            email: convert::optional_text_field(record, "email"),
+            email_verified: convert::bool_field(record, "email_verified"),
+            name: convert::optional_text_field(record, "name"),
+            plan: plan.map(read_plan).transpose()?,
+        })
+    })
+}
+
+fn read_plan(record: &Record) -> Result<UserPlan> {
+    let limit = |name: &str| convert::optional_int_field(record, name).and_then(|limit| u64::try_from(limit).ok());
+    let status = PlanStatus::parse(convert::text_field(record, "status")?);
+    Ok(UserPlan {
+        id: convert::text_field(record, "id")?.to_owned(),
+        name: convert::text_field(record, "name")?.to_owned(),
+        status: status.ok_or_else(|| Error::corrupt("a plan has an unknown status"))?,
+        trial_ends_at: convert::optional_int_field(record, "trial_ends_at"),
+        limits: PlanLimits {
+            storage_bytes: limit("storage_bytes"),
+            projects: limit("projects"),
+            agents: limit("agents"),
+            activations: limit("activations"),
+        },
+    })
+}

@@ -1,0 +1,323 @@
+//! Workspaces and users of the whole store, in pages, and the deletion of workspaces.
+//!
+//! Each deletion has a record of its own, so that due deletions are found without reading other records. After the
+//! removal of a workspace, the record stays for some time: other servers close the workspace because of the record, and
+//! the workspace cannot be created again before its data is deleted.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use surrealdb::types::{RecordIdKey, RecordIdKeyRange, Value as Record};
+
+use super::catalog::read_workspace;
+use super::members::read_member;
+use super::sign_up::FoundUser;
+use super::users::read_user;
+use crate::model::access::{Role, WorkspaceRecord};
+use crate::store::{Database, Error, Result, Store, convert, database_name, retry};
+
+/// The deletion of a workspace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkspaceDeletion {
+    pub workspace_id: Arc<str>,
+    /// The time from which the workspace is deleted, in milliseconds since the epoch. `None` after the deletion was
+    /// canceled.
+    pub delete_at: Option<i64>,
+    /// The value of `delete_at` about which the owners were notified. `None` if they have not been notified yet.
+    pub told: Option<i64>,
+    /// The time at which the workspace was removed from the control database, in milliseconds since the epoch. The
+    /// deletion of its data begins at this time.
+    pub removed_at: Option<i64>,
+    /// The time at which the data was deleted after every server had closed the workspace, in milliseconds since the
+    /// epoch.
+    pub cleared_at: Option<i64>,
+}
+
+/// The keys and members that had access to a removed workspace.
+#[derive(Debug, Default)]
+pub struct RemovedAccess {
+    pub keys: Vec<Arc<str>>,
+    pub members: Vec<Arc<str>>,
+}
+
+/// The statement that fails while the data of the workspace `$deletion` is being deleted.
+pub(super) const NOT_BEING_DELETED: &str =
+    "IF record::exists($deletion) AND $deletion.removed_at != NONE { THROW 'stale head' };";
+
+/// The transaction that removes a workspace and all access to it, if its deletion is due and it has not been removed
+/// yet.
+const REMOVE: &str = "
+BEGIN;
+LET $found = (SELECT * FROM ONLY $deletion);
+LET $due = $found != NONE AND $found.removed_at = NONE AND $found.delete_at != NONE AND $found.delete_at <= $now;
+LET $keys = IF $due { (SELECT VALUE record::id(id) FROM key WHERE workspace_id = $name) } ELSE { [] };
+LET $members = IF $due { (SELECT VALUE user_id FROM member WHERE workspace_id = $name) } ELSE { [] };
+IF $due {
+    UPDATE $deletion SET removed_at = $now RETURN NONE;
+    DELETE key WHERE workspace_id = $name RETURN NONE;
+    DELETE member WHERE workspace_id = $name RETURN NONE;
+    DELETE sign_in_code WHERE workspace_id = $name RETURN NONE;
+    DELETE invitation WHERE workspace_id = $name OR derived_from IN $keys RETURN NONE;
+    DELETE $workspace RETURN NONE
+};
+RETURN {due: $due, keys: $keys, members: $members};
+COMMIT;";
+
+impl Store {
+    /// Deletes the database of a workspace. Succeeds if there is none.
+    pub async fn remove_workspace(&self, workspace_id: &str) -> Result<()> {
+        let session = self.root.clone();
+        session.use_namespace(crate::store::NAMESPACE).await?;
+        // The name cannot inject statements, because it consists of ASCII letters, digits and underscores.
+        let statement = format!("REMOVE DATABASE IF EXISTS {}", database_name(workspace_id)?);
+        let response = session.query(&statement, surrealdb::types::Variables::new()).await?;
+        response.check().map(drop).map_err(retry::classify)
+    }
+}
+
+impl Database {
+    /// Returns workspaces in the order of their ids, after the given id, and the deletion of each, if there is one.
+    pub async fn workspace_page(
+        &self,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<(WorkspaceRecord, Option<WorkspaceDeletion>)>> {
+        let statements = "LET $found = (SELECT *, record::id(id) AS key FROM $range LIMIT $limit);
+            RETURN $found;
+            SELECT *, record::id(id) AS key FROM $found.map(|$one| type::record('deletion', $one.key));";
+        let found = self.query(statements, page("workspace", after, limit)).await?;
+        let [_, workspaces, deletions] = found.as_slice() else { return Ok(Vec::new()) };
+        let deletions: Vec<WorkspaceDeletion> =
+            convert::list(Some(deletions))?.map(read_deletion).collect::<Result<_>>()?;
+        let with_deletion = |record: &Record| {
+            let workspace = read_workspace(record)?;
+            let deletion = deletions.iter().find(|deletion| deletion.workspace_id == workspace.id).cloned();
+            Ok((workspace, deletion))
+        };
+        convert::list(Some(workspaces))?.map(with_deletion).collect()
+    }
+
+    /// Returns users in the order of their ids, after the given id, with their memberships.
+    pub async fn user_page(&self, after: Option<&str>, limit: usize) -> Result<Vec<FoundUser>> {
+        let statements = "LET $found = (SELECT *, record::id(id) AS key FROM $range LIMIT $limit);
+            RETURN $found;
+            SELECT * FROM member WHERE user_id IN $found.map(|$one| $one.key) ORDER BY joined_at, workspace_id;";
+        let found = self.query(statements, page("user", after, limit)).await?;
+        let [_, users, members] = found.as_slice() else { return Ok(Vec::new()) };
+        let members = convert::list(Some(members))?.map(read_member).collect::<Result<Vec<_>>>()?;
+        let with_memberships = |record: &Record| {
+            let user = read_user(record)?;
+            let memberships = members.iter().filter(|member| member.user_id == user.id).cloned().collect();
+            Ok(FoundUser { user, memberships })
+        };
+        convert::list(Some(users))?.map(with_memberships).collect()
+    }
+
+    /// Changes the name of a workspace. Returns the workspace, or `None` if it does not exist.
+    pub async fn rename_workspace(&self, id: &str, name: &str) -> Result<Option<WorkspaceRecord>> {
+        let statements = "BEGIN;
+            IF record::exists($id) { UPDATE $id SET name = $name RETURN NONE };
+            RETURN (SELECT *, record::id(id) AS key FROM $id);
+            COMMIT;";
+        let values = [("id", convert::record_id("workspace", id.to_owned())), ("name", convert::text(name))];
+        let found = self.query_again(statements, values).await?;
+        let is_workspace = |record: &&Record| convert::text_field(record, "slug").is_ok();
+        let found = found.iter().find_map(|result| convert::list(Some(result)).ok()?.find(is_workspace));
+        found.map(read_workspace).transpose()
+    }
+
+    /// Records the time at which a workspace is to be deleted, unless such a time is already recorded. Returns whether
+    /// the workspace exists.
+    pub async fn begin_deletion(&self, id: &str, delete_at: i64) -> Result<bool> {
+        let statements = "BEGIN;
+            LET $exists = record::exists($workspace);
+            IF $exists AND $deletion.delete_at = NONE { UPSERT $deletion SET delete_at = $at RETURN NONE };
+            RETURN $exists;
+            COMMIT;";
+        let [workspace, deletion] = ids(id);
+        let values = [workspace, deletion, ("at", convert::integer(delete_at))];
+        Ok(self.query_again(statements, values).await?.contains(&Record::Bool(true)))
+    }
+
+    /// Cancels the deletion of a workspace, if there is one. Returns whether the workspace exists.
+    pub async fn cancel_deletion(&self, id: &str) -> Result<bool> {
+        let statements = "BEGIN;
+            LET $exists = record::exists($workspace);
+            IF $exists AND record::exists($deletion) { UPDATE $deletion SET delete_at = NONE RETURN NONE };
+            RETURN $exists;
+            COMMIT;";
+        Ok(self.query_again(statements, ids(id)).await?.contains(&Record::Bool(true)))
+    }
+
+    /// Returns the deletion of a workspace.
+    pub async fn read_deletion(&self, id: &str) -> Result<Option<WorkspaceDeletion>> {
+        let [_, deletion] = ids(id);
+        let found = self.query("SELECT *, record::id(id) AS key FROM $deletion", [deletion]).await?;
+        convert::list(found.first())?.next().map(read_deletion).transpose()
+    }
+
+    /// Returns all deletions.
+    pub async fn read_deletions(&self) -> Result<Vec<WorkspaceDeletion>> {
+        let found = self.query("SELECT *, record::id(id) AS key FROM deletion", []).await?;
+        convert::list(found.first())?.map(read_deletion).collect()
+    }
+
+    /// Returns the ids of the owners of a workspace, in the order in which they joined.
+    pub async fn read_owners(&self, id: &str) -> Result<Vec<Arc<str>>> {
+        let statement = "SELECT VALUE user_id FROM member WHERE workspace_id = $name AND role = $role
+            ORDER BY joined_at, user_id";
+        let values = [("name", convert::text(id)), ("role", convert::text(Role::Owner.name()))];
+        texts(self.query(statement, values).await?.first())
+    }
+
+    /// Records that the owners of a workspace were notified about the time of deletion, unless the time has changed in
+    /// the meantime. Deletes the record if the deletion was canceled.
+    pub async fn settle_deletion(&self, deletion: &WorkspaceDeletion) -> Result<()> {
+        let statements = "BEGIN;
+            IF record::exists($deletion) AND $deletion.delete_at = $at AND $deletion.removed_at = NONE {
+                IF $at = NONE { DELETE $deletion RETURN NONE } ELSE { UPDATE $deletion SET told = $at RETURN NONE }
+            };
+            COMMIT;";
+        let [_, id] = ids(&deletion.workspace_id);
+        let at = deletion.delete_at.map_or(Record::None, convert::integer);
+        self.query_again(statements, [id, ("at", at)]).await.map(drop)
+    }
+
+    /// Removes a workspace, its members, keys and invitations, if its deletion is due and it has not been removed yet.
+    /// Returns the keys and members that had access.
+    pub async fn remove_due_workspace(&self, id: &str, now: i64) -> Result<Option<RemovedAccess>> {
+        let [workspace, deletion] = ids(id);
+        let values = [workspace, deletion, ("name", convert::text(id)), ("now", convert::integer(now))];
+        let found = self.query_again(REMOVE, values).await?;
+        let response = found.iter().find_map(|result| match result {
+            Record::Object(object) if object.contains_key("due") => Some(object),
+            _ => None,
+        });
+        let response = response.ok_or_else(|| Error::corrupt("removing a workspace returned no result"))?;
+        if response.get("due") != Some(&Record::Bool(true)) {
+            return Ok(None);
+        }
+        Ok(Some(RemovedAccess { keys: texts(response.get("keys"))?, members: texts(response.get("members"))? }))
+    }
+
+    /// Records that the data of a removed workspace was deleted.
+    pub async fn clear_deletion(&self, id: &str, now: i64) -> Result<()> {
+        let [_, deletion] = ids(id);
+        let statement = "UPDATE $deletion SET cleared_at = $now WHERE removed_at != NONE RETURN NONE";
+        self.query_again(statement, [deletion, ("now", convert::integer(now))]).await.map(drop)
+    }
+
+    /// Deletes the deletion record of a removed workspace.
+    pub async fn forget_deletion(&self, id: &str) -> Result<()> {
+        let [_, deletion] = ids(id);
+        self.query_again("DELETE $deletion WHERE removed_at != NONE RETURN NONE", [deletion]).await.map(drop)
+    }
+}
+
+fn page(table: &str, after: Option<&str>, limit: usize) -> [(&'static str, Record); 2] {
+    let start = after.map_or(Bound::Unbounded, |after| Bound::Excluded(RecordIdKey::String(after.to_owned())));
+    let range = RecordIdKeyRange { start, end: Bound::Unbounded };
+    [("range", convert::record_id(table, range)), ("limit", convert::integer(limit))]
+}
+
+fn ids(id: &str) -> [(&'static str, Record); 2] {
+    [("workspace", convert::record_id("workspace", id.to_owned())), ("deletion", deletion_id(id))]
+}
+
+/// Returns the id of the record about the deletion of a workspace.
+pub(super) fn deletion_id(id: &str) -> Record {
+    convert::record_id("deletion", id.to_owned())
+}
+
+fn read_deletion(record: &Record) -> Result<WorkspaceDeletion> {
+    convert::named("deletion of a workspace", record, || {
+        Ok(WorkspaceDeletion {
+            workspace_id: convert::text_field(record, "key")?.into(),
+            delete_at: convert::optional_int_field(record, "delete_at"),
+            told: convert::optional_int_field(record, "told"),
+            removed_at: convert::optional_int_field(record, "removed_at"),
+            cleared_at: convert::optional_int_field(record, "cleared_at"),
+        })
+    })
+}
+
+fn texts(record: Option<&Record>) -> Result<Vec<Arc<str>>> {
+    let text = |text: &Record| match text {
+        Record::String(text) => Ok(Arc::from(text.as_str())),
+        _ => Err(Error::corrupt("a stored list of ids contains a value that is not a string")),
+    };
+    convert::list(record)?.map(text).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn store() -> (Store, Database, Arc<str>) {
+        let store = Store::connect("mem://").await.expect("memory");
+        let control = store.control().await.expect("a database");
+        let id: Arc<str> = "0192".into();
+        let written = "CREATE workspace:⟨0192⟩ SET name = 'w', slug = 'w', owner_id = 'u', created_at = 7;
+            CREATE user:u; CREATE member:['u', '0192'] SET user_id = 'u', workspace_id = '0192', role = 'owner', joined_at = 7;
+            CREATE key:k SET workspace_id = '0192', user_id = 'u', name = 'k', scopes = [], display = '', hash = 'h',
+                created_at = 7;";
+        control.query(written, []).await.expect("written");
+        (store, control, id)
+    }
+
+    #[tokio::test]
+    async fn a_workspace_is_removed_once_and_only_when_its_time_has_come() {
+        let (_store, control, id) = store().await;
+        assert!(control.begin_deletion(&id, 100).await.expect("begun"));
+        assert!(control.begin_deletion(&id, 200).await.expect("begun again"));
+        assert!(!control.begin_deletion("another", 100).await.expect("a response"));
+        let deletion = control.read_deletion(&id).await.expect("a response").expect("a deletion");
+        assert_eq!((deletion.delete_at, deletion.told, deletion.removed_at), (Some(100), None, None));
+        assert!(control.remove_due_workspace(&id, 99).await.expect("a response").is_none());
+        control.settle_deletion(&deletion).await.expect("settled");
+        assert_eq!(control.read_deletions().await.expect("deletions")[0].told, Some(100));
+        // A deletion that was read before the cancellation has no effect.
+        assert!(control.cancel_deletion(&id).await.expect("canceled"));
+        control.settle_deletion(&deletion).await.expect("settled");
+        assert!(control.remove_due_workspace(&id, 1_000).await.expect("a response").is_none());
+        let canceled = control.read_deletion(&id).await.expect("a response").expect("still to be told");
+        assert_eq!((canceled.delete_at, canceled.told), (None, Some(100)));
+        control.settle_deletion(&canceled).await.expect("settled");
+        assert_eq!(control.read_deletions().await.expect("deletions"), []);
+
+        control.begin_deletion(&id, 100).await.expect("begun");
+        let removed = control.remove_due_workspace(&id, 100).await.expect("a response").expect("removed");
+        assert_eq!((removed.keys, removed.members), (vec!["k".into()], vec!["u".into()]));
+        assert!(control.remove_due_workspace(&id, 100).await.expect("a response").is_none());
+        assert!(control.read_workspace(&id).await.expect("a response").is_none());
+        assert!(control.find_key("h").await.expect("a response").is_none());
+        assert!(!control.cancel_deletion(&id).await.expect("a response"), "it is too late");
+    }
+
+    #[tokio::test]
+    async fn a_workspace_is_not_created_again_while_its_data_is_being_deleted() {
+        let (_store, control, id) = store().await;
+        let record = control.read_workspace(&id).await.expect("a response").expect("a workspace");
+        control.begin_deletion(&id, 0).await.expect("begun");
+        control.remove_due_workspace(&id, 0).await.expect("a response").expect("removed");
+        assert!(matches!(control.write_own_workspace(&record).await, Err(Error::Conflict)));
+        assert!(matches!(control.restore_workspace(&record).await, Err(Error::Conflict)));
+        control.forget_deletion(&id).await.expect("forgotten");
+        control.write_own_workspace(&record).await.expect("written");
+        assert_eq!(control.read_owners(&id).await.expect("owners"), ["u".into()]);
+    }
+
+    #[tokio::test]
+    async fn the_data_of_a_removed_workspace_is_out_of_reach_of_older_handles() {
+        let (store, _, id) = store().await;
+        let older = store.share().workspace(&id).await.expect("a database");
+        older.query("CREATE event:x SET body = 'x'", []).await.expect("written");
+        for _ in 0..2 {
+            store.remove_workspace(&id).await.expect("removed");
+        }
+        older.query("CREATE event:y SET body = 'y'", []).await.expect_err("the database is gone");
+        let newer = store.workspace(&id).await.expect("a database");
+        let left = newer.query("SELECT * FROM event", []).await.expect("a response");
+        assert_eq!(convert::list(left.first()).expect("a list").count(), 0);
+    }
+}

@@ -1,0 +1,173 @@
+//! Appends to the log of a workspace: a batch of events with the records that belong to them, in one commit.
+
+use std::sync::Arc;
+
+use surrealdb::types::{Array, RecordIdKey, Value as Record};
+
+use super::body;
+use super::feed::feed_record;
+use super::log::commit_id;
+use super::published::{PUBLISHED, published_records};
+use super::responses::{StoredResponse, response_records};
+use super::uploads::{freed_record, upload_id};
+use crate::model::aggregate::Aggregate;
+use crate::model::event::Event;
+use crate::store::{Database, Error, Result, convert};
+
+/// The transaction that appends a batch: the events, the ids that clients chose, and the commit record, which is needed
+/// to read the log in order. The transaction fails if another writer has appended events or changed definitions since
+/// the batch was checked.
+const APPEND: &str = "
+BEGIN;
+IF ((SELECT VALUE position FROM ONLY head:log) ?? 0) != $head
+    OR ((SELECT VALUE types FROM ONLY head:log) ?? 0) != $types { THROW 'stale head' };
+INSERT INTO event $events RETURN NONE;
+IF array::len($keys) > 0 { INSERT INTO event_key $keys RETURN NONE };
+IF array::len($answers) > 0 { INSERT INTO answer $answers RETURN NONE; INSERT INTO answered $answered RETURN NONE };
+IF array::len($feed) > 0 { INSERT INTO feed $feed RETURN NONE };
+INSERT INTO commit $commit RETURN NONE;
+UPSERT head:log SET position = $position RETURN NONE;
+";
+
+/// The statement that appends a batch if no other process writes. A single statement costs half as much as the
+/// transaction above. The record ids of events and commits still prevent a second event with the same version and a
+/// second commit at the same position.
+const APPEND_ALONE: &str = "INSERT $records RETURN NONE;";
+
+/// The statements that are added to the transaction if the batch contains files. They fail if an upload that the files
+/// refer to is not in progress. They delete the records of these uploads, and record the uploads that files no longer
+/// refer to for removal.
+const FILES: &str = "
+IF array::len($taken) > 0 {
+    LET $under_way = (DELETE $taken WHERE state = 'writing' RETURN BEFORE);
+    IF array::len($under_way) != array::len($taken) { THROW 'stale upload' };
+};
+IF array::len($freed) > 0 { INSERT INTO upload $freed RETURN NONE };
+";
+
+/// Events to commit together, and the records that belong to the events.
+#[derive(Default)]
+pub struct AppendBatch<'a> {
+    pub events: &'a [Arc<Event>],
+    /// Indexes in `events` of the events whose ids a client chose.
+    pub chosen_ids: &'a [usize],
+    /// The responses to store with the events, by idempotency key. The keys must not have stored responses yet.
+    pub responses: &'a [(Arc<str>, StoredResponse)],
+    /// The ids of the uploads that files refer to after the events. Each upload must be in progress.
+    pub taken: &'a [Arc<str>],
+    /// The ids of the uploads that files no longer refer to, each with its size in bytes.
+    pub freed: &'a [(Arc<str>, u64)],
+    /// The ids of the agents that the events concern, each with the index of the event in `events`.
+    pub feed: &'a [(Arc<str>, usize)],
+    /// The articles that the events publish, each with the revision of its type's definition.
+    pub published: &'a [(Arc<Aggregate>, u64)],
+    /// The value of the definitions' change counter when the events were checked.
+    pub types_changed: u64,
+}
+
+impl Database {
+    /// Writes a batch atomically. Fails with [`Error::Conflict`] if another writer has appended first. Fails with
+    /// [`Error::Closing`] if this process is the only writer and has opened the log again.
+    ///
+    /// The future must not be dropped before it completes, except when the process ends. Otherwise the transaction may
+    /// continue after the append right was released.
+    pub async fn append(&self, batch: AppendBatch<'_>) -> Result<()> {
+        let _appending = match &self.append_right {
+            Some(right) => Some(right.begin().await?),
+            None => None,
+        };
+        let (mut responses, answered) = response_records(batch.responses)?;
+        let (Some(first), Some(last)) = (batch.events.first(), batch.events.last()) else {
+            if responses.is_empty() {
+                return Ok(());
+            }
+            responses.extend(answered);
+            return self.query(APPEND_ALONE, [("records", Record::Array(responses.into()))]).await.map(drop);
+        };
+        let mut records = Vec::with_capacity(batch.events.len());
+        for event in batch.events {
+            records.push(event_record(event)?);
+        }
+        let keys: Vec<Record> =
+            batch.chosen_ids.iter().filter_map(|index| batch.events.get(*index)).map(key_record).collect();
+        let concerned = |(agent, index): &(Arc<str>, usize)| Some(feed_record(agent, batch.events.get(*index)?));
+        let feed: Vec<Record> = batch.feed.iter().filter_map(concerned).collect();
+        let commit = convert::fields([
+            ("id", convert::record_id("commit", last.position as i64)),
+            ("events", Record::String(listed(batch.events)?)),
+        ]);
+        let taken: Vec<Record> = batch.taken.iter().map(|id| upload_id(id)).collect();
+        let freed: Vec<Record> = batch.freed.iter().map(|(id, bytes)| freed_record(id, *bytes)).collect();
+        let has_files = !taken.is_empty() || !freed.is_empty();
+        let files = [("taken", Record::Array(taken.into())), ("freed", Record::Array(freed.into()))];
+        let files = files.map(|(name, records)| (name.to_owned(), records)).into_iter().filter(|_| has_files);
+        let is_published = !batch.published.is_empty();
+        let published = Record::Array(published_records(batch.published)?.into());
+        let beside = files.chain(is_published.then(|| ("published".to_owned(), published)));
+        let statements = [if has_files { FILES } else { "" }, if is_published { PUBLISHED } else { "" }].concat();
+        if self.exclusive {
+            records.extend(keys);
+            records.extend(feed);
+            records.extend(responses);
+            records.extend(answered);
+            records.push(Record::Object(commit));
+            let records = [("records".to_owned(), Record::Array(records.into()))];
+            let statement = match statements.as_str() {
+                "" => APPEND_ALONE.into(),
+                statements => ["BEGIN;", APPEND_ALONE, statements, "COMMIT;"].concat(),
+            };
+            return self.query_bound(&statement, records.into_iter().chain(beside).collect()).await.map(drop);
+        }
+        let values: [_; 9] = [
+            ("types".to_owned(), convert::integer(batch.types_changed)),
+            ("head".to_owned(), convert::integer(first.position - 1)),
+            ("events".to_owned(), Record::Array(records.into())),
+            ("keys".to_owned(), Record::Array(keys.into())),
+            ("answers".to_owned(), Record::Array(responses.into())),
+            ("answered".to_owned(), answered.unwrap_or(Record::None)),
+            ("feed".to_owned(), Record::Array(feed.into())),
+            ("commit".to_owned(), Record::Object(commit)),
+            ("position".to_owned(), convert::integer(last.position)),
+        ];
+        let statement = [APPEND, &statements, "COMMIT;"].concat();
+        self.query_bound(&statement, values.into_iter().chain(beside).collect()).await.map(drop)
+    }
+
+    /// Moves the head to the end of the log. Several writers need the head to detect each other's appends, but a single
+    /// writer does not maintain the head.
+    pub(in crate::store) async fn restore_head(&self) -> Result<()> {
+        let found = self.query("SELECT VALUE id FROM commit ORDER BY id DESC LIMIT 1", []).await?;
+        let Some(last) = convert::list(found.first())?.next().map(commit_id).transpose()? else { return Ok(()) };
+        let statement = "UPSERT head:log SET position = math::max([position ?? 0, $position]) RETURN NONE";
+        self.query_again(statement, [("position", convert::integer(last))]).await.map(drop)
+    }
+}
+
+/// Serializes the references to a commit's events as text. Stored as database values, the references would cost as much
+/// as the events.
+fn listed(events: &[Arc<Event>]) -> Result<String> {
+    let refs: Vec<(&str, u64, i64, usize)> = events
+        .iter()
+        .map(|event| (event.aggregate_id.as_str(), event.version, event.occurred_at, event.size_bytes()))
+        .collect();
+    serde_json::to_string(&refs).map_err(|error| Error::corrupt(error.to_string()))
+}
+
+fn event_key(event: &Arc<Event>) -> Array {
+    Array::from(vec![convert::text(event.aggregate_id.as_str()), convert::integer(event.version)])
+}
+
+fn key_record(event: &Arc<Event>) -> Record {
+    Record::Object(convert::fields([
+        ("id", convert::record_id("event_key", event.event_id.to_string())),
+        ("event", convert::record_id("event", RecordIdKey::Array(event_key(event)))),
+    ]))
+}
+
+fn event_record(event: &Arc<Event>) -> Result<Record> {
+    Ok(Record::Object(convert::fields([
+        ("id", convert::record_id("event", RecordIdKey::Array(event_key(event)))),
+        ("position", convert::integer(event.position)),
+        ("body", Record::String(body::write(event)?)),
+    ])))
+}

@@ -1,0 +1,120 @@
+//! Embeddings: a vector for each label, with an index for finding the nearest vectors. All vectors come from the same
+//! model.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use surrealdb::types::{Number, Value as Record};
+
+use crate::model::id::AggregateId;
+use crate::store::{Database, DatabaseReader, Result, convert};
+
+/// An embedding has the vector and the hash of a label, under the aggregate's id. `embedding_model:current` has the
+/// model that made all of them.
+const TABLES: &str = "
+DEFINE TABLE IF NOT EXISTS embedding SCHEMALESS;
+DEFINE TABLE IF NOT EXISTS embedding_model SCHEMALESS;";
+/// The statements that delete all embeddings and record the current model. Vectors of different models cannot be
+/// compared.
+const START_ANEW: &str = "
+REMOVE INDEX IF EXISTS embedding_vector ON embedding;
+DELETE embedding RETURN NONE;
+UPSERT embedding_model:current SET model = $model RETURN NONE;";
+const WRITE: &str = "
+BEGIN;
+FOR $embedding IN $embeddings { UPSERT $embedding.id CONTENT $embedding RETURN NONE };
+FOR $id IN $gone { DELETE $id RETURN NONE };
+COMMIT;";
+/// The number of embeddings that one query reads.
+const PAGE_SIZE: usize = 5_000;
+/// The number of neighbours that are examined for each requested neighbour. A larger number makes the results more
+/// accurate and the search slower.
+const EFFORT: usize = 2;
+
+/// The vector of an aggregate's label.
+pub struct EmbeddingRecord {
+    pub id: AggregateId,
+    /// The hash of the embedded text.
+    pub hash: String,
+    pub vector: Vec<f32>,
+}
+
+impl DatabaseReader {
+    /// Returns the hash of the text of each embedding, by aggregate.
+    pub async fn read_embedded(&self) -> Result<BTreeMap<AggregateId, String>> {
+        let mut embedded = BTreeMap::new();
+        loop {
+            let values = [("page", convert::integer(PAGE_SIZE)), ("start", convert::integer(embedded.len()))];
+            let statement = "SELECT aggregate_id, hash FROM embedding ORDER BY id LIMIT $page START $start";
+            let found = self.query(statement, values).await?;
+            let before = embedded.len();
+            for record in convert::list(found.first())? {
+                let id: Arc<str> = convert::text_field(record, "aggregate_id")?.into();
+                embedded.insert(AggregateId::from(id), convert::text_field(record, "hash")?.to_owned());
+            }
+            if embedded.len() - before < PAGE_SIZE {
+                return Ok(embedded);
+            }
+        }
+    }
+
+    /// Returns the aggregates whose labels are nearest to a vector, with their cosine similarities.
+    pub async fn nearest(&self, vector: &[f32], limit: usize) -> Result<Vec<(AggregateId, f64)>> {
+        // The number of neighbours is part of the operator's syntax and cannot be bound as a value.
+        let statement = format!(
+            "SELECT aggregate_id, vector::distance::knn() AS distance FROM embedding \
+             WHERE vector <|{limit},{}|> $vector ORDER BY distance",
+            limit * EFFORT
+        );
+        let found = self.query(&statement, [("vector", numbers(vector))]).await?;
+        let nearest = convert::list(found.first())?.map(|record| {
+            let id: Arc<str> = convert::text_field(record, "aggregate_id")?.into();
+            Ok((AggregateId::from(id), 1.0 - convert::float_field(record, "distance")?))
+        });
+        nearest.collect()
+    }
+}
+
+impl Database {
+    /// Creates the tables, and deletes the embeddings if they come from another model.
+    pub async fn begin_embeddings(&self, model: &str) -> Result<()> {
+        self.query(TABLES, []).await?;
+        let found = self.query("SELECT VALUE model FROM ONLY embedding_model:current", []).await?;
+        if !matches!(found.first(), Some(Record::String(known)) if known == model) {
+            self.query_again(START_ANEW, [("model", convert::text(model))]).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes embeddings, whose vectors must all have the same length. Deletes the embeddings of the aggregates `gone`,
+    /// which no longer have a label.
+    pub async fn write_embeddings(&self, embeddings: &[EmbeddingRecord], gone: &[AggregateId]) -> Result<()> {
+        if let Some(first) = embeddings.first() {
+            // The length cannot inject statements, because it is a number. All vectors of a model have the same length.
+            let index = format!(
+                "DEFINE INDEX IF NOT EXISTS embedding_vector ON embedding FIELDS vector HNSW DIMENSION {} DIST COSINE \
+                 TYPE F32",
+                first.vector.len()
+            );
+            self.query_again(&index, []).await?;
+        }
+        let gone: Vec<Record> = gone.iter().map(|id| convert::record_id("embedding", id.to_string())).collect();
+        let records: Vec<Record> = embeddings.iter().map(record).collect();
+        let values = [("embeddings", Record::Array(records.into())), ("gone", Record::Array(gone.into()))];
+        self.query_again(WRITE, values).await.map(drop)
+    }
+}
+
+fn record(embedding: &EmbeddingRecord) -> Record {
+    Record::Object(convert::fields([
+        ("id", convert::record_id("embedding", embedding.id.to_string())),
+        ("aggregate_id", convert::text(embedding.id.as_str())),
+        ("hash", convert::text(&embedding.hash)),
+        ("vector", numbers(&embedding.vector)),
+    ]))
+}
+
+fn numbers(vector: &[f32]) -> Record {
+    let numbers: Vec<Record> = vector.iter().map(|x| Record::Number(Number::Float(f64::from(*x)))).collect();
+    Record::Array(numbers.into())
+}

@@ -1,0 +1,170 @@
+//! The feeds of agents: an index of the events that concern each agent. With the index, an agent's events are found
+//! without a search through the log.
+//!
+//! The key of an entry consists of the agent and the event's position. Entries are written together with their events.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use surrealdb::types::{Array, RecordIdKey, RecordIdKeyRange, Value as Record};
+
+use super::log::EventRef;
+use crate::model::event::Event;
+use crate::store::{Database, DatabaseReader, Error, Result, convert};
+
+/// The name of the checkpoint after which all events have feed entries. Older versions of the program wrote no entries.
+const CHECKPOINT: &str = "feed";
+/// The number of positions in the first searched range, and the factor by which the range grows while it is empty. The
+/// search uses growing ranges because the database reads a range to its end, even if the query has a limit.
+const FIRST_SPAN: u64 = 512;
+const SPAN_GROWTH: u64 = 8;
+
+/// The next events in an agent's feed.
+#[derive(Debug, PartialEq, Eq)]
+pub struct FeedSlice {
+    /// The events in log order, without the times at which they occurred.
+    pub events: Vec<EventRef>,
+    /// The position up to which `events` is complete.
+    pub position: u64,
+}
+
+impl DatabaseReader {
+    /// Returns the position after which all events have feed entries.
+    pub async fn feed_begin(&self) -> Result<u64> {
+        self.checkpoint(CHECKPOINT).await
+    }
+
+    /// Returns the next events that concern an agent, with positions after `after` and up to `until`. The result may be
+    /// incomplete, but it is empty only if there are no such events.
+    pub async fn read_feed(&self, agent: &str, after: u64, until: u64) -> Result<FeedSlice> {
+        let (mut from, mut span) = (after.saturating_add(1), FIRST_SPAN);
+        while from <= until {
+            let last = from.saturating_add(span - 1).min(until);
+            let key =
+                |position| RecordIdKey::Array(Array::from(vec![convert::text(agent), convert::integer(position)]));
+            let range = RecordIdKeyRange { start: Bound::Included(key(from)), end: Bound::Included(key(last)) };
+            let found = self.query("SELECT * FROM $range", [("range", convert::record_id("feed", range))]).await?;
+            let events: Vec<EventRef> = convert::list(found.first())?.map(event_ref).collect::<Result<_>>()?;
+            if !events.is_empty() {
+                return Ok(FeedSlice { events, position: last });
+            }
+            (from, span) = (last + 1, span.saturating_mul(SPAN_GROWTH));
+        }
+        Ok(FeedSlice { events: Vec::new(), position: until.max(after) })
+    }
+
+    /// Returns the latest position such that at least `count` of the agent's events are after this position and not
+    /// after `end`. Returns `first` if there are fewer events after `first`.
+    pub async fn feed_part_before(&self, agent: &str, first: u64, end: u64, count: usize) -> Result<u64> {
+        let (mut until, mut span, mut found) = (end, FIRST_SPAN, 0);
+        while until > first {
+            let from = until.saturating_sub(span).max(first) + 1;
+            let key =
+                |position| RecordIdKey::Array(Array::from(vec![convert::text(agent), convert::integer(position)]));
+            let range = RecordIdKeyRange { start: Bound::Included(key(from)), end: Bound::Included(key(until)) };
+            let rows = self.query("SELECT * FROM $range", [("range", convert::record_id("feed", range))]).await?;
+            let positions: Vec<u64> = convert::list(rows.first())?
+                .map(|record| event_ref(record).map(|place| place.position))
+                .collect::<Result<_>>()?;
+            found += positions.len();
+            if found >= count {
+                // The last range may contain more events than needed.
+                let spare = found - count;
+                return Ok(positions.get(spare).map_or(from - 1, |position| position - 1));
+            }
+            (until, span) = (from - 1, span.saturating_mul(SPAN_GROWTH));
+        }
+        Ok(first)
+    }
+}
+
+impl Database {
+    /// Removes the feed entries up to a position, as if an older version of the program had written the events.
+    #[cfg(test)]
+    pub async fn forget_feed(&self, position: u64) -> Result<()> {
+        let statement = "DELETE feed WHERE id[1] <= $position; UPSERT checkpoint:feed SET position = $position";
+        self.query(statement, [("position", convert::integer(position))]).await.map(drop)
+    }
+}
+
+/// Returns the feed entry for an event that concerns an agent.
+pub(super) fn feed_record(agent: &str, event: &Event) -> Record {
+    let key = Array::from(vec![convert::text(agent), convert::integer(event.position)]);
+    Record::Object(convert::fields([
+        ("id", convert::record_id("feed", RecordIdKey::Array(key))),
+        ("aggregate_id", convert::text(event.aggregate_id.as_str())),
+        ("version", convert::integer(event.version)),
+    ]))
+}
+
+fn event_ref(record: &Record) -> Result<EventRef> {
+    let corrupt = || Error::corrupt("a feed record has no position");
+    let Record::Object(object) = record else { return Err(corrupt()) };
+    let Some(Record::RecordId(id)) = object.get("id") else { return Err(corrupt()) };
+    let RecordIdKey::Array(key) = &id.key else { return Err(corrupt()) };
+    Ok(EventRef {
+        aggregate_id: Arc::from(convert::text_field(record, "aggregate_id")?),
+        version: convert::unsigned_field(record, "version")?,
+        position: convert::int(key.get(1).ok_or_else(corrupt)?)?.max(0) as u64,
+        occurred_at: None,
+        size_bytes: None,
+        ends_commit: false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::workspace::append::AppendBatch;
+    use crate::store::{Store, WORKSPACE_MIGRATIONS};
+
+    fn event(version: u64, position: u64) -> Arc<Event> {
+        Arc::new(Event { version, ..Event::sample("task-1", "task.created", position) })
+    }
+
+    /// Sets the head of the log, because in a shared store appends are only possible at the head.
+    async fn set_head(log: &Database, position: u64) {
+        let values = [("position", convert::integer(position))];
+        log.query("UPSERT head:log SET position = $position", values).await.expect("a head");
+    }
+
+    #[tokio::test]
+    async fn an_agents_events_are_found_across_large_gaps() {
+        let alone = Store::connect("mem://").await.expect("memory");
+        for (store, first) in [(&alone, 1), (&alone.share(), 100_001)] {
+            let log = store.workspace("0-1").await.expect("a database");
+            assert_eq!(log.feed_begin().await.expect("a position"), 0);
+            // The gap between the positions of the two batches is as long as if other writers had appended.
+            let (near, far) = ([event(first, first), event(first + 1, first + 1)], [event(first + 2, first + 90_000)]);
+            let feed = [("a".into(), 0), ("b".into(), 0), ("a".into(), 1)];
+            set_head(&log, near[0].position - 1).await;
+            log.append(AppendBatch { events: &near, feed: &feed, ..AppendBatch::default() }).await.expect("appended");
+            set_head(&log, far[0].position - 1).await;
+            log.append(AppendBatch { events: &far, feed: &[("a".into(), 0)], ..AppendBatch::default() })
+                .await
+                .expect("appended");
+
+            let read = async |agent, after, until| log.read_feed(agent, after, until).await.expect("events");
+            let positions = |found: &FeedSlice| found.events.iter().map(|event| event.position).collect::<Vec<_>>();
+            let found = read("a", first - 1, first + 90_000).await;
+            assert_eq!(positions(&found), [first, first + 1]);
+            assert_eq!((found.events[1].version, &*found.events[1].aggregate_id), (first + 1, "task-1"));
+            assert!(found.position < first + 90_000);
+            assert_eq!(positions(&read("a", found.position, first + 90_000).await), [first + 90_000]);
+            assert_eq!(positions(&read("b", first - 1, first + 90_000).await), [first]);
+            let none = FeedSlice { events: Vec::new(), position: first + 80_000 };
+            assert_eq!(read("b", first, first + 80_000).await, none);
+            assert_eq!(read("b", first + 5, first + 5).await.position, first + 5);
+        }
+    }
+
+    #[tokio::test]
+    async fn the_feed_begins_after_events_of_older_programs() {
+        let store = Store::connect("mem://").await.expect("memory");
+        let old = store.database("ws_01", &WORKSPACE_MIGRATIONS[..8]).await.expect("a database");
+        old.append(AppendBatch { events: &[event(1, 1), event(2, 2)], ..AppendBatch::default() })
+            .await
+            .expect("appended");
+        assert_eq!(store.workspace("0-1").await.expect("a database").feed_begin().await.expect("a position"), 2);
+    }
+}

@@ -1,0 +1,310 @@
+//! The stored graph: facts, edges, parked steps, and the checkpoint of the graph's follower. All of these are written
+//! in the same transaction.
+
+use std::ops::{Bound, Range};
+use std::sync::Arc;
+
+use surrealdb::types::{Array, RecordIdKey, RecordIdKeyRange, Value as Record};
+
+use super::graph_changes::{ChangedKeys, EdgeKey};
+use super::stored_facts;
+use crate::model::graph::{Edge, EnrichmentFacts};
+use crate::model::id::AggregateId;
+use crate::model::value::Object;
+use crate::store::key_range::KeyRange;
+use crate::store::{Database, DatabaseReader, Error, Result, convert};
+
+/// The transaction that writes effects and the checkpoint. Fails if another process has moved the checkpoint.
+const WRITE: &str = "
+BEGIN;
+IF ((SELECT VALUE position FROM ONLY checkpoint:graph) ?? 0) != $before
+    OR ((SELECT VALUE generation FROM ONLY checkpoint:graph) ?? 0) != $serving
+    OR ((SELECT VALUE versions FROM ONLY checkpoint:graph) ?? '{}') != $known { THROW 'stale head' };
+FOR $row IN $rows { UPSERT $row.id CONTENT $row RETURN NONE };
+DELETE $gone RETURN NONE;
+UPSERT checkpoint:graph SET position = $position, generation = $generation, circuits = $circuits, basis = $basis,
+    versions = $versions, writes = $writes RETURN NONE;
+";
+
+/// The statements that are added to the transaction if several servers share the store. They fail unless the writer is
+/// the leader, and record which facts and edges the write has changed.
+const WRITE_SHARED: &str = "
+IF ((SELECT VALUE epoch FROM ONLY leader:consumer) ?? 0) != $epoch { THROW 'stale head' };
+UPSERT type::record('graph_write', $writes) CONTENT { changed: $changed } RETURN NONE;
+DELETE type::record('graph_write', $writes - $kept) RETURN NONE;
+";
+
+/// The number of writes of the graph whose changed keys are kept. A server that is further behind reads the whole
+/// graph.
+const KEPT_WRITES: u64 = 4_096;
+
+/// The statement that increments the number of the last claimed generation, so that each generation is claimed only
+/// once.
+const CLAIM: &str = "
+UPSERT ONLY checkpoint:graph SET position = position ?? 0, generation = generation ?? 0, circuits = circuits ?? '{}',
+    claimed = math::max([claimed ?? 0, generation ?? 0]) + 1 RETURN AFTER;";
+
+/// The statement that writes rows of a generation that is being built while another generation is in use.
+const PREPARE: &str = "FOR $row IN $rows { UPSERT $row.id CONTENT $row RETURN NONE };";
+
+/// The progress of the graph's follower.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct GraphCheckpoint {
+    pub position: u64,
+    pub generation: u64,
+    /// The circuit breaker of each plugin: the aggregates for which the plugin has failed since its last success, and
+    /// the id of the event whose failure opened the circuit.
+    pub circuits: Object,
+    /// The digest of the definitions and the enabled plugins with which all edges were built. `None` if this is not
+    /// known, for example because an older version of the program built the edges.
+    pub basis: Option<Arc<str>>,
+    /// The adopted version of each scripted plugin: the digest of its source, and the position of the first event that
+    /// it processes. The version stays recorded when the plugin is disabled.
+    pub versions: Object,
+    /// The number of writes of the graph.
+    pub writes: u64,
+}
+
+/// The right to build the generation `generation` while the generation `serving` is in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Claim {
+    pub serving: u64,
+    pub generation: u64,
+}
+
+/// The writes of one step of the follower.
+#[derive(Debug, Default)]
+pub struct FollowerWrites {
+    pub facts: Vec<(AggregateId, Option<Arc<EnrichmentFacts>>)>,
+    pub edges: Vec<Arc<Edge>>,
+    pub parked: Vec<super::parked::ParkedStep>,
+    /// The ids of parked steps to remove, because they have succeeded or were dropped.
+    pub released: Vec<super::parked::StepId>,
+}
+
+impl FollowerWrites {
+    pub fn is_empty(&self) -> bool {
+        let FollowerWrites { facts, edges, parked, released } = self;
+        facts.is_empty() && edges.is_empty() && parked.is_empty() && released.is_empty()
+    }
+
+    fn rows(&self, generation: u64) -> Result<Vec<Record>> {
+        let mut rows = Vec::with_capacity(self.facts.len() + self.edges.len() + self.parked.len());
+        for (id, facts) in &self.facts {
+            rows.push(facts_record(generation, id, facts.as_deref())?);
+        }
+        rows.extend(self.edges.iter().map(|edge| edge_record(generation, edge)));
+        for parked in &self.parked {
+            rows.push(parked.record()?);
+        }
+        Ok(rows)
+    }
+}
+
+impl DatabaseReader {
+    pub async fn read_graph_checkpoint(&self) -> Result<GraphCheckpoint> {
+        let found = self.query("SELECT * FROM ONLY checkpoint:graph", []).await?;
+        match found.first() {
+            Some(record @ Record::Object(_)) => Ok(GraphCheckpoint {
+                position: convert::unsigned_field(record, "position")?,
+                generation: convert::unsigned_field(record, "generation")?,
+                circuits: convert::parse_json(convert::text_field(record, "circuits")?)?,
+                basis: convert::optional_text_field(record, "basis"),
+                versions: match convert::optional_text_field(record, "versions") {
+                    Some(versions) => convert::parse_json(&versions)?,
+                    None => Object::new(),
+                },
+                writes: convert::unsigned_field(record, "writes").unwrap_or_default(),
+            }),
+            _ => Ok(GraphCheckpoint::default()),
+        }
+    }
+
+    /// Returns the facts of a generation about a range of aggregates, by aggregate id. The result contains an error for
+    /// each aggregate whose facts cannot be read. The name of the table is `finding`.
+    pub async fn read_facts(
+        &self,
+        generation: u64,
+        about: KeyRange,
+    ) -> Result<Vec<(Arc<str>, Result<EnrichmentFacts>)>> {
+        let range = convert::record_id("finding", range(generation, &about));
+        let found = self.query("SELECT id, text FROM $range", [("range", range)]).await?;
+        convert::list(found.first())?.map(read_facts_record).collect()
+    }
+
+    /// Returns the open edges of a generation that start at a range of aggregates.
+    pub async fn read_open_edges(&self, generation: u64, from: KeyRange) -> Result<Vec<Edge>> {
+        let range = convert::record_id("edge", range(generation, &from));
+        let found = self.query("SELECT * FROM $range WHERE valid_to = NONE", [("range", range)]).await?;
+        convert::list(found.first())?.map(read_edge).collect()
+    }
+
+    /// Returns the edges of a generation that start at a range of aggregates and were closed after a position. For
+    /// closed edges without a closing position, the closing time is compared instead.
+    pub async fn read_edges_closed_after(
+        &self,
+        generation: u64,
+        from: KeyRange,
+        position: u64,
+        time_ms: i64,
+    ) -> Result<Vec<Edge>> {
+        let values = [
+            ("range", convert::record_id("edge", range(generation, &from))),
+            ("position", convert::integer(position)),
+            ("time", convert::integer(time_ms)),
+        ];
+        let statement = "SELECT * FROM $range WHERE closed > $position OR (closed = NONE AND valid_to > $time)";
+        let found = self.query(statement, values).await?;
+        convert::list(found.first())?.map(read_edge).collect()
+    }
+
+    /// Returns the edges of a generation that start at a range of aggregates and were closed by an event that occurred
+    /// after a time.
+    pub async fn read_edges_valid_after(&self, generation: u64, from: KeyRange, time_ms: i64) -> Result<Vec<Edge>> {
+        let range = convert::record_id("edge", range(generation, &from));
+        let values = [("range", range), ("time", convert::integer(time_ms))];
+        let found = self.query("SELECT * FROM $range WHERE valid_to > $time", values).await?;
+        convert::list(found.first())?.map(read_edge).collect()
+    }
+}
+
+impl Database {
+    /// Writes effects and moves the checkpoint. Fails with [`Error::Conflict`] if the checkpoint has another position,
+    /// another generation or other versions of plugins than `before`, and if `epoch` is given and the workspace has a
+    /// leader of another epoch.
+    pub async fn write_effects(
+        &self,
+        effects: &FollowerWrites,
+        before: &GraphCheckpoint,
+        after: &GraphCheckpoint,
+        epoch: Option<u64>,
+    ) -> Result<()> {
+        let gone = effects.released.iter().map(super::parked::StepId::record).collect::<Vec<_>>();
+        let mut values = vec![
+            ("rows", Record::Array(effects.rows(after.generation)?.into())),
+            ("gone", Record::Array(gone.into())),
+            ("before", convert::integer(before.position)),
+            ("serving", convert::integer(before.generation)),
+            ("position", convert::integer(after.position)),
+            ("generation", convert::integer(after.generation)),
+            ("circuits", Record::String(convert::json_text(&after.circuits)?)),
+            ("basis", convert::optional_text(after.basis.as_deref())),
+            ("known", Record::String(convert::json_text(&before.versions)?)),
+            ("versions", Record::String(convert::json_text(&after.versions)?)),
+            ("writes", convert::integer(after.writes)),
+        ];
+        let mut statements = WRITE.to_owned();
+        if let Some(epoch) = epoch {
+            statements.push_str(WRITE_SHARED);
+            values.extend([
+                ("epoch", convert::integer(epoch)),
+                ("changed", Record::String(convert::json_text(&ChangedKeys::of(effects))?)),
+                ("kept", convert::integer(KEPT_WRITES)),
+            ]);
+        }
+        statements.push_str("COMMIT;");
+        let values = values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        self.query_bound(&statements, values).await.map(drop)
+    }
+
+    /// Writes rows of a generation that is not in use yet.
+    pub async fn prepare_effects(&self, effects: &FollowerWrites, generation: u64) -> Result<()> {
+        self.query_again(PREPARE, [("rows", Record::Array(effects.rows(generation)?.into()))]).await.map(drop)
+    }
+
+    /// Claims the next generation. No other process on any server builds the same generation.
+    pub async fn claim_generation(&self) -> Result<Claim> {
+        let found = self.query_again(CLAIM, []).await?;
+        let record = found.first().ok_or_else(|| Error::corrupt("claiming a generation returned no record"))?;
+        let generation = convert::unsigned_field(record, "claimed")?;
+        // Older versions of the program did not claim generations and may have left rows of this generation.
+        self.drop_generations(generation..generation + 1).await?;
+        Ok(Claim { serving: convert::unsigned_field(record, "generation")?, generation })
+    }
+
+    /// Removes the facts and edges of generations that are not in use.
+    pub async fn drop_generations(&self, generations: Range<u64>) -> Result<()> {
+        let statement = "DELETE $facts RETURN NONE; DELETE $edges RETURN NONE";
+        let bound = |generation: u64| key(vec![convert::integer(generation)]);
+        let range = || RecordIdKeyRange {
+            start: Bound::Included(bound(generations.start)),
+            end: Bound::Excluded(bound(generations.end)),
+        };
+        let values =
+            [("facts", convert::record_id("finding", range())), ("edges", convert::record_id("edge", range()))];
+        self.query_again(statement, values).await.map(drop)
+    }
+}
+
+/// Returns the range of the keys of a generation for a range of aggregates.
+pub(super) fn range(generation: u64, key_range: &KeyRange) -> RecordIdKeyRange {
+    let at = |id: &Arc<str>| key(vec![convert::integer(generation), convert::text(id)]);
+    RecordIdKeyRange {
+        start: Bound::Included(key_range.from.as_ref().map_or_else(|| key(vec![convert::integer(generation)]), at)),
+        end: Bound::Excluded(key_range.until.as_ref().map_or_else(|| key(vec![convert::integer(generation + 1)]), at)),
+    }
+}
+
+pub(super) fn key(parts: Vec<Record>) -> RecordIdKey {
+    RecordIdKey::Array(Array::from(parts))
+}
+
+fn facts_record(generation: u64, id: &AggregateId, facts: Option<&EnrichmentFacts>) -> Result<Record> {
+    let id = key(vec![convert::integer(generation), convert::text(id.as_str())]);
+    Ok(Record::Object(convert::fields([
+        ("id", convert::record_id("finding", id)),
+        ("text", Record::String(stored_facts::text_of(facts)?)),
+    ])))
+}
+
+pub(super) fn read_facts_record(record: &Record) -> Result<(Arc<str>, Result<EnrichmentFacts>)> {
+    convert::named("facts", record, || {
+        let [_, Record::String(id)] = id_parts(record)? else { return Err(Error::corrupt("invalid id of facts")) };
+        Ok((id.as_str().into(), convert::text_field(record, "text").and_then(stored_facts::read)))
+    })
+}
+
+fn edge_record(generation: u64, edge: &Edge) -> Record {
+    Record::Object(convert::fields([
+        ("id", EdgeKey::of(edge).record(generation)),
+        ("weight", Record::Number(edge.weight.into())),
+        ("plugin", convert::text(&edge.plugin)),
+        ("event_id", convert::text(&edge.event_id)),
+        ("valid_from", convert::integer(edge.valid_from)),
+        ("valid_to", edge.valid_to.map_or(Record::None, convert::integer)),
+        ("closed", edge.closed.map_or(Record::None, convert::integer)),
+    ]))
+}
+
+pub(super) fn read_edge(record: &Record) -> Result<Edge> {
+    convert::named("edge", record, || {
+        let [_, Record::String(from), Record::String(kind), Record::String(to), opened] = id_parts(record)? else {
+            return Err(Error::corrupt("the id of an edge does not have five parts"));
+        };
+        let id = |text: &String| AggregateId::from(Arc::from(text.as_str()));
+        Ok(Edge {
+            from: id(from),
+            kind: kind.as_str().into(),
+            to: id(to),
+            weight: convert::float_field(record, "weight")?,
+            plugin: convert::text_field(record, "plugin")?.into(),
+            event_id: convert::text_field(record, "event_id")?.into(),
+            opened: convert::int(opened)?.max(0) as u64,
+            valid_from: convert::int_field(record, "valid_from")?,
+            valid_to: convert::optional_int_field(record, "valid_to"),
+            closed: convert::optional_int_field(record, "closed").and_then(|position| u64::try_from(position).ok()),
+        })
+    })
+}
+
+/// Returns the parts of a record's id, which is an array.
+pub(super) fn id_parts(record: &Record) -> Result<&[Record]> {
+    let Record::Object(object) = record else { return Err(Error::corrupt("expected a record")) };
+    match object.get("id") {
+        Some(Record::RecordId(id)) => match &id.key {
+            RecordIdKey::Array(parts) => Ok(parts),
+            _ => Err(Error::corrupt("an id does not consist of parts")),
+        },
+        _ => Err(Error::corrupt("a record has no id")),
+    }
+}

@@ -1,0 +1,95 @@
+//! The leader of a workspace: the one server that runs its plugins and timers. Only used if several servers share the
+//! store.
+//!
+//! A record names the leader and its epoch. Each transaction of the leader checks the epoch, so a server that was
+//! overtaken while it slept cannot write.
+
+use std::sync::Arc;
+
+use surrealdb::types::Value as Record;
+
+use crate::store::{Database, DatabaseReader, Error, Result, convert};
+
+/// The statement that makes a server the leader if there is none, if the leader is not among the servers that are
+/// alive, or if `$force` is set. The leader keeps its epoch.
+const LEAD: &str = "
+BEGIN;
+LET $held = (SELECT server, epoch FROM ONLY leader:consumer);
+IF $held.server != $server AND ($force OR $held.server = NONE OR $held.server NOT IN $alive) {
+    UPSERT leader:consumer SET server = $server, epoch = ($held.epoch ?? 0) + 1 RETURN NONE
+};
+SELECT server, epoch FROM ONLY leader:consumer;
+COMMIT;";
+
+/// The statement that ends a leadership, unless another server has taken over.
+const RELEASE: &str = "UPDATE leader:consumer SET server = NONE WHERE server = $server AND epoch = $epoch RETURN NONE";
+
+/// A leader of a workspace.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Leader {
+    /// The id of the server. `None` if the last leader has stopped.
+    pub server: Option<Arc<str>>,
+    /// A number that grows with each change of the leader.
+    pub epoch: u64,
+}
+
+impl DatabaseReader {
+    /// Returns the last leader of the workspace, or `None` if the workspace never had a leader.
+    pub async fn read_leader(&self) -> Result<Option<Leader>> {
+        let found = self.query("SELECT server, epoch FROM ONLY leader:consumer", []).await?;
+        found.first().filter(|record| matches!(record, Record::Object(_))).map(read_leader).transpose()
+    }
+}
+
+impl Database {
+    /// Makes a server the leader, unless one of the servers in `alive` is the leader. With `force`, takes over from any
+    /// server. Returns the leader after the call.
+    pub async fn lead(&self, server: &str, alive: &[Arc<str>], force: bool) -> Result<Leader> {
+        let alive: Vec<Record> = alive.iter().map(|server| convert::text(server)).collect();
+        let values =
+            [("server", convert::text(server)), ("alive", Record::Array(alive.into())), ("force", Record::Bool(force))];
+        let found = self.query_again(LEAD, values).await?;
+        let record = found.iter().rev().find(|record| matches!(record, Record::Object(_)));
+        read_leader(record.ok_or_else(|| Error::corrupt("a workspace has no leader after it was set"))?)
+    }
+
+    /// Ends the leadership of a server that stops.
+    pub async fn release_leadership(&self, server: &str, epoch: u64) -> Result<()> {
+        let values = [("server", convert::text(server)), ("epoch", convert::integer(epoch))];
+        self.query_again(RELEASE, values).await.map(drop)
+    }
+}
+
+fn read_leader(record: &Record) -> Result<Leader> {
+    convert::named("leader", record, || {
+        let server = convert::optional_text_field(record, "server");
+        Ok(Leader { server, epoch: convert::unsigned_field(record, "epoch")? })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Store;
+
+    #[tokio::test]
+    async fn a_living_leader_is_replaced_only_by_force() {
+        let store = Store::connect("mem://").await.expect("memory").share();
+        let log = store.workspace("0-1").await.expect("a database");
+        let lead = async |server: &str, alive: &[&str], force| {
+            let alive: Vec<Arc<str>> = alive.iter().map(|server| Arc::from(*server)).collect();
+            let leader = log.lead(server, &alive, force).await.expect("a leader");
+            (leader.server.map(|server| server.to_string()).unwrap_or_default(), leader.epoch)
+        };
+        assert_eq!(log.read_leader().await.expect("read"), None);
+        assert_eq!(lead("a", &[], false).await, ("a".into(), 1));
+        assert_eq!(lead("b", &["a", "b"], false).await, ("a".into(), 1));
+        assert_eq!(lead("a", &["b"], false).await, ("a".into(), 1));
+        assert_eq!(lead("b", &["b"], false).await, ("b".into(), 2));
+        assert_eq!(lead("a", &["a", "b"], true).await, ("a".into(), 3));
+        log.release_leadership("b", 2).await.expect("no effect");
+        assert_eq!(lead("b", &["a", "b"], false).await, ("a".into(), 3));
+        log.release_leadership("a", 3).await.expect("released");
+        assert_eq!(lead("b", &["a", "b"], false).await, ("b".into(), 4));
+    }
+}

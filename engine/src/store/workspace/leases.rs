@@ -1,0 +1,172 @@
+//! Renewals of leases on tasks: the time at which each lease ends, and whether the lease has expired. The start and the
+//! end of a lease are events in the log. Each row contains the version of the claiming event.
+
+use std::sync::Arc;
+
+use surrealdb::types::Value as Record;
+
+use crate::model::id::AggregateId;
+use crate::store::{Database, DatabaseReader, Error, Result, convert};
+
+/// The state of a lease after a renewal or the expiry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaseRow {
+    pub task_id: Arc<str>,
+    /// The version of the event that claimed the task.
+    pub claim: u64,
+    /// The end of the lease, in milliseconds since the epoch.
+    pub until: i64,
+    /// Whether the lease has expired. An expired lease cannot be renewed.
+    pub expired: bool,
+}
+
+/// The statement that extends leases that have not expired. Rows of earlier claims are replaced.
+const RENEW: &str = "
+INSERT INTO lease $leases ON DUPLICATE KEY UPDATE
+until = IF claim < $input.claim OR (claim = $input.claim AND !expired AND until < $input.until) { $input.until } ELSE { until },
+expired = IF claim < $input.claim { false } ELSE { expired },
+claim = IF claim < $input.claim { $input.claim } ELSE { claim }";
+
+/// The statement that marks a lease as expired, unless it was renewed beyond `$now`, or beyond the store's time.
+const EXPIRE: &str = "
+LET $at = $now ?? time::millis(time::now());
+INSERT INTO lease $leases ON DUPLICATE KEY UPDATE
+expired = IF claim < $input.claim { true } ELSE IF claim = $input.claim AND until <= $at { true } ELSE { expired },
+until = IF claim < $input.claim { $input.until } ELSE { until },
+claim = IF claim < $input.claim { $input.claim } ELSE { claim }";
+
+impl DatabaseReader {
+    /// Returns the leases of the given tasks.
+    pub async fn read_leases(&self, task_ids: &[Arc<str>]) -> Result<Vec<LeaseRow>> {
+        let ids: Vec<Record> = task_ids.iter().map(|id| lease_id(id)).collect();
+        let found = self.query("SELECT * FROM $ids", [("ids", Record::Array(ids.into()))]).await?;
+        convert::list(found.first())?.map(read_lease).collect()
+    }
+
+    /// Returns the ids of all tasks with a stored lease.
+    pub async fn leased_tasks(&self) -> Result<Vec<Arc<str>>> {
+        let found = self.query("SELECT VALUE task FROM lease", []).await?;
+        let tasks = convert::list(found.first())?.filter_map(|task| match task {
+            Record::String(task) => Some(Arc::from(task.as_str())),
+            _ => None,
+        });
+        Ok(tasks.collect())
+    }
+}
+
+impl Database {
+    /// Renews leases and returns their current states. If a lease could not be renewed, its row is `expired` or belongs
+    /// to another claim.
+    pub async fn renew_leases(&self, leases: &[LeaseRow]) -> Result<Vec<LeaseRow>> {
+        if leases.is_empty() {
+            return Ok(Vec::new());
+        }
+        let records: Vec<Record> = leases.iter().map(LeaseRow::record).collect();
+        let found = self.query_again(RENEW, [("leases", Record::Array(records.into()))]).await?;
+        convert::list(found.last())?.map(read_lease).collect()
+    }
+
+    /// Marks a lease as expired, unless it was renewed beyond `now_ms`, or beyond the store's time if that is `None`.
+    /// `lease.until` is the original end, which the claiming event recorded. Returns the current state of the lease.
+    pub async fn expire_lease(&self, lease: &LeaseRow, now_ms: Option<i64>) -> Result<LeaseRow> {
+        let ended = LeaseRow { expired: true, ..lease.clone() };
+        let values = [
+            ("leases", Record::Array(vec![ended.record()].into())),
+            ("now", now_ms.map_or(Record::None, convert::integer)),
+        ];
+        let found = self.query_again(EXPIRE, values).await?;
+        let row = convert::list(found.last())?.next().map(read_lease).transpose()?;
+        row.ok_or_else(|| Error::corrupt("a lease that was just written is missing"))
+    }
+
+    /// Removes the stored leases of tasks that are closed.
+    pub async fn forget_leases(&self, tasks: &[AggregateId]) -> Result<()> {
+        let ids: Vec<Record> = tasks.iter().map(|id| lease_id(id.as_str())).collect();
+        self.query_again("DELETE $ids RETURN NONE", [("ids", Record::Array(ids.into()))]).await.map(drop)
+    }
+}
+
+impl LeaseRow {
+    fn record(&self) -> Record {
+        Record::Object(convert::fields([
+            ("id", lease_id(&self.task_id)),
+            ("task", convert::text(&self.task_id)),
+            ("claim", convert::integer(self.claim)),
+            ("until", convert::integer(self.until)),
+            ("expired", Record::Bool(self.expired)),
+        ]))
+    }
+}
+
+fn lease_id(task_id: &str) -> Record {
+    convert::record_id("lease", task_id.to_owned())
+}
+
+fn read_lease(record: &Record) -> Result<LeaseRow> {
+    convert::named("lease", record, || {
+        Ok(LeaseRow {
+            task_id: convert::text_field(record, "task")?.into(),
+            claim: convert::unsigned_field(record, "claim")?,
+            until: convert::int_field(record, "until")?,
+            expired: convert::bool_field(record, "expired"),
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Store;
+
+    fn row(claim: u64, until: i64, expired: bool) -> LeaseRow {
+        LeaseRow { task_id: "t".into(), claim, until, expired }
+    }
+
+    #[tokio::test]
+    async fn an_ended_lease_cannot_be_renewed() {
+        let store = Store::connect("mem://").await.expect("memory");
+        let log = store.workspace("0-1").await.expect("a database");
+        let renew = async |claim, until| log.renew_leases(&[row(claim, until, false)]).await.expect("renewed");
+        assert_eq!(renew(1, 100).await, [row(1, 100, false)]);
+        assert_eq!(renew(1, 90).await, [row(1, 100, false)]);
+        assert_eq!(renew(1, 200).await, [row(1, 200, false)]);
+        // The claim recorded an earlier end, but the end after the renewal applies.
+        assert_eq!(log.expire_lease(&row(1, 50, false), Some(199)).await.expect("asked"), row(1, 200, false));
+        assert_eq!(log.expire_lease(&row(1, 50, false), Some(200)).await.expect("asked"), row(1, 200, true));
+        assert_eq!(renew(1, 300).await, [row(1, 200, true)]);
+        assert_eq!(log.expire_lease(&row(1, 50, false), Some(201)).await.expect("asked"), row(1, 200, true));
+        // A new claim starts with a new lease, and the lease of the earlier claim no longer matters.
+        assert_eq!(renew(4, 400).await, [row(4, 400, false)]);
+        assert_eq!(renew(1, 500).await, [row(4, 400, false)]);
+        assert_eq!(log.expire_lease(&row(1, 50, false), Some(600)).await.expect("asked"), row(4, 400, false));
+        assert_eq!(log.read_leases(&["t".into(), "u".into()]).await.expect("rows"), [row(4, 400, false)]);
+        // A lease that was never renewed expires at the end that the claiming event recorded, and replaces the row of
+        // an earlier claim.
+        assert_eq!(log.expire_lease(&row(7, 700, false), Some(700)).await.expect("asked"), row(7, 700, true));
+    }
+
+    #[tokio::test]
+    async fn the_time_of_the_store_decides_if_no_other_is_given() {
+        let store = Store::connect("mem://").await.expect("memory");
+        let log = store.workspace("0-1").await.expect("a database");
+        let expired = async |until| log.expire_lease(&row(1, until, false), None).await.expect("asked").expired;
+        log.renew_leases(&[row(1, 1_000, false)]).await.expect("renewed");
+        assert!(expired(1_000).await);
+        log.renew_leases(&[row(2, i64::MAX, false)]).await.expect("renewed");
+        let later = log.expire_lease(&row(2, 1_000, false), None).await.expect("asked");
+        assert_eq!(later, row(2, i64::MAX, false));
+    }
+
+    #[tokio::test]
+    async fn rows_of_ended_tasks_are_removed() {
+        let store = Store::connect("mem://").await.expect("memory");
+        let log = store.workspace("0-1").await.expect("a database");
+        let rows: Vec<LeaseRow> =
+            ["a", "b", "c"].map(|task| LeaseRow { task_id: task.into(), ..row(1, 10, false) }).into();
+        log.renew_leases(&rows).await.expect("renewed");
+        let ended = ["a", "c", "never"].map(|task| AggregateId::from(Arc::from(task)));
+        log.forget_leases(&ended).await.expect("removed");
+        assert_eq!(log.leased_tasks().await.expect("read"), [Arc::from("b")]);
+        log.forget_leases(&[]).await.expect("nothing to remove");
+    }
+}

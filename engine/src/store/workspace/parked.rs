@@ -1,0 +1,190 @@
+//! Parked steps: failed steps that wait to be replayed, with the reason and the number of attempts.
+
+use std::ops::{Bound, RangeInclusive};
+use std::sync::Arc;
+
+use rustc_hash::FxHashSet;
+use serde::{Deserialize, Serialize};
+use surrealdb::types::{Array, RecordIdKey, RecordIdKeyRange, Value as Record};
+
+use super::graph::id_parts;
+use crate::store::{Database, DatabaseReader, Error, Result, convert};
+
+/// The id of a step in processing an event. A step is the call of one hook of one plugin.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StepId {
+    /// The position of the event.
+    pub position: u64,
+    pub hook: Arc<str>,
+    pub plugin: Arc<str>,
+}
+
+/// A step that failed and waits to be replayed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParkedStep {
+    pub id: StepId,
+    pub reason: Reason,
+}
+
+/// The reason why a step is parked, and the event of the step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reason {
+    pub event_id: Arc<str>,
+    pub aggregate_id: Arc<str>,
+    pub event_type: Arc<str>,
+    /// The kind of the failure, as a single word.
+    pub kind: Arc<str>,
+    pub message: String,
+    pub line: Option<u32>,
+    pub column: Option<u32>,
+    /// The version of the plugin whose hook failed.
+    pub version: String,
+    pub attempts: u32,
+    /// The time at which the step was parked, in milliseconds since the epoch.
+    pub parked_at: i64,
+    /// The time of the next retry, in milliseconds since the epoch. `None` if the step waits for a replay by somebody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_at: Option<i64>,
+}
+
+impl StepId {
+    /// Returns the id in the form for clients.
+    pub fn text(&self) -> String {
+        format!("{}:{}:{}", self.position, self.hook, self.plugin)
+    }
+
+    /// Parses an id in the form for clients. Returns `None` if the text is not such an id.
+    pub fn parse(text: &str) -> Option<StepId> {
+        let mut parts = text.splitn(3, ':');
+        let position = parts.next()?.parse().ok()?;
+        let (hook, plugin) = (parts.next()?.into(), parts.next()?.into());
+        Some(StepId { position, hook, plugin })
+    }
+
+    fn key(&self) -> RecordIdKey {
+        let parts = vec![convert::integer(self.position), convert::text(&self.hook), convert::text(&self.plugin)];
+        RecordIdKey::Array(Array::from(parts))
+    }
+
+    pub(super) fn record(&self) -> Record {
+        convert::record_id("parked", self.key())
+    }
+}
+
+impl ParkedStep {
+    pub(super) fn record(&self) -> Result<Record> {
+        Ok(Record::Object(convert::fields([
+            ("id", self.id.record()),
+            ("plugin", convert::text(&self.id.plugin)),
+            ("is_retried", Record::Bool(self.reason.retry_at.is_some())),
+            ("text", Record::String(convert::json_text(&self.reason)?)),
+        ])))
+    }
+}
+
+impl DatabaseReader {
+    /// Returns up to `limit` parked steps of these plugins after the step `after`, in log order.
+    pub async fn read_parked(
+        &self,
+        plugins: &[Arc<str>],
+        after: Option<&StepId>,
+        limit: usize,
+    ) -> Result<Vec<ParkedStep>> {
+        let start = after.map_or(Bound::Unbounded, |after| Bound::Excluded(after.key()));
+        let range = convert::record_id("parked", RecordIdKeyRange { start, end: Bound::Unbounded });
+        let statement = "SELECT * FROM $range WHERE plugin IN $plugins LIMIT $limit";
+        let plugins: Vec<Record> = plugins.iter().map(|plugin| convert::text(plugin)).collect();
+        let values = [("range", range), ("plugins", Record::Array(plugins.into())), ("limit", convert::integer(limit))];
+        let found = self.query(statement, values).await?;
+        convert::list(found.first())?.map(read_parked).collect()
+    }
+
+    /// Returns up to `limit` parked steps of these plugins that wait for a retry, in log order.
+    pub async fn read_retried(&self, plugins: &[Arc<str>], limit: usize) -> Result<Vec<ParkedStep>> {
+        let statement = "SELECT * FROM parked WHERE is_retried = true AND plugin IN $plugins LIMIT $limit";
+        let plugins: Vec<Record> = plugins.iter().map(|plugin| convert::text(plugin)).collect();
+        let values = [("plugins", Record::Array(plugins.into())), ("limit", convert::integer(limit))];
+        let found = self.query(statement, values).await?;
+        convert::list(found.first())?.map(read_parked).collect()
+    }
+
+    /// Returns the parked steps of these plugins for events at these positions, in log order.
+    pub async fn read_parked_between(
+        &self,
+        plugins: &[Arc<str>],
+        positions: RangeInclusive<u64>,
+    ) -> Result<Vec<ParkedStep>> {
+        let start = Bound::Included(position_key(*positions.start()));
+        let end = match positions.end().checked_add(1) {
+            Some(end) => Bound::Excluded(position_key(end)),
+            None => Bound::Unbounded,
+        };
+        let range = convert::record_id("parked", RecordIdKeyRange { start, end });
+        let plugins: Vec<Record> = plugins.iter().map(|plugin| convert::text(plugin)).collect();
+        let values = [("range", range), ("plugins", Record::Array(plugins.into()))];
+        let found = self.query("SELECT * FROM $range WHERE plugin IN $plugins", values).await?;
+        convert::list(found.first())?.map(read_parked).collect()
+    }
+
+    /// Returns the parked steps with the given ids. Ignores ids of steps that are not parked.
+    pub async fn find_parked_steps(&self, steps: &[StepId]) -> Result<Vec<ParkedStep>> {
+        let ids: Vec<Record> = steps.iter().map(StepId::record).collect();
+        let found = self.query("SELECT * FROM $ids", [("ids", Record::Array(ids.into()))]).await?;
+        convert::list(found.first())?.map(read_parked).collect()
+    }
+
+    /// Returns the ids among `steps` whose steps are parked.
+    pub async fn which_are_parked(&self, steps: impl Iterator<Item = &StepId>) -> Result<FxHashSet<StepId>> {
+        let ids: Vec<Record> = steps.map(StepId::record).collect();
+        let found = self.query("SELECT id FROM $ids", [("ids", Record::Array(ids.into()))]).await?;
+        convert::list(found.first())?.map(read_id).collect()
+    }
+
+    pub async fn find_parked(&self, id: &StepId) -> Result<Option<ParkedStep>> {
+        let found = self.query("SELECT * FROM ONLY $id", [("id", id.record())]).await?;
+        match found.first() {
+            Some(record @ Record::Object(_)) => read_parked(record).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// Returns the names of the plugins with parked steps, each with the number of its parked steps.
+    pub async fn count_parked(&self) -> Result<Vec<(Arc<str>, u64)>> {
+        let found = self.query("SELECT plugin, count() AS steps FROM parked GROUP BY plugin", []).await?;
+        let read = |record: &Record| {
+            Ok((convert::text_field(record, "plugin")?.into(), convert::unsigned_field(record, "steps")?))
+        };
+        convert::list(found.first())?.map(read).collect()
+    }
+}
+
+impl Database {
+    /// Removes parked steps without running them.
+    pub async fn delete_parked_steps(&self, steps: &[StepId]) -> Result<()> {
+        let ids: Vec<Record> = steps.iter().map(StepId::record).collect();
+        self.query_again("DELETE $ids RETURN NONE", [("ids", Record::Array(ids.into()))]).await.map(drop)
+    }
+}
+
+/// Returns the key before the keys of all steps at a position.
+fn position_key(position: u64) -> RecordIdKey {
+    let parts = vec![convert::integer(position), convert::text(""), convert::text("")];
+    RecordIdKey::Array(Array::from(parts))
+}
+
+fn read_parked(record: &Record) -> Result<ParkedStep> {
+    convert::named("parked step", record, || {
+        Ok(ParkedStep { id: read_id(record)?, reason: convert::parse_json(convert::text_field(record, "text")?)? })
+    })
+}
+
+fn read_id(record: &Record) -> Result<StepId> {
+    let [position, Record::String(hook), Record::String(plugin)] = id_parts(record)? else {
+        return Err(Error::corrupt("invalid id of a parked step"));
+    };
+    Ok(StepId {
+        position: convert::int(position)?.max(0) as u64,
+        hook: hook.as_str().into(),
+        plugin: plugin.as_str().into(),
+    })
+}

@@ -1,0 +1,147 @@
+//! The presence of agents: the time at which each agent was last seen, and the position up to which the agent has
+//! acknowledged its feed. Both values normally only grow.
+
+use std::sync::Arc;
+
+use surrealdb::types::Value as Record;
+
+use crate::store::{Database, DatabaseReader, Error, Result, convert};
+
+/// The stored presence of an agent. A value is 0 if it is not known yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PresenceRecord {
+    /// The time of the agent's last request, in milliseconds since the epoch.
+    pub last_seen_at: i64,
+    /// The position in the log up to which the agent has acknowledged its feed.
+    pub acknowledged: u64,
+}
+
+impl PresenceRecord {
+    /// Merges another record into this one: keeps the larger of both times, and the larger of both positions. A time
+    /// after `latest` comes from a wrong clock, so any valid time replaces such a time.
+    pub fn merge(&mut self, other: PresenceRecord, latest: i64) {
+        let is_later = other.last_seen_at > self.last_seen_at || self.last_seen_at > latest;
+        if is_later && other.last_seen_at > 0 && other.last_seen_at <= latest {
+            self.last_seen_at = other.last_seen_at;
+        }
+        self.acknowledged = self.acknowledged.max(other.acknowledged);
+    }
+}
+
+/// The statement that writes presence rows. Several servers write the same rows, so smaller values never replace larger
+/// values. A stored time after `$latest` comes from a wrong clock, so any time up to `$latest` replaces it.
+const WRITE: &str = "INSERT INTO presence $rows ON DUPLICATE KEY UPDATE
+    last_seen_at = IF $input.last_seen_at > 0 AND $input.last_seen_at <= $latest
+        AND (last_seen_at < $input.last_seen_at OR last_seen_at > $latest) { $input.last_seen_at } ELSE { last_seen_at },
+    acknowledged = IF acknowledged < $input.acknowledged { $input.acknowledged } ELSE { acknowledged }
+    RETURN NONE";
+
+impl DatabaseReader {
+    /// Returns the ids of all agents with stored presence, each with the presence.
+    pub async fn read_presence(&self) -> Result<Vec<(Arc<str>, PresenceRecord)>> {
+        let found = self.query("SELECT *, record::id(id) AS agent FROM presence", []).await?;
+        convert::list(found.first())?.map(read).collect()
+    }
+
+    /// Returns the presence that was written since a time of the store, in milliseconds since the epoch, or all
+    /// presence without a time. Also returns the time from which the next read continues.
+    pub async fn read_presence_since(&self, since: Option<i64>) -> Result<(Vec<(Arc<str>, PresenceRecord)>, i64)> {
+        let condition = if since.is_some() { "WHERE changed > $since" } else { "" };
+        let statements =
+            format!("RETURN time::millis(time::now()); SELECT *, record::id(id) AS agent FROM presence {condition}");
+        let since = since.map_or(Record::None, |since| convert::integer(since.saturating_sub(OVERLAP_MS)));
+        let found = self.query(&statements, [("since", since)]).await?;
+        let [now, rows] = found.as_slice() else {
+            return Err(Error::corrupt("reading the presence of agents returned no result"));
+        };
+        Ok((convert::list(Some(rows))?.map(read).collect::<Result<_>>()?, convert::int(now)?))
+    }
+}
+
+/// The time before the last read from which presence is read again, in milliseconds. A transaction that takes a time
+/// before another one may commit after it.
+const OVERLAP_MS: i64 = 2_000;
+
+impl Database {
+    /// Merges the presence of agents into the stored rows. Ignores times after `latest`.
+    pub async fn write_presence(&self, rows: &[(Arc<str>, PresenceRecord)], latest: i64) -> Result<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let rows: Vec<Record> = rows.iter().map(row).collect();
+        let values = [("rows", Record::Array(rows.into())), ("latest", convert::integer(latest))];
+        self.query_again(WRITE, values).await.map(drop)
+    }
+
+    /// Removes the presence of deleted agents.
+    pub async fn forget_presence(&self, agents: &[Arc<str>]) -> Result<()> {
+        let ids = agents.iter().map(|agent| convert::record_id("presence", agent.to_string()));
+        let ids: Vec<Record> = ids.collect();
+        self.query_again("DELETE $ids RETURN NONE", [("ids", Record::Array(ids.into()))]).await.map(drop)
+    }
+}
+
+fn row((agent, record): &(Arc<str>, PresenceRecord)) -> Record {
+    Record::Object(convert::fields([
+        ("id", convert::record_id("presence", agent.to_string())),
+        ("last_seen_at", convert::integer(record.last_seen_at)),
+        ("acknowledged", convert::integer(record.acknowledged)),
+    ]))
+}
+
+fn read(record: &Record) -> Result<(Arc<str>, PresenceRecord)> {
+    let agent = convert::text_field(record, "agent")?.into();
+    let last_seen_at = convert::int_field(record, "last_seen_at")?;
+    let acknowledged = convert::unsigned_field(record, "acknowledged")
+        .map_err(|_| Error::corrupt("the acknowledged position of an agent is invalid"))?;
+    Ok((agent, PresenceRecord { last_seen_at, acknowledged }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Store;
+
+    #[tokio::test]
+    async fn stored_presence_never_moves_backwards() {
+        let store = Store::connect("mem://").await.expect("a store");
+        let log = store.workspace("0-1").await.expect("a database");
+        let write = async |agent: &str, last_seen_at, acknowledged| {
+            let rows = [(Arc::from(agent), PresenceRecord { last_seen_at, acknowledged })];
+            log.write_presence(&rows, 100).await.expect("written");
+        };
+        write("a", 10, 0).await;
+        write("a", 5, 7).await;
+        write("b", 1, 1).await;
+        write("a", 12, 3).await;
+        write("a", 101, 0).await;
+        let mut found = log.read_presence().await.expect("read");
+        found.sort_by(|one, other| one.0.cmp(&other.0));
+        let expected = [("a", 12, 7), ("b", 1, 1)];
+        let expected = expected.map(|(agent, last_seen_at, acknowledged)| {
+            (Arc::from(agent), PresenceRecord { last_seen_at, acknowledged })
+        });
+        assert_eq!(found, expected);
+    }
+
+    #[tokio::test]
+    async fn a_valid_time_replaces_a_time_in_the_future() {
+        let store = Store::connect("mem://").await.expect("a store");
+        let log = store.workspace("0-1").await.expect("a database");
+        let write = async |last_seen_at, latest| {
+            let rows = [(Arc::from("a"), PresenceRecord { last_seen_at, acknowledged: 0 })];
+            log.write_presence(&rows, latest).await.expect("written");
+            log.read_presence().await.expect("read").first().map(|(_, record)| record.last_seen_at)
+        };
+        // The clock was ahead and was then corrected.
+        assert_eq!(write(5_000, 6_000).await, Some(5_000));
+        assert_eq!(write(1_000, 2_000).await, Some(1_000));
+        assert_eq!(write(900, 2_000).await, Some(1_000));
+        let mut known = PresenceRecord { last_seen_at: 5_000, acknowledged: 3 };
+        known.merge(PresenceRecord { last_seen_at: 0, acknowledged: 4 }, 2_000);
+        assert_eq!(known, PresenceRecord { last_seen_at: 5_000, acknowledged: 4 });
+        known.merge(PresenceRecord { last_seen_at: 1_000, acknowledged: 2 }, 2_000);
+        known.merge(PresenceRecord { last_seen_at: 5_000, acknowledged: 0 }, 2_000);
+        assert_eq!(known, PresenceRecord { last_seen_at: 1_000, acknowledged: 4 });
+    }
+}

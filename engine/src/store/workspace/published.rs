@@ -1,0 +1,43 @@
+//! Published revisions: the state of each published article at the version that is visible to readers. A revision is
+//! written together with the publishing event, so that it can be read without folding the events of the article.
+
+use std::sync::Arc;
+
+use surrealdb::types::Value as Record;
+
+use super::nodes::{NodeSnapshot, node_record, read_node};
+use crate::model::aggregate::Aggregate;
+use crate::model::definition::Definition;
+use crate::model::id::AggregateId;
+use crate::store::{DatabaseReader, Result, convert};
+
+/// The statement that is added to the transaction of an append that publishes articles.
+pub(super) const PUBLISHED: &str = "FOR $revision IN $published { UPSERT $revision.id CONTENT $revision RETURN NONE };";
+
+impl DatabaseReader {
+    /// Returns the stored published revision of an article. Returns `None` if an older program published the article.
+    pub async fn read_published(&self, id: &AggregateId, definition: &Arc<Definition>) -> Result<Option<NodeSnapshot>> {
+        let found = self.query("SELECT * FROM $id", [("id", record_id(id))]).await?;
+        let record = convert::list(found.first())?.next();
+        let read =
+            |record: &Record| read_node(record, |_| Some(definition.clone()))?.map_err(|unreadable| unreadable.reason);
+        record.map(read).transpose()
+    }
+}
+
+/// Returns the records of published articles. `published` contains each article together with the revision of the
+/// definition under which the article was folded.
+pub(super) fn published_records(published: &[(Arc<Aggregate>, u64)]) -> Result<Vec<Record>> {
+    let record = |(article, revision): &(Arc<Aggregate>, u64)| {
+        let mut record = node_record(article, *revision)?;
+        if let Record::Object(fields) = &mut record {
+            fields.insert("id", record_id(&article.id));
+        }
+        Ok(record)
+    };
+    published.iter().map(record).collect()
+}
+
+fn record_id(id: &AggregateId) -> Record {
+    convert::record_id("published", id.to_string())
+}
