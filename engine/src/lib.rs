@@ -40,6 +40,7 @@
 //! ```
 
 mod access;
+mod append;
 pub mod archive;
 pub mod clock;
 mod consumer;
@@ -76,8 +77,8 @@ pub use crate::access::settings::{AccessSettings, IssuerSettings, Trust};
 pub use crate::access::tokens::key_set::{FetchKeys, Fetched};
 pub use crate::state::EngineSettings;
 pub use crate::state::admission::QueryLimits;
-pub use crate::state::append::AppendOutcome;
 pub use crate::state::plugins::Plugins;
+pub use append::request::AppendOutcome;
 pub use engine::{Engine, EngineStatus};
 pub use error::{Error, Result};
 pub use removal::tend_deletions;

@@ -3,6 +3,9 @@
 
 use std::sync::Arc;
 
+use crate::append::appender::Appender;
+use crate::append::request::Append;
+use crate::append::view::View;
 use crate::error::{Error, Result};
 use crate::hook::{PluginAgent, PluginDescription};
 use crate::model::agent::{ENABLED, NAME_KEY, PLUGIN, STATUS, SUBSCRIBED_TRAITS, name_key};
@@ -11,8 +14,6 @@ use crate::model::builtin::AGENT;
 use crate::model::event::NewEvent;
 use crate::model::value::{Object, Value};
 use crate::state::State;
-use crate::state::append::{Append, Appender};
-use crate::state::view::View;
 
 /// Returns the id of a plugin's agent: the first of `agent-<plugin>`, `agent-<plugin>-2` and so on that is free or
 /// already belongs to the agent. Clients may have used any of these ids for their own aggregates.

@@ -9,6 +9,8 @@ use strum::IntoStaticStr;
 use uuid::Uuid;
 
 use super::event_context::EventContext;
+use crate::append::appender::Appender;
+use crate::append::request::Append;
 use crate::error::{Error, ErrorCode, Result};
 use crate::hook::{Failure, FailureKind};
 use crate::mailbox::deliver::{self, ScriptedOutput};
@@ -20,7 +22,6 @@ use crate::model::event::{Event, NewEvent, StreamExpectation};
 use crate::model::facts::{Assignee, Assignment, EventFact, Priority};
 use crate::model::task::{SourceType, Status, TaskEvent, title};
 use crate::model::value::{Object, Value};
-use crate::state::append::{Append, Appender};
 
 /// The prefix of the actor of events that plugins request. Clients cannot choose an actor with this prefix.
 const ACTOR: &str = "plugin:";

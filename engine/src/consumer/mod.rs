@@ -75,9 +75,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::append::appender::Appender;
 use crate::error::Result;
 use crate::metric;
-use crate::state::append::Appender;
 use crate::state::background::{Background, Stop};
 use crate::state::{GRAPH, NODES, State};
 pub use dispatch::derived_id;

@@ -10,10 +10,10 @@ use tokio::sync::{Mutex, MutexGuard};
 
 use super::mirror::Mirror;
 use super::worker::Worker;
+use crate::append::appender::Appender;
 use crate::error::{Error, ErrorCode, Result};
 use crate::mailbox::members::Members;
 use crate::state::State;
-use crate::state::append::Appender;
 use crate::state::leadership::Lead;
 use crate::store::{self, retry};
 

@@ -6,6 +6,7 @@ use super::decision::{
     state_conflict,
 };
 use super::limits::check_message;
+use crate::append::view::View;
 use crate::error::{Error, ErrorCode, Result};
 use crate::model::date::format_date;
 use crate::model::event::{NewEvent, StreamExpectation};
@@ -14,7 +15,6 @@ use crate::model::task::record::field;
 use crate::model::task::transition::Circumstances;
 use crate::model::task::{Act, Status, Task, TaskEvent, Verb};
 use crate::model::value::{Object, Value};
-use crate::state::view::View;
 
 /// The agent that works on a task. Fields that the request does not name are `None`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

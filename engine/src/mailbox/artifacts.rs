@@ -3,13 +3,13 @@
 
 use super::effect::{self, EffectOrigin};
 use super::limits;
+use crate::append::view::View;
 use crate::error::{Error, ErrorCode, Result};
 use crate::model::excerpt::excerpt;
 use crate::model::task::Task;
 use crate::model::task::content::{ArtifactDraft, DEFAULT_NAME, Stamp};
 use crate::model::task::edit;
 use crate::model::value::{Object, Value};
-use crate::state::view::View;
 
 /// Returns the stored artifacts of a task that is created with artifacts.
 pub fn first_versions(

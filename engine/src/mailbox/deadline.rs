@@ -8,6 +8,7 @@ use super::agent::again_or_failed;
 use super::decision::{event, find_enabled_agent};
 use super::offboarding;
 use super::person::parts;
+use crate::append::view::View;
 use crate::model::date::format_date;
 use crate::model::event::NewEvent;
 use crate::model::facts::Assignee;
@@ -15,7 +16,6 @@ use crate::model::task::record::{Lease, field};
 use crate::model::task::transition::{self, Circumstances};
 use crate::model::task::{Act, Deadline, Status, Task, TaskEvent};
 use crate::model::value::{Object, Value};
-use crate::state::view::View;
 
 /// A deadline of a task, with the time when it passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::append::view::View;
 use crate::error::{Error, ErrorCode, Result};
 use crate::model::agent::is_disabled;
 use crate::model::aggregate::Aggregate;
@@ -13,7 +14,6 @@ use crate::model::task::record::field;
 use crate::model::task::transition::{self, Circumstances};
 use crate::model::task::{Act, Action, Status, Task, TaskEvent, Verb};
 use crate::model::value::{Object, Value};
-use crate::state::view::View;
 
 /// The maximum number of keys and sessions that a task keeps as its deliverers.
 const MAX_DELIVERERS: usize = 100;

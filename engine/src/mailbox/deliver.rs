@@ -4,6 +4,7 @@
 use super::artifacts::versions;
 use super::decision::{advance, event, find, resolution, state_conflict};
 use super::effect;
+use crate::append::view::View;
 use crate::error::Result;
 use crate::model::event::NewEvent;
 use crate::model::task::content::{ArtifactDraft, AuthorRole, Message, Stamp};
@@ -11,7 +12,6 @@ use crate::model::task::record::field;
 use crate::model::task::transition::Circumstances;
 use crate::model::task::{Act, Status, Task, TaskEvent, Verb};
 use crate::model::value::{Object, Value};
-use crate::state::view::View;
 
 /// The answer of a scripted agent to its task.
 #[derive(Debug, Clone)]

@@ -4,6 +4,8 @@
 use rustc_hash::FxHashMap;
 
 use super::limits;
+use crate::append::checks;
+use crate::append::view::View;
 use crate::error::{Error, ErrorCode, Result};
 use crate::model::agent;
 use crate::model::event::NewEvent;
@@ -12,8 +14,6 @@ use crate::model::task::Task;
 use crate::model::task::content::Effect;
 use crate::model::value::{Object, Value};
 use crate::model::violation::Violation;
-use crate::state::checks;
-use crate::state::view::View;
 
 /// The task that an effect belongs to.
 #[derive(Debug, Clone, Copy)]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::decision::{event, find, resolution};
+use crate::append::view::View;
 use crate::model::builtin::TASK;
 use crate::model::date::format_date;
 use crate::model::event::NewEvent;
@@ -14,7 +15,6 @@ use crate::model::task::record::field;
 use crate::model::task::transition::{self, Circumstances};
 use crate::model::task::{Act, SourceType, Status, Task, TaskEvent, Verb, title};
 use crate::model::value::{Object, Value};
-use crate::state::view::View;
 
 /// The author of the tasks.
 const SYSTEM: &str = "system";

@@ -4,6 +4,7 @@
 
 use super::decision::{event, find_enabled_agent, signed};
 use super::person::parts;
+use crate::append::view::View;
 use crate::model::agent::{self, SUCCESSOR};
 use crate::model::aggregate::Aggregate;
 use crate::model::event::NewEvent;
@@ -13,7 +14,6 @@ use crate::model::task::record::field;
 use crate::model::task::transition::{self, Circumstances};
 use crate::model::task::{Act, Task, TaskEvent};
 use crate::model::value::{Object, Value};
-use crate::state::view::View;
 
 /// An assignee who has left, and the assignee's successor.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,6 +8,7 @@ use super::decision::{
 };
 use super::limits::check_message;
 use super::{effect, offboarding, superseded_output};
+use crate::append::view::View;
 use crate::error::{Error, ErrorCode, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::date::format_date;
@@ -20,7 +21,6 @@ use crate::model::task::record::field;
 use crate::model::task::transition::Circumstances;
 use crate::model::task::{Act, Action, Status, Task, TaskEvent, question};
 use crate::model::value::{Object, Value};
-use crate::state::view::View;
 
 /// The artifacts that an edit produces. They are computed before the decision to apply the edit, because a decision
 /// blocks other appends and computing the artifacts takes too long for that.

@@ -18,6 +18,8 @@ use super::leases::Renewals;
 use super::members::Members;
 use super::offboarding::{self, Departure};
 use super::schedule::Schedule;
+use crate::append::appender::Appender;
+use crate::append::request::{Append, Decide};
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::{AGENT, TASK};
@@ -26,7 +28,6 @@ use crate::model::facts::Assignee;
 use crate::model::id::AggregateId;
 use crate::model::task::{LEASE_S, Task};
 use crate::state::State;
-use crate::state::append::{Append, Appender, Decide};
 use crate::state::background::{Background, Stop, StopSignal};
 use crate::store::workspace::leases::LeaseRow;
 

@@ -1,31 +1,6 @@
-//! The state of an open workspace: its log, the states folded from the log, and the single writer of both.
+//! The state of an open workspace: its log, and the states folded from the log. `append` is the single writer of both.
 //!
 //! This module does not depend on requests, callers or rights. The layers above it check permissions.
-//!
-//! # The way of an append
-//!
-//! 1. **Queue.** An operation puts an append into the queue of the workspace's one appender. An append carries a
-//!    decision: a function from the log's end to the wanted events. "This slug is free" is decided here, against what
-//!    holds at the commit, and not earlier in the handler. An idempotency key travels with its append (`request.rs`): a
-//!    small record in the events' transaction holds the user, key and fingerprint, and its uniqueness decides between
-//!    concurrent requests. A repeat is answered from the log, so a response lost in a crash is the same when it is
-//!    requested again.
-//! 2. **Batch.** While a transaction runs, other appends wait. Then up to 512 appends, or 4 MiB, are committed
-//!    together.
-//! 3. **Staging** (`staging.rs`) processes the batch append by append. Known event ids return the first event. Types,
-//!    projects and expected versions are checked, payloads validated, targets of references that must exist looked up,
-//!    versions and positions assigned, and the state after each event folded. A refused append is rolled back as a
-//!    whole, and the next append does not see it. A deleted aggregate accepts only an event that creates it again or
-//!    that says `restore`. Only an append of the program itself, or of an operator offline, writes events of managed
-//!    types and chosen times and actors.
-//! 4. **Commit** (`store/append.rs`): one transaction with the events, the ids that clients chose, the agents
-//!    concerned, and one commit record. With several servers it also checks that `head:log` is where the writer expects
-//!    it. On a conflict another process was faster: the appender reads the log's end and decides again. After a failure
-//!    with an unknown outcome, it reads the log before anything else.
-//! 5. **Publish** (`folded_states.rs`): states, tail and head advance in memory, and then the callers get their responses, so
-//!    every caller reads its own write. Published states only advance, and so do snapshots and their checkpoint in the
-//!    store. A client that follows one aggregate or one agent's feed wakes only for its own events, and finds them in a
-//!    short tail of its own (`streams.rs`, `feeds.rs`).
 //!
 //! # A start
 //!
@@ -35,12 +10,9 @@
 //! log.
 
 pub mod admission;
-pub mod append;
 pub mod background;
 pub mod batches;
-pub(crate) mod checks;
 pub mod deadlines;
-mod earlier_writes;
 pub mod edge_progress;
 pub mod feeds;
 pub mod folded_states;
@@ -52,16 +24,12 @@ pub mod pages;
 pub mod peers;
 pub mod plugins;
 pub mod presence;
-mod preview;
 pub mod progress;
 pub mod published;
 pub mod redefine;
 pub mod releases;
-pub mod request;
 pub mod search;
 mod shared_check;
-pub mod slugs;
-pub mod staging;
 pub mod storage;
 pub mod stream_pages;
 pub mod streams;
@@ -69,7 +37,6 @@ pub mod stride;
 pub mod types;
 pub mod upload_cleanup;
 pub mod vectors;
-pub mod view;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -234,7 +201,7 @@ impl State {
     }
 
     /// Reports the end of the log and the number of changed definitions to the other servers of the store.
-    fn report_log(&self) {
+    pub fn report_log(&self) {
         let (position, types) = (self.folded.position(), self.types.changed());
         self.report(WorkspaceProgress { position, types, ..WorkspaceProgress::default() });
     }
@@ -258,7 +225,7 @@ impl State {
 
     /// Makes committed events and the states after these events visible. Wakes the followers of the log and the readers
     /// of the feeds that the events concern.
-    fn publish(&self, events: &[Arc<Event>], aggregates: Vec<Arc<Aggregate>>, feed: &[(Arc<str>, usize)]) {
+    pub fn publish(&self, events: &[Arc<Event>], aggregates: Vec<Arc<Aggregate>>, feed: &[(Arc<str>, usize)]) {
         self.folded.publish(events, aggregates);
         self.search.touch(events.iter().map(|event| &event.aggregate_id));
         self.folded.announce(events, feed);

@@ -113,7 +113,7 @@ impl State {
 
     /// Writes a definition and puts it into use. If the definition folds differently, also publishes the refolded
     /// aggregates of the type. If the write fails, nothing changes.
-    pub(super) async fn define(&self, db: &Database, redefinition: Redefinition) -> Result<()> {
+    pub async fn define(&self, db: &Database, redefinition: Redefinition) -> Result<()> {
         let Redefinition { mut refolded, types_changed } = redefinition;
         let folding = self.folding().await;
         if self.needs_refold(&refolded.definition) {

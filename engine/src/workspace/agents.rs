@@ -6,6 +6,9 @@ use super::call_context::{CallContext, Operation, first_event};
 use super::responses::IdempotentRequest;
 use super::rights::{Reader, Writer};
 use super::{Page, PageLimit};
+use crate::append::request::Decide;
+use crate::append::staging::object_of;
+use crate::append::view::View;
 use crate::error::{Error, ErrorCode, Result};
 use crate::mailbox::offboarding::Departure;
 use crate::model::agent::{self, AgentStatus, NAME_KEY, name_key};
@@ -17,9 +20,6 @@ use crate::model::id::is_valid_name;
 use crate::model::value::{Object, Value};
 use crate::model::violation::Violation;
 pub use crate::resident::workload::Workload;
-use crate::state::append::Decide;
-use crate::state::staging::object_of;
-use crate::state::view::View;
 
 /// The maximum numbers of subscribed traits and of capabilities of an agent.
 const MAX_TRAITS: usize = 100;

@@ -7,6 +7,8 @@ use super::articles::unknown_project;
 use super::call_context::{CallContext, EVENT_BASE_BYTES, Operation};
 use super::rights::{Reader, Writer};
 use super::{Page, PageLimit};
+use crate::append::request::{Append, Decide};
+use crate::append::view::View;
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::definition::Definition;
@@ -14,8 +16,6 @@ use crate::model::event::{NewEvent, StreamExpectation};
 use crate::model::excerpt::excerpt_of;
 use crate::model::fold::DELETED;
 use crate::pipeline::hint::did_you_mean;
-use crate::state::append::{Append, Decide};
-use crate::state::view::View;
 
 /// The moment for which a state is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -11,6 +11,9 @@ use super::projects::check_slug;
 use super::responses::IdempotentRequest;
 use super::rights::{ContentReader, Writer};
 use super::{Page, PageLimit};
+use crate::append::request::Decide;
+use crate::append::staging::object_of;
+use crate::append::view::View;
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::article::{PUBLISHED, PUBLISHED_VERSION, STATUS, published_at, published_version};
@@ -19,9 +22,6 @@ use crate::model::date::format_date;
 use crate::model::event::{NewEvent, StreamExpectation};
 use crate::model::slug;
 use crate::model::value::{Object, Value};
-use crate::state::append::Decide;
-use crate::state::staging::object_of;
-use crate::state::view::View;
 
 /// An article to create.
 #[derive(Debug, Clone, Default)]

@@ -12,6 +12,9 @@ use crate::access::Access;
 use crate::access::grant::Grant;
 use crate::access::members::Member;
 use crate::access::signing::{Purpose, Signature};
+use crate::append::appender::Appender;
+use crate::append::idempotency::IdempotentRequest;
+use crate::append::request::{Append, AppendOutcome, Decide};
 use crate::consumer::{WorkerSlot, WorkerTurn};
 use crate::error::{Error, ErrorCode, Result};
 use crate::mailbox::leases::Renewals;
@@ -23,8 +26,6 @@ use crate::model::plan::PlanLimits;
 use crate::model::value::Object;
 use crate::named_locks::NamedLock;
 use crate::state::State;
-use crate::state::append::{Append, AppendOutcome, Appender, Decide};
-use crate::state::request::IdempotentRequest;
 use crate::store::{self, Database};
 
 /// The approximate size of an event in bytes, without the data passed to its operation.

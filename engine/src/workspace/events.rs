@@ -10,12 +10,12 @@ use super::articles::unknown_project;
 use super::call_context::{Operation, beyond};
 use super::responses::IdempotentRequest;
 use super::rights::{Reader, Writer};
+use crate::append::request::{Append, AppendOutcome};
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::event::{Event, MAX_EVENTS_PER_APPEND, NewEvent};
 use crate::model::id::AggregateId;
 use crate::state::State;
-use crate::state::append::{Append, AppendOutcome};
 use crate::state::stride::Stride;
 use crate::store::workspace::log::EventRef;
 

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::runtime::Runtime;
+use crate::append::request::{Append, Decide};
+use crate::append::view::View;
 use crate::error::Result;
 use crate::mailbox::notice;
-use crate::state::append::{Append, Decide};
-use crate::state::view::View;
 
 /// The approximate size of the task for one owner, in bytes.
 const TASK_BYTES: usize = 1_024;

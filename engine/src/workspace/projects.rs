@@ -6,13 +6,13 @@ use super::articles::unknown_project;
 use super::call_context::{CallContext, Operation, first_event};
 use super::rights::{ContentReader, Reader, Writer};
 use super::{Page, PageLimit};
+use crate::append::request::{AppendOutcome, Decide};
+use crate::append::staging::object_of;
 use crate::error::{Error, ErrorCode, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::PROJECT;
 use crate::model::slug::{self, slugify};
 use crate::model::value::Value;
-use crate::state::append::{AppendOutcome, Decide};
-use crate::state::staging::object_of;
 
 /// The allowed slugs of projects, for error messages.
 const EXPECTED: &str = "expected 1 to 200 characters of a-z 0-9 - _ .";
@@ -46,7 +46,7 @@ impl Writer {
         let description = new.description;
         let most = self.context.limits().await?.projects;
         let given_bytes = name.len() + slug.len() + description.as_ref().map_or(0, String::len);
-        let decide: Decide = Box::new(move |view: &crate::state::view::View<'_>| {
+        let decide: Decide = Box::new(move |view: &crate::append::view::View<'_>| {
             if view.by_slug(PROJECT, None, &slug).is_some() {
                 return Err(Error::conflict(
                     ErrorCode::SlugTaken,

@@ -8,10 +8,10 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::call_context::{CallContext, Changing, Operation};
+pub use crate::append::idempotency::IdempotentRequest;
+use crate::append::idempotency::KEPT_MS;
 use crate::error::Result;
 use crate::state::State;
-pub use crate::state::request::IdempotentRequest;
-use crate::state::request::KEPT_MS;
 use crate::store::workspace::responses::StoredResponse;
 use crate::store::{self, Database};
 

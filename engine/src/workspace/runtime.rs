@@ -8,6 +8,7 @@ use tokio::task::JoinHandle;
 
 use super::responses;
 use crate::access::Access;
+use crate::append::appender::Appender;
 use crate::consumer::agent_registration::register_scripted;
 use crate::consumer::{Consumer, WorkerSlot};
 use crate::error::Result;
@@ -18,7 +19,6 @@ use crate::mailbox::timers::Timers;
 use crate::model::agent::is_agent;
 use crate::named_locks::NamedLocks;
 use crate::state::State;
-use crate::state::append::Appender;
 use crate::state::background::Background;
 use crate::state::upload_cleanup::keep_clearing;
 use crate::store::Database;

@@ -47,14 +47,14 @@ pub use upload_link::{CheckedLink, LinkedUpload, UploadLink, refusing};
 use super::call_context::{CallContext, Operation};
 use super::rights::{Reader, Writer};
 use super::{Page, PageLimit};
+use crate::append::request::Decide;
+use crate::append::view::View;
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::FILE;
 use crate::model::event::NewEvent;
 use crate::model::file;
 use crate::model::file_path::{FilePath, check_segments};
-use crate::state::append::Decide;
-use crate::state::view::View;
 
 /// The storage usage of a workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

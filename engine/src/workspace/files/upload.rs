@@ -7,6 +7,10 @@ use futures_util::{StreamExt, stream};
 use super::bytes::{PreviousUpload, is_live};
 use super::receive::{Incoming, ReceivedBytes, RunningUpload};
 use crate::access::grant::Grant;
+use crate::append::earlier_writes::earlier_append;
+use crate::append::request::{AppendOutcome, Decide};
+use crate::append::staging::object_of;
+use crate::append::view::View;
 use crate::error::{Error, ErrorCode, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::FILE;
@@ -15,9 +19,6 @@ use crate::model::file::{ATTACHED_ID, ATTACHED_TYPE, FILENAME, MIME_TYPE, PATH, 
 use crate::model::file_path::{FileOwner, FilePath};
 use crate::model::id::AggregateId;
 use crate::model::value::{Object, Value};
-use crate::state::append::{AppendOutcome, Decide};
-use crate::state::staging::object_of;
-use crate::state::view::View;
 use crate::store::blobs::BlobKind;
 use crate::workspace::articles::unknown_project;
 use crate::workspace::call_context::{CallContext, Operation};
@@ -151,7 +152,7 @@ impl Operation {
     /// repeated request needs no storage.
     async fn earlier_response(&self, new: &NewFile, id: &AggregateId) -> Result<Option<UploadOutcome>> {
         let Some(request) = &new.request else { return Ok(None) };
-        let Some(appended) = self.state().earlier_append(self.database(), request).await? else { return Ok(None) };
+        let Some(appended) = earlier_append(self.state(), self.database(), request).await? else { return Ok(None) };
         // Another server may have appended the event a moment ago.
         self.state().refresh().await?;
         self.uploaded(&appended, id).map(Some)

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::approval::{effects, with_difference};
+use crate::append::request::Decide;
 use crate::error::{Error, ErrorCode, Result};
 use crate::mailbox::person::{self, DecisionInputs, TaskCommand};
 use crate::mailbox::{effect, find, limits};
@@ -12,7 +13,6 @@ use crate::model::facts::Assignee;
 use crate::model::task::Task;
 use crate::model::task::content::Stamp;
 use crate::model::task::view::EffectView;
-use crate::state::append::Decide;
 use crate::workspace::call_context::Operation;
 use crate::workspace::offload::offload;
 use crate::workspace::rights::Writer;

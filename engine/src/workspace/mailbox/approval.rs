@@ -6,6 +6,8 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use tokio::runtime::Handle;
 
+use crate::append::request::{Append, AppendOutcome};
+use crate::append::staging;
 use crate::error::{Error, ErrorCode, Result};
 use crate::mailbox::{effect, person};
 use crate::model::aggregate::Aggregate;
@@ -16,7 +18,6 @@ use crate::model::task::Task;
 use crate::model::task::view::{EffectView, StaleEffect, difference};
 use crate::model::value::{Object, Value};
 use crate::state::State;
-use crate::state::append::{Append, AppendOutcome};
 use crate::state::stream_pages::StreamPages;
 use crate::workspace::rights::Reader;
 
@@ -75,7 +76,7 @@ impl Reader {
             size_bytes: 0,
             upload: None,
         };
-        let appended = match state.preview(&append).map_err(effect::explain) {
+        let appended = match staging::preview(state, &append).map_err(effect::explain) {
             Ok(appended) => appended,
             Err(error @ (Error::Invalid { .. } | Error::Conflict { .. } | Error::Forbidden { .. })) => {
                 return Ok(Approval { refusal: Some(error), ..Approval::default() });

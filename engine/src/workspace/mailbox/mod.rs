@@ -13,8 +13,8 @@ pub mod work;
 
 use super::call_context::Operation;
 use super::responses::IdempotentRequest;
+use crate::append::request::{AppendOutcome, Decide};
 use crate::error::Result;
-use crate::state::append::{AppendOutcome, Decide};
 
 pub use crate::mailbox::agent::{AgentAction, Claimant};
 pub use crate::mailbox::leases::LeaseRenewal;

@@ -3,13 +3,13 @@
 use strum::VariantArray;
 
 use super::tasks::{TaskFilter, TaskLimit};
+use crate::append::request::Decide;
 use crate::error::{Error, ErrorCode, Result};
 use crate::mailbox::offboarding::{self, Departure};
 use crate::mailbox::person::parts;
 use crate::model::agent;
 use crate::model::facts::Assignee;
 use crate::model::task::Status;
-use crate::state::append::Decide;
 use crate::workspace::call_context::{CallContext, Operation};
 
 /// The maximum number of tasks that are handed over with one append.

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
+use crate::append::request::Decide;
+use crate::append::view::View;
 use crate::error::{Error, ErrorCode, Result};
 use crate::mailbox::artifacts::first_versions;
 use crate::mailbox::effect::EffectOrigin;
@@ -22,9 +24,7 @@ use crate::model::task::view::{TimelineView, WaitingOn, WholeTask};
 use crate::model::task::{SourceType, Status, review, title};
 use crate::model::value::{Object, Value};
 use crate::model::violation::Violations;
-use crate::state::append::Decide;
 use crate::state::stream_pages::StreamPages;
-use crate::state::view::View;
 use crate::workspace::Page;
 use crate::workspace::articles::unknown_project;
 use crate::workspace::call_context::{CallContext, Operation, first_event};

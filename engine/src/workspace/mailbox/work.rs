@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::append::request::Decide;
 use crate::error::{Error, ErrorCode, Result};
 use crate::mailbox::agent::{self, AgentAction, Claimant};
 use crate::mailbox::find;
@@ -12,7 +13,6 @@ use crate::model::depth::{self, MAX_CONTENT_DEPTH};
 use crate::model::event::{Event, StreamExpectation};
 use crate::model::task::{MAX_LEASE_S, Task, question};
 use crate::model::violation::{Violation, Violations};
-use crate::state::append::Decide;
 use crate::store::workspace::leases::LeaseRow;
 use crate::workspace::call_context::Operation;
 use crate::workspace::offload::offload;

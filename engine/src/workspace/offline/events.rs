@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use super::Offline;
+use crate::append::request::{Append, AppendOutcome};
 use crate::error::{Error, Result};
 use crate::model::agent;
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::{AGENT, PROJECT};
 use crate::model::event::{Event, MAX_EVENTS_PER_APPEND, NewEvent};
-use crate::state::append::{Append, AppendOutcome};
 
 /// The actor of imported events for which no actor is known.
 const IMPORT: &str = "system";

@@ -8,12 +8,12 @@ use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 
 use super::Offline;
+use crate::append::request::AppendOutcome;
 use crate::error::{Error, Result};
 use crate::model::event::NewEvent;
 use crate::model::file::{self, MIME_TYPE, PATH, SHA256, SIZE, UPLOAD_ID};
 use crate::model::file_path::FilePath;
 use crate::model::value::Value;
-use crate::state::append::AppendOutcome;
 use crate::state::storage::Storage;
 use crate::store::blobs::BlobKind;
 use crate::workspace::files::{Incoming, RunningUpload};

@@ -14,10 +14,10 @@ use std::sync::Arc;
 use tokio::task::JoinHandle;
 
 pub use self::files::FileBytes;
+use crate::append::appender::Appender;
 use crate::error::{Error, Result};
 use crate::model::access::WorkspaceRecord;
 use crate::state::State;
-use crate::state::append::Appender;
 use crate::store::Database;
 pub use crate::workspace::types::DefinitionVersion;
 

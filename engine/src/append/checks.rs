@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use crate::append::view::View;
 use crate::error::{Error, ErrorCode, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::definition::Definition;
@@ -15,7 +16,6 @@ use crate::model::payload::{self, PayloadCheck};
 use crate::model::view;
 use crate::model::violation::Violations;
 use crate::offload::offload;
-use crate::state::view::View;
 
 /// Returns the id of the event's aggregate. Fails if the id is invalid.
 pub(super) fn aggregate_id(new: &NewEvent) -> Result<AggregateId> {

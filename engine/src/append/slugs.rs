@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::append::view::View;
 use crate::error::{Error, ErrorCode, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::{AGENT, ARTICLE, PROJECT};
@@ -10,7 +11,6 @@ use crate::model::event::{Event, NewEvent, SlugsInLog};
 use crate::model::id::AggregateId;
 use crate::model::slug::{self, SLUG};
 use crate::model::value::{Object, Value};
-use crate::state::view::View;
 
 /// The types whose slugs are looked up.
 const TYPES: [&str; 3] = [ARTICLE, PROJECT, AGENT];

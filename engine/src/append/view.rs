@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use crate::append::slugs::{ChangedSlugs, slug_of};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::PROJECT;
 use crate::model::definition::Definition;
 use crate::model::id::AggregateId;
 use crate::state::State;
-use crate::state::slugs::{ChangedSlugs, slug_of};
 use crate::state::types::Definitions;
 
 /// The workspace's state after the staged part of the batch. Decisions are made against this state.

@@ -4,11 +4,11 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use crate::append::idempotency::{self, IdempotentRequest, KEPT_MS};
+use crate::append::request::{Append, AppendOutcome};
 use crate::error::Result;
 use crate::model::event::Event;
 use crate::state::State;
-use crate::state::append::{Append, AppendOutcome};
-use crate::state::request::{self, IdempotentRequest, KEPT_MS};
 use crate::store::workspace::responses::EventRun;
 use crate::store::{self, Database};
 
@@ -34,17 +34,7 @@ impl EarlierResponse {
     /// Returns the result of the append. Fails if the idempotency key was used for another request.
     pub fn appended_for(&self, request: &IdempotentRequest) -> Result<AppendOutcome> {
         let appended = self.appended.as_ref().filter(|_| self.fingerprint == request.fingerprint);
-        appended.cloned().ok_or_else(request::mismatch)
-    }
-}
-
-impl State {
-    /// Returns the result of an earlier append for the same request, or `None` if there was none. Fails if the
-    /// idempotency key was used for another request.
-    pub async fn earlier_append(&self, db: &Database, request: &IdempotentRequest) -> Result<Option<AppendOutcome>> {
-        let mut known = EarlierWrites::default();
-        known.look_up_responses(self, db, &[request]).await?;
-        known.responses.get(&request.key).map(|response| response.appended_for(request)).transpose()
+        appended.cloned().ok_or_else(idempotency::mismatch)
     }
 }
 
@@ -120,4 +110,16 @@ pub fn runs(appended: &AppendOutcome) -> Vec<EventRun> {
         }
     }
     runs
+}
+
+/// Returns the result of an earlier append for the same request, or `None` if there was none. Fails if the
+/// idempotency key was used for another request.
+pub async fn earlier_append(
+    state: &State,
+    db: &Database,
+    request: &IdempotentRequest,
+) -> Result<Option<AppendOutcome>> {
+    let mut known = EarlierWrites::default();
+    known.look_up_responses(state, db, &[request]).await?;
+    known.responses.get(&request.key).map(|response| response.appended_for(request)).transpose()
 }

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use super::BatchBuilder;
+use crate::append::request::Append;
+use crate::append::slugs;
 use crate::error::{Error, ErrorCode, Result};
 use crate::model::aggregate::UNSET;
 use crate::model::derivation::Derivation;
@@ -11,8 +13,6 @@ use crate::model::payload;
 use crate::model::slug::SLUG;
 use crate::model::value::Object;
 use crate::model::written;
-use crate::state::append::Append;
-use crate::state::slugs;
 
 impl BatchBuilder<'_> {
     /// Returns whether another actor, such as an import, has already appended events that a plugin derives from the

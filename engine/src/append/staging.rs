@@ -7,6 +7,12 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use crate::append::checks;
+use crate::append::earlier_writes::{self, EarlierResponse, EarlierWrites};
+use crate::append::idempotency::IdempotentRequest;
+use crate::append::request::{Append, AppendOutcome};
+use crate::append::slugs;
+use crate::append::view::View;
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::article;
@@ -20,13 +26,7 @@ use crate::model::slug::SLUG;
 use crate::model::sums;
 use crate::model::value::Object;
 use crate::state::State;
-use crate::state::append::{Append, AppendOutcome};
-use crate::state::checks;
-use crate::state::earlier_writes::{self, EarlierResponse, EarlierWrites};
-use crate::state::request::IdempotentRequest;
-use crate::state::slugs;
 use crate::state::types::Definitions;
-use crate::state::view::View;
 use crate::store;
 use crate::store::workspace::responses::StoredResponse;
 
@@ -69,6 +69,13 @@ pub struct StagedBatch {
     pub aggregates: Vec<Arc<Aggregate>>,
     /// The number of changes to definitions that the decisions are based on.
     pub types_changed: u64,
+}
+
+/// Returns the events that an append would add now, and the states after them, and writes nothing. An append whose events
+/// have no ids draws random ids, so a preview should choose ids.
+pub fn preview(state: &State, append: &Append) -> Result<AppendOutcome> {
+    let (definitions, known) = (state.types.all(), EarlierWrites::default());
+    BatchBuilder::new(state, &definitions, &known).stage(append)
 }
 
 impl<'a> BatchBuilder<'a> {

@@ -1,0 +1,58 @@
+//! A request to append events, and its outcome.
+
+use std::sync::Arc;
+
+use crate::append::idempotency::IdempotentRequest;
+use crate::append::view::View;
+use crate::error::Result;
+use crate::model::aggregate::Aggregate;
+use crate::model::event::{Event, NewEvent};
+
+/// A function that decides which events an operation appends, given the state at the end of the log.
+///
+/// The function may run more than once: if another writer appends first, it runs again against the new state.
+pub type Decide = Box<dyn Fn(&View<'_>) -> Result<Vec<NewEvent>> + Send + Sync>;
+
+/// One append request. Either all of its events are appended or none.
+pub struct Append {
+    pub decide: Decide,
+    /// The ids that a client chose for its events.
+    pub event_ids: Vec<Arc<str>>,
+    /// The identity of the request, if a repeated request must return the same events.
+    pub request: Option<IdempotentRequest>,
+    pub actor: Arc<str>,
+    /// Whether the append may write to managed types. Only the dedicated operations of a managed type may write to the
+    /// type.
+    pub managed: bool,
+    /// The approximate size of the events' payloads, in bytes.
+    pub size_bytes: usize,
+    /// The id of the upload that a file refers to after the append.
+    pub upload: Option<Arc<str>>,
+}
+
+impl Append {
+    /// Returns whether the store may already contain the append or some of its events.
+    pub(super) fn may_be_known(&self) -> bool {
+        self.request.is_some() || self.upload.is_some() || !self.event_ids.is_empty()
+    }
+}
+
+/// The result of an append.
+#[derive(Debug, Clone)]
+pub struct AppendOutcome {
+    /// The events of the append in the requested order, including events that were already in the log.
+    pub events: Vec<Arc<Event>>,
+    /// Whether each event was already in the log, in the order of `events`.
+    pub repeated: Vec<bool>,
+    /// The states after each of the events. Empty if the append repeats an earlier request.
+    pub states: Vec<Arc<Aggregate>>,
+    /// Whether the append repeats an earlier request and returns the response of that request.
+    pub replayed: bool,
+}
+
+impl AppendOutcome {
+    /// Returns whether the append added no event to the log.
+    pub fn is_repeat(&self) -> bool {
+        self.replayed || (!self.events.is_empty() && self.repeated.iter().all(|repeated| *repeated))
+    }
+}
