@@ -296,15 +296,7 @@ mod tests {
             let (mut batch, mut responses) = (Vec::new(), Vec::new());
             for _ in 0..3 {
                 let (reply, response) = oneshot::channel();
-                let append = Append {
-                    decide: Box::new(|_| Ok(Vec::new())),
-                    event_ids: Vec::new(),
-                    request: None,
-                    actor: "system".into(),
-                    managed: true,
-                    size_bytes: 0,
-                    upload: None,
-                };
+                let append = Append::decided("system".into(), Box::new(|_| Ok(Vec::new())));
                 batch.push(QueuedAppend { append, known: HashMap::new(), reply });
                 responses.push(response);
             }

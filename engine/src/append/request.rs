@@ -8,6 +8,9 @@ use crate::error::Result;
 use crate::model::aggregate::Aggregate;
 use crate::model::event::{Event, NewEvent};
 
+/// The size that events which are decided at the end of the log are counted with, in bytes.
+const DECIDED_BYTES: usize = 1_024;
+
 /// A function that decides which events an operation appends, given the state at the end of the log.
 ///
 /// The function may run more than once: if another writer appends first, it runs again against the new state.
@@ -31,6 +34,29 @@ pub struct Append {
 }
 
 impl Append {
+    /// Returns an append of given events.
+    pub fn given(actor: Arc<str>, events: Vec<NewEvent>) -> Append {
+        Append {
+            event_ids: events.iter().filter_map(|event| event.event_id.as_deref().map(Arc::from)).collect(),
+            size_bytes: events.iter().map(NewEvent::size_bytes).sum(),
+            managed: false,
+            ..Append::decided(actor, Box::new(move |_| Ok(events.clone())))
+        }
+    }
+
+    /// Returns an append to managed types whose events are decided at the end of the log.
+    pub fn decided(actor: Arc<str>, decide: Decide) -> Append {
+        Append {
+            decide,
+            event_ids: Vec::new(),
+            request: None,
+            actor,
+            managed: true,
+            size_bytes: DECIDED_BYTES,
+            upload: None,
+        }
+    }
+
     /// Returns whether the store may already contain the append or some of its events.
     pub(super) fn may_be_known(&self) -> bool {
         self.request.is_some() || self.upload.is_some() || !self.event_ids.is_empty()

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::append::appender::Appender;
 use crate::append::request::Append;
 use crate::append::view::View;
+use crate::append::view::View;
 use crate::error::{Error, Result};
 use crate::hook::{PluginAgent, PluginDescription};
 use crate::model::agent::{ENABLED, NAME_KEY, PLUGIN, STATUS, SUBSCRIBED_TRAITS, name_key};
@@ -36,37 +37,31 @@ pub async fn register_scripted(state: &State, appender: &Appender) -> Result<()>
         let Some(profile) = &about.agent else { continue };
         let desired = payload(&about, profile);
         let name = about.name.clone();
-        let append = Append {
-            event_ids: Vec::new(),
-            request: None,
-            size_bytes: 1_024 + desired.size_bytes(),
-            actor: "system".into(),
-            managed: true,
-            upload: None,
-            decide: Box::new(move |view| {
-                let id = scripted_id(view, &name);
-                let known = view.aggregate(&id);
-                let is_current = |known: &Object| desired.iter().all(|(name, value)| known.get(name) == Some(value));
-                let mut payload = desired.clone();
-                let verb = match &known {
-                    // Only people enable or disable an agent, so an existing agent keeps its status.
-                    Some(known) if !known.deleted && is_current(&known.state) => return Ok(Vec::new()),
-                    Some(_) => "updated",
-                    None => {
-                        payload.push(STATUS, ENABLED);
-                        "created"
-                    }
-                };
-                Ok(vec![NewEvent {
-                    aggregate_id: id,
-                    aggregate_type: AGENT.into(),
-                    event_type: format!("{AGENT}.{verb}"),
-                    payload,
-                    restore: true,
-                    ..NewEvent::default()
-                }])
-            }),
-        };
+        let size_bytes = 1_024 + desired.size_bytes();
+        let decide = Box::new(move |view: &View<'_>| {
+            let id = scripted_id(view, &name);
+            let known = view.aggregate(&id);
+            let is_current = |known: &Object| desired.iter().all(|(name, value)| known.get(name) == Some(value));
+            let mut payload = desired.clone();
+            let verb = match &known {
+                // Only people enable or disable an agent, so an existing agent keeps its status.
+                Some(known) if !known.deleted && is_current(&known.state) => return Ok(Vec::new()),
+                Some(_) => "updated",
+                None => {
+                    payload.push(STATUS, ENABLED);
+                    "created"
+                }
+            };
+            Ok(vec![NewEvent {
+                aggregate_id: id,
+                aggregate_type: AGENT.into(),
+                event_type: format!("{AGENT}.{verb}"),
+                payload,
+                restore: true,
+                ..NewEvent::default()
+            }])
+        });
+        let append = Append { size_bytes, ..Append::decided("system".into(), decide) };
         match appender.append(append).await {
             Err(error @ (Error::Invalid { .. } | Error::Conflict { .. } | Error::Forbidden { .. })) => {
                 tracing::error!(%error, plugin = %about.name, "the plugin's agent was rejected; it gets no tasks");

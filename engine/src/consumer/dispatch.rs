@@ -11,6 +11,7 @@ use uuid::Uuid;
 use super::event_context::EventContext;
 use crate::append::appender::Appender;
 use crate::append::request::Append;
+use crate::append::view::View;
 use crate::error::{Error, ErrorCode, Result};
 use crate::hook::{Failure, FailureKind};
 use crate::mailbox::deliver::{self, ScriptedOutput};
@@ -223,15 +224,8 @@ impl Dispatcher {
         if events.is_empty() {
             return Ok(());
         }
-        let append = Append {
-            event_ids: events.iter().filter_map(|event| event.event_id.as_deref().map(Arc::from)).collect(),
-            request: None,
-            size_bytes: events.iter().map(NewEvent::size_bytes).sum(),
-            managed: events.iter().any(|event| event.aggregate_type == TASK),
-            decide: Box::new(move |_| Ok(events.clone())),
-            actor: format!("{ACTOR}{plugin}").into(),
-            upload: None,
-        };
+        let managed = events.iter().any(|event| event.aggregate_type == TASK);
+        let append = Append { managed, ..Append::given(format!("{ACTOR}{plugin}").into(), events) };
         self.appender.append(append).await.map(drop)
     }
 
@@ -240,15 +234,9 @@ impl Dispatcher {
     /// cause.
     pub async fn deliver(&self, plugin: &Arc<str>, delivery: ScriptedOutput) -> Result<Result<(), Failure>> {
         let (event_id, size_bytes) = (Arc::from(delivery.event_id.as_str()), delivery.size_bytes());
-        let append = Append {
-            event_ids: vec![event_id],
-            request: None,
-            size_bytes,
-            managed: true,
-            upload: None,
-            decide: Box::new(move |view| deliver::decide(view, &delivery)),
-            actor: format!("{ACTOR}{plugin}").into(),
-        };
+        let decide = Box::new(move |view: &View<'_>| deliver::decide(view, &delivery));
+        let append = Append::decided(format!("{ACTOR}{plugin}").into(), decide);
+        let append = Append { event_ids: vec![event_id], size_bytes, ..append };
         match self.appender.append(append).await.map_err(effect::explain) {
             Ok(_) => Ok(Ok(())),
             Err(error @ (Error::Conflict { code: ErrorCode::TaskStateConflict, .. } | Error::NotFound { .. })) => {

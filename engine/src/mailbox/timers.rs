@@ -320,16 +320,7 @@ impl TimerLoop {
     }
 
     async fn append(&self, decide: Decide) -> Result<()> {
-        let append = Append {
-            event_ids: Vec::new(),
-            request: None,
-            size_bytes: 1_024,
-            actor: "system".into(),
-            managed: true,
-            upload: None,
-            decide,
-        };
-        self.appender.append(append).await.map(drop)
+        self.appender.append(Append::decided("system".into(), decide)).await.map(drop)
     }
 
     /// Waits until the next deadline, or until a retry is due.

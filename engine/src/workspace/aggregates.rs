@@ -118,15 +118,8 @@ impl Writer {
             let event_type = format!("{}.{DELETED}", live.aggregate_type);
             Ok(vec![NewEvent { aggregate_id: id.clone(), event_type, expected, ..NewEvent::default() }])
         });
-        let append = Append {
-            decide,
-            event_ids: Vec::new(),
-            request: None,
-            actor: self.context.actor(),
-            managed: false,
-            size_bytes: EVENT_BASE_BYTES,
-            upload: None,
-        };
+        let append = Append::decided(self.context.actor(), decide);
+        let append = Append { managed: false, size_bytes: EVENT_BASE_BYTES, ..append };
         Operation::perform(self, |operation| async move { operation.appender().append(append).await.map(drop) }).await
     }
 }

@@ -117,15 +117,7 @@ impl Writer {
             let message = format!("expected at most {MAX_EVENTS_PER_APPEND} events, got {}", events.len());
             return Err(Error::invalid_at("/events", message));
         }
-        let append = Append {
-            event_ids: events.iter().filter_map(|event| event.event_id.as_deref().map(Arc::from)).collect(),
-            request: request.cloned(),
-            size_bytes: events.iter().map(NewEvent::size_bytes).sum(),
-            decide: Box::new(move |_| Ok(events.clone())),
-            actor: self.context.actor(),
-            managed: false,
-            upload: None,
-        };
+        let append = Append { request: request.cloned(), ..Append::given(self.context.actor(), events) };
         Operation::perform(self, |operation| async move { operation.appender().append(append).await }).await
     }
 }

@@ -46,14 +46,6 @@ pub(crate) async fn tell_of_backup(
 
 async fn append(runtime: &Runtime, decide: Decide, size_bytes: usize) -> Result<()> {
     runtime.state.refresh().await?;
-    let append = Append {
-        decide,
-        event_ids: Vec::new(),
-        request: None,
-        actor: "system".into(),
-        managed: true,
-        size_bytes,
-        upload: None,
-    };
+    let append = Append { size_bytes, ..Append::decided("system".into(), decide) };
     runtime.appender.append(append).await.map(drop)
 }

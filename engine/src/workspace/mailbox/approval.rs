@@ -8,6 +8,7 @@ use tokio::runtime::Handle;
 
 use crate::append::request::{Append, AppendOutcome};
 use crate::append::staging;
+use crate::append::view::View;
 use crate::error::{Error, ErrorCode, Result};
 use crate::mailbox::{effect, person};
 use crate::model::aggregate::Aggregate;
@@ -67,15 +68,8 @@ impl Reader {
     async fn preview(&self, task: &Aggregate) -> Result<Approval> {
         let state = self.context.state();
         let (id, expected) = (task.id.to_string(), StreamExpectation::Version(task.version));
-        let append = Append {
-            decide: Box::new(move |view| person::approval(view, &id, expected)),
-            event_ids: Vec::new(),
-            request: None,
-            actor: self.context.actor(),
-            managed: true,
-            size_bytes: 0,
-            upload: None,
-        };
+        let decide = Box::new(move |view: &View<'_>| person::approval(view, &id, expected));
+        let append = Append::decided(self.context.actor(), decide);
         let appended = match staging::preview(state, &append).map_err(effect::explain) {
             Ok(appended) => appended,
             Err(error @ (Error::Invalid { .. } | Error::Conflict { .. } | Error::Forbidden { .. })) => {

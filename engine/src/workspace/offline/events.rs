@@ -31,15 +31,7 @@ impl Offline {
         if events.len() > MAX_EVENTS_PER_APPEND {
             return Err(Error::invalid(format!("expected at most {MAX_EVENTS_PER_APPEND} events")));
         }
-        let append = Append {
-            event_ids: events.iter().filter_map(|event| event.event_id.as_deref().map(Arc::from)).collect(),
-            request: None,
-            size_bytes: events.iter().map(NewEvent::size_bytes).sum(),
-            decide: Box::new(move |_| Ok(events.clone())),
-            actor: IMPORT.into(),
-            managed: true,
-            upload,
-        };
+        let append = Append { managed: true, upload, ..Append::given(IMPORT.into(), events) };
         self.appender.append(append).await
     }
 
