@@ -14,7 +14,7 @@
 //!   check that began after the read. `?consistency=eventual` leaves the check out.
 //! * **The leader** (`state/leadership.rs`) runs plugins, timers and snapshots. Each of its writes names its epoch, so
 //!   a server that slept through its lease writes nothing, and reads who leads after a gap of its pulse. Other servers
-//!   apply its writes of the graph (`consumer/mirror.rs`). A server opens workspaces whose noted leader is not alive.
+//!   apply its writes of the graph (`consumer/graph/mirror.rs`). A server opens workspaces whose noted leader is not alive.
 //! * **A store that does not respond** (`store/availability.rs`) fails requests at once after the first has reached its
 //!   time limit, until a check succeeds. The outcome of a write that was not answered is unknown, and the next decision
 //!   reads the log first. A late write still meets its guard.

@@ -37,36 +37,12 @@
 //! of facts and edges next to the serving one, and swaps them with the transaction that names the new one; of two
 //! concurrent rebuilds, the first complete one serves.
 
-pub mod agent_registration;
-mod attempt;
-mod checkpointer;
-pub mod circuit;
-mod circuits;
-mod dispatch;
-pub mod dry_run;
-mod enrich;
 pub mod event_context;
 mod follow;
-mod labels;
-mod late_retries;
-pub mod late_steps;
-mod mentions;
-mod mirror;
+pub mod graph;
 mod nodes;
-mod parking;
-mod pending_calls;
-mod project;
-pub mod rebuild;
-pub mod replay;
-mod replay_work;
-mod retries;
-mod roster;
-mod route;
-mod scripted_agents;
-mod settling;
-mod step_end;
-mod vectors;
-mod work;
+pub mod plugins;
+mod search;
 mod worker;
 mod worker_slot;
 
@@ -80,10 +56,10 @@ use crate::error::Result;
 use crate::metric;
 use crate::state::background::{Background, Stop};
 use crate::state::{GRAPH, NODES, State};
-pub use dispatch::derived_id;
 use follow::{FollowPause, StepOutcome, follow};
-use step_end::StepEnd;
-pub use work::ANSWERS;
+pub use plugins::dispatch::derived_id;
+use plugins::step_end::StepEnd;
+pub use plugins::work::ANSWERS;
 use worker::{Worker, WorkerStep};
 pub use worker_slot::{WorkerSlot, WorkerTurn};
 
@@ -107,8 +83,9 @@ pub struct Consumer {
 impl Consumer {
     pub fn start(state: Arc<State>, appender: Appender, slot: Arc<WorkerSlot>) -> Consumer {
         let (stop, stopped) = Stop::new();
-        let labels = Background::spawn(labels::follow(state.clone(), stopped.clone()));
-        let vectors = Background::spawn(vectors::follow(state.clone(), appender.database().clone(), stopped.clone()));
+        let labels = Background::spawn(search::labels::follow(state.clone(), stopped.clone()));
+        let vectors =
+            Background::spawn(search::vectors::follow(state.clone(), appender.database().clone(), stopped.clone()));
         let (stopping, db) = (stopped.clone(), appender.database().clone());
         let nodes = follow(
             state.clone(),
@@ -156,7 +133,7 @@ impl Consumer {
 /// Processes the next events, then retries the failed steps that are due. Returns the time of the next retry as well.
 async fn step(worker: &mut Worker) -> Result<(WorkerStep, Option<i64>), StepEnd> {
     let step = worker.step().await?;
-    let retry_at = late_retries::retry_due(worker, step.position).await?;
+    let retry_at = plugins::late_retries::retry_due(worker, step.position).await?;
     Ok((step, retry_at))
 }
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::follow::StepOutcome;
+use crate::consumer::follow::StepOutcome;
 use crate::error::Result;
 use crate::model::aggregate::Aggregate;
 use crate::state::State;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use tokio::sync::{Mutex, MutexGuard};
 
-use super::mirror::Mirror;
+use super::graph::mirror::Mirror;
 use super::worker::Worker;
 use crate::append::appender::Appender;
 use crate::error::{Error, ErrorCode, Result};

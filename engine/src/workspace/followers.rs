@@ -2,11 +2,11 @@
 
 use super::call_context::Operation;
 use super::rights::{Reader, Writer};
-use crate::consumer::rebuild;
+use crate::consumer::graph::rebuild;
 use crate::error::Result;
 use crate::state::{GRAPH, NODES};
 
-pub use crate::consumer::rebuild::RebuildOutcome;
+pub use crate::consumer::graph::rebuild::RebuildOutcome;
 pub use crate::state::leadership::LeaderStatus;
 
 /// A follower of the log.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::call_context::{CallContext, Operation};
 use super::rights::{Reader, Writer};
-use crate::consumer::late_steps;
+use crate::consumer::plugins::late_steps;
 use crate::error::{Error, Result};
 
 pub use crate::store::workspace::parked::{ParkedStep, Reason, StepId};

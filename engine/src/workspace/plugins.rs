@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use super::call_context::{CallContext, Operation};
 use super::rights::{Administrator, Reader, Writer};
-use crate::consumer::circuit::Circuit;
-use crate::consumer::replay;
+use crate::consumer::plugins::circuit::Circuit;
+use crate::consumer::plugins::replay;
 use crate::error::{Error, ErrorCode, Result};
 use crate::hook::{Hook, PluginDescription, ScriptSource};
 use crate::state::meter::Measures;
 use crate::state::plugins::PluginIndex;
 
-pub use crate::consumer::replay::ReplayTally;
+pub use crate::consumer::plugins::replay::ReplayTally;
 pub use crate::state::releases::AdoptedVersion;
 pub use dry_run::{DryRun, DryRunInput, DryRunVersion, HookResult, MAX_SCRIPT_BYTES, MAX_TRIALS, Trial};
 

@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 use super::responses;
 use crate::access::Access;
 use crate::append::appender::Appender;
-use crate::consumer::agent_registration::register_scripted;
+use crate::consumer::plugins::agent_registration::register_scripted;
 use crate::consumer::{Consumer, WorkerSlot};
 use crate::error::Result;
 use crate::mailbox::leases::Renewals;

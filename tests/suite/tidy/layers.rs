@@ -16,9 +16,8 @@ const CRATES: [(&str, &[Layer]); 3] = [("engine/src", ENGINE), ("plugins/src", P
 const PURE_CRATE: &str = "engine/src";
 /// The names of root modules: `lib` for a library, and `main` for a program.
 const ENTRIES: [&str; 2] = ["lib", "main"];
-/// The maximum number of files of one layer that may form a cycle. The appender forms the only cycle of three: it owns
-/// the requests and results of appends, looks up known ids, and stages events, and both need the requests and results.
-const MAX_CYCLE_LEN: usize = 3;
+/// The maximum number of files of one layer that may form a cycle.
+const MAX_CYCLE_LEN: usize = 2;
 /// The layers that must be pure.
 const PURE: [&str; 3] = ["model", "pipeline", "resident"];
 /// The names that pure layers must not use.

@@ -51,8 +51,12 @@ pub const ENGINE: &[Layer] = &[
     ("error", &["metric", "model", "pipeline", "store"]),
     ("access", &["model", "clock", "named_locks", "store", "error"]),
     ("state", &["offload", "metric", "model", "pipeline", "hook", "clock", "store", "resident", "error"]),
-    ("mailbox", &["model", "pipeline/column", "store", "resident", "error", "access", "state"]),
-    ("consumer", &["metric", "model", "hook", "clock", "store", "resident", "error", "access", "state", "mailbox"]),
+    ("append", &["offload", "metric", "model", "store", "error", "state"]),
+    ("mailbox", &["model", "pipeline/column", "store", "resident", "error", "access", "state", "append"]),
+    (
+        "consumer",
+        &["metric", "model", "hook", "clock", "store", "resident", "error", "access", "state", "append", "mailbox"],
+    ),
     (
         "workspace",
         &[
@@ -69,6 +73,7 @@ pub const ENGINE: &[Layer] = &[
             "error",
             "access",
             "state",
+            "append",
             "mailbox",
             "consumer",
         ],

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::consumer::dry_run::DryRuns;
 use crate::consumer::event_context::{EventContext, recall};
+use crate::consumer::plugins::dry_run::DryRuns;
 use crate::error::{Error, ErrorCode, Result};
 use crate::hook::{PluginDescription, PluginDraft, VersionRefusal};
 use crate::mailbox::members::Members;
@@ -16,7 +16,7 @@ use crate::store::workspace::parked::StepId;
 use crate::workspace::CallContext;
 use crate::workspace::rights::Writer;
 
-pub use crate::consumer::dry_run::{HookResult, Trial};
+pub use crate::consumer::plugins::dry_run::{HookResult, Trial};
 
 /// The maximum number of events in one dry run.
 pub const MAX_TRIALS: usize = 200;

@@ -10,11 +10,11 @@ use rustc_hash::FxHashMap;
 
 use super::dispatch;
 use super::enrich;
-use super::event_context::{EventContext, FollowerView};
 use super::parking::step_id;
 use super::route::{self, PreparedRoute};
 use super::work;
-use super::worker::Worker;
+use crate::consumer::event_context::{EventContext, FollowerView};
+use crate::consumer::worker::Worker;
 use crate::error::Result;
 use crate::hook::{Failure, Hook};
 use crate::model::aggregate::Aggregate;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use rustc_hash::FxHashSet;
 
 use super::dispatch::derived_id;
-use super::event_context::{EventContext, FollowerView};
 use super::mentions::Mentions;
 use super::pending_calls::Input;
 use super::roster::Roster;
+use crate::consumer::event_context::{EventContext, FollowerView};
 use crate::hook::{Failure, FailureKind, Hook, Outcome, Plugin, WorkInput};
 use crate::mailbox::deliver::{ScriptedAnswer, ScriptedOutput};
 use crate::model::aggregate::Aggregate;

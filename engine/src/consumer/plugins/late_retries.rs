@@ -4,7 +4,7 @@ use super::circuit::CallSubject;
 use super::late_steps::{LateCall, LateCause, STEPS_PER_TURN, StreamData, failed_again, with_message};
 use super::retries::{MAX_WAITING, retry_at};
 use super::step_end::StepEnd;
-use super::worker::Worker;
+use crate::consumer::worker::Worker;
 use crate::error::Result;
 use crate::metric;
 use crate::state::plugins::PluginIndex;

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use super::circuits::Circuits;
 use super::dispatch::Dispatcher;
-use super::event_context::{EventContext, FollowerView};
 use super::mentions::Mentions;
 use super::parking::ParkingBuffer;
 use super::pending_calls::{Input, PendingCalls};
 use super::roster::Roster;
 use super::step_end::StepEnd;
 use super::work::{self, PreparedWork};
+use crate::consumer::event_context::{EventContext, FollowerView};
 use crate::error::Result;
 use crate::hook::{Failure, Hook};
 use crate::model::facts::Product;

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use strum::IntoStaticStr;
 use uuid::Uuid;
 
-use super::event_context::EventContext;
 use crate::append::appender::Appender;
 use crate::append::request::Append;
 use crate::append::view::View;
+use crate::consumer::event_context::EventContext;
 use crate::error::{Error, ErrorCode, Result};
 use crate::hook::{Failure, FailureKind};
 use crate::mailbox::deliver::{self, ScriptedOutput};

@@ -7,11 +7,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::dispatch;
 use super::enrich;
-use super::event_context::{EventContext, recall};
 use super::parking::step_id;
 use super::replay_work;
 use super::route::{self, PreparedRoute};
-use super::worker::Worker;
+use crate::consumer::event_context::{EventContext, recall};
+use crate::consumer::worker::Worker;
 use crate::error::Result;
 use crate::hook::Hook;
 use crate::model::aggregate::Aggregate;

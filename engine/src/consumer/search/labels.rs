@@ -29,6 +29,6 @@ pub async fn follow(state: Arc<State>, mut stopped: StopSignal) {
                 () = stopped.begun() => {}
             }
         }
-        super::follow::rest(&mut stopped, PAUSE).await;
+        crate::consumer::follow::rest(&mut stopped, PAUSE).await;
     }
 }

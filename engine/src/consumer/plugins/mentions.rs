@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::event_context::FollowerView;
+use crate::consumer::event_context::FollowerView;
 use crate::model::aggregate::Aggregate;
 use crate::model::definition::Definition;
 use crate::model::id::AggregateId;

@@ -7,11 +7,11 @@ use rustc_hash::FxHashSet;
 
 use super::circuits::Circuits;
 use super::dispatch::{self, Dispatcher};
-use super::event_context::EventContext;
 use super::parking::ParkingBuffer;
 use super::pending_calls::{Input, PendingCalls};
 use super::roster::Roster;
 use super::step_end::StepEnd;
+use crate::consumer::event_context::EventContext;
 use crate::error::Result;
 use crate::hook::{Candidates, Failure, FailureKind, Hook, Outcome, Plugin, RouteInput};
 use crate::mailbox::members::Members;

@@ -8,10 +8,10 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::checkpointer::show;
-use super::circuits::Circuits;
-use super::event_context::FollowerView;
 use super::settling::Basis;
-use super::worker::restored;
+use crate::consumer::event_context::FollowerView;
+use crate::consumer::plugins::circuits::Circuits;
+use crate::consumer::worker::restored;
 use crate::error::Result;
 use crate::model::id::AggregateId;
 use crate::state::State;

@@ -26,7 +26,7 @@ pub async fn follow(state: Arc<State>, db: Database, mut stopped: StopSignal) {
                     "labels were not embedded; this will be retried"
                 );
                 wait = (wait * 2).min(MAX_RETRY_DELAY);
-                super::follow::rest(&mut stopped, wait).await;
+                crate::consumer::follow::rest(&mut stopped, wait).await;
                 continue;
             }
         }
@@ -35,7 +35,7 @@ pub async fn follow(state: Arc<State>, db: Database, mut stopped: StopSignal) {
                 changed = head.changed() => if changed.is_err() { return },
                 () = stopped.begun() => {}
             }
-            super::follow::rest(&mut stopped, PAUSE).await;
+            crate::consumer::follow::rest(&mut stopped, PAUSE).await;
         }
     }
 }

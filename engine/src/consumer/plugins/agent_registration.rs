@@ -6,7 +6,6 @@ use std::sync::Arc;
 use crate::append::appender::Appender;
 use crate::append::request::Append;
 use crate::append::view::View;
-use crate::append::view::View;
 use crate::error::{Error, Result};
 use crate::hook::{PluginAgent, PluginDescription};
 use crate::model::agent::{ENABLED, NAME_KEY, PLUGIN, STATUS, SUBSCRIBED_TRAITS, name_key};

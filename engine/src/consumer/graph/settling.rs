@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::event_context::FollowerView;
+use crate::consumer::event_context::FollowerView;
 use crate::model::definition::Definition;
 use crate::model::id::AggregateId;
 use crate::resident::graph::{Changes, Moment};

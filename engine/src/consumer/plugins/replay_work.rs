@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use super::event_context::{EventContext, FollowerView};
 use super::parking::step_id;
 use super::replay::ReplayTally;
 use super::work;
-use super::worker::Worker;
+use crate::consumer::event_context::{EventContext, FollowerView};
+use crate::consumer::worker::Worker;
 use crate::error::Result;
 use crate::hook::{Failure, Hook};
 use crate::model::agent::{PLUGIN, is_agent};

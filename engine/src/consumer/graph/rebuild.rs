@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::attempt::{Attempt, RetryPolicy};
-use super::circuits::Circuits;
-use super::enrich::{EnrichOutcome, Enricher};
-use super::event_context::EventContext;
 use super::settling::Basis;
-use super::worker_slot::WorkerSlot;
 use crate::append::appender::Appender;
+use crate::consumer::event_context::EventContext;
+use crate::consumer::plugins::attempt::{Attempt, RetryPolicy};
+use crate::consumer::plugins::circuits::Circuits;
+use crate::consumer::plugins::enrich::{EnrichOutcome, Enricher};
+use crate::consumer::worker_slot::WorkerSlot;
 use crate::error::{Error, ErrorCode, Result};
 use crate::hook::{Failure, Hook};
 use crate::model::aggregate::Aggregate;

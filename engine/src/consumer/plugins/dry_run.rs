@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::enrich;
-use super::event_context::EventContext;
 use super::roster::Roster;
 use super::route::{self, Assignees, PreparedRoute};
+use crate::consumer::event_context::EventContext;
 use crate::error::Result;
 use crate::hook::{Failure, Hook};
 use crate::mailbox::members::Members;

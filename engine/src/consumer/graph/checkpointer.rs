@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use super::parking::ParkingBuffer;
+use crate::consumer::plugins::parking::ParkingBuffer;
 use crate::error::Result;
 use crate::model::aggregate::no_facts;
 use crate::model::graph::{Edge, EnrichmentFacts, facts_of};

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use super::event_context::{EventContext, FollowerView};
-use super::roster::Roster;
+use crate::consumer::event_context::{EventContext, FollowerView};
+use crate::consumer::plugins::roster::Roster;
 use crate::model::event::Event;
 use crate::model::facts::Facts;
 use crate::resident::graph::{Changes, EnrichedEvent, StateView};
