@@ -84,7 +84,7 @@ pub use error::{Error, Result};
 pub use removal::tend_deletions;
 pub use store::contents::Contents;
 pub use store::error::Error as StoreError;
-pub use store::workspace::append::AppendBatch;
+pub use store::workspace::append::{AppendBatch, EventWrite};
 pub use store::{Sizes, Store};
 pub use workspace::rights::{
     Administrator, AgentWriter, ContentReader, Listener, McpReader, McpWriter, Owner, ProfileReader, Reader, Right,

@@ -89,7 +89,7 @@ async fn a_failed_opening_leaves_nothing_running() {
         event_id: crate::model::id::event_id(0, 1, 1).to_string().into(),
         ..Event::sample("agent-probe", "unknown.created", 1)
     };
-    log.append(AppendBatch { events: &[Arc::new(taken)], ..AppendBatch::default() }).await.expect("written");
+    log.append(AppendBatch { events: &[Arc::new(taken).into()], ..AppendBatch::default() }).await.expect("written");
 
     let before = Arc::strong_count(&clock);
     for _ in 0..3 {

@@ -31,7 +31,7 @@ async fn a_workspace_that_fails_to_load_does_not_affect_others() {
     let deep = (0..=MAX_STORED_DEPTH).fold(Value::Null, |inner, _| vec![inner].into());
     let event =
         Event { payload: Arc::new(Object::from_iter([("deep", deep)])), ..Event::sample("n", "article.changed", 1) };
-    log.append(AppendBatch { events: &[Arc::new(event)], ..AppendBatch::default() }).await.expect("written");
+    log.append(AppendBatch { events: &[Arc::new(event).into()], ..AppendBatch::default() }).await.expect("written");
 
     let engine = engine(&store).await;
     engine.open_all().await.expect("the others are open");

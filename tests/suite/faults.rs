@@ -86,7 +86,7 @@ async fn while_a_workspace_stays_closed() -> anyhow::Result<Vec<(String, Respons
     let deep = (0..=MAX_STORED_DEPTH).fold(State::Null, |inner, _| vec![inner].into());
     let event = first_event("n", "article.changed", Object::from_iter([("deep", deep)]));
     let log = server.store.workspace(&workspace.id).await?;
-    log.append(AppendBatch { events: &[Arc::new(event)], ..AppendBatch::default() }).await?;
+    log.append(AppendBatch { events: &[Arc::new(event).into()], ..AppendBatch::default() }).await?;
     let append = operation("append_event");
     let answer = server.call(request_by(&key, &append, Body::from_string(BODY.into()))).await;
     Ok(vec![(append.id, answer)])

@@ -180,9 +180,8 @@ async fn commit(state: &State, db: &Database, batch: Vec<QueuedAppend>, history:
                 Err(error) => return refuse_all(batch, error),
             }
         }
-        let StagedBatch { events, chosen_ids, responses, taken, freed, feed, published, types_changed, .. } = &staged;
-        let types_changed = *types_changed;
-        let write = AppendBatch { events, chosen_ids, responses, taken, freed, feed, published, types_changed };
+        let StagedBatch { events, responses, types_changed, .. } = &staged;
+        let write = AppendBatch { events, responses, types_changed: *types_changed };
         let began = state.clock.monotonic_us();
         match db.append(write).await {
             Ok(()) => {
@@ -193,7 +192,8 @@ async fn commit(state: &State, db: &Database, batch: Vec<QueuedAppend>, history:
                 }
                 metric::EVENTS_APPENDED.add(&[], staged.events.len() as u64);
                 metric::COMMIT_SECONDS.record(&[], seconds_since(state, began));
-                state.publish(&staged.events, staged.aggregates, &staged.feed);
+                let (events, feed) = staged.events_with_feed();
+                state.publish(&events, staged.aggregates, &feed);
                 state.report_log();
                 for (waiting, outcome) in batch.into_iter().zip(outcomes) {
                     // The send fails if the waiter has stopped waiting.

@@ -28,47 +28,40 @@ use crate::model::value::Object;
 use crate::state::State;
 use crate::state::types::Definitions;
 use crate::store;
+use crate::store::workspace::append::EventWrite;
 use crate::store::workspace::responses::StoredResponse;
 
 /// A batch that is being assembled.
 pub struct BatchBuilder<'a> {
     view: View<'a>,
     known: &'a EarlierWrites,
-    events: Vec<Arc<Event>>,
+    events: Vec<EventWrite>,
     /// The event ids chosen by clients, each with the index of the event.
     chosen_ids: FxHashMap<Arc<str>, usize>,
     /// The responses to requests of this batch, by idempotency key.
     responses: HashMap<Arc<str>, EarlierResponse>,
-    /// The ids of uploads to which an event of the batch adds the first reference, each with the index of that event.
-    taken: Vec<(usize, Arc<str>)>,
-    /// The ids and sizes in bytes of uploads from which an event removes the last reference, each with the index of
-    /// that event.
-    freed: Vec<(usize, (Arc<str>, u64))>,
-    /// The agents concerned by events, each with the index of the event.
-    feed: Vec<(Arc<str>, usize)>,
-    /// The articles that the events publish, each with the event's index and the revision of the type's definition.
-    published: Vec<(usize, (Arc<Aggregate>, u64))>,
     now_ms: i64,
 }
 
 /// A complete batch: the events and the states after them.
 pub struct StagedBatch {
-    pub events: Vec<Arc<Event>>,
-    /// The indexes of the events whose ids were chosen by a client.
-    pub chosen_ids: Vec<usize>,
+    pub events: Vec<EventWrite>,
     /// The responses to store, by idempotency key.
     pub responses: Vec<(Arc<str>, StoredResponse)>,
-    /// The ids of the uploads that files start to refer to.
-    pub taken: Vec<Arc<str>>,
-    /// The ids of the uploads that files stop referring to, each with its size in bytes.
-    pub freed: Vec<(Arc<str>, u64)>,
-    /// The agents concerned by events, each with the index of the event.
-    pub feed: Vec<(Arc<str>, usize)>,
-    /// The articles that the staged events publish, each with the revision of the type's definition.
-    pub published: Vec<(Arc<Aggregate>, u64)>,
     pub aggregates: Vec<Arc<Aggregate>>,
     /// The number of changes to definitions that the decisions are based on.
     pub types_changed: u64,
+}
+
+impl StagedBatch {
+    /// Returns the events, and the agents that they concern, each with the index of the event.
+    pub fn events_with_feed(&self) -> (Vec<Arc<Event>>, Vec<(Arc<str>, usize)>) {
+        let events = self.events.iter().map(|write| write.event.clone()).collect();
+        let agents = |(index, write): (usize, &EventWrite)| -> Vec<_> {
+            write.agents.iter().map(|agent| (agent.clone(), index)).collect()
+        };
+        (events, self.events.iter().enumerate().flat_map(agents).collect())
+    }
 }
 
 /// Returns the events that an append would add now, and the states after them, and writes nothing. An append whose events
@@ -82,9 +75,8 @@ impl<'a> BatchBuilder<'a> {
     pub fn new(state: &'a State, definitions: &'a Definitions, known: &'a EarlierWrites) -> BatchBuilder<'a> {
         let position = state.folded.position();
         let view = View::new(state, definitions, position);
-        let (chosen_ids, responses, taken, freed, feed, published) = Default::default();
-        let now_ms = state.clock.now_ms();
-        BatchBuilder { view, known, events: Vec::new(), chosen_ids, responses, taken, freed, feed, published, now_ms }
+        let (events, chosen_ids, responses) = Default::default();
+        BatchBuilder { view, known, events, chosen_ids, responses, now_ms: state.clock.now_ms() }
     }
 
     pub fn finish(self) -> StagedBatch {
@@ -94,12 +86,7 @@ impl<'a> BatchBuilder<'a> {
             let (events, fingerprint) = (response.appended.as_ref().map(earlier_writes::runs), response.fingerprint);
             (key, StoredResponse { fingerprint, events, body: None, location: None, created_at: self.now_ms })
         });
-        let (responses, chosen_ids) = (responses.collect(), self.chosen_ids.into_values().collect());
-        let taken = self.taken.into_iter().map(|(_, upload)| upload).collect();
-        let freed = self.freed.into_iter().map(|(_, upload)| upload).collect();
-        let published = self.published.into_iter().map(|(_, article)| article).collect();
-        let (events, feed, types_changed) = (self.events, self.feed, 0);
-        StagedBatch { events, chosen_ids, responses, taken, freed, feed, published, aggregates, types_changed }
+        StagedBatch { events: self.events, responses: responses.collect(), aggregates, types_changed: 0 }
     }
 
     /// Stages one append: either all of its events or none.
@@ -131,10 +118,6 @@ impl<'a> BatchBuilder<'a> {
         if outcome.is_err() {
             self.events.truncate(events);
             self.chosen_ids.retain(|_, index| *index < events);
-            self.taken.retain(|(index, _)| *index < events);
-            self.freed.retain(|(index, _)| *index < events);
-            self.feed.retain(|(_, index)| *index < events);
-            self.published.retain(|(index, _)| *index < events);
             self.view.position = position;
             for (id, before) in undo.into_iter().rev() {
                 match before {
@@ -264,14 +247,10 @@ impl<'a> BatchBuilder<'a> {
             after = Aggregate::fold(before.as_deref(), &event, &definition);
         }
         let (event, after) = (Arc::new(event), Arc::new(after));
-        if *definition.type_name == *FILE {
-            self.note_bytes(before.as_deref(), &after);
-        }
-        if article::is_publication(&after) {
-            self.published.push((self.events.len(), (after.clone(), definition.revision)));
-        }
-        let concerned = feed::concerned(&event, before.as_deref(), &after);
-        self.feed.extend(concerned.map(|agent| (agent, self.events.len())));
+        let agents = feed::concerned(&event, before.as_deref(), &after).collect();
+        let published = article::is_publication(&after).then(|| (after.clone(), definition.revision));
+        let is_file = *definition.type_name == *FILE;
+        let (taken, freed) = if is_file { changed_uploads(before.as_deref(), &after) } else { (None, None) };
         self.view.position = position;
         let previous = self.view.change(&aggregate_id, after);
         if previous.is_none() {
@@ -281,20 +260,19 @@ impl<'a> BatchBuilder<'a> {
         if chosen {
             self.chosen_ids.insert(event.event_id.clone(), self.events.len());
         }
-        self.events.push(event.clone());
+        self.events.push(EventWrite { event: event.clone(), id_chosen: chosen, taken, freed, agents, published });
         Ok(event)
     }
+}
 
-    /// Records the upload that a file refers to after an event, and the upload that the file referred to before the
-    /// event.
-    fn note_bytes(&mut self, before: Option<&Aggregate>, after: &Aggregate) {
-        let (current, previous) = (file::named_bytes(Some(after)), file::named_bytes(before));
-        if current != previous {
-            let index = self.events.len();
-            self.taken.extend(current.map(|(upload, _)| (index, upload)));
-            self.freed.extend(previous.map(|upload| (index, upload)));
-        }
+/// Returns the upload that a file starts to refer to with an event, and the upload that the file stops referring to, with
+/// its size in bytes.
+fn changed_uploads(before: Option<&Aggregate>, after: &Aggregate) -> (Option<Arc<str>>, Option<(Arc<str>, u64)>) {
+    let (current, previous) = (file::named_bytes(Some(after)), file::named_bytes(before));
+    if current == previous {
+        return (None, None);
     }
+    (current.map(|(upload, _)| upload), previous)
 }
 
 /// Returns an object with those of the given fields that have a value.

@@ -29,7 +29,9 @@ impl BatchBuilder<'_> {
     pub(super) fn first_of(&self, new: &NewEvent) -> Option<Arc<Event>> {
         let event_id = new.event_id.as_deref()?;
         let known = self.known.events.get(event_id).map(|first| Arc::new(first.clone()));
-        known.or_else(|| self.chosen_ids.get(event_id).and_then(|index| self.events.get(*index)).cloned())
+        known.or_else(|| {
+            self.chosen_ids.get(event_id).and_then(|index| self.events.get(*index)).map(|write| write.event.clone())
+        })
     }
 
     /// Returns the existing event with the same id, if there is one. Different content under the same id is a conflict,

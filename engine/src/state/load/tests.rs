@@ -35,7 +35,7 @@ async fn a_type_that_is_defined_and_used_while_the_state_loads_is_known() {
     };
     define("to", 0).await;
     let event = Event { aggregate_type: "trip".into(), ..Event::sample("t", "trip.created", 1) };
-    db.append(AppendBatch { events: &[Arc::new(event)], types_changed: 1, ..AppendBatch::default() })
+    db.append(AppendBatch { events: &[Arc::new(event).into()], types_changed: 1, ..AppendBatch::default() })
         .await
         .expect("appended");
     state.load_states().await.expect("loaded");

@@ -7,7 +7,7 @@ use surrealdb::types::{Array, RecordIdKey, Value as Record};
 use super::body;
 use super::feed::feed_record;
 use super::log::commit_id;
-use super::published::{PUBLISHED, published_records};
+use super::published::{PUBLISHED, published_record};
 use super::responses::{StoredResponse, response_records};
 use super::uploads::{freed_record, upload_id};
 use crate::model::aggregate::Aggregate;
@@ -45,22 +45,34 @@ IF array::len($taken) > 0 {
 IF array::len($freed) > 0 { INSERT INTO upload $freed RETURN NONE };
 ";
 
-/// Events to commit together, and the records that belong to the events.
+/// An event to append, and the records that belong to it.
+pub struct EventWrite {
+    pub event: Arc<Event>,
+    /// Whether a client chose the event's id.
+    pub id_chosen: bool,
+    /// The id of the upload that a file refers to after the event. The upload must be in progress.
+    pub taken: Option<Arc<str>>,
+    /// The id of the upload that a file no longer refers to, with the upload's size in bytes.
+    pub freed: Option<(Arc<str>, u64)>,
+    /// The ids of the agents that the event concerns.
+    pub agents: Vec<Arc<str>>,
+    /// The article that the event publishes, with the revision of its type's definition.
+    pub published: Option<(Arc<Aggregate>, u64)>,
+}
+
+impl From<Arc<Event>> for EventWrite {
+    /// Returns the write of an event with no further records.
+    fn from(event: Arc<Event>) -> EventWrite {
+        EventWrite { event, id_chosen: false, taken: None, freed: None, agents: Vec::new(), published: None }
+    }
+}
+
+/// Events to commit together.
 #[derive(Default)]
 pub struct AppendBatch<'a> {
-    pub events: &'a [Arc<Event>],
-    /// Indexes in `events` of the events whose ids a client chose.
-    pub chosen_ids: &'a [usize],
+    pub events: &'a [EventWrite],
     /// The responses to store with the events, by idempotency key. The keys must not have stored responses yet.
     pub responses: &'a [(Arc<str>, StoredResponse)],
-    /// The ids of the uploads that files refer to after the events. Each upload must be in progress.
-    pub taken: &'a [Arc<str>],
-    /// The ids of the uploads that files no longer refer to, each with its size in bytes.
-    pub freed: &'a [(Arc<str>, u64)],
-    /// The ids of the agents that the events concern, each with the index of the event in `events`.
-    pub feed: &'a [(Arc<str>, usize)],
-    /// The articles that the events publish, each with the revision of its type's definition.
-    pub published: &'a [(Arc<Aggregate>, u64)],
     /// The value of the definitions' change counter when the events were checked.
     pub types_changed: u64,
 }
@@ -77,7 +89,8 @@ impl Database {
             None => None,
         };
         let (mut responses, answered) = response_records(batch.responses)?;
-        let (Some(first), Some(last)) = (batch.events.first(), batch.events.last()) else {
+        let events = || batch.events.iter().map(|write| &write.event);
+        let (Some(first), Some(last)) = (events().next(), events().last()) else {
             if responses.is_empty() {
                 return Ok(());
             }
@@ -85,24 +98,27 @@ impl Database {
             return self.query(APPEND_ALONE, [("records", Record::Array(responses.into()))]).await.map(drop);
         };
         let mut records = Vec::with_capacity(batch.events.len());
-        for event in batch.events {
-            records.push(event_record(event)?);
+        let (mut keys, mut feed, mut taken, mut freed) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut published = Vec::new();
+        for write in batch.events {
+            records.push(event_record(&write.event)?);
+            keys.extend(write.id_chosen.then(|| key_record(&write.event)));
+            feed.extend(write.agents.iter().map(|agent| feed_record(agent, &write.event)));
+            taken.extend(write.taken.as_deref().map(upload_id));
+            freed.extend(write.freed.as_ref().map(|(id, bytes)| freed_record(id, *bytes)));
+            if let Some((article, revision)) = &write.published {
+                published.push(published_record(article, *revision)?);
+            }
         }
-        let keys: Vec<Record> =
-            batch.chosen_ids.iter().filter_map(|index| batch.events.get(*index)).map(key_record).collect();
-        let concerned = |(agent, index): &(Arc<str>, usize)| Some(feed_record(agent, batch.events.get(*index)?));
-        let feed: Vec<Record> = batch.feed.iter().filter_map(concerned).collect();
         let commit = convert::fields([
             ("id", convert::record_id("commit", last.position as i64)),
-            ("events", Record::String(listed(batch.events)?)),
+            ("events", Record::String(listed(events())?)),
         ]);
-        let taken: Vec<Record> = batch.taken.iter().map(|id| upload_id(id)).collect();
-        let freed: Vec<Record> = batch.freed.iter().map(|(id, bytes)| freed_record(id, *bytes)).collect();
         let has_files = !taken.is_empty() || !freed.is_empty();
         let files = [("taken", Record::Array(taken.into())), ("freed", Record::Array(freed.into()))];
         let files = files.map(|(name, records)| (name.to_owned(), records)).into_iter().filter(|_| has_files);
-        let is_published = !batch.published.is_empty();
-        let published = Record::Array(published_records(batch.published)?.into());
+        let is_published = !published.is_empty();
+        let published = Record::Array(published.into());
         let beside = files.chain(is_published.then(|| ("published".to_owned(), published)));
         let statements = [if has_files { FILES } else { "" }, if is_published { PUBLISHED } else { "" }].concat();
         if self.exclusive {
@@ -145,9 +161,8 @@ impl Database {
 
 /// Serializes the references to a commit's events as text. Stored as database values, the references would cost as much
 /// as the events.
-fn listed(events: &[Arc<Event>]) -> Result<String> {
+fn listed<'a>(events: impl Iterator<Item = &'a Arc<Event>>) -> Result<String> {
     let refs: Vec<(&str, u64, i64, usize)> = events
-        .iter()
         .map(|event| (event.aggregate_id.as_str(), event.version, event.occurred_at, event.size_bytes()))
         .collect();
     serde_json::to_string(&refs).map_err(|error| Error::corrupt(error.to_string()))

@@ -115,7 +115,7 @@ fn event_ref(record: &Record) -> Result<EventRef> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::workspace::append::AppendBatch;
+    use crate::store::workspace::append::{AppendBatch, EventWrite};
     use crate::store::{Store, WORKSPACE_MIGRATIONS};
 
     fn event(version: u64, position: u64) -> Arc<Event> {
@@ -136,11 +136,15 @@ mod tests {
             assert_eq!(log.feed_begin().await.expect("a position"), 0);
             // The gap between the positions of the two batches is as long as if other writers had appended.
             let (near, far) = ([event(first, first), event(first + 1, first + 1)], [event(first + 2, first + 90_000)]);
-            let feed = [("a".into(), 0), ("b".into(), 0), ("a".into(), 1)];
+            let concerning = |event: &Arc<Event>, agents: &[&str]| EventWrite {
+                agents: agents.iter().map(|agent| Arc::from(*agent)).collect(),
+                ..EventWrite::from(event.clone())
+            };
+            let writes = [concerning(&near[0], &["a", "b"]), concerning(&near[1], &["a"])];
             set_head(&log, near[0].position - 1).await;
-            log.append(AppendBatch { events: &near, feed: &feed, ..AppendBatch::default() }).await.expect("appended");
+            log.append(AppendBatch { events: &writes, ..AppendBatch::default() }).await.expect("appended");
             set_head(&log, far[0].position - 1).await;
-            log.append(AppendBatch { events: &far, feed: &[("a".into(), 0)], ..AppendBatch::default() })
+            log.append(AppendBatch { events: &[concerning(&far[0], &["a"])], ..AppendBatch::default() })
                 .await
                 .expect("appended");
 
@@ -162,7 +166,7 @@ mod tests {
     async fn the_feed_begins_after_events_of_older_programs() {
         let store = Store::connect("mem://").await.expect("memory");
         let old = store.database("ws_01", &WORKSPACE_MIGRATIONS[..8]).await.expect("a database");
-        old.append(AppendBatch { events: &[event(1, 1), event(2, 2)], ..AppendBatch::default() })
+        old.append(AppendBatch { events: &[event(1, 1).into(), event(2, 2).into()], ..AppendBatch::default() })
             .await
             .expect("appended");
         assert_eq!(store.workspace("0-1").await.expect("a database").feed_begin().await.expect("a position"), 2);

@@ -25,17 +25,13 @@ impl DatabaseReader {
     }
 }
 
-/// Returns the records of published articles. `published` contains each article together with the revision of the
-/// definition under which the article was folded.
-pub(super) fn published_records(published: &[(Arc<Aggregate>, u64)]) -> Result<Vec<Record>> {
-    let record = |(article, revision): &(Arc<Aggregate>, u64)| {
-        let mut record = node_record(article, *revision)?;
-        if let Record::Object(fields) = &mut record {
-            fields.insert("id", record_id(&article.id));
-        }
-        Ok(record)
-    };
-    published.iter().map(record).collect()
+/// Returns the record of a published article. `revision` is the one of the definition under which the article was folded.
+pub(super) fn published_record(article: &Aggregate, revision: u64) -> Result<Record> {
+    let mut record = node_record(article, revision)?;
+    if let Record::Object(fields) = &mut record {
+        fields.insert("id", record_id(&article.id));
+    }
+    Ok(record)
 }
 
 fn record_id(id: &AggregateId) -> Record {

@@ -215,7 +215,7 @@ mod tests {
         // response.
         for some in kept[..1_000].chunks(5).chain(kept[1_000..].chunks(1)) {
             database
-                .append(AppendBatch { events: &[], chosen_ids: &[], responses: some, ..AppendBatch::default() })
+                .append(AppendBatch { events: &[], responses: some, ..AppendBatch::default() })
                 .await
                 .expect("written");
         }
@@ -223,7 +223,7 @@ mod tests {
         database.forget_response("7", 480, false).await.expect("forgotten");
         let again = [("7".into(), response("g", Some("b"), 490))];
         database
-            .append(AppendBatch { events: &[], chosen_ids: &[], responses: &again, ..AppendBatch::default() })
+            .append(AppendBatch { events: &[], responses: &again, ..AppendBatch::default() })
             .await
             .expect("written");
         assert_eq!(database.responses_forgotten_until().await.expect("read"), Some(0));
@@ -261,13 +261,12 @@ mod tests {
             let key = |number: u8| Arc::<str>::from(format!("{number}-{}", database.exclusive));
             let first = [(key(1), appended.clone())];
             database
-                .append(AppendBatch { events: &[], chosen_ids: &[], responses: &first, ..AppendBatch::default() })
+                .append(AppendBatch { events: &[], responses: &first, ..AppendBatch::default() })
                 .await
                 .expect("written");
             let second = [(key(2), response("g", None, 2)), (key(1), response("g", None, 2))];
-            let refused = database
-                .append(AppendBatch { events: &[], chosen_ids: &[], responses: &second, ..AppendBatch::default() })
-                .await;
+            let refused =
+                database.append(AppendBatch { events: &[], responses: &second, ..AppendBatch::default() }).await;
             assert!(matches!(refused, Err(Error::Conflict)), "{refused:?}");
             let left = database.read_responses(&[key(1), key(2)]).await.expect("read");
             assert_eq!(left, HashMap::from([(key(1), appended.clone())]));

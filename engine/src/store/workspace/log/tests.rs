@@ -3,7 +3,7 @@
 use super::*;
 use crate::model::value::{Object, Value};
 use crate::store::Store;
-use crate::store::workspace::append::AppendBatch;
+use crate::store::workspace::append::{AppendBatch, EventWrite};
 
 fn event(aggregate_id: &str, version: u64, position: u64) -> Arc<Event> {
     let payload: Object = [("z", Value::Int(1)), ("a", Value::Double(1.0))].into_iter().collect();
@@ -36,26 +36,31 @@ fn a_part_ends_at_its_byte_limit_but_has_at_least_one_event() {
     assert_eq!(parts, [2, 1, 1, 1, 2]);
 }
 
+/// Returns the writes of events. A client chose the id of at most one of the events.
+fn writes(events: &[Arc<Event>], chosen: Option<usize>) -> Vec<EventWrite> {
+    let write = |(index, event): (usize, &Arc<Event>)| EventWrite {
+        id_chosen: chosen == Some(index),
+        ..EventWrite::from(event.clone())
+    };
+    events.iter().enumerate().map(write).collect()
+}
+
 #[tokio::test]
 async fn a_batch_is_written_once_and_read_in_order() {
     let alone = Store::connect("mem://").await.expect("memory");
     let log = alone.workspace("0-1").await.expect("a database");
     let first = [event("b", 1, 1), event("a", 1, 2), event("b", 2, 3)];
-    log.append(AppendBatch { events: &first, chosen_ids: &[1], responses: &[], ..AppendBatch::default() })
-        .await
-        .expect("appended");
+    log.append(AppendBatch { events: &writes(&first, Some(1)), ..AppendBatch::default() }).await.expect("appended");
     let second = [event("b", 3, 4)];
-    log.append(AppendBatch { events: &second, chosen_ids: &[], responses: &[], ..AppendBatch::default() })
-        .await
-        .expect("appended");
+    log.append(AppendBatch { events: &writes(&second, None), ..AppendBatch::default() }).await.expect("appended");
     assert!(matches!(
-        log.append(AppendBatch { events: &second, chosen_ids: &[], responses: &[], ..AppendBatch::default() }).await,
+        log.append(AppendBatch { events: &writes(&second, None), ..AppendBatch::default() }).await,
         Err(Error::Conflict)
     ));
     // The append is atomic, so the event before the conflicting event is not written either.
     let half = [event("d", 1, 5), event("b", 3, 6)];
     assert!(matches!(
-        log.append(AppendBatch { events: &half, chosen_ids: &[0], responses: &[], ..AppendBatch::default() }).await,
+        log.append(AppendBatch { events: &writes(&half, Some(0)), ..AppendBatch::default() }).await,
         Err(Error::Conflict)
     ));
     assert_eq!(log.read_stream(&half[0].aggregate_id, 1, 9).await.expect("events").len(), 0);
@@ -64,7 +69,7 @@ async fn a_batch_is_written_once_and_read_in_order() {
     // rejected.
     let reopened = alone.workspace("0-1").await.expect("a database");
     let late = [event("late", 1, 5)];
-    let refused = log.append(AppendBatch { events: &late, ..AppendBatch::default() }).await;
+    let refused = log.append(AppendBatch { events: &writes(&late, None), ..AppendBatch::default() }).await;
     assert!(matches!(refused, Err(Error::Closing)), "{refused:?}");
     assert!(reopened.read_stream(&late[0].aggregate_id, 1, 9).await.expect("events").is_empty());
     // Opening the log in a shared store moves the head to the end of the log, because the single writer has not
@@ -72,13 +77,11 @@ async fn a_batch_is_written_once_and_read_in_order() {
     let log = alone.share().workspace("0-1").await.expect("a database");
     assert_eq!(log.ends().await.expect("a head").position, 4);
     assert!(matches!(
-        log.append(AppendBatch { events: &second, chosen_ids: &[], responses: &[], ..AppendBatch::default() }).await,
+        log.append(AppendBatch { events: &writes(&second, None), ..AppendBatch::default() }).await,
         Err(Error::Conflict)
     ));
     let third = [event("c", 1, 5)];
-    log.append(AppendBatch { events: &third, chosen_ids: &[], responses: &[], ..AppendBatch::default() })
-        .await
-        .expect("appended");
+    log.append(AppendBatch { events: &writes(&third, None), ..AppendBatch::default() }).await.expect("appended");
     assert_eq!(log.ends().await.expect("a head").position, 5);
 
     let positions = |events: &[Event]| events.iter().map(|event| event.position).collect::<Vec<_>>();
@@ -94,9 +97,7 @@ async fn a_batch_is_written_once_and_read_in_order() {
 
     // A commit may be longer than the range that is searched for it.
     let long: Vec<Arc<Event>> = (1..=200).map(|version| event("long", version, 5 + version)).collect();
-    log.append(AppendBatch { events: &long, chosen_ids: &[], responses: &[], ..AppendBatch::default() })
-        .await
-        .expect("appended");
+    log.append(AppendBatch { events: &writes(&long, None), ..AppendBatch::default() }).await.expect("appended");
     assert_eq!(positions(&log.read_after(5, 1).await.expect("events")), (6..=205).collect::<Vec<_>>());
     assert_eq!(positions(&log.read_after(100, 500).await.expect("events")), (101..=205).collect::<Vec<_>>());
 
