@@ -15,7 +15,7 @@ use crate::model::pattern::PatternMatcher;
 use crate::model::payload::{self, PayloadCheck};
 use crate::model::view;
 use crate::model::violation::Violations;
-use crate::offload::offload;
+use crate::offload::in_place;
 
 /// Returns the id of the event's aggregate. Fails if the id is invalid.
 pub(super) fn aggregate_id(new: &NewEvent) -> Result<AggregateId> {
@@ -133,7 +133,7 @@ impl View<'_> {
         if payload::is_quick(&new.payload, definition, &matching) {
             check()
         } else {
-            offload(check)
+            in_place(check)
         }
         if !new.metadata.nests_within(MAX_KEPT_DEPTH) {
             wrong.add("/metadata", depth::too_deep(MAX_KEPT_DEPTH));

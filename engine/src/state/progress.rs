@@ -41,3 +41,14 @@ impl Progress {
         self.position.subscribe()
     }
 }
+
+/// The progress of updating edges after changes of the definitions or of the enabled plugins, which change edges without
+/// an event.
+#[derive(Default)]
+pub struct EdgeProgress {
+    /// The number of redefinitions that the edges include, as counted by
+    /// [`Types::redefined`](super::types::Types::redefined).
+    pub redefinitions: Progress,
+    /// The number of aggregates whose edges have yet to be compared with the definitions and plugins.
+    pub remaining: Progress,
+}

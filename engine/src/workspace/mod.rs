@@ -45,7 +45,6 @@ pub mod mailbox;
 pub mod members;
 pub mod notices;
 pub mod offline;
-mod offload;
 pub mod parked;
 pub mod plugins;
 pub mod projects;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use foldwork_engine::hook::PluginDescription;
 use foldwork_engine::model::value::{Object, Value};
-use foldwork_engine::offload::offload;
+use foldwork_engine::offload::in_place;
 use foldwork_engine::{Error, Result};
 use http::request::Parts;
 use rmcp::model::{
@@ -69,7 +69,7 @@ impl Server {
     }
 
     async fn called_script(&self, access: &CallerHandles, name: &str, arguments: JsonObject) -> Result<ToolOutput> {
-        let arguments = offload(|| serde_json::from_value::<Object>(serde_json::Value::Object(arguments)));
+        let arguments = in_place(|| serde_json::from_value::<Object>(serde_json::Value::Object(arguments)));
         let arguments = arguments.map_err(|error| Error::invalid(error.to_string()))?;
         ToolOutput::of(&access.reader.call_tool(name, arguments).await?)
     }

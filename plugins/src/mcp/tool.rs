@@ -10,7 +10,7 @@ use foldwork_engine::model::json_schema::Schema;
 use foldwork_engine::model::value::Object;
 use foldwork_engine::model::violation::{Violation, segment};
 use foldwork_engine::model::written::with_numbers_of;
-use foldwork_engine::offload::offload;
+use foldwork_engine::offload::in_place;
 use foldwork_engine::pipeline::hint::did_you_mean;
 use foldwork_engine::{Error, Reader, Result, Writer};
 use rmcp::model::{JsonObject, Tool as Description, ToolAnnotations};
@@ -56,7 +56,7 @@ impl ToolCall {
     /// Returns an argument with the written forms of its numbers, which the protocol's library has parsed as doubles.
     pub fn exact(&self, name: &str, argument: Object) -> Object {
         let Some(sent) = &self.sent else { return argument };
-        offload(|| {
+        in_place(|| {
             let texts: HashMap<String, &RawValue> = serde_json::from_str(sent).unwrap_or_default();
             match texts.get(name) {
                 Some(text) => with_numbers_of(argument, text.get()),
@@ -82,7 +82,7 @@ pub struct ToolOutput {
 
 impl ToolOutput {
     pub fn of(output: &impl Serialize) -> Result<ToolOutput> {
-        offload(|| {
+        in_place(|| {
             let value = serde_json::to_value(output).map_err(Error::internal)?;
             Ok(ToolOutput { value, text: to_raw_value(output).map_err(Error::internal)? })
         })
@@ -205,7 +205,7 @@ where
 {
     Box::new(move |right, arguments, call| {
         Box::pin(async move {
-            let arguments = offload(|| serde_json::from_value(Value::Object(arguments)));
+            let arguments = in_place(|| serde_json::from_value(Value::Object(arguments)));
             // Reports errors that no schema expresses, such as values nested too deep.
             let arguments: A = arguments.map_err(|error| Error::invalid(error.to_string()))?;
             ToolOutput::of(&run(right, arguments, call).await?)

@@ -11,7 +11,7 @@ const INLINE_BYTES: usize = 64 << 10;
 /// Runs `work`, which processes about `bytes` bytes. If `bytes` is large, another thread first takes over the other
 /// tasks of this thread.
 pub fn offload<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
-    if bytes > INLINE_BYTES { offload::offload(work) } else { work() }
+    if bytes > INLINE_BYTES { offload::in_place(work) } else { work() }
 }
 
 /// Runs a task that processes about `bytes` bytes. If `bytes` is large, the task runs on a thread for blocking work,

@@ -3,7 +3,7 @@
 
 use foldwork_engine::Error;
 use foldwork_engine::model::json;
-use foldwork_engine::offload::offload;
+use foldwork_engine::offload::in_place;
 use serde::Serialize;
 
 use super::body::JsonResponse;
@@ -43,7 +43,7 @@ impl ListPart<'_> {
             (Some(after), ListOrder::Ascending) => key(item) > *after,
             (Some(after), ListOrder::Descending) => key(item) < *after,
         };
-        Ok(offload(|| {
+        Ok(in_place(|| {
             let written = items.iter().filter(follows).map(|item| (key(item), write(item)));
             JsonResponse::new(&self.cut(rows, written))
         }))

@@ -6,7 +6,6 @@ pub type Layer = (&'static str, &'static [&'static str]);
 
 /// The layers of the engine, lowest first.
 pub const ENGINE: &[Layer] = &[
-    ("offload", &[]),
     ("metric", &[]),
     ("model", &[]),
     ("pipeline/column", &["model"]),
@@ -49,6 +48,7 @@ pub const ENGINE: &[Layer] = &[
     ("store", &["model", "pipeline"]),
     ("resident", &["model", "pipeline/column"]),
     ("error", &["metric", "model", "pipeline", "store"]),
+    ("offload", &["error"]),
     ("access", &["model", "clock", "named_locks", "store", "error"]),
     ("state", &["offload", "metric", "model", "pipeline", "hook", "clock", "store", "resident", "error"]),
     ("append", &["offload", "metric", "model", "store", "error", "state"]),

@@ -13,8 +13,8 @@ use crate::model::facts::Assignee;
 use crate::model::task::Task;
 use crate::model::task::content::Stamp;
 use crate::model::task::view::EffectView;
+use crate::offload::on_blocking_thread;
 use crate::workspace::call_context::Operation;
-use crate::workspace::offload::offload;
 use crate::workspace::rights::Writer;
 
 /// The maximum number of failed attempts at an edit or an answer before the final attempt. An attempt fails if an agent
@@ -103,12 +103,13 @@ impl Operation {
             TaskCommand::Edit { edit, .. } => {
                 state.refresh().await?;
                 let (task, edit, stamp) = (find(state.folded.get(id), id)?, edit.clone(), stamp.clone());
-                prepared.edited = Some(offload(move || person::edited(&task, expected, &edit, &stamp)).await?);
+                prepared.edited =
+                    Some(on_blocking_thread(move || person::edited(&task, expected, &edit, &stamp)).await?);
             }
             TaskCommand::Ask { message } | TaskCommand::Answer { message } => {
                 state.refresh().await?;
                 let (task, message) = (find(state.folded.get(id), id)?, message.clone());
-                prepared.question = offload(move || person::answered(&task, &message)).await?;
+                prepared.question = on_blocking_thread(move || person::answered(&task, &message)).await?;
             }
             TaskCommand::Retry { .. } => {
                 state.refresh().await?;

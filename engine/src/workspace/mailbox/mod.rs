@@ -5,7 +5,6 @@ pub mod approval;
 mod assignee;
 pub mod batch;
 pub mod decider;
-pub mod leases;
 mod next;
 mod offboarding;
 pub mod tasks;

@@ -24,11 +24,11 @@ use crate::model::task::view::{TimelineView, WaitingOn, WholeTask};
 use crate::model::task::{SourceType, Status, review, title};
 use crate::model::value::{Object, Value};
 use crate::model::violation::Violations;
+use crate::offload::on_blocking_thread;
 use crate::state::stream_pages::StreamPages;
 use crate::workspace::Page;
 use crate::workspace::articles::unknown_project;
 use crate::workspace::call_context::{CallContext, Operation, first_event};
-use crate::workspace::offload::offload;
 use crate::workspace::responses::IdempotentRequest;
 use crate::workspace::rights::{Reader, Writer};
 
@@ -94,7 +94,7 @@ impl NewTask {
             return Ok(());
         }
         let metadata = Value::from(self.metadata.clone());
-        let wrong = offload(move || Ok(review::check(&metadata))).await?;
+        let wrong = on_blocking_thread(move || Ok(review::check(&metadata))).await?;
         if wrong.is_empty() { Ok(()) } else { Err(wrong.into()) }
     }
 

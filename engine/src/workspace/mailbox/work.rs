@@ -6,6 +6,7 @@ use crate::append::request::Decide;
 use crate::error::{Error, ErrorCode, Result};
 use crate::mailbox::agent::{self, AgentAction, Claimant};
 use crate::mailbox::find;
+use crate::mailbox::leases::{HeldClaims, LeaseRenewal};
 use crate::model::access;
 use crate::model::agent::is_agent;
 use crate::model::aggregate::Aggregate;
@@ -13,9 +14,9 @@ use crate::model::depth::{self, MAX_CONTENT_DEPTH};
 use crate::model::event::{Event, StreamExpectation};
 use crate::model::task::{MAX_LEASE_S, Task, question};
 use crate::model::violation::{Violation, Violations};
+use crate::offload::on_blocking_thread;
 use crate::store::workspace::leases::LeaseRow;
 use crate::workspace::call_context::Operation;
-use crate::workspace::offload::offload;
 use crate::workspace::responses::IdempotentRequest;
 use crate::workspace::rights::{AgentWriter, Writer};
 
@@ -82,7 +83,8 @@ impl AgentWriter {
             wrong.finish(())?;
             let schema = schema.clone();
             let below = |wrong: Violation| Violation { pointer: format!("/schema{}", wrong.pointer), ..wrong };
-            offload(move || question::check_schema(&schema).map_err(|wrong| vec![below(wrong)].into())).await?;
+            on_blocking_thread(move || question::check_schema(&schema).map_err(|wrong| vec![below(wrong)].into()))
+                .await?;
         }
         let (id, given_bytes, stamp) = (id.to_owned(), work.size_bytes(), self.context.stamp());
         worker.is_owner = self.caller().role() == access::Role::Owner;
@@ -176,5 +178,21 @@ impl Operation {
         let until =
             self.context().renewals().renew_rows(&[row]).await?.into_iter().flatten().next().ok_or_else(ended)?;
         Ok(HeldLease { until, ..lease })
+    }
+}
+
+impl Writer {
+    /// Renews all leases that the agents hold.
+    pub async fn renew_leases(&self, agent_ids: Vec<Arc<str>>) -> Result<Vec<LeaseRenewal>> {
+        Operation::perform(self, |operation| async move { operation.renew_leases(&agent_ids).await }).await
+    }
+}
+
+impl Operation {
+    /// Renews all leases that the agents hold, whichever worker holds them.
+    pub async fn renew_leases(&self, agent_ids: &[Arc<str>]) -> Result<Vec<LeaseRenewal>> {
+        let state = self.state();
+        state.refresh().await?;
+        self.context().renewals().renew(state, agent_ids, &HeldClaims::All, state.clock.now_ms()).await
     }
 }

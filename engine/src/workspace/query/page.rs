@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 use crate::error::{Error, Result};
 use crate::model::json;
 use crate::model::value::Value;
-use crate::offload::offload;
+use crate::offload::in_place;
 pub use crate::state::pages::{Continuation, ResultRows};
 use crate::workspace::rights::Reader;
 
@@ -34,7 +34,7 @@ impl Reader {
         for known in types.into_iter().filter(|known| known.revision > 1 || !known.traits.is_empty()) {
             digest.update(format!("{}/{}/{:?}/", known.type_name, known.revision, known.traits));
         }
-        offload(|| digest.update(json::text(pipeline)));
+        in_place(|| digest.update(json::text(pipeline)));
         let digest = digest.finalize();
         digest.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
     }

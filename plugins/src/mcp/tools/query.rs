@@ -2,7 +2,7 @@
 
 use foldwork_engine::model::json;
 use foldwork_engine::model::value::Value;
-use foldwork_engine::offload::offload;
+use foldwork_engine::offload::in_place;
 use foldwork_engine::workspace::query::Query;
 use foldwork_engine::workspace::query::page::PageRequest;
 use foldwork_engine::{Reader, Result};
@@ -67,7 +67,7 @@ async fn query(reader: Reader, arguments: Arguments, call: ToolCall) -> Result<O
     query.explain = arguments.explain.unwrap_or(false);
     query.page = Some(PageRequest { limit: Some(arguments.limit.unwrap_or(DEFAULT_LIMIT)), after: None });
     let found = reader.query(query).await?;
-    let (rows, is_cut) = offload(|| fitting(found.rows, call.response_bytes));
+    let (rows, is_cut) = in_place(|| fitting(found.rows, call.response_bytes));
     Ok(Output {
         count: rows.len(),
         more: is_cut || found.next.is_some(),

@@ -1,6 +1,6 @@
 //! Uses stored states instead of folding the log where both give the same result.
 
-use super::surroundings::Surroundings;
+use super::Surroundings;
 use crate::pipeline::expression::filter::Filter;
 use crate::pipeline::plan::logical::{LogicalPlan, PlanSource, States};
 use crate::pipeline::plan::options::SourceChoice;

@@ -9,11 +9,16 @@ mod order_conjuncts;
 pub mod prune_fields;
 mod push_limit;
 mod push_match;
-mod surroundings;
 
 use super::logical::{LogicalPlan, PlanNode, PlanStep};
 use super::options::{Options, SourceChoice};
-use surroundings::Surroundings;
+
+/// The context of a plan, which some rules need.
+pub struct Surroundings<'o> {
+    pub options: &'o Options,
+    /// The foreign path by which a `$lookup` selects rows before the plan's steps read them.
+    pub join: Option<String>,
+}
 
 /// A rewriting rule, which makes a plan cheaper or leaves it unchanged.
 struct Rule {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::surroundings::Surroundings;
+use super::Surroundings;
 use crate::pipeline::expression::accumulator::Accumulator;
 use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::expression::projection::ProjectionKind;

@@ -1,6 +1,6 @@
 //! Moves a `$limit` that directly follows the source into the source, so that the source stops early.
 
-use super::surroundings::Surroundings;
+use super::Surroundings;
 use crate::pipeline::plan::logical::{LogicalPlan, PlanSource, PlanStep};
 
 pub fn apply(plan: &mut LogicalPlan, around: &Surroundings) -> bool {

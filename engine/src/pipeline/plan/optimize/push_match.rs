@@ -1,6 +1,6 @@
 //! Moves the conjuncts of a `$match` that directly follows the source into the source, if the source can evaluate them.
 
-use super::surroundings::Surroundings;
+use super::Surroundings;
 use crate::model::value::Object;
 use crate::pipeline::expression::filter::Filter;
 use crate::pipeline::plan::logical::{LogicalPlan, PlanSource, PlanStep};
