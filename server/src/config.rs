@@ -17,7 +17,6 @@ mod units;
 
 use std::path::Path;
 
-use anyhow::Context as _;
 use config::{File, FileFormat, FileSourceFile, FileSourceString, Map, Source, Value};
 use foldwork_engine::{EngineSettings, QueryLimits};
 use serde::{Deserialize, Serialize};
@@ -178,10 +177,27 @@ impl Config {
     /// Reads the configuration from the given file, or from `config.toml` if that exists. Environment variables
     /// override the file, and the file overrides the defaults.
     pub fn load(file: Option<&Path>) -> anyhow::Result<Config> {
-        // Writes the variables as TOML, the only format in which the values keep their types.
-        let environment = toml::to_string(&environment::settings(variables())?)?;
-        let file = file_layer(file)?;
-        Config::from_layers([file, text_layer(&environment)?]).context("the configuration is not valid")
+        Config::with_variables(file_layer(file)?, &variables().collect::<Vec<_>>())
+    }
+
+    /// Returns the configuration of a file and environment variables. An error names the variable that is not valid, if
+    /// the file alone is valid.
+    fn with_variables(file: Layer, variables: &[(String, String)]) -> anyhow::Result<Config> {
+        let read = |variables: &[(String, String)]| -> anyhow::Result<Config> {
+            // Writes the variables as TOML, the only format in which the values keep their types.
+            let environment = toml::to_string(&environment::settings(variables.iter().cloned())?)?;
+            Config::from_layers([file.clone(), text_layer(&environment)?])
+        };
+        read(variables).map_err(|error| {
+            let is_wrong = |variable: &&(String, String)| read(std::slice::from_ref(variable)).is_err();
+            match variables.iter().find(is_wrong).filter(|_| read(&[]).is_ok()) {
+                Some((name, _)) if !error.to_string().contains(name) => {
+                    error.context(format!("the environment variable {name} is not valid"))
+                }
+                Some(_) => error,
+                None => error.context("the configuration is not valid"),
+            }
+        })
     }
 
     /// Returns the configuration with the settings of a text in the format of `config.toml`, and the defaults of all
@@ -289,6 +305,21 @@ fn variables() -> impl Iterator<Item = (String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_error_names_the_environment_variable_or_the_setting_of_the_file() {
+        let variable = |value: &str| vec![("FOLDWORK_PIPELINE__TIMEOUT".to_owned(), value.to_owned())];
+        let read = |file: &str, variables: &[(String, String)]| {
+            Config::with_variables(text_layer(file).expect("TOML"), variables).map_err(|error| format!("{error:#}"))
+        };
+        let refused = read("", &variable("soon")).expect_err("refused");
+        assert!(refused.contains("the environment variable FOLDWORK_PIPELINE__TIMEOUT is not valid"), "{refused}");
+        let refused = read("[pipeline]\ntimeout = \"soon\"\n", &variable("soon")).expect_err("refused");
+        assert!(refused.starts_with("the configuration is not valid"), "{refused}");
+        // The variable overrides the setting of the file.
+        let config = read("[pipeline]\ntimeout = \"soon\"\n", &variable("9 s")).expect("a configuration");
+        assert_eq!(config.pipeline.timeout, TimeSpan::from_secs(9));
+    }
 
     #[test]
     fn settings_of_a_file_override_the_shipped_defaults() {

@@ -19,7 +19,7 @@
 //!    even if the request that removed the agent was interrupted.
 //! 5. **Approved.** The effects of the current artifacts are events of the same append: all of them, or no approval.
 //!    They were checked at delivery (`effect.rs`) by the checks of the appender, and keep the version that their author
-//!    read. What approval would append is staged and not written (`state/preview.rs`). Diffs and schema checks of an
+//!    read. What approval would append is staged and not written (`append/staging.rs`). Diffs and schema checks of an
 //!    edit take longer than a decision may, so they run before it, and again if the output has changed.
 //! 6. **Listed** from columns of the resident states, as pipelines are (`selection.rs`): masks of whole segments, from
 //!    the newest to the page's end.

@@ -69,7 +69,7 @@ fn what_does_not_exist_is_found() {
     known.folders.extend(["engine", "engine/src", "engine/src/store", "tests", "tests/api"].map(str::to_owned));
     known.words.extend(["Engine", "open", "page_bytes"].map(str::to_owned));
     known.add_settings("[http]\n# [http.limits]\n#   page_bytes = 1\nport = 1\n");
-    let right = "`store/workspace/log.rs` `log.rs` `engine/src/` `tests/api/*.yaml` `tests/api/keys.yaml --all` `Engine::open()` \
+    let right = "`store/log.rs` `log.rs` `engine/src/` `tests/api/*.yaml` `tests/api/keys.yaml --all` `Engine::open()` \
                  `page_bytes` `[http] port` `[http.limits] page_bytes` `FOLDWORK_HTTP__PORT` `guide/a.md` `anything`";
     assert_eq!(known.missing("docs/files.md", right), Vec::<String>::new());
     let wrong = "`store/head.rs` `head.rs` `engine/lib/` `tests/api/*.case` `Engine::close` `Engines` `page_size` \

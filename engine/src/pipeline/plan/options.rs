@@ -30,3 +30,10 @@ pub enum SourceChoice {
     Nodes,
     Log,
 }
+
+/// The context of a plan, which some rules of the optimization need.
+pub struct Surroundings<'o> {
+    pub options: &'o Options,
+    /// The foreign path by which a `$lookup` selects rows before the plan's steps read them.
+    pub join: Option<String>,
+}

@@ -1,9 +1,9 @@
 //! Uses stored states instead of folding the log where both give the same result.
 
-use super::Surroundings;
 use crate::pipeline::expression::filter::Filter;
 use crate::pipeline::plan::logical::{LogicalPlan, PlanSource, States};
 use crate::pipeline::plan::options::SourceChoice;
+use crate::pipeline::plan::options::Surroundings;
 use crate::pipeline::source::scan;
 use crate::pipeline::source::scan::AsOf;
 use crate::pipeline::source::streams::is_of_stream;

@@ -11,14 +11,7 @@ mod push_limit;
 mod push_match;
 
 use super::logical::{LogicalPlan, PlanNode, PlanStep};
-use super::options::{Options, SourceChoice};
-
-/// The context of a plan, which some rules need.
-pub struct Surroundings<'o> {
-    pub options: &'o Options,
-    /// The foreign path by which a `$lookup` selects rows before the plan's steps read them.
-    pub join: Option<String>,
-}
+use super::options::{Options, SourceChoice, Surroundings};
 
 /// A rewriting rule, which makes a plan cheaper or leaves it unchanged.
 struct Rule {

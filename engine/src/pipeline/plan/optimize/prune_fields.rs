@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::Surroundings;
 use crate::pipeline::expression::accumulator::Accumulator;
 use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::expression::projection::ProjectionKind;
 use crate::pipeline::plan::logical::{LogicalPlan, PlanNode, PlanSource, PlanStep};
+use crate::pipeline::plan::options::Surroundings;
 
 /// The fields that the steps read from a row.
 #[derive(Default)]

@@ -1,7 +1,7 @@
 //! Moves a `$limit` that directly follows the source into the source, so that the source stops early.
 
-use super::Surroundings;
 use crate::pipeline::plan::logical::{LogicalPlan, PlanSource, PlanStep};
+use crate::pipeline::plan::options::Surroundings;
 
 pub fn apply(plan: &mut LogicalPlan, around: &Surroundings) -> bool {
     let Some(PlanStep::Limit(rows)) = plan.nodes.first().map(|node| &node.step) else { return false };

@@ -1,9 +1,9 @@
 //! Moves the conjuncts of a `$match` that directly follows the source into the source, if the source can evaluate them.
 
-use super::Surroundings;
 use crate::model::value::Object;
 use crate::pipeline::expression::filter::Filter;
 use crate::pipeline::plan::logical::{LogicalPlan, PlanSource, PlanStep};
+use crate::pipeline::plan::options::Surroundings;
 use crate::pipeline::source::scan;
 use crate::pipeline::source::streams::StreamFilter;
 use crate::pipeline::source::surrealql;
