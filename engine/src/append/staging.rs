@@ -53,9 +53,12 @@ pub struct StagedBatch {
     pub types_changed: u64,
 }
 
+/// The ids of the agents that events concern, each with the index of the event.
+type ConcernedAgents = Vec<(Arc<str>, usize)>;
+
 impl StagedBatch {
     /// Returns the events, and the agents that they concern, each with the index of the event.
-    pub fn events_with_feed(&self) -> (Vec<Arc<Event>>, Vec<(Arc<str>, usize)>) {
+    pub fn events_with_feed(&self) -> (Vec<Arc<Event>>, ConcernedAgents) {
         let events = self.events.iter().map(|write| write.event.clone()).collect();
         let agents = |(index, write): (usize, &EventWrite)| -> Vec<_> {
             write.agents.iter().map(|agent| (agent.clone(), index)).collect()
@@ -265,9 +268,11 @@ impl<'a> BatchBuilder<'a> {
     }
 }
 
-/// Returns the upload that a file starts to refer to with an event, and the upload that the file stops referring to, with
-/// its size in bytes.
-fn changed_uploads(before: Option<&Aggregate>, after: &Aggregate) -> (Option<Arc<str>>, Option<(Arc<str>, u64)>) {
+/// The id of an upload that a file stops referring to, if there is one, with the upload's size in bytes.
+type FreedUpload = Option<(Arc<str>, u64)>;
+
+/// Returns the upload that a file starts to refer to with an event, and the upload that the file stops referring to.
+fn changed_uploads(before: Option<&Aggregate>, after: &Aggregate) -> (Option<Arc<str>>, FreedUpload) {
     let (current, previous) = (file::named_bytes(Some(after)), file::named_bytes(before));
     if current == previous {
         return (None, None);

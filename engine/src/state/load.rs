@@ -14,7 +14,7 @@ use super::deadlines::Deadlines;
 use super::folded_states::FoldedStates;
 use super::leadership::Leadership;
 use super::pages::PageCache;
-use super::plugins::PluginHost;
+use super::plugin_host::PluginHost;
 use super::presence::Presence;
 use super::progress::EdgeProgress;
 use super::progress::Progress;

@@ -1,7 +1,5 @@
 //! The plugins of an engine, and the threads that run their hooks.
 
-mod host;
-
 use std::ops::{Deref, Index, IndexMut};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -15,15 +13,13 @@ use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::hook::{Failure, FailureKind, Loader, Outcome, Plugin, PluginDescription};
 
-pub use host::PluginHost;
-
 /// The stack size of a plugin thread, in bytes. Scripts may nest values deeply, and unused stack takes no memory.
 const STACK: usize = 80 << 20;
 
 /// The maximum number of inputs that a plugin processes before other plugins run on its thread.
-const PORTION: usize = 64;
+pub(super) const PORTION: usize = 64;
 /// The maximum time for which a plugin runs before other plugins run on its thread, in microseconds.
-const PORTION_US: u64 = 5_000;
+pub(super) const PORTION_US: u64 = 5_000;
 
 /// A version of a plugin.
 pub struct PluginVersion {
@@ -141,7 +137,7 @@ impl Plugins {
     ///
     /// The calls are passed to the threads in portions. Other plugins can run between two portions, even if this plugin
     /// is slow or has many inputs.
-    async fn call<I, T>(
+    pub(super) async fn call<I, T>(
         &self,
         plugin: &Arc<dyn Plugin>,
         inputs: Vec<Arc<I>>,

@@ -25,7 +25,8 @@ use crate::model::task::{Status, Task, TaskEvent};
 use crate::model::value::{Object, Value};
 use crate::resident::graph::{Kinds, StateView, Traversal};
 use crate::state::State;
-use crate::state::plugins::{PluginHost, PluginIndex};
+use crate::state::plugin_host::PluginHost;
+use crate::state::plugins::PluginIndex;
 
 /// The field of an agent that contains the name of the plugin that does the agent's work.
 pub const PLUGIN: &str = "plugin";

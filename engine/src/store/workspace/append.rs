@@ -90,7 +90,7 @@ impl Database {
         };
         let (mut responses, answered) = response_records(batch.responses)?;
         let events = || batch.events.iter().map(|write| &write.event);
-        let (Some(first), Some(last)) = (events().next(), events().last()) else {
+        let (Some(first), Some(last)) = (events().next(), events().next_back()) else {
             if responses.is_empty() {
                 return Ok(());
             }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use arc_swap::ArcSwap;
 use tokio::sync::Mutex;
 
-use super::{HookCall, PluginIndex, PluginMap, PluginVersion, Plugins};
+use super::plugins::{HookCall, PluginIndex, PluginMap, PluginVersion, Plugins};
 use crate::clock::Clock;
 use crate::hook::{Failure, FailureKind, Hook, Outcome, PluginDescription};
 use crate::state::deadlines::Deadlines;
