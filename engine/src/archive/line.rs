@@ -95,21 +95,8 @@ pub fn read(line: &[u8]) -> Result<ArchiveLine, String> {
         }
         LineText { aggregate_id: Some(aggregate_id), version: Some(version), position, event: Some(body), .. } => {
             let body = body::read(body.get(), None).map_err(|error| error.to_string())?;
-            Ok(ArchiveLine::Event(Event {
-                event_id: body.event_id,
-                aggregate_id: AggregateId::from(Arc::from(aggregate_id)),
-                aggregate_type: body.aggregate_type,
-                event_type: body.event_type,
-                project_id: body.project_id,
-                version,
-                position,
-                payload: body.payload,
-                metadata: body.metadata,
-                actor: body.actor,
-                occurred_at: body.occurred_at,
-                recorded_at: body.recorded_at,
-                sent: Default::default(),
-            }))
+            let aggregate_id = AggregateId::from(Arc::from(aggregate_id));
+            Ok(ArchiveLine::Event(body.into_event(aggregate_id, version, position)))
         }
         _ => Err("expected a definition or an event".into()),
     }

@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::model::aggregate::UNSET;
 use crate::model::event::Event;
+use crate::model::id::AggregateId;
 use crate::model::json::{RecordDeserializer, StoredObject};
 use crate::model::value::{Object, Value};
 use crate::model::written;
@@ -37,6 +38,27 @@ fn is_empty(object: &Arc<Object>) -> bool {
 
 /// The top-level payload fields to read, in addition to `$unset`. `None` reads all fields.
 pub type Fields<'f> = Option<&'f BTreeSet<Arc<str>>>;
+
+impl EventContent {
+    /// Returns the event with this content at a place in the log.
+    pub fn into_event(self, aggregate_id: AggregateId, version: u64, position: u64) -> Event {
+        Event {
+            event_id: self.event_id,
+            aggregate_id,
+            aggregate_type: self.aggregate_type,
+            event_type: self.event_type,
+            project_id: self.project_id,
+            version,
+            position,
+            payload: self.payload,
+            metadata: self.metadata,
+            actor: self.actor,
+            occurred_at: self.occurred_at,
+            recorded_at: self.recorded_at,
+            sent: Default::default(),
+        }
+    }
+}
 
 /// Serializes an event's body. The body is stored as text, because text keeps the order of the fields and is the
 /// cheapest form to store.

@@ -323,21 +323,8 @@ fn read_event(record: &Record, fields: Fields) -> Result<Event> {
         let (aggregate_id, version) = key_of(record)?;
         let body = body::read(convert::text_field(record, "body")?, fields)
             .map_err(|error| Error::corrupt(error.to_string()))?;
-        Ok(Event {
-            event_id: body.event_id,
-            aggregate_id: AggregateId::from(Arc::from(aggregate_id)),
-            aggregate_type: body.aggregate_type,
-            event_type: body.event_type,
-            project_id: body.project_id,
-            version,
-            position: convert::unsigned_field(record, "position")?,
-            payload: body.payload,
-            metadata: body.metadata,
-            actor: body.actor,
-            occurred_at: body.occurred_at,
-            recorded_at: body.recorded_at,
-            sent: Default::default(),
-        })
+        let aggregate_id = AggregateId::from(Arc::from(aggregate_id));
+        Ok(body.into_event(aggregate_id, version, convert::unsigned_field(record, "position")?))
     })
 }
 
