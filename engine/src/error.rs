@@ -14,7 +14,7 @@ use crate::store::retry::MayConflict;
 /// The error of an operation.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The request carries no credential or an unknown one.
+    /// The request carries no valid credential: the credential is missing, unknown, expired or revoked.
     #[error("{0}")]
     Unauthenticated(&'static str),
 

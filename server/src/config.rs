@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn the_engine_alone_has_the_shipped_defaults() {
+    fn defaults_of_the_engine_equal_the_shipped_defaults() {
         assert_eq!(Config::default().engine(), EngineSettings::default());
     }
 

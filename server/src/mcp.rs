@@ -200,7 +200,7 @@ impl Endpoint for MetadataEndpoint {
         if issuers.is_empty() {
             // Returns 404 if no issuer is configured, because a client that finds the metadata would try to get a
             // token.
-            return Err(ApiError::new(StatusCode::NOT_FOUND, ErrorCode::NotFound, "there is nothing here").into());
+            return Err(ApiError::new(StatusCode::NOT_FOUND, ErrorCode::NotFound, "nothing exists at this path").into());
         }
         let document = json!({
             "resource": format!("{}{}", PublicUrl::of(config).base(&request), mcp::PATH),

@@ -361,7 +361,7 @@ async fn a_file_of_events_without_a_first_line_is_imported() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_an_import_keeps_the_actor_and_the_time_of_another_log() {
+async fn an_append_cannot_set_the_original_actor_and_time() {
     let server = Server::start().await.expect("a server");
     let event = NewEvent {
         aggregate_id: "a".into(),

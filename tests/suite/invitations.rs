@@ -97,7 +97,7 @@ async fn an_invitation_that_an_owner_has_changed_ends_with_the_role() {
         let late = bob.change_role(&invitation.id, Role::Owner).await.map(drop);
         assert!(matches!(late, Err(Error::Unauthenticated(_))), "{loss:?}: {late:?}");
         assert!(!house.is_open("cleo", &invitation.id).await, "{loss:?}");
-        // Who is invited again by an owner may accept.
+        // A user whom an owner invites again can accept.
         let again = house.owner.owner.invite("cleo@example.com", Role::Viewer).await.expect("invited");
         assert!(house.is_open("cleo", &again.id).await, "{loss:?}");
     }

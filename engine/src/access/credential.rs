@@ -81,7 +81,9 @@ impl Access {
         let member = GrantBasis::Member(claims.workspace.clone(), claims.user.clone(), role);
         let bases: Vec<GrantBasis> = claims.key.clone().map(GrantBasis::Key).into_iter().chain([member]).collect();
         if self.control.existing_grounds(&bases, self.clock.now_ms()).await?.len() < bases.len() {
-            return Err(Error::Unauthenticated("the key or the membership of the credential was revoked"));
+            return Err(Error::Unauthenticated(
+                "the key of the credential was revoked, or its creator is no longer a member with the required role",
+            ));
         }
         // The caller can only listen: it has no scopes and the lowest sufficient role. Listening needs no subscription.
         let caller = Caller {

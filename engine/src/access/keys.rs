@@ -208,9 +208,7 @@ fn derived_keys(workspace_id: &str, ended: &[&KeyRecord]) -> Error {
 pub(super) fn refused(origin: OriginFault) -> Error {
     match origin {
         OriginFault::Gone => GONE,
-        OriginFault::TooDeep => {
-            Error::forbidden(ErrorCode::DerivedTooOften, "a key can be derived over at most 16 steps")
-        }
+        OriginFault::TooDeep => Error::forbidden(ErrorCode::DerivedTooOften, "a key can have at most 16 ancestors"),
         OriginFault::TooManyKeys => {
             Error::forbidden(ErrorCode::TooManyKeys, "a user can have at most 1000 keys; revoke one first")
         }

@@ -15,7 +15,8 @@ use crate::model::value::{Object, Value};
 /// The types whose slugs are looked up.
 const TYPES: [&str; 3] = [ARTICLE, PROJECT, AGENT];
 
-/// The ids of aggregates that had a slug at some time during a batch, by slug.
+/// The ids of the aggregates that had a slug after an event of the batch, by slug. An aggregate may have lost the slug
+/// again.
 #[derive(Default)]
 pub struct ChangedSlugs {
     ids: HashMap<Arc<str>, Vec<AggregateId>>,

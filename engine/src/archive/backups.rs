@@ -32,8 +32,8 @@ const SEGMENTS_PER_TURN: usize = 64;
 const SLOW_INTERVAL: Duration = Duration::from_secs(30);
 /// The pause after a dump of the control database, as a multiple of the time that the dump took.
 const CONTROL_REST: u32 = 50;
-/// The time for which the known end of an archive is used before the bucket is read again, in milliseconds. Shorter
-/// than the age at which segments are merged.
+/// The time since the last attempt to archive after which the end of an archive is read from the bucket again, in
+/// milliseconds. Shorter than the age at which segments are merged.
 const WRITER_KEPT_MS: i64 = 1_800_000;
 /// The maximum time that an append waits until its events are archived.
 const ARCHIVED_WITHIN: Duration = Duration::from_secs(10);

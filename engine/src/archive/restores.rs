@@ -161,7 +161,7 @@ impl Backups {
         }
     }
 
-    /// Records the failure of restores whose server has died, and deletes what they had restored.
+    /// Marks running restores whose server has stopped as failed, and deletes their incomplete workspaces.
     pub(super) async fn end_abandoned_restores(&self) -> Result<()> {
         let control = self.engine().access().control();
         for restore in control.read_restores().await? {

@@ -1,4 +1,5 @@
-//! The limits of a task's content: a task is read as a whole, and one append carries all effects of an approval.
+//! The limits of a task's content. They exist because every read of a task loads all of its content, and because one
+//! append contains all effects of an approval.
 
 use rustc_hash::FxHashSet;
 

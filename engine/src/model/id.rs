@@ -1,4 +1,4 @@
-//! The syntax of identifiers of streams, events and workspaces, and the position inside an event id.
+//! The syntax of ids and of type names, and the position of an event in the log as a part of the event's id.
 
 use std::fmt;
 use std::sync::Arc;

@@ -57,7 +57,7 @@ enum MatchedBy {
     Path,
     /// By its address, which differs from its path.
     Address,
-    /// By an address or name in its front matter.
+    /// The reference matches an address or name in the front matter of the page.
     FrontMatter,
 }
 
@@ -216,7 +216,7 @@ fn segments(path: &str) -> Vec<String> {
     parts.map(str::to_lowercase).collect()
 }
 
-/// Returns the segments of a path without the suffix, and without the name of a file that stands for its folder.
+/// Returns the lower-case segments of a path, without the suffix and without the name of an index file.
 fn folded(path: &str) -> Vec<String> {
     let mut segments = segments(stem(path));
     if segments.last().is_some_and(|name| index_name(name).is_some()) {

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tail_does_not_cover_visible_events_that_it_gets_later() {
+    fn a_read_of_visible_events_missing_from_the_tail_returns_none() {
         let tail = Tail::default();
         tail.begin_at(7);
         tail.extend(&[event(8), event(9)]);

@@ -132,10 +132,14 @@ impl WaitGuard<'_> {
         let guard = WaitGuard([&workspace.waiting, &key.waiting]);
         let [of_workspace, of_key] = guard.0.map(|waiting| waiting.fetch_add(1, Ordering::AcqRel));
         if of_key >= MAX_CALLER_WAITING {
-            return Err(Error::TooManyQueries(format!("{MAX_CALLER_WAITING} queries of the same key are waiting")));
+            return Err(Error::TooManyQueries(format!(
+                "the key has reached its limit of {MAX_CALLER_WAITING} waiting queries"
+            )));
         }
         if of_workspace >= MAX_WAITING && of_key > 0 {
-            return Err(Error::TooManyQueries(format!("{MAX_WAITING} queries of the workspace are waiting")));
+            return Err(Error::TooManyQueries(format!(
+                "the workspace has reached its limit of {MAX_WAITING} waiting queries"
+            )));
         }
         Ok(guard)
     }

@@ -63,7 +63,11 @@ where
     R: Future<Output = Result<T>> + Send + 'static,
 {
     let tasks = stream::iter(ranges).map(move |key_range| tokio::spawn(read(key_range))).buffered(READ_AHEAD);
-    tasks.map(|read| read.unwrap_or_else(|error| Err(Error::corrupt(format!("reading a range failed: {error}")))))
+    tasks.map(|read| {
+        read.unwrap_or_else(|error| {
+            Err(Error::corrupt(format!("the task that reads a range of aggregate ids failed: {error}")))
+        })
+    })
 }
 
 #[cfg(test)]

@@ -106,7 +106,7 @@ impl Administrator {
     }
 }
 
-/// The hooks that a replay runs again if the request names none, in the order of their runs.
+/// The hooks that a replay runs if the request names no hook, in this order.
 const REPLAYED: [Hook; 2] = [Hook::Enrich, Hook::Route];
 
 impl Writer {

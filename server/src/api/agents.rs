@@ -133,7 +133,7 @@ struct WorkloadBody {
     agent_id: Text,
     name: Text,
     pending: u64,
-    /// The number of open tasks that are unread, in any status.
+    /// The number of unread open tasks, regardless of their status.
     unread: u64,
     in_progress: u64,
     review: u64,

@@ -141,7 +141,7 @@ impl Api {
 
 fn read_clock(by: Option<&str>) -> Result<CountedBy, Error> {
     let Some(name) = by else { return Ok(CountedBy::default()) };
-    let wrong = || Error::invalid(format!("by must be {}", names::<CountedBy>().join(" or ")));
+    let wrong = || Error::invalid(format!("the query parameter 'by' must be {}", names::<CountedBy>().join(" or ")));
     CountedBy::parse(name).ok_or_else(wrong)
 }
 

@@ -77,7 +77,7 @@ async fn requests_to_a_busy_server_are_retried() {
 }
 
 #[tokio::test]
-async fn an_unavailable_server_ends_the_import_and_names_the_line() {
+async fn an_unavailable_server_ends_the_import_with_an_error_that_names_the_lines() {
     let (_, mut reply) = shared_store();
     let stub = Stub::start(move |request| match request.body["events"].as_array() {
         Some(events) if events[0]["payload"]["number"] != 0 => (503, "", json!({"error": "starting"})),

@@ -132,7 +132,9 @@ pub async fn write_file(
     if with_members {
         match source {
             ExportSource::Store(store) => people::write(store, &mut output).await?,
-            ExportSource::Server(..) => bail!("members are exported only from a store, with --offline"),
+            ExportSource::Server(..) => {
+                bail!("--with-members requires --offline, because a server does not export members")
+            }
         }
     }
     let mut exporting = ExportRun {

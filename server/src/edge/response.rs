@@ -92,7 +92,11 @@ impl<E> UniformResponses<E> {
             }
             StatusCode::METHOD_NOT_ALLOWED => {
                 let allow = self.routing.allowed(path).join(", ");
-                let error = ApiError::new(status, ErrorCode::MethodNotAllowed, format!("{method} is not allowed here"));
+                let error = ApiError::new(
+                    status,
+                    ErrorCode::MethodNotAllowed,
+                    format!("{method} is not allowed for this path; allowed: {allow}"),
+                );
                 match HeaderValue::from_str(&allow) {
                     Ok(allow) => error.with_header(header::ALLOW, allow),
                     Err(_) => error,
@@ -114,7 +118,7 @@ impl<E> UniformResponses<E> {
     /// Returns the error for a path that does not exist, which may be misspelt.
     fn nothing_here(&self, method: &Method, path: &str) -> ApiError {
         let hint = self.routing.meant(method.as_str(), path).map(|path| format!("; did you mean '{path}'?"));
-        let message = format!("there is nothing here{}", hint.unwrap_or_default());
+        let message = format!("nothing exists at this path{}", hint.unwrap_or_default());
         ApiError::new(StatusCode::NOT_FOUND, ErrorCode::NotFound, message)
     }
 }

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_blocked_after_its_allowance_and_no_other() {
+    fn only_the_address_that_exceeds_its_allowance_is_blocked() {
         let (one, other) = (IpAddr::from([192, 0, 2, 1]), IpAddr::from([192, 0, 2, 2]));
         let wrong = WrongTokens::new(2).expect("a limit");
         for _ in 0..2 {

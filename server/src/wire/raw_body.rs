@@ -1,4 +1,4 @@
-//! A request body of any type and length, which is streamed instead of held in memory.
+//! A request body of any type, which is streamed instead of held in memory.
 
 use poem::{Request, RequestBody};
 use poem_openapi::registry::{MetaMediaType, MetaRequest, MetaSchema, MetaSchemaRef, Registry};

@@ -25,7 +25,8 @@ use crate::state::plugins::PluginIndex;
 use crate::store::workspace::graph::{Claim, FollowerWrites};
 use crate::store::{self, Database, retry};
 
-/// The maximum number of remaining events for which the rebuild makes the follower wait and processes them.
+/// The maximum number of unprocessed events for which the rebuild pauses the follower. While more events remain, the
+/// follower keeps running.
 const MAX_BLOCKING_LAG: u64 = 2_048;
 
 /// The result of a rebuild.

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn options_that_work_are_accepted() {
+    fn options_that_fit_the_type_of_the_field_are_accepted() {
         for field in [
             r#"{"name": "a", "type": "decimal", "fold": "sum", "min": 1, "max": 1}"#,
             r#"{"name": "a", "type": "string", "fold": "append", "pattern": "b", "enum": ["b", null]}"#,

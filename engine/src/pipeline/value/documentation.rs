@@ -1,5 +1,5 @@
-//! The documentation of one stage, operator or variable. Tables of such entries serve both the parsers and the
-//! documentation.
+//! The documentation of one stage, operator or variable. The parsers and the catalogue of the pipeline language use the
+//! same tables of these entries.
 
 /// The name of a stage, operator or variable with its documentation.
 #[derive(Debug)]

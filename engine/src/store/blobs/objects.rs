@@ -70,9 +70,9 @@ impl Objects {
                 let builder = MicrosoftAzureBuilder::new().with_url(url);
                 Objects::of(known.fold(builder, |builder, (key, value)| builder.with_config(key, value)).build()?, rest)
             }
-            _ => Err(Error::Opening(
-                "files can be stored under file://PATH, mem://, s3://BUCKET, gs://BUCKET or az://CONTAINER".into(),
-            )),
+            _ => Err(Error::Opening(format!(
+                "cannot store files under '{url}'; expected file://PATH, mem://, s3://BUCKET, gs://BUCKET or az://CONTAINER"
+            ))),
         }
     }
 

@@ -299,7 +299,7 @@ pub(super) fn read_edge(record: &Record) -> Result<Edge> {
 
 /// Returns the parts of a record's id, which is an array.
 pub(super) fn id_parts(record: &Record) -> Result<&[Record]> {
-    let Record::Object(object) = record else { return Err(Error::corrupt("expected a record")) };
+    let Record::Object(object) = record else { return Err(Error::corrupt("the record is not an object")) };
     match object.get("id") {
         Some(Record::RecordId(id)) => match &id.key {
             RecordIdKey::Array(parts) => Ok(parts),

@@ -14,7 +14,10 @@ pub fn mime_type(given: Option<&str>, filename: &str) -> Result<String> {
     };
     match given.parse::<Mime>() {
         Ok(kind) if given.len() <= MAX_TYPE_BYTES && !kind.subtype().as_str().is_empty() => Ok(kind.to_string()),
-        _ => Err(Error::invalid_at("/mime_type", "expected type/subtype")),
+        _ => Err(Error::invalid_at(
+            "/mime_type",
+            format!("expected a media type such as text/plain, of at most {MAX_TYPE_BYTES} bytes"),
+        )),
     }
 }
 

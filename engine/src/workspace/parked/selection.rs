@@ -16,7 +16,7 @@ const FIRST_WIDTH: u64 = 4_096;
 /// of this number, the next part covers more positions.
 const FULL_PART: usize = 2_000;
 
-/// The steps that a request names.
+/// The criterion by which a request selects parked steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StepChoice {
     /// All steps of one plugin, or of all enabled plugins.

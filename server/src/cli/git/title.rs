@@ -71,7 +71,8 @@ fn without_attributes(heading: &str) -> &str {
     rest
 }
 
-/// Returns the text between `<h1>`, after which `html` begins, and `</h1>`. An empty line may be between the two.
+/// Returns the text of an `<h1>` element as one line. `html` begins after the `<h1>` tag and may contain empty lines
+/// before `</h1>`.
 fn html_heading(html: &str) -> Option<String> {
     let rest = html.get(..html.floor_char_boundary(MAX_HTML))?;
     let inside = rest.get(..HEADING_END.as_ref()?.find(rest)?.start())?;

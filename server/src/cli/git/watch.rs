@@ -11,10 +11,10 @@ use crate::cli::client::Client;
 use crate::cli::output;
 use crate::cli::progress::ProgressIndicator;
 
-/// The interval between two looks at the source.
+/// The interval between two checks of the source.
 const INTERVAL: Duration = Duration::from_secs(2);
 
-/// Imports a source, and again after each change. An import that fails is repeated with the next look.
+/// Imports a source, and imports it again after each change. A failed import is retried at the next check.
 pub async fn watch(client: &Client, place: &SourcePlace, options: &Options) -> anyhow::Result<ExitCode> {
     let mut imported = None;
     loop {

@@ -49,7 +49,7 @@ pub fn message(parts: &SentParts, in_reply_to: &SentText, texts: &[&SentText]) -
 /// Reads a message that must have content.
 pub fn required_message(parts: &SentParts, in_reply_to: &SentText, texts: &[&SentText]) -> Result<Message, Error> {
     let missing = || match texts.first() {
-        Some(sent) => sent.invalid("required string"),
+        Some(sent) => sent.invalid("expected a string that is not blank"),
         None => Error::invalid_at("/parts", "required"),
     };
     let message = message(parts, in_reply_to, texts)?.ok_or_else(missing)?;

@@ -74,14 +74,27 @@ pub(super) static OPERATORS: &[ExprOperator] = &[
 
 type Hashed<'v> = HashSet<&'v Value, FxBuildHasher>;
 
-fn array(call: &OperatorCall, value: Value, code: i32, what: &str) -> Result<Arc<Vec<Value>>> {
-    match value {
-        Value::Array(items) => Ok(items),
-        other => {
-            let (name, found) = (call.name(), other.type_name());
-            Err(Error::new(code, format!("{what} of {name} must be an array. {what} is of type: {found}")))
-        }
-    }
+/// The argument of an operator that must be an array, as errors name it.
+#[derive(Clone, Copy)]
+enum SetArgument {
+    Only,
+    First,
+    Second,
+    OneOfMany,
+}
+
+fn array(call: &OperatorCall, value: Value, code: i32, argument: SetArgument) -> Result<Arc<Vec<Value>>> {
+    let (name, found) = match value {
+        Value::Array(items) => return Ok(items),
+        ref other => (call.name(), other.type_name()),
+    };
+    let message = match argument {
+        SetArgument::Only => format!("{name}'s argument must be an array, but is {found}"),
+        SetArgument::First => format!("both operands of {name} must be arrays. First argument is of type: {found}"),
+        SetArgument::Second => format!("both operands of {name} must be arrays. Second argument is of type: {found}"),
+        SetArgument::OneOfMany => format!("All operands of {name} must be arrays. One argument is of type: {found}"),
+    };
+    Err(Error::new(code, message))
 }
 
 fn hashed<'v>(items: &'v [Value], env: &Env) -> Result<Hashed<'v>> {
@@ -111,12 +124,12 @@ fn distinct(items: &[Value], env: &Env) -> Result<Vec<Value>> {
 }
 
 fn all_elements_true(call: &OperatorCall, env: &Env) -> Answer {
-    let items = array(call, call.value(0, env)?, 17040, "argument")?;
+    let items = array(call, call.value(0, env)?, 17040, SetArgument::Only)?;
     some(items.iter().all(|item| Expr::truthy(Some(item))))
 }
 
 fn any_element_true(call: &OperatorCall, env: &Env) -> Answer {
-    let items = array(call, call.value(0, env)?, 17041, "argument")?;
+    let items = array(call, call.value(0, env)?, 17041, SetArgument::Only)?;
     some(items.iter().any(|item| Expr::truthy(Some(item))))
 }
 
@@ -125,8 +138,8 @@ fn difference(call: &OperatorCall, env: &Env) -> Answer {
     if a.is_null() || b.is_null() {
         return NULL;
     }
-    let a = array(call, a, 17048, "first argument")?;
-    let b = array(call, b, 17049, "second argument")?;
+    let a = array(call, a, 17048, SetArgument::First)?;
+    let b = array(call, b, 17049, SetArgument::Second)?;
     let excluded = hashed(&b, env)?;
     measure_all(a.iter(), env.query)?;
     let rest: Vec<Value> = a.iter().filter(|item| !excluded.contains(item)).cloned().collect();
@@ -153,11 +166,11 @@ fn parse_equals(spec: &Value, scope: &ParseScope) -> Result<OperatorArguments> {
 }
 
 fn equals(call: &OperatorCall, env: &Env) -> Answer {
-    let first = array(call, call.value(0, env)?, 17044, "argument")?;
+    let first = array(call, call.value(0, env)?, 17044, SetArgument::OneOfMany)?;
     let first = hashed(&first, env)?;
     let mut same = true;
     for index in 1..call.len() {
-        let other = array(call, call.value(index, env)?, 17044, "argument")?;
+        let other = array(call, call.value(index, env)?, 17044, SetArgument::OneOfMany)?;
         same = same && hashed(&other, env)? == first;
     }
     some(same)
@@ -170,7 +183,7 @@ fn intersection(call: &OperatorCall, env: &Env) -> Answer {
         if value.is_null() {
             return NULL;
         }
-        let items = array(call, value, 17047, "argument")?;
+        let items = array(call, value, 17047, SetArgument::OneOfMany)?;
         kept = Some(match kept {
             None => distinct(&items, env)?,
             Some(mut kept) => {
@@ -193,8 +206,8 @@ fn operands(call: &OperatorCall) -> impl Iterator<Item = usize> {
 }
 
 fn is_subset(call: &OperatorCall, env: &Env) -> Answer {
-    let a = array(call, call.value(0, env)?, 17046, "first argument")?;
-    let b = array(call, call.value(1, env)?, 17042, "second argument")?;
+    let a = array(call, call.value(0, env)?, 17046, SetArgument::First)?;
+    let b = array(call, call.value(1, env)?, 17042, SetArgument::Second)?;
     let superset = hashed(&b, env)?;
     measure_all(a.iter(), env.query)?;
     some(a.iter().all(|item| superset.contains(item)))
@@ -207,7 +220,7 @@ fn union(call: &OperatorCall, env: &Env) -> Answer {
         if value.is_null() {
             return NULL;
         }
-        let items = array(call, value, 17043, "argument")?;
+        let items = array(call, value, 17043, SetArgument::OneOfMany)?;
         env.query.charge(size_of_val(items.as_slice()))?;
         all.extend_from_slice(&items);
     }

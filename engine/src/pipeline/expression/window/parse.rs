@@ -31,7 +31,7 @@ pub struct WindowOrder<'s> {
     pub keys: &'s [(Arc<str>, bool)],
 }
 
-/// The parts of an output field's specification.
+/// A call of a window function: its name and argument, the specification of the output field, and the stage's context.
 pub struct WindowCall<'c> {
     name: &'static str,
     argument: &'c Value,

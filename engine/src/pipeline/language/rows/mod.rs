@@ -95,7 +95,7 @@ pub struct FieldSource {
 }
 
 impl FieldSource {
-    /// Returns whether the values may be objects with a field of this name.
+    /// Returns whether the types declare a field with this name inside the source field.
     fn may_contain(&self, name: &str, query: &Context) -> bool {
         let path = format!("{}.{name}", self.path);
         query.types.as_ref().is_some_and(|known| known.declares(&self.types, &path))

@@ -1,4 +1,5 @@
-//! Moves a `$match` before sorts, and before projections that do not change the fields that the `$match` reads.
+//! Moves conditions of a `$match` before sorts, projections, `$setWindowFields` and `$densify`, if the moved conditions
+//! keep the result the same.
 
 use crate::model::value::Object;
 use crate::pipeline::expression::expr::Expr;

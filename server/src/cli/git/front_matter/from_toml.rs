@@ -13,7 +13,8 @@ const MAX_FAULTS: usize = 20;
 /// The maximum size in bytes of the name of an invalid statement that is kept as text.
 const MAX_NAME: usize = 1_000;
 
-/// Returns the entries of front matter, or `None` if the text is not TOML at all.
+/// Returns the entries of front matter. Up to [`MAX_FAULTS`] invalid statements are kept as text or left out, each with a
+/// warning. Returns `None` if the rest is still not valid TOML.
 pub fn read(block: &Block<'_>, warnings: &mut Vec<Warning>) -> Option<Vec<FrontMatterEntry>> {
     let mut source = block.text.to_owned();
     let mut found = Vec::new();

@@ -10,7 +10,7 @@ use super::entry::{
     too_deep,
 };
 
-/// The maximum nesting depth that the parser itself follows.
+/// The nesting limit of the YAML parser, one level above [`MAX_DEPTH`] so that the reader reports deeper values itself.
 const PARSER_DEPTH: usize = MAX_DEPTH + 1;
 
 /// Returns the entries of front matter. Returns `None` if the text does not begin with a name: the lines around it are

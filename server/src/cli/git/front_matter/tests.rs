@@ -41,7 +41,7 @@ fn zola_with_taxonomies() {
 }
 
 #[test]
-fn jekyll_with_yaml() {
+fn yaml_front_matter_of_jekyll_is_read() {
     let front = "layout: post\ntitle:  \"Welcome to Jekyll!\"\ndate:   2024-02-25 09:05:06 +0100\n\
                  categories: jekyll update\npermalink: /:categories/:title\npublished: true\n\
                  # a comment\nauthor:\n  name: A\n  links:\n  - url: https://example.org/a#b";
@@ -54,7 +54,7 @@ fn jekyll_with_yaml() {
 }
 
 #[test]
-fn docusaurus_obsidian_and_astro() {
+fn front_matter_of_docusaurus_obsidian_and_astro_is_read() {
     let docusaurus = "id: intro\nsidebar_position: 2\nslug: /\ntags: [a, {label: B, permalink: /b}]\n\
                       last_update:\n  date: 2024-01-02\n  author: A";
     let expected = json!({
