@@ -377,7 +377,7 @@ impl Engine {
             if let Err(Error::NotFound { .. }) = self.runtime(&id).await
                 && let Err(error) = self.opener.forget_progress(&id).await
             {
-                tracing::debug!(%error, workspace = %id, "the progress of a deleted workspace is still there");
+                tracing::debug!(%error, workspace = %id, "failed to delete the progress of a deleted workspace");
             }
         }
     }

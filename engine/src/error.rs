@@ -40,7 +40,7 @@ pub enum Error {
     Invalid { code: ErrorCode, message: String, violations: Vec<Violation>, index: Option<usize> },
 
     /// The body of a request failed while it was received. The source may be an error from outside the engine.
-    #[error("the body failed: {0}")]
+    #[error("failed to read the body: {0}")]
     Body(#[source] std::io::Error),
 
     /// A pipeline was rejected, or failed on its rows.
@@ -132,7 +132,7 @@ impl Error {
         details.push("current_version", current_version as i64);
         let shown: String = id.chars().take(64).collect();
         let message = format!(
-            "the aggregate '{shown}' exists; another verb changes it, and \"expected_version\": \"any\" appends anyway"
+            "the aggregate '{shown}' already exists; use another verb than created, or \"expected_version\": \"any\""
         );
         Error::conflict_with(ErrorCode::AggregateExists, message, details)
     }

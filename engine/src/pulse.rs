@@ -1,5 +1,5 @@
 //! The pulse: one query at short intervals that learns what the other servers of a store have appended in all open
-//! workspaces. Also tells the other servers that this one is alive, and how far its workspaces have got.
+//! workspaces. Also reports to the other servers that this server is alive, and the progress of its workspaces.
 //!
 //! The pulse decides nothing. Every read that must see other servers' writes, and every append, checks the end of the
 //! workspace's own log. The pulse only wakes the readers that wait.
@@ -14,7 +14,8 @@
 //!   check that began after the read. `?consistency=eventual` leaves the check out.
 //! * **The leader** (`state/leadership.rs`) runs plugins, timers and snapshots. Each of its writes names its epoch, so
 //!   a server that slept through its lease writes nothing, and reads who leads after a gap of its pulse. Other servers
-//!   apply its writes of the graph (`consumer/graph/mirror.rs`). A server opens workspaces whose noted leader is not alive.
+//!   apply its writes of the graph (`consumer/graph/mirror.rs`). A server opens workspaces whose noted leader is not
+//!   alive.
 //! * **A store that does not respond** (`store/availability.rs`) fails requests at once after the first has reached its
 //!   time limit, until a check succeeds. The outcome of a write that was not answered is unknown, and the next decision
 //!   reads the log first. A late write still meets its guard.
@@ -219,7 +220,7 @@ impl Pulse {
             Err(error) => Err(error),
         };
         if let Err(error) = ended {
-            tracing::debug!(%error, "the end of this server could not be reported");
+            tracing::debug!(%error, "the stop of this server could not be reported to the other servers");
         }
     }
 }

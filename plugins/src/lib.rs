@@ -9,10 +9,11 @@
 //! plugin in Rust is an entry of the list in `native.rs`.
 //!
 //! * **Strict at load.** Before the store is opened, each manifest is read, each script compiled, each of its calls
-//!   compared with the existing functions, and its own cases are run. Any mistake refuses the start, with file, line
-//!   and column.
-//! * **Tolerant at run time.** A call runs on a thread that the caller provides. It is stopped by steps, time, memory
-//!   and sizes, a panic in it is caught, and its result is read with the path of every mistake (`hook::Failure`).
+//!   compared with the existing functions, and its own cases are run. Any mistake prevents the start, and is reported
+//!   with file, line and column.
+//! * **Tolerant at run time.** A call runs on a thread that the caller provides. It is stopped at its limits on steps,
+//!   time, memory and sizes. A panic in the call is caught. A mistake in its result is reported with its path
+//!   (`hook::Failure`).
 //! * **Mounted** endpoints are served only while their plugin is enabled. They are not in the checked-in OpenAPI
 //!   document, which describes the server's own handlers whatever is enabled.
 

@@ -91,7 +91,7 @@ async fn respond(request: &Request, stored: &StoredFile) -> Result<Response, Api
             range
         }
         Some(None) => {
-            let message = format!("the file has {size} bytes");
+            let message = format!("the requested range is outside the file, which has {size} bytes");
             let error = ApiError::new(StatusCode::RANGE_NOT_SATISFIABLE, ErrorCode::RangeNotSatisfiable, message);
             return Err(error.with_header(header::CONTENT_RANGE, value(&format!("bytes */{size}"))));
         }

@@ -1,8 +1,8 @@
 //! Starts the server from the configuration, runs it, and shuts it down in order after a signal.
 //!
-//! A stop lets requests finish for `[http] stop_timeout` and workspaces for 3 s: the consumer writes its checkpoints,
-//! so the next start calls no plugin again. A separate thread ends the process half a second later, whatever the other
-//! threads do.
+//! A stop waits at most `[http] stop_timeout` for requests and 3 s for workspaces. Each workspace writes the
+//! checkpoints of its consumer, so the next start calls no plugin again. A separate thread ends the process half a
+//! second later, whatever the other threads do.
 
 pub mod backup;
 pub mod check;
@@ -123,7 +123,7 @@ pub async fn listen_with(
 
 /// Binds the address without listening yet. No other process can then bind the same address.
 async fn bind(address: &str) -> std::io::Result<TcpSocket> {
-    let mut failed = std::io::Error::new(std::io::ErrorKind::AddrNotAvailable, "the name has no address");
+    let mut failed = std::io::Error::new(std::io::ErrorKind::AddrNotAvailable, "the host name has no address");
     for address in tokio::net::lookup_host(address).await? {
         let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
         // Allows binding although closed connections of an earlier server still use the address.
@@ -255,7 +255,7 @@ async fn keep_deletions(engine: Arc<Engine>) {
 fn survive_file_limit() {
     const SIGXFSZ: i32 = 25;
     if let Err(error) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::from_raw(SIGXFSZ)) {
-        tracing::warn!(%error, "exceeding the file size limit would end the process");
+        tracing::warn!(%error, "cannot handle SIGXFSZ; exceeding the file size limit would end the process");
     }
 }
 

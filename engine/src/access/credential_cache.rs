@@ -1,5 +1,5 @@
-//! A cache of keys and users. Records are cached only if no other process can change them. Otherwise, keys are remembered
-//! for reads while the store does not respond.
+//! A cache of keys and users. Records are cached only if no other process can change them. Otherwise, keys are
+//! remembered for reads while the store does not respond.
 
 use std::collections::HashMap;
 use std::sync::Arc;

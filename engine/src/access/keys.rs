@@ -199,8 +199,9 @@ fn derived_keys(workspace_id: &str, ended: &[&KeyRecord]) -> Error {
     details.push("derived_keys", listed.collect::<Vec<_>>());
     details.push("derived_count", ended.len() as i64);
     let count = if ended.len() == 1 { "1 key is".to_owned() } else { format!("{} keys are", ended.len()) };
-    let message =
-        format!("{count} derived from the key; cascade=true revokes what is derived, and cascade=false keeps it");
+    let message = format!(
+        "{count} derived from the key; cascade=true revokes the derived keys too, and cascade=false keeps them"
+    );
     Error::conflict_with(ErrorCode::DerivedKeys, message, details)
 }
 

@@ -83,7 +83,7 @@ impl Access {
             member if is_member => Ok(member),
             _ => Err(Error::conflict(
                 ErrorCode::NotJoined,
-                "an invited person has to accept before owning the workspace",
+                "an invited person must accept the invitation before becoming the owner",
             )),
         }
     }
@@ -118,8 +118,8 @@ impl Access {
 
 /// Returns the error for a change that would leave the workspace without its owner.
 fn owner_stays(_: WorkspaceOwner) -> Error {
-    let message = "the owner of the workspace stays a member with the role owner, until another member becomes the \
-                   owner of the workspace (`workspace_owner`)";
+    let message = "the owner of the workspace cannot be removed or given another role; first make another member the \
+                   owner with `workspace_owner`";
     Error::conflict(ErrorCode::WorkspaceOwner, message)
 }
 

@@ -7,9 +7,10 @@
 //!   deletes one record, and everything below stops working, however much is derived at the same time. Invitations of a
 //!   key end with it, and those of an owner with the role. A key opens the workspace in which it was created; keys with
 //!   `all_workspaces`, and keys from before that setting, open all workspaces of their user.
-//! * **Nobody is moved by others.** The user whose identity provider confirms the address accepts an invitation, in one
-//!   transaction that also checks that the inviting key exists. A first token creates a workspace for its user, invited
-//!   or not, and so does a later token if the user has none. So a user who is removed everywhere else still has one.
+//! * **Users join a workspace only by their own decision.** The user whose identity provider confirms the address
+//!   accepts an invitation, in one transaction that also checks that the inviting key exists. A first token creates a
+//!   workspace for its user, invited or not, and so does a later token if the user has none. So a user who is removed
+//!   everywhere else still has one.
 //! * **Access is checked on every request.** A server that is alone on its store caches keys and users until one
 //!   changes. With several servers, each request reads key, user, memberships and plan with one query. A token's
 //!   signature is checked once, and remembered until the token expires or its issuer's keys change. The token's user is

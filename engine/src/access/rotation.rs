@@ -39,7 +39,7 @@ impl Access {
         if key.has_expired(now) {
             return Err(Error::conflict(
                 ErrorCode::KeyExpired,
-                "the key has expired, and an expired key has no successor",
+                "the key has expired, and an expired key cannot be rotated",
             ));
         }
         let secret = access::key_from(self.clock.random());

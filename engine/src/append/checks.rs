@@ -97,7 +97,10 @@ impl View<'_> {
             return Err(wrong.into_vec().into());
         };
         if definition.managed && !managed {
-            let message = format!("only its own operations may append to the type '{}'", definition.type_name);
+            let message = format!(
+                "the type '{}' is managed, so only its own operations may append its events",
+                definition.type_name
+            );
             return Err(Error::Forbidden { code: ErrorCode::ManagedType, message });
         }
         if new.recorded.is_some() && !managed {

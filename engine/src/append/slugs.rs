@@ -109,7 +109,7 @@ pub fn given_to(first: &Event, new: &NewEvent) -> Option<Value> {
 fn taken(other: &Aggregate, slug: &str, restores: bool) -> Error {
     let message = match restores {
         true => format!(
-            "another article of the project got the slug '{slug}' of this deleted article; restore this one with another slug"
+            "another article of the project now has the slug '{slug}'; restore the deleted article with another slug"
         ),
         false => format!("another article of the project already has the slug '{slug}'"),
     };

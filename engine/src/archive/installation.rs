@@ -1,4 +1,4 @@
-//! The archive of one installation: a bucket, and what it contains.
+//! The archive of one installation: a bucket and its contents.
 
 use std::sync::Arc;
 

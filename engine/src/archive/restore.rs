@@ -164,7 +164,7 @@ impl RestoreRun<'_> {
     /// Restores the lines of a segment. Returns whether the restore is complete.
     async fn restore_lines(&mut self, lines: &[u8]) -> Result<bool> {
         for text in lines.split(|byte| *byte == b'\n').filter(|text| !text.is_empty()) {
-            let read = line::read(text).map_err(|message| damaged("a line", &message))?;
+            let read = line::read(text).map_err(|message| damaged("a line of a segment", &message))?;
             let is_beyond = match &read {
                 ArchiveLine::Event(event) => match self.from.until {
                     RestoreEnd::End => false,
@@ -259,7 +259,7 @@ impl RestoreRun<'_> {
         let place = |event: &Event| (event.position, event.version);
         if place(archived) != place(appended) || archived.event_id != appended.event_id {
             let message = format!(
-                "event {} is archived as position {}, version {}, and was appended as position {}, version {}",
+                "event {} has position {} and version {} in the archive, but was appended with position {} and version {}",
                 archived.event_id, archived.position, archived.version, appended.position, appended.version
             );
             return Err(damaged(&self.from.workspace_id, &message));

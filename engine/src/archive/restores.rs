@@ -1,5 +1,5 @@
 //! Restores on a running server, each into a new workspace. The control database has a record of each, so that every
-//! server of the store can list them, and one that died is noticed.
+//! server of the store can list the restores, and detects a restore whose server has stopped.
 
 use std::sync::Arc;
 
@@ -169,7 +169,8 @@ impl Backups {
                 continue;
             }
             self.discard(&restore.workspace_id).await;
-            let (message, ended_at) = (Some("the server stopped".to_owned()), Some(self.engine().clock().now_ms()));
+            let (message, ended_at) =
+                (Some("the server stopped during the restore".to_owned()), Some(self.engine().clock().now_ms()));
             let ended = RestoreRecord { status: RestoreStatus::Failed, message, ended_at, ..restore };
             control.write_restore(&ended).await?;
         }

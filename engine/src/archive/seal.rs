@@ -1,5 +1,5 @@
-//! Seals what the archive must not reveal: the dump of the control database, which has the hashes of keys and the
-//! secrets that sign links and licenses.
+//! Encrypts the dumps of the control database in the archive. A dump has the hashes of keys and the secrets that sign
+//! links and licenses.
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
 use base64::Engine as _;

@@ -168,10 +168,10 @@ pub fn decode(segment: &[u8]) -> Result<ArchiveSegment, String> {
     let decoder = zstd::stream::read::Decoder::new(body).map_err(|error| error.to_string())?;
     decoder.take(MAX_LINES_BYTES + 1).read_to_end(&mut lines).map_err(|error| error.to_string())?;
     if lines.len() as u64 > MAX_LINES_BYTES {
-        return Err(format!("it has more than {MAX_LINES_BYTES} bytes of lines"));
+        return Err(format!("the lines have more than {MAX_LINES_BYTES} bytes"));
     }
     if header.after.chain.after(&lines) != header.end.chain {
-        return Err("the hash of its lines differs from the hash in its header".into());
+        return Err("the hash of the lines differs from the hash in the header".into());
     }
     Ok(ArchiveSegment { header, lines })
 }
@@ -182,17 +182,17 @@ pub fn header(segment: &[u8]) -> Result<SegmentHeader, String> {
 }
 
 fn parts(segment: &[u8]) -> Result<(SegmentHeader, &[u8]), String> {
-    let cut = || "it is not a segment, or it is cut off".to_owned();
+    let cut = || "the object is not a segment, or was cut off".to_owned();
     let rest = segment.strip_prefix(&SKIPPABLE).ok_or_else(cut)?;
     let (length, rest) = rest.split_first_chunk::<4>().ok_or_else(cut)?;
     let (frame, body) = rest.split_at_checked(u32::from_le_bytes(*length) as usize).ok_or_else(cut)?;
     let (seal, text) = frame.split_at_checked(DIGITS).ok_or_else(cut)?;
     let text = text.strip_prefix(b"\n").ok_or_else(cut)?;
     if hex::encode(sealed(text, body)).as_bytes() != seal {
-        return Err("its content does not match its hash: the segment was changed or cut off".into());
+        return Err("the content does not match the hash: the segment was changed or cut off".into());
     }
     let header: SegmentHeader =
-        serde_json::from_slice(text).map_err(|error| format!("its header is invalid: {error}"))?;
+        serde_json::from_slice(text).map_err(|error| format!("the header is invalid: {error}"))?;
     if header.format > FORMAT {
         return Err(format!("format {} is not supported; this program reads formats up to {FORMAT}", header.format));
     }

@@ -1,4 +1,4 @@
-//! Tests of the archive over real stores: what is archived is restored, and what is changed is found.
+//! Tests of the archive over real stores: archived data is restored, and changes to archived data are detected.
 
 use std::sync::Arc;
 

@@ -163,7 +163,7 @@ async fn prove(
     let newest = digest::last(bucket, workspace_id, epoch, u64::MAX).await?;
     if let Some(newest) = newest.filter(|newest| newest.position > proof.position && is_late(newest, proof.at)) {
         let message = format!(
-            "the archive ends at position {}, but a digest is of position {}: events are missing",
+            "the archive ends at position {}, but there is a digest of position {}: events are missing",
             proof.position, newest.position
         );
         return Err(damaged(&log::epoch_folder(workspace_id, epoch), &message));
@@ -211,7 +211,7 @@ fn named(definition: Definition) -> (Arc<str>, Arc<Definition>) {
 /// Reads lines on a thread that may block.
 async fn blocking<T: Send + 'static>(read: impl FnOnce() -> Result<T, String> + Send + 'static) -> Result<T> {
     let read = tokio::task::spawn_blocking(read).await.map_err(Error::internal)?;
-    read.map_err(|message| damaged("a line", &message))
+    read.map_err(|message| damaged("a line of a segment", &message))
 }
 
 fn texts(lines: &[u8]) -> impl Iterator<Item = &[u8]> {

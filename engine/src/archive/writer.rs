@@ -110,7 +110,7 @@ impl ArchiveWriter {
             }
         }
         if listed.len() > MAX_UNREADABLE {
-            return Err(damaged(&log::epoch_folder(workspace_id, epoch), "its last segments cannot be read"));
+            return Err(damaged(&log::epoch_folder(workspace_id, epoch), "the last segments cannot be read"));
         }
         let Epoch { branch: end, last_event_id, last_definition, .. } =
             log::read_epoch(bucket, workspace_id, epoch).await?;

@@ -4,25 +4,27 @@
 //! every event through enrichment, projection and dispatch. The effects are committed together with the checkpoint, so
 //! the follower resumes at the checkpoint after a crash. Repeated work has the same result.
 //!
-//! `nodes` lags by design: a busy aggregate is written once for many events, and a large one rests after each write, by
-//! its size: at most 8 KiB per second for one aggregate. A rest ends after 16,384 events or 16 MiB of events, and when
-//! the workspace closes. A crash costs a longer start, never an event.
+//! `nodes` lags by design: a busy aggregate is written once for many events. After each write, a large aggregate is not
+//! written again for a time that depends on its size: at most 8 KiB per second are written for one aggregate. This time
+//! ends early after 16,384 events or 16 MiB of events, and when the workspace closes. After a crash the start takes
+//! longer, but no event is lost.
 //!
 //! # What plugins make of an event
 //!
 //! The worker takes up to 512 events, or 4 MiB, after its checkpoint, each with the state right after it, through steps
 //! that are types with a state of their own:
 //!
-//! 1. **Enrichment** (`enrich.rs`) calls the plugins that want the events, concurrently, each in the order of events,
-//!    in small portions, so that other plugins and workspaces get their turn. Failures are retried at once
+//! 1. **Enrichment** (`enrich.rs`) calls the plugins whose manifests match the events, concurrently, each in the order
+//!    of events, in small portions, so that other plugins and workspaces are not delayed. Failures are retried at once
 //!    (`attempt.rs`), or, with `on_error = "retry"`, set aside with the time of their retry (`retries.rs`) and called
 //!    between two later batches, so nothing waits for them. After failures for five different aggregates in a row the
 //!    circuit opens, and the owner gets a task.
 //! 2. **Projection** (`project.rs`) maintains graph and roster. New facts replace the plugin's earlier ones about the
 //!    aggregate, and desired edges are reconciled (`resident/graph/reconcile.rs`), so edges do not depend on the order
-//!    of writes. A redefinition, and a change of the enabled plugins, move targets without an event: `settling.rs`
-//!    compares the edges that it concerns, page by page, with new events between two pages. Facts of plugins that are
-//!    not enabled are kept apart and want no edges. Failures are parked with their reason, and the log goes on.
+//!    of writes. A redefinition, and a change of the enabled plugins, change the targets of edges without an event:
+//!    `settling.rs` compares the affected edges page by page, and new events are processed between two pages. Facts of
+//!    plugins that are not enabled are kept separately and open no edges. Failed steps are parked with their reason,
+//!    and the follower continues.
 //! 3. **Derived events and work**: `dispatch.rs` appends derived events, `route.rs` assigns work to agents (a hook sees
 //!    all agents, or those that subscribe to a trait of the type, as its manifest says), and `scripted_agents.rs` runs
 //!    scripted agents. A repeated run appends once. A chain of events that cause events ends at eight, counted by a
@@ -33,9 +35,9 @@
 //!    show them.
 //!
 //! One owner at a time has the worker: the follower, or an operation that replays, resumes or rebuilds. A turn that
-//! fails or is cancelled drops the worker, and the next turn begins with what is stored. A rebuild writes a generation
-//! of facts and edges next to the serving one, and swaps them with the transaction that names the new one; of two
-//! concurrent rebuilds, the first complete one serves.
+//! fails or is cancelled drops the worker, and the next turn starts from the stored state. A rebuild writes a new
+//! generation of facts and edges while the old one stays in use. One transaction then replaces the old generation. Of
+//! two concurrent rebuilds, the first to complete is used.
 
 pub mod event_context;
 mod follow;

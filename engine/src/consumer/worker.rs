@@ -259,7 +259,7 @@ impl Worker {
             let task = self.stopped_task(plugin, &event, self.members.owner().await?);
             // The worker continues even if the task for the owner cannot be created.
             if let Err(failure) = self.dispatcher.append(self.state.plugins.name(plugin), vec![task]).await? {
-                tracing::error!(%failure, "no task could be created for the owner about a stopped plugin");
+                tracing::error!(%failure, "failed to create the owner's task about a stopped plugin");
             }
         }
         Ok(())

@@ -264,8 +264,8 @@ fn claimed(
         return Err(not_assignee(task, act));
     }
     if !is_assigned && !may_replace_all(task, stamp) {
-        let message = "a key that is bound to agents claims only tasks of its agents, and unassigned tasks without output \
-                       of others";
+        let message = "a key that is bound to agents may claim only tasks of its agents, and unassigned tasks that \
+                       have no output of other authors";
         return Err(Error::forbidden(ErrorCode::OthersOutput, message));
     }
     let until = stamp.at_ms.saturating_add(seconds.saturating_mul(1_000));

@@ -56,7 +56,7 @@ fn stored(
         let mut next = match before {
             None => draft,
             Some(before) => edit::redrafted(before, &draft).map_err(|why| {
-                let message = format!("required: the effect of the previous version {}", why.explain());
+                let message = format!("required, because the effect of the previous version {}", why.explain());
                 Error::invalid_at(format!("{}/effect", draft.at), message)
             })?,
         };
@@ -90,7 +90,9 @@ pub(super) fn may_replace_all(task: &Task<'_>, stamp: &Stamp) -> bool {
 
 fn not_author(author: &str) -> Error {
     let author = excerpt(&author.into());
-    let message = format!("only people and its author {author} replace an artifact; send yours under another name");
+    let message = format!(
+        "only people and the author {author} may replace the artifact; send the new artifact under another name"
+    );
     Error::forbidden(ErrorCode::NotAuthor, message)
 }
 

@@ -59,7 +59,7 @@ pub fn check(view: &View<'_>, origin: EffectOrigin<'_>, effect: &Effect, at: &st
     let version = view.aggregate(&event.aggregate_id).map_or(0, |about| about.version);
     match effect.expected_version {
         Some(read) if read > version => {
-            let message = format!("the aggregate is at version {version}");
+            let message = format!("expected at most {version}, the current version of the aggregate, found {read}");
             Err(Error::invalid_at(format!("{at}/expected_version"), message))
         }
         Some(read) => Ok(read),
@@ -163,12 +163,15 @@ fn event(
     effect: &Effect,
 ) -> Result<NewEvent, Violation> {
     let Some(aggregate_id) = effect.aggregate_id.as_deref().or(origin.subject) else {
-        let message = "the effect names no aggregate, and the task is about none".to_owned();
+        let message = "the effect has no aggregate_id, and the task has no source aggregate".to_owned();
         return Err(Violation { pointer: "/aggregate_id".to_owned(), message });
     };
     let aggregate_type = effect.event_type.split_once('.').map_or(&*effect.event_type, |(name, _)| name);
     if view.definition(aggregate_type).is_some_and(|definition| definition.managed) {
-        let message = format!("only its own operations may append to the type {}", excerpt(&aggregate_type.into()));
+        let message = format!(
+            "the type {} is managed, so only its own operations may append its events",
+            excerpt(&aggregate_type.into())
+        );
         return Err(Violation { pointer: "/event_type".to_owned(), message });
     }
     // An existing stream keeps its project, and a new stream gets the task's project.

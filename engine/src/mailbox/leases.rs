@@ -2,7 +2,7 @@
 //! renewal is not an event.
 //!
 //! If no other server uses the store, heartbeats within one second are written together, after their responses. The
-//! timers write what waits before they look at expired leases. Renewals that are lost in a crash do no harm, because
+//! timers write waiting renewals before they read expired leases. Renewals that are lost in a crash do no harm, because
 //! leases begin again when a server starts.
 
 use std::collections::HashSet;

@@ -53,8 +53,8 @@ pub(super) fn check_approval(artifacts: &[&Object]) -> Result<()> {
         return Ok(());
     }
     let message = format!(
-        "approval would append {count} effects with {bytes} bytes; allowed are {MAX_EFFECTS} effects with \
-         {MAX_EFFECT_BYTES} bytes. Reject the task, and create several smaller tasks"
+        "approval would append {count} effects with {bytes} bytes; at most {MAX_EFFECTS} effects with \
+         {MAX_EFFECT_BYTES} bytes are allowed; reject the task, and create several smaller tasks"
     );
     let details = Object::from_iter([
         ("effects", Value::from(count as i64)),
@@ -103,7 +103,7 @@ fn within(what: &'static str, count: usize, maximum: usize, instead: &str) -> Re
     if count <= maximum {
         return Ok(());
     }
-    let message = format!("the task would have {count} {what}; allowed are {maximum}. Instead, {instead}");
+    let message = format!("the task would have {count} {what}; at most {maximum} are allowed; instead, {instead}");
     let details = Object::from_iter([
         ("limit", Value::from(what)),
         ("count", (count as i64).into()),

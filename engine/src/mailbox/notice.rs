@@ -1,5 +1,5 @@
-//! The tasks that inform owners: of a workspace about its deletion, and of the first workspace about archives that cannot
-//! be restored.
+//! The tasks that inform owners. The owners of a workspace are informed about its deletion, and the owners of the first
+//! workspace about archives that cannot be restored.
 
 use std::sync::Arc;
 
@@ -33,7 +33,8 @@ pub fn withdrawn(view: &View<'_>, owners: &[Arc<str>], delete_at: i64, now_ms: i
         let found = find(view.aggregate(&id), &id).ok()?;
         let task = Task::new(&found);
         let next = transition::next(&task, Act::Agent(Verb::Cancel), Circumstances::default())?;
-        let resolution = resolution("cancel", SYSTEM, now_ms, ("reason", Some("the workspace is not deleted")));
+        let resolution =
+            resolution("cancel", SYSTEM, now_ms, ("reason", Some("the workspace will not be deleted at this time")));
         Some(event(&task, TaskEvent::Canceled, next, Object::from_iter([(field::RESOLUTION, resolution)])))
     };
     owners.iter().filter_map(canceled).collect()

@@ -226,8 +226,8 @@ fn check_deliverer(task: &Task<'_>, action: Action, sender: Option<&TaskSender>)
     let is_final = matches!(action, Action::Approve | Action::Edit | Action::Reject);
     let sender = sender.filter(|sender| is_final && !sender.decides_on_own);
     if sender.is_some_and(|sender| has_delivered(task, sender)) {
-        let message = "the same user, or a key or session above or below the caller's, has delivered the output; \
-                       somebody else must decide on it";
+        let message = "the caller's user, or a key or session of this user, has delivered the output; another \
+                       user must decide on the output";
         return Err(Error::forbidden(ErrorCode::OwnDelivery, message));
     }
     Ok(())

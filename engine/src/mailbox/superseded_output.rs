@@ -1,4 +1,5 @@
-//! Output that a person has sent back. It is not approved by accident while the agent works on the changes.
+//! Output that a person has sent back for changes. An approval of such output must say so explicitly, so that a person
+//! does not approve the old output by accident while the agent works on the changes.
 
 use super::command::ApprovalOverrides;
 use crate::error::{Error, ErrorCode, Result};

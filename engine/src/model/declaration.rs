@@ -120,8 +120,7 @@ fn read_with(body: &Value, compiling: &mut Option<PatternCompilation>) -> (Defin
     let fields = parse_fields(object.get("fields"), "/fields", 0, compiling, &mut violations);
     let count: usize = fields.iter().map(Field::count).sum();
     if count > MAX_FIELDS {
-        violations
-            .add("/fields", format!("{count} fields; at most {MAX_FIELDS} are allowed, with those inside of fields"));
+        violations.add("/fields", format!("{count} fields, including nested fields; at most {MAX_FIELDS} are allowed"));
     }
     let events = events::parse(object.get("events"), type_name, compiling, &mut violations);
     let mut definition = Definition::new(type_name, &display_name, traits, fields);

@@ -1,4 +1,4 @@
-//! Names that are not known: the known name that is nearest ("did you mean"), and the error that lists all of them.
+//! Errors about unknown names: the known name that is most similar ("did you mean"), and the list of all known names.
 
 use super::excerpt::excerpt_of;
 use super::value::Object;

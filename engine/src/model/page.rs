@@ -1,9 +1,9 @@
 //! Pages: aggregates with a `path`, such as imported Markdown files, and the references by which links name pages.
 //!
 //! A reference that begins with `/` is the path from the root of the project. Every other reference is the end of a
-//! path. A reference with the suffix of a Markdown file names a file. A reference without the suffix names a page as its
-//! address in a site does: `a` is `a.md`, the folder of `a/index.md`, `01-a.md`, or a page whose front matter gives it
-//! this address.
+//! path. A reference with the suffix of a Markdown file names a file. A reference without the suffix names a page by
+//! the page's address in a site: `a` is `a.md`, the folder of `a/index.md`, `01-a.md`, or a page whose front matter
+//! contains this address.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;

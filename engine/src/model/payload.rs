@@ -310,7 +310,7 @@ impl PayloadCheck<'_> {
                     let place = ValueLocation::Field(&at, name);
                     let Some(inner) = field.fields.field(name) else {
                         if self.rejects_unknown {
-                            let message = format!("the type declares no such field; {}", listed(&field.fields));
+                            let message = format!("the object has no such field; {}", listed(&field.fields));
                             self.violations.add(place, message);
                         }
                         continue;
@@ -333,7 +333,7 @@ impl PayloadCheck<'_> {
             Value::Null => self.violations.add(at, format!("expected {}, found null", item.field_type.name())),
             // A list does not keep the written forms of numbers, so digits may have been lost.
             Value::Double(_) if item.field_type == FieldType::Decimal => {
-                self.violations.add(at, "expected a decimal as text in a list, such as \"12.30\"");
+                self.violations.add(at, "expected a decimal in a list as a string, such as \"12.30\"");
             }
             value => self.check_value(item, value, None, at),
         }

@@ -107,8 +107,9 @@ impl Admission {
     fn busy(&self) -> String {
         let QueryLimits { workspace_queries, key_queries, wait_ms, .. } = &self.limits;
         format!(
-            "other queries ran for {wait_ms} ms; at the same time, a key may run {key_queries} (`pipeline.key_queries`) and \
-             a workspace {workspace_queries} (`pipeline.workspace_queries`)"
+            "the query waited {wait_ms} ms for other queries to end; the limits on concurrent queries are \
+             {key_queries} per key (`pipeline.key_queries`) and {workspace_queries} \
+             per workspace (`pipeline.workspace_queries`)"
         )
     }
 
@@ -177,8 +178,8 @@ impl QueryPermit {
 
     /// Returns the error for a query that could not reserve more memory.
     pub fn out_of_memory() -> Error {
-        let message = "the concurrent queries of the key or the workspace have used up the memory that they share, by the \
-                       limits `pipeline.key_memory` and `pipeline.workspace_memory`";
+        let message = "the concurrent queries of the key or of the workspace have reached the limit on their shared \
+                       memory (`pipeline.key_memory` or `pipeline.workspace_memory`)";
         Error::TooManyQueries(message.into())
     }
 }

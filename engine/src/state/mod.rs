@@ -2,7 +2,7 @@
 //!
 //! This module does not depend on requests, callers or rights. The layers above it check permissions.
 //!
-//! # A start
+//! # Startup
 //!
 //! A start reads definitions and snapshots, then folds the log after the checkpoint over them, in batches of bounded
 //! bytes. An event that a snapshot already contains is skipped by its version. An unreadable snapshot is folded again

@@ -1,6 +1,6 @@
 //! The presence of agents, and the position that each agent has acknowledged in its feed. Both are kept in memory and
-//! written to the store: with a delay if no other server uses the store, otherwise before the request is answered, so that
-//! every server shows them at once.
+//! written to the store. If no other server uses the store, the write is delayed. Otherwise, the write precedes the
+//! response, so that every server shows the change at once.
 //!
 //! Presence and acknowledgements are not events. Updates within one second are written together. Updates lost in a
 //! crash are repeated by the next heartbeat, or by delivering and acknowledging the same events again.

@@ -5,9 +5,9 @@
 //! folded under. Therefore, after a crash at any moment, the next process folds all states under one definition, either
 //! the old or the new one.
 //!
-//! The appender applies to the new states what was appended meanwhile, and swaps them in together with the stored
-//! definition. `head:log` counts changed definitions, and an append is guarded by that count too, so all servers of a
-//! store use the same definitions.
+//! The appender folds the events that were appended in the meantime into the new states. It then publishes the new
+//! states together with the stored definition. `head:log` counts the changes of definitions, and every append checks
+//! this count, so all servers of a store use the same definitions.
 
 use std::sync::Arc;
 

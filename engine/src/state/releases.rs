@@ -6,8 +6,8 @@
 //! event, so exactly one version processes each event of the workspace.
 //!
 //! A step is written only if the checkpoint still names the versions that it ran with, so the store decides which
-//! version processed an event. A server that finds another digest there loads that source from the control database. A
-//! reload that the checks refuse changes nothing.
+//! version processed an event. A server that finds another digest in the checkpoint loads the source of this version
+//! from the control database. If the checks reject the files, a reload changes nothing.
 
 use std::sync::Arc;
 

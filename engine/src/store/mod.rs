@@ -6,8 +6,8 @@
 //!
 //! The tables are in `schema`, one migration a file, with a comment above each table that says what its records hold;
 //! opening a database applies the missing migrations. The uniqueness of an event's key, [aggregate id, version], and
-//! the guard on `head:log` protect several processes on one store from each other. With `ws://` nothing in memory is
-//! trusted before the head was compared.
+//! the guard on `head:log` protect several processes on one store from each other. With `ws://`, data in memory is used
+//! only after the head of the log has been compared.
 
 mod availability;
 pub mod blobs;

@@ -87,7 +87,7 @@ impl AgentChange {
             }
         }
         if self.successor.is_some() && self.is_disabled != Some(true) {
-            wrong.push(Violation { pointer: "/reassign_to".into(), message: "only with the status disabled".into() });
+            wrong.push(Violation { pointer: "/reassign_to".into(), message: "requires the status disabled".into() });
         }
         if wrong.is_empty() { Ok(()) } else { Err(Error::from(wrong)) }
     }

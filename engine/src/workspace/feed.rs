@@ -1,10 +1,10 @@
 //! The feed of agents: the changes to their tasks. A feed can be read after any position of the log, with the same
 //! items as delivered live.
 //!
-//! `model/feed.rs` turns an event of a task, with the task before and after it, into deliveries. Near the log's end the
-//! events come from memory (`state/feeds.rs`), before that from the `feed` records, which are stored by agent and
-//! position, together with the events. So an agent that was away costs as much as it missed, not as much as the log has
-//! grown.
+//! `model/feed.rs` turns an event of a task, with the task before and after the event, into deliveries. Near the log's
+//! end the events come from memory (`state/feeds.rs`). Earlier events come from the `feed` records, which are stored by
+//! agent and position, together with the events. The cost of a read after an absence therefore depends on the items
+//! that the agent missed, not on the growth of the log.
 
 use std::sync::Arc;
 use std::time::Duration;

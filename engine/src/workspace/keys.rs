@@ -74,7 +74,7 @@ impl Writer {
         let caller = self.caller();
         let key = revocable(&self.context, key_id).await?;
         if *key.user_id != *caller.user_id() {
-            let message = "a key of another user can be revoked but not rotated: only its user may know the successor";
+            let message = "a key of another user can be revoked but not rotated: only that user may know the new key";
             return Err(Error::forbidden(ErrorCode::OtherUser, message));
         }
         let unpaid = caller.unpaid(&key.scopes);
@@ -180,7 +180,7 @@ fn checked(caller: &Caller, new: NewKey, now: i64) -> Result<NewKey> {
     scopes.sort_unstable();
     scopes.dedup();
     if new.agents.is_some() && new.opens_all {
-        let message = "a key that is bound to agents is valid for their workspace only";
+        let message = "a key that is bound to agents cannot be valid for all workspaces";
         return Err(Error::invalid_at("/all_workspaces", message));
     }
     Ok(NewKey { name, scopes, ..new })

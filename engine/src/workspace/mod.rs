@@ -13,18 +13,19 @@
 //! user is removed or loses the role, on this server or another one, or its token expires.
 //!
 //! A key that is bound to agents gets only the handles whose right says so (`IS_FOR_AGENTS`): those that read, and
-//! those that work on tasks. It claims what its agents have, replaces what they wrote, and decides nothing.
+//! those that work on tasks. Such a key works on tasks for its agents, replaces only artifacts of its agents, and
+//! cannot decide about output.
 //!
 //! # Operations
 //!
-//! An operation is not its request. Code that changes a workspace is reached through an `Operation`, which exists only
-//! inside a task that `Operation::perform` starts. A client that disconnects stops waiting, and nothing else stops. A
-//! workspace that closes waits for its operations. What reads has the half of the database that cannot write
-//! (`DatabaseReader`), so that the compiler rejects a reader that changes something.
+//! An operation does not end with its request. Code that changes a workspace is reached through an `Operation`, which
+//! exists only inside a task that `Operation::perform` starts. If the client disconnects, the operation continues. A
+//! workspace that closes waits for its operations. Readers hold a `DatabaseReader`, which has no functions that write,
+//! so the compiler rejects a reader that changes something.
 //!
 //! Events of tasks, agents, projects and files, and the times and actors of events, are appended by operations of their
-//! own, and by an import into a store that no server has open (`Engine::offline`). Staging refuses them from anybody
-//! else.
+//! own, and by an import into a store that no server has open (`Engine::offline`). Staging rejects them from all other
+//! callers.
 
 pub mod agents;
 pub mod aggregate_follower;

@@ -214,7 +214,7 @@ pub fn check<R: Right>(caller: &Caller) -> Result<()> {
     }
     if caller.role() < R::LEAST {
         return Err(match R::LEAST {
-            Role::Owner => Error::forbidden(ErrorCode::OwnerRequired, "only the workspace's owner may do this"),
+            Role::Owner => Error::forbidden(ErrorCode::OwnerRequired, "this operation needs the role owner"),
             least => {
                 Error::forbidden(ErrorCode::InsufficientRole, format!("this operation needs the role {}", least.name()))
             }
@@ -223,7 +223,7 @@ pub fn check<R: Right>(caller: &Caller) -> Result<()> {
     if caller.agents().is_some() && !R::IS_FOR_AGENTS {
         return Err(Error::forbidden(
             ErrorCode::AgentKey,
-            "a key that is bound to agents only reads, and works on their tasks",
+            "a key that is bound to agents can only read, and work on the tasks of its agents",
         ));
     }
     let unpaid = caller.unpaid(&held);

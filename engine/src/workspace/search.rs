@@ -177,7 +177,7 @@ fn newer(a: &Aggregate, b: &Aggregate) -> Ordering {
 fn checked_limit(limit: Option<u64>) -> Result<usize> {
     let limit = limit.unwrap_or(DEFAULT_LIMIT);
     if !(1..=MAX_LIMIT).contains(&limit) {
-        return Err(Error::invalid_at("/limit", format!("is {limit}; allowed is 1 to {MAX_LIMIT}")));
+        return Err(Error::invalid_at("/limit", format!("expected 1 to {MAX_LIMIT}, found {limit}")));
     }
     Ok(limit as usize)
 }

@@ -1,5 +1,5 @@
-//! Numbers that no value represents exactly. The protocol's library holds arguments and results as values, which have
-//! the nearest doubles, so the texts of both are kept next to the library.
+//! Keeps numbers that no value represents exactly. The protocol's library converts arguments and results to values,
+//! which contain the nearest doubles. Therefore the JSON texts of arguments and results are kept as well.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};

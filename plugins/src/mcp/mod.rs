@@ -1,10 +1,10 @@
 //! The plugin `mcp`: serves a workspace to models over the Model Context Protocol.
 //!
-//! There are no sessions. Each request carries the rights of its caller as [`CallerHandles`]. The type of the handle that a
-//! tool receives, [`Reader`] or [`Writer`], determines what the tool can do.
+//! There are no sessions. Each request carries the rights of its caller as [`CallerHandles`]. The type of the handle
+//! that a tool receives, [`Reader`] or [`Writer`], determines what the tool can do.
 //!
-//! A tool names its handle in the type of its function, so a reading tool cannot write, and the scopes `mcp:read` and
-//! `mcp:write` open nothing of the API. Arguments are checked against the schema that models see, which is generated
+//! A tool names its handle in the type of its function, so a reading tool cannot write. The scopes `mcp:read` and
+//! `mcp:write` give no access to the API. Arguments are checked against the schema that models see, which is generated
 //! from the type that is parsed. `Reader::call_tool` calls a script's tool: it runs the pipeline, then the script, on
 //! the plugins' threads.
 

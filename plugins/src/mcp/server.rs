@@ -78,7 +78,7 @@ impl Server {
     fn without_tool(&self, access: &CallerHandles, name: &str) -> ErrorData {
         let tools = self.tools_of(access);
         let known: Vec<&str> = tools.iter().map(|tool| &*tool.name).collect();
-        ErrorData::invalid_params(format!("there is no tool '{name:.64}': {}", not_among("tool", name, &known)), None)
+        ErrorData::invalid_params(format!("cannot call '{name:.64}': {}", not_among("tool", name, &known)), None)
     }
 
     /// Converts the error of a request other than a tool call to an error of the protocol.

@@ -136,7 +136,7 @@ impl Case {
         let hooks = &script.about().hooks;
         match (&self.hook, hooks.as_slice()) {
             (None, [hook]) => Ok(*hook),
-            (None, _) => Err("the name of the hook is required, because the plugin has several".into()),
+            (None, _) => Err("the case must name its hook, because the plugin has several hooks".into()),
             (Some(name), _) => {
                 let hook = hooks.iter().find(|hook| hook.name() == name);
                 hook.copied().ok_or_else(|| format!("the plugin has no hook '{name}'"))

@@ -98,7 +98,7 @@ impl ScriptText<'_> {
                     });
                 }
                 (true, false, false) => {
-                    let message = format!("{} takes {} parameters, this has {}", hook.name(), params.len(), defined[0]);
+                    let message = format!("{} takes {} parameters, found {}", hook.name(), params.len(), defined[0]);
                     return Err(LoadError {
                         hint: Some(format!("write {signature}")),
                         ..self.at_function(hook, message)
@@ -130,7 +130,7 @@ impl ScriptText<'_> {
     fn body(&self, engine: &Engine, ast: &AST, hook: Hook, about: &PluginDescription) -> Result<HookBody, LoadError> {
         let param_count = parameters(hook).len();
         let function = ast.iter_fn_def().find(|f| f.name == hook.name() && f.params.len() == param_count);
-        let function = function.ok_or_else(|| LoadError::new(&self.path, format!("there is no {}", hook.name())))?;
+        let function = function.ok_or_else(|| LoadError::new(&self.path, format!("no function {}", hook.name())))?;
         let (start, end) = (self.offset(function.body.start_position()), self.offset(function.body.end_position()));
         // The text before the body is replaced by blanks, so that positions in the body stay the same.
         let blank = |text: &str| text.chars().map(|c| if c == '\n' { '\n' } else { ' ' }).collect::<String>();
@@ -213,7 +213,7 @@ impl ScriptText<'_> {
         if !signatures.is_empty() {
             let message = format!("'{name}' does not take {}", count(arguments));
             return Err(LoadError {
-                hint: Some(format!("there is {}", signatures.join(", "))),
+                hint: Some(format!("expected {}", signatures.join(", "))),
                 ..self.at(position, message)
             });
         }

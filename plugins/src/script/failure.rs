@@ -30,10 +30,10 @@ pub(super) fn of_error(error: EvalAltResult, limits: &CallLimits, names: &Script
             (FailureKind::Size, format!("{} over the limit", what.to_lowercase()))
         }
         EvalAltResult::ErrorTooManyVariables(_) => {
-            (FailureKind::Size, format!("more than {} variables", limits.variables))
+            (FailureKind::Size, format!("stopped with more than {} variables", limits.variables))
         }
         EvalAltResult::ErrorStackOverflow(_) => {
-            (FailureKind::Depth, format!("more than {} nested calls", limits.call_levels))
+            (FailureKind::Depth, format!("stopped with more than {} nested calls", limits.call_levels))
         }
         EvalAltResult::ErrorRuntime(thrown, _) => (FailureKind::Thrown, thrown_text(&thrown)),
         mut error => {

@@ -4,9 +4,12 @@
 //! A script is a function from data to data. It is compiled and checked once. A call runs on the caller's thread within
 //! the script's limits, and the result of the call is checked strictly.
 //!
-//! What rhai does not limit by itself: `map[key] = value` is not measured (`variables.rs` measures it when the variable
-//! is used); one native call may explode (`bounded_functions.rs`); deeply nested values are dropped recursively (a call has 64
-//! MiB of stack, and closures cannot capture one another); regular expressions run on an automaton that gives up.
+//! The host adds the limits that rhai lacks:
+//!
+//! * rhai does not measure the values that `map[key] = value` adds. `variables.rs` measures a variable when it is used.
+//! * One native call may return a huge value. `bounded_functions.rs` replaces such functions.
+//! * Deeply nested values are dropped recursively. A call has 64 MiB of stack, and closures cannot capture one another.
+//! * A regular expression may be expensive. It runs on an automaton that fails if the cost exceeds a limit.
 
 mod absent;
 mod bounded_functions;

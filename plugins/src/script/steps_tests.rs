@@ -1,4 +1,4 @@
-//! Tests that the shipped scripts take few steps for bodies of any size, so that they hold the default deadline.
+//! Tests that the shipped scripts take few steps for bodies of any size, so that they stay within the default deadline.
 
 use serde_json::json;
 

@@ -115,7 +115,7 @@ impl Api {
             durability,
         };
         let appended = appending.append(&access.0).await?;
-        let last = appended.events.last().ok_or_else(|| Error::invalid_at("/events", "nothing was appended"))?;
+        let last = appended.events.last().ok_or_else(|| Error::invalid_at("/events", "expected at least one event"))?;
         let last = EventBody::from(&**last);
         let batch = is_batch.then(|| AppendedBody::new(&appended, true, None));
         let location = format!("{}/aggregates/{}/events", API, *aggregate_id);
@@ -246,7 +246,7 @@ impl Api {
             return Ok(LogResponse::Page(before.page(&access.0, &filter, live.page_bytes).await?));
         }
         if before.is_some() {
-            return Err(Error::invalid("before needs direction=desc; to read forward, give after").into());
+            return Err(Error::invalid("before requires direction=desc; use after to read forward").into());
         }
         if is_stream(accept.as_deref()) {
             let after = Start::position(last_event_id.as_deref())?.or(after.0.map(u64::from));
@@ -302,7 +302,7 @@ impl BackwardParameters {
     ) -> Result<JsonResponse<LogPageBody>, Error> {
         const LIST: &str = "events/desc";
         if self.after.is_some() || self.waits {
-            return Err(Error::invalid("with direction=desc, give before, without after, wait_ms and streaming"));
+            return Err(Error::invalid("after, wait_ms and streaming are not allowed with direction=desc; use before"));
         }
         let before = read_cursor(LIST, self.cursor.as_deref())?.or(self.before.map(u64::from));
         let limit = EventLimit { events: limit(self.rows)?, bytes: page_bytes };

@@ -196,7 +196,9 @@ impl Api {
         let shows_email = access.0.caller().holds(Scope::EmailRead);
         let member = match (body.workspace_owner, role) {
             (Some(true), Role::Owner) => access.0.change_owner(&member_id).await?,
-            (Some(true), _) => return Err(Error::invalid_at("/workspace_owner", "needs the role owner").into()),
+            (Some(true), _) => {
+                return Err(Error::invalid_at("/workspace_owner", "allowed only with the role owner").into());
+            }
             (None | Some(false), _) => access.0.change_role(&member_id, role).await?,
         };
         Ok(JsonResponse::new(&MemberBody::new(&member, shows_email)))

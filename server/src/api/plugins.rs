@@ -122,7 +122,7 @@ fn dry_run_version(body: &mut DryRunBody) -> Result<DryRunVersion, Error> {
         Some("loaded") if is_empty => Ok(DryRunVersion::Loaded),
         Some("loaded") => Err(Error::invalid_at(
             "/source",
-            "script and manifest replace files of the folder, not of the loaded plugin",
+            "loaded is not allowed with script or manifest, which replace files of the folder",
         )),
         None | Some("folder") => Ok(DryRunVersion::Draft(draft)),
         Some(_) => Err(Error::invalid_at("/source", "expected loaded or folder")),

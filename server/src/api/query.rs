@@ -1,6 +1,6 @@
-//! Rejects what an operation does not have, for every operation of the OpenAPI document: query parameters, a body and
-//! conditions on a version. Otherwise a misspelled filter would be ignored, and the response would have unfiltered data;
-//! or a change would be made although its condition does not hold.
+//! Rejects parts of a request that its operation does not support, for every operation of the OpenAPI document: query
+//! parameters, a body and conditions on a version. Otherwise a misspelled filter would be ignored, and the response
+//! would have unfiltered data; or a change would be made although its condition does not hold.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -101,7 +101,7 @@ impl RouteOperation {
             |name: &&&str| request.headers().contains_key(**name) && !(self.has_condition && **name == "if-match");
         match CONDITIONS.iter().find(is_unread) {
             None => Ok(()),
-            Some(name) => Err(Error::invalid(format!("{name}: this operation does not check the condition"))),
+            Some(name) => Err(Error::invalid(format!("{name}: this operation does not support this header"))),
         }
     }
 }

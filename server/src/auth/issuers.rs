@@ -34,7 +34,9 @@ fn issuer(config: &Issuer) -> anyhow::Result<IssuerSettings> {
         ("", "") => bail!("[[auth.issuers]] {issuer}: jwks_url or hs256_secret_env is required"),
         ("", variable) => {
             let secret = std::env::var(variable);
-            Trust::Secret(secret.with_context(|| format!("{issuer}: {variable} is not set"))?.into_bytes())
+            Trust::Secret(
+                secret.with_context(|| format!("[[auth.issuers]] {issuer}: cannot read {variable}"))?.into_bytes(),
+            )
         }
         (url, "") => Trust::KeySet { url: url.to_owned() },
         _ => bail!("[[auth.issuers]] {issuer}: expected either jwks_url or hs256_secret_env, got both"),
@@ -50,8 +52,9 @@ fn issuer(config: &Issuer) -> anyhow::Result<IssuerSettings> {
 
 fn plan(config: &PlanConfig) -> anyhow::Result<OfferedPlan> {
     let PlanConfig { id, name, status, trial_days, storage_bytes, projects, agents, activations } = config;
-    let status =
-        PlanStatus::parse(status).with_context(|| format!("[[plans.offered]] {id}: unknown status {status}"))?;
+    let status = PlanStatus::parse(status).with_context(|| {
+        format!("[[plans.offered]] {id}: expected the status trialing, active, past_due or canceled, found {status}")
+    })?;
     let limit = |limit: u64| Some(limit).filter(|limit| *limit > 0);
     Ok(OfferedPlan {
         id: id.clone(),

@@ -20,7 +20,7 @@ pub fn configured(file: Option<&Path>, url: Option<String>) -> anyhow::Result<Co
 
 /// Opens the archive of a configuration.
 pub fn open(config: &Config) -> anyhow::Result<Archive> {
-    open_archive(config)?.context("there is no archive: set [backup] url, or name one with --from")
+    open_archive(config)?.context("no archive is configured: set [backup] url, or name an archive with --from")
 }
 
 /// Returns a function that shows the progress of reading one workspace.

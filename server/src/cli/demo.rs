@@ -114,7 +114,7 @@ async fn import(client: &Client, repo: &Path) -> anyhow::Result<Option<String>> 
     let place = SourcePlace::Git(folder.clone());
     if let Err(error) = place.open() {
         print_line(&format!(
-            "\n{error:#}.\nNothing was imported; `foldwork demo REPO` shows the history of a repository elsewhere."
+            "\n{error:#}.\nNothing was imported; `foldwork demo REPO` imports the history of another repository."
         ))?;
         return Ok(None);
     }
@@ -124,8 +124,8 @@ async fn import(client: &Client, repo: &Path) -> anyhow::Result<Option<String>> 
     let imported = imported?;
     if imported.articles == 0 && imported.appended == 0 {
         print_line(&format!(
-            "\nThe history of {} holds no Markdown, so nothing was imported; \
-             `foldwork demo REPO` shows that of another repository.",
+            "\nThe history of {} has no Markdown files, so nothing was imported; \
+             `foldwork demo REPO` imports the history of another repository.",
             folder.display()
         ))?;
         return Ok(None);
@@ -157,7 +157,7 @@ async fn compare(client: &Client, id: &str) -> anyhow::Result<()> {
     let now = query(client, &article_pipeline(id, &json!({}))).await?;
     let Some(now) = now.first() else { return Ok(()) };
     let Some(time) = midway(now) else { return Ok(()) };
-    let question = format!("What was the first of them like halfway through its history, on {time}?");
+    let question = format!("What was the most revised article like halfway through its history, on {time}?");
     let then = ask(client, &question, &article_pipeline(id, &json!({"at": time}))).await?;
 
     let mut table = Table::new(&["when", "title", "version", "characters"]);

@@ -216,7 +216,7 @@ impl ExportRun<'_> {
         let unexpected = "the server's response has an unexpected format";
         let event: ExportedEvent<'_> = serde_json::from_str(json.get()).context(unexpected)?;
         let last = self.written.position;
-        ensure!(event.position > last, "the server's positions do not rise after {last}");
+        ensure!(event.position > last, "the server returned position {} after position {last}", event.position);
         self.written.position = event.position;
         let mut fields: BTreeMap<Cow<'_, str>, Cow<'_, RawValue>> =
             serde_json::from_str::<BTreeMap<Cow<'_, str>, &RawValue>>(json.get())

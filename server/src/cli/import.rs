@@ -146,7 +146,7 @@ async fn run_offline(
     };
     let own = match left_out {
         0 => String::new(),
-        _ => format!(", {left_out} events of plugins' agents left out, which the workspace has registered itself"),
+        _ => format!(", {left_out} events of plugins' agents left out, because the workspace has these agents"),
     };
     output::print_line(&format!("imported {tally}{people}{own} in {time}"))?;
     admitted.remarks().iter().try_for_each(|remark| output::print_line(remark))
@@ -223,6 +223,6 @@ pub(super) fn read_lines(
     if has_people {
         progress.note("warning: members and keys are left out; only import --offline imports members and keys");
     }
-    ensure!(!is_export || has_ended, "the file ends before its last line: it was cut off");
+    ensure!(!is_export || has_ended, "the export is cut off: its last line, with the number of events, is missing");
     Ok(())
 }

@@ -113,7 +113,7 @@ impl Packer {
 
 impl OutputFile {
     fn create(path: &Path) -> anyhow::Result<Self> {
-        let Some(file_name) = path.file_name() else { bail!("it is not a file name") };
+        let Some(file_name) = path.file_name() else { bail!("the path does not end in a file name") };
         if path.is_dir() {
             bail!("it is a folder");
         }
@@ -126,7 +126,7 @@ impl OutputFile {
     }
 
     fn rename(mut self) -> anyhow::Result<()> {
-        self.file.sync_all().context("the file cannot be completed")?;
+        self.file.sync_all().context("the file cannot be written to the disk")?;
         fs::rename(&self.unfinished, &self.name)
             .with_context(|| format!("{} cannot be renamed to {}", self.unfinished.display(), self.name.display()))?;
         self.renamed = true;

@@ -38,13 +38,13 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     // The command needs no files, and must not create the folder for files.
     config.files.url = "mem://".into();
     if let Some(folder) = DataFolder::of(&config.store.url, "surrealkv").filter(DataFolder::is_new) {
-        bail!("there is no store in {}; name it with --database or --config", folder.path.display());
+        bail!("there is no store in {}; name the store with --database or --config", folder.path.display());
     }
     let engine = open_engine(&config).await?;
     let OwnerKey { workspace, key, others } =
         engine.reset_owner_key(arguments.revoke).await.context("could not create an owner key")?;
     let about = format!(
-        "made an owner key for the workspace '{}' ({})\n{}The key is shown only once:\n",
+        "created an owner key for the workspace '{}' ({})\n{}The key is shown only once:\n",
         workspace.name,
         workspace.id,
         fate(&others, arguments.revoke)
@@ -58,10 +58,10 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
 /// Returns the message about the owner's other keys.
 fn fate(others: &[KeyRecord], revoked: bool) -> String {
     if others.is_empty() {
-        return "the owner had no other keys there\n".to_owned();
+        return "the owner had no other keys in this workspace\n".to_owned();
     }
     let verb = if revoked { "revoked, with all keys derived from them" } else { "kept; --revoke revokes them" };
-    let mut lines = format!("the owner's other keys there are {verb}:\n");
+    let mut lines = format!("the owner's other keys in this workspace are {verb}:\n");
     for key in others.iter().take(MAX_LISTED) {
         lines += &format!("  {}  {}  {}\n", key.id, key.display, key.name);
     }

@@ -147,7 +147,7 @@ impl ArchiveRestore {
             bail!("the archive has no epoch {epoch}; expected 1 to {}", found.epoch);
         }
         if let Some(position) = position.filter(|position| epoch.is_none() && *position > found.position) {
-            bail!("the archive ends at position {}, before {position}", found.position);
+            bail!("the archive ends at position {}, before position {position}", found.position);
         }
         Ok(())
     }

@@ -102,7 +102,7 @@ impl fmt::Display for RenamedArticle {
             Some(refused) => {
                 write!(f, "another article of the project has the slug '{}'", excerpt_of(refused))?;
             }
-            None => f.write_str("another article of the project got the slug that the article had")?,
+            None => f.write_str("another article of the project has the former slug of the article")?,
         }
         write!(f, "; '{aggregate_id}' gets the slug '{slug}'")
     }
@@ -280,6 +280,6 @@ mod tests {
         );
         let invalid = shown(Some("a b"), "invalid");
         assert!(invalid.starts_with("'a b' is not a slug: expected 1 to 200 characters"), "{invalid}");
-        assert!(shown(None, "taken").contains("that the article had; 'a-1' gets"), "{}", shown(None, "taken"));
+        assert!(shown(None, "taken").contains("former slug of the article; 'a-1' gets"), "{}", shown(None, "taken"));
     }
 }

@@ -82,7 +82,12 @@ impl Uploads {
         folder.read(&file.sha256, file.size).await.map(drop)?;
         let stored: ServerFile =
             retry::call(client, note, request).await.context("the file cannot be stored")?.json()?;
-        ensure!(stored.sha256 == file.sha256, "the bytes of the file have the SHA-256 {}", stored.sha256);
+        ensure!(
+            stored.sha256 == file.sha256,
+            "the stored bytes of the file have the SHA-256 {}, expected {}",
+            stored.sha256,
+            file.sha256
+        );
         Ok(true)
     }
 
@@ -107,7 +112,7 @@ impl Uploads {
             Some(id) => match retry::call(client, note, || client.request(Method::GET, &["aggregates", id])).await {
                 Ok(answer) => answer.json::<FileScope>()?.project_id,
                 Err(error) if error.has_status(StatusCode::NOT_FOUND) => named,
-                Err(error) => return Err(error).context("the aggregate of the file cannot be looked up"),
+                Err(error) => return Err(error).context("the aggregate to which the file is attached cannot be read"),
             },
             None => named,
         };

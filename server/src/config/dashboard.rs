@@ -48,7 +48,7 @@ impl Dashboard {
         let (issuer, client_id) = (self.oidc_issuer.trim(), self.oidc_client_id.trim());
         ensure!(
             issuer.is_empty() == client_id.is_empty(),
-            "[dashboard] oidc_issuer and oidc_client_id are set together or not at all"
+            "[dashboard] oidc_issuer and oidc_client_id must be set together or not at all"
         );
         if issuer.is_empty() {
             return Ok(None);

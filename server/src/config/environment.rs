@@ -171,7 +171,7 @@ fn insert(settings: &mut Table, path: &[&str], value: Value) -> anyhow::Result<(
     }
     match table.insert((*last).to_owned(), value) {
         None => Ok(()),
-        Some(_) => bail!("another variable sets the same"),
+        Some(_) => bail!("another variable sets the same setting"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Sizes and times in settings, in the notation of people: `64 MiB`, `30 s`.
+//! Sizes and times in settings, in a readable notation, such as `64 MiB` and `30 s`.
 
 use std::fmt;
 use std::str::FromStr;

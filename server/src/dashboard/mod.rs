@@ -159,7 +159,7 @@ impl Endpoint for FileEndpoint {
             return Err(ApiError::new(
                 StatusCode::NOT_FOUND,
                 ErrorCode::NotFound,
-                "the dashboard has no such file now",
+                "this file does not exist in the current version of the dashboard",
             )
             .into());
         };

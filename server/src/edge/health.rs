@@ -48,7 +48,7 @@ pub async fn readyz(
         }
         Err(error) => {
             let cause = std::error::Error::source(&error).map(ToString::to_string);
-            tracing::warn!(%error, cause, "not ready");
+            tracing::warn!(%error, cause, "the server is not ready");
             unready("store")
         }
     }

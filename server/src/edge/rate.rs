@@ -1,5 +1,5 @@
 //! Limits on the number of requests: per key for valid tokens, and per address for all other requests. These limits are
-//! off by default. The limit on wrong tokens is in [`super::wrong_tokens`]. The checks of health have no limit, because an
+//! off by default. The limit on wrong tokens is in [`super::wrong_tokens`]. Health checks have no limit, because an
 //! orchestrator replaces a server that it cannot check.
 //!
 //! A token has its own limit only after authentication has accepted the token. A client therefore cannot evade the
@@ -157,7 +157,7 @@ impl<K: Hash + Eq + Clone> Allowances<K> {
             hasher: RandomState::new(),
             max_callers: MAX_CALLERS,
             swept: Mutex::new(Instant::now()),
-            limit: format!("more than {per_minute} {what} in a minute, the limit `http.{setting}`"),
+            limit: format!("too many {what}: `http.{setting}` allows {per_minute} per minute"),
         })
     }
 

@@ -61,7 +61,12 @@ impl HttpModel {
             anyhow::bail!("the service returned {status}: {excerpt}");
         }
         let mut body: EmbeddingResponse = response.json().await?;
-        ensure!(body.data.len() == texts.len(), "the service returned {} vectors", body.data.len());
+        ensure!(
+            body.data.len() == texts.len(),
+            "the service returned {} vectors for {} texts",
+            body.data.len(),
+            texts.len()
+        );
         // Sorts the vectors by index, because the service does not guarantee their order.
         body.data.sort_by_key(|embedded| embedded.index);
         Ok(body.data.into_iter().map(|embedded| embedded.embedding).collect())

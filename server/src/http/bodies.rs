@@ -75,7 +75,7 @@ impl BudgetShare {
         if self.bodies.in_flight.fetch_add(bytes, Ordering::Relaxed) + bytes <= self.bodies.budget {
             return Ok(());
         }
-        let message = "the budget for request bodies in flight is used up";
+        let message = "request bodies already use all the memory that `http.bodies_in_flight` allows";
         Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::Busy, message)
             .with_header(header::RETRY_AFTER, HeaderValue::from_static("1")))
     }

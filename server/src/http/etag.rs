@@ -9,7 +9,7 @@ pub fn expected(stated: Option<StreamExpectation>, if_match: Option<&str>) -> Re
     let header = if_match.map(version_of).transpose()?;
     match (stated, header) {
         (Some(stated), Some(header)) if stated != header => {
-            Err(Error::invalid_at("/expected_version", "expected the version in If-Match, or no If-Match"))
+            Err(Error::invalid_at("/expected_version", "differs from the version in If-Match"))
         }
         (stated, header) => Ok(stated.or(header).unwrap_or_default()),
     }

@@ -45,7 +45,7 @@ impl OpenStreams {
         let mut open = self.open.lock();
         let count = open.get(workspace).copied().unwrap_or(0);
         if count >= self.allowed {
-            let message = format!("the workspace has {count} open {}, the limit `{}`", self.what, self.setting);
+            let message = format!("the workspace has {count} open {}, as many as `{}` allows", self.what, self.setting);
             let error = ApiError::new(StatusCode::TOO_MANY_REQUESTS, ErrorCode::TooManyStreams, message);
             return Err(error.with_header(header::RETRY_AFTER, RETRY_AFTER));
         }

@@ -152,7 +152,7 @@ impl SocketEnd {
             SocketEnd::Gone => None,
             SocketEnd::Stopped => Some((CloseCode::Restart, "the server shuts down")),
             SocketEnd::Revoked => Some((CloseCode::Policy, "the right to listen has ended")),
-            SocketEnd::Slow => Some((CloseCode::Again, "too many messages wait to be read")),
+            SocketEnd::Slow => Some((CloseCode::Again, "the queue of messages to the client exceeds its limit")),
             SocketEnd::Silent => Some((CloseCode::Away, "no frame arrived within the idle timeout")),
             SocketEnd::Malformed => Some((CloseCode::Protocol, "the frame is invalid or too large")),
         }

@@ -19,7 +19,8 @@ const TOKEN_PROTOCOL: &str = "base64url.bearer.phx.";
 
 /// Returns the client's credential from the query, the subprotocols or the headers of the request.
 pub fn credential(request: &Request) -> Result<String, Error> {
-    const NONE: Error = Error::Unauthenticated("an apikey is required");
+    const NONE: Error =
+        Error::Unauthenticated("a credential is required: apikey in the query, x-api-key or a bearer token");
     let header = request.header("x-api-key").map(str::to_owned);
     let query = || parameter(request, "apikey").filter(|key| !key.is_empty());
     // Requests other than socket upgrades may send the credential as a header.
@@ -45,7 +46,7 @@ pub fn version(request: &Request) -> Result<ProtocolVersion, ApiError> {
 
 /// Returns the error for a request that is not a WebSocket upgrade.
 pub fn no_socket() -> ApiError {
-    let message = "this is a WebSocket: the request must ask for an upgrade";
+    let message = "this path serves a WebSocket; the request must be a WebSocket upgrade";
     ApiError::new(StatusCode::UPGRADE_REQUIRED, ErrorCode::UpgradeRequired, message)
         .with_header(header::UPGRADE, HeaderValue::from_static("websocket"))
 }

@@ -282,7 +282,7 @@ async fn follow(hub: Arc<Hub>, mut feed: Feed) {
         match feed.wait(PAGE, WAIT).await {
             Ok(page) => hub.route(page.items, page.position),
             Err(error) => {
-                tracing::warn!(%error, "the feed cannot be read");
+                tracing::warn!(%error, "the log cannot be read for the sockets of a workspace");
                 tokio::time::sleep(RETRY_DELAY).await;
             }
         }

@@ -3,15 +3,15 @@
 //! An agent listens on the channel `agent:ID`, or reads `GET /agents/ID/events`.
 //!
 //! 1. **Right.** `POST /agents/connect` returns a credential, signed with a key of the control database, so that any
-//!    server can check it. It gives a `Listener`, which reads feeds and updates presence, and moves cursors if the
-//!    credential was created by a caller who may write. Messages between clients carry a mark and cannot use the names
-//!    of the server's events. A socket holds its `Grant` like a stream.
+//!    server can check it. The credential gives a `Listener`, which reads feeds and updates presence, and moves cursors
+//!    if the credential was created by a caller who may write. Messages between clients carry a mark and cannot use the
+//!    names of the server's events. A socket holds its `Grant` like a stream.
 //! 2. **Hub.** A workspace with open sockets has one follower of the log (`hub.rs`), which sends each delivery to the
-//!    members of its channel and wakes nobody else. It ends with the last socket.
-//! 3. **Join.** A new member gets nothing live at first: `replay.rs` reads from the agent's cursor, as fast as the
-//!    client reads. The member goes live when the replay reaches the follower's position, so there is no gap.
-//! 4. **Queue.** What waits for a socket is limited by number and bytes. Beyond the limit the socket is closed (1013),
-//!    and the agent reconnects and continues from its cursor.
+//!    members of its channel and to no other channel. The follower ends with the last socket.
+//! 3. **Join.** A new member receives no live events at first: `replay.rs` reads from the agent's cursor, as fast as
+//!    the client reads. The member goes live when the replay reaches the follower's position, so there is no gap.
+//! 4. **Queue.** The messages that wait for a socket are limited by number and bytes. Beyond the limit, the server
+//!    closes the socket with the code 1013, and the agent reconnects and continues from its cursor.
 //!
 //! Live and replayed deliveries come from the same function (`engine/src/workspace/feed.rs`), and
 //! `server/src/wire/delivery.rs` writes all of them.

@@ -194,9 +194,9 @@ impl SocketSession {
         if !self.joins.take() {
             return Err("ClientJoinRateLimitReached: too many joins in a second".into());
         }
-        let join: Join = json_of(inbound).ok_or("InvalidPayload: the payload of a join is an object")?;
+        let join: Join = json_of(inbound).ok_or("InvalidPayload: the payload of a join must be an object")?;
         if !join.config.postgres_changes.is_empty() {
-            return Err("PostgresChangesUnsupported: there are no database changes to listen to".into());
+            return Err("PostgresChangesUnsupported: the server requires empty postgres_changes".into());
         }
         let channel = inbound.topic.strip_prefix("realtime:").unwrap_or(&inbound.topic);
         let unauthorized =
@@ -280,14 +280,15 @@ impl SocketSession {
                 hub.untrack(&channel.membership);
                 line.ok(reference);
             }
-            _ => line.error(reference, "InvalidPayload: expected track or untrack"),
+            _ => line.error(reference, "InvalidPayload: the event of a presence message must be track or untrack"),
         }
     }
 
     async fn broadcast(&self, channel: &JoinedChannel, inbound: &ClientMessage) {
         let (line, reference) = (&channel.line, inbound.reference.as_deref());
-        let invalid = || line.error(reference, "InvalidPayload: expected an event and an object");
-        let refused = || line.error(reference, "ReservedEvent: names that begin with `task.` are the server's");
+        let invalid = || line.error(reference, "InvalidPayload: a broadcast must be an object with an event");
+        let refused =
+            || line.error(reference, "ReservedEvent: event names that begin with `task.` are reserved for the server");
         let sender = BroadcastSender::of(&self.listener);
         let (message, bytes) = match &inbound.payload {
             MessagePayload::Json(json) => {
@@ -330,7 +331,7 @@ impl SocketSession {
 
     async fn acknowledge(&self, channel: &JoinedChannel, reference: Option<&str>, payload: Option<Acknowledgement>) {
         let Some(Acknowledgement { position }) = payload else {
-            return channel.line.error(reference, "InvalidPayload: expected a position");
+            return channel.line.error(reference, "InvalidPayload: an acknowledgement must have a position");
         };
         match self.listener.acknowledge(&channel.agent, position).await {
             Ok(()) => channel.line.ok(reference),

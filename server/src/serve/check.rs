@@ -89,7 +89,7 @@ async fn access(config: &Config) -> anyhow::Result<String> {
 
 async fn resolved(address: &str) -> anyhow::Result<String> {
     let first = tokio::net::lookup_host(address).await.with_context(|| format!("cannot resolve {address}"))?.next();
-    Ok(first.with_context(|| format!("{address} has no address"))?.to_string())
+    Ok(first.with_context(|| format!("{address}: the host name has no address"))?.to_string())
 }
 
 async fn backup(config: &Config) -> anyhow::Result<String> {

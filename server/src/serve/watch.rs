@@ -70,7 +70,7 @@ impl PluginWatch {
             watched.tried = now;
             match self.engine.reload_plugin(&watched.name).await {
                 Ok(_) => {}
-                Err(error) => tracing::warn!(%error, plugin = watched.name, "the loaded version of a plugin stays"),
+                Err(error) => tracing::warn!(%error, plugin = watched.name, "failed to reload a plugin"),
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Keeps the text of the numbers in appended events that no value represents exactly.
+//! Keeps the text of numbers in appended events, if no value of the engine represents the number exactly.
 
 use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::value::Object;

@@ -1,8 +1,9 @@
 //! The wire types of requests and responses: bodies, pages, closed sets of strings, and one file for each resource that
 //! several operations return.
 //!
-//! What a type says in the document is what is parsed or serialised. Responses are built from the engine's data, such
-//! as `TaskView` and `Event`, which has no format. `request_body.rs` has the fields with several spellings.
+//! Each type describes in the OpenAPI document what the server parses or serialises. Responses are built from the
+//! engine's data, such as `TaskView` and `Event`, which defines no wire format. `request_body.rs` reads fields with
+//! several spellings.
 
 pub mod activation;
 pub mod append_result;

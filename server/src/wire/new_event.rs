@@ -236,7 +236,7 @@ fn new_event(input: EventInput, stream: Option<&str>, beside: Option<StreamExpec
         |value: Option<String>, name: &str| value.ok_or_else(|| Error::invalid_at(format!("/{name}"), "required"));
     let aggregate_id = match (input.aggregate_id, stream) {
         (Some(id), Some(stream)) if id != stream => {
-            return Err(Error::invalid_at("/aggregate_id", "differs from the stream of the path"));
+            return Err(Error::invalid_at("/aggregate_id", "differs from the aggregate id in the path"));
         }
         (_, Some(stream)) => stream.to_owned(),
         (id, None) => required(id, "aggregate_id")?,
@@ -273,7 +273,7 @@ fn type_name(name: String) -> Result<String, Error> {
 fn own_or(own: Option<StreamExpectation>, beside: Option<StreamExpectation>) -> Result<StreamExpectation, Error> {
     match (own, beside) {
         (Some(own), Some(beside)) if own != beside => {
-            let message = "differs from the version that is expected beside the event";
+            let message = "differs from the version that the request expects in If-Match or beside `events`";
             Err(Error::invalid_at("/expected_version", message))
         }
         (own, beside) => Ok(own.or(beside).unwrap_or_default()),

@@ -230,7 +230,7 @@ impl DeleteParked {
     pub fn selection(&self) -> Result<StepSelection, Error> {
         let which = which(self.plugin.as_deref(), self.ids.as_deref(), self.group.as_ref())?;
         if !matches!(which, StepChoice::Ids(_)) && self.expected.is_none() {
-            return Err(Error::invalid_at("/expected", "required without ids: how many steps are deleted"));
+            return Err(Error::invalid_at("/expected", "required without ids; must be the number of steps to delete"));
         }
         Ok(StepSelection { which, expected: count(self.expected), after: None })
     }

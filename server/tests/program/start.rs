@@ -92,7 +92,7 @@ fn the_log_says_why_a_token_is_denied_without_the_token() {
     let tokens = [
         (
             token(known, r#"{"iss": "https://id.example.com"}"#),
-            ["https://id.example.com", "its signature is not valid"],
+            ["https://id.example.com", "the token's signature is not valid"],
         ),
         (token(known, r#"{"iss": "https://other.example.com"}"#), ["other.example.com", "no issuer with this name"]),
         (
@@ -106,7 +106,7 @@ fn the_log_says_why_a_token_is_denied_without_the_token() {
         assert_eq!(program.status("GET", "/api/v1/keys", &[("authorization", &bearer)], ""), 401);
         program.logs(expected);
     }
-    assert!(program.logs(&["https://id.example.com", "its signature is not valid"]).contains("key-7"));
+    assert!(program.logs(&["https://id.example.com", "the token's signature is not valid"]).contains("key-7"));
     let bearer = format!("Bearer {}", tokens[3].0);
     for _ in 0..100 {
         program.status("GET", "/api/v1/keys", &[("authorization", &bearer)], "");

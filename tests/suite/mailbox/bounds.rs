@@ -57,7 +57,7 @@ async fn a_task_full_of_earlier_versions_ends_with_what_it_has() {
     assert_eq!(code(&refused), (409, "task_full"), "{}", refused.1);
     assert_eq!((&refused.1["limit"], &refused.1["maximum"]), (&json!("versions of artifacts"), &json!(VERSIONS)));
     let error = refused.1["error"].as_str().expect("a text");
-    assert!(error.ends_with("Instead, finish this task, and continue in another one"), "{error}");
+    assert!(error.ends_with("; instead, finish this task, and continue in another one"), "{error}");
     act(&server, &id, "complete", json!({"agent_id": DRAFTER})).await;
     act(&server, &id, "approve", json!({"accept_superseded": true})).await;
     let (_, whole) = get(&server, &format!("/mailbox/{id}")).await;

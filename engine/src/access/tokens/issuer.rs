@@ -49,14 +49,14 @@ impl Issuer {
             return Err(format!("{issuer}: no algorithms are given"));
         };
         if algorithms.iter().any(|algorithm| algorithm.family() != family) {
-            return Err(format!("{issuer}: its algorithms must be of one family"));
+            return Err(format!("{issuer}: the algorithms must be of one family"));
         }
         let verifier = match trust {
             Trust::Secret(_) if family != AlgorithmFamily::Hmac => {
                 return Err(format!("{issuer}: a secret needs an HMAC algorithm, such as HS256"));
             }
             Trust::Secret(secret) if secret.len() < MIN_SECRET_BYTES => {
-                return Err(format!("{issuer}: its secret is shorter than {MIN_SECRET_BYTES} bytes"));
+                return Err(format!("{issuer}: the secret must have at least {MIN_SECRET_BYTES} bytes"));
             }
             Trust::Secret(secret) => Verifier::Secret(DecodingKey::from_secret(secret)),
             Trust::KeySet { .. } if family == AlgorithmFamily::Hmac => {
@@ -74,10 +74,10 @@ impl Issuer {
     pub async fn verify(&self, token: &str, now: i64) -> Result<TokenClaims, TokenRefusal> {
         let header = jsonwebtoken::decode_header(token).map_err(|error| TokenRefusal::Invalid(reason_of(&error)))?;
         if header.crit.is_some() {
-            return Err(TokenRefusal::Invalid("it has critical header extensions, and none is supported"));
+            return Err(TokenRefusal::Invalid("the token has critical header extensions, which are not supported"));
         }
         if !self.algorithms.contains(&header.alg) {
-            return Err(TokenRefusal::Invalid("its algorithm is not allowed for its issuer"));
+            return Err(TokenRefusal::Invalid("the token's algorithm is not allowed for its issuer"));
         }
         let mut rules = Validation::new(header.alg);
         rules.set_issuer(&[&self.name]);
@@ -90,7 +90,7 @@ impl Issuer {
             Verifier::KeySet(keys) => {
                 let found = keys.find(header.kid.as_deref(), header.alg, now).await;
                 found.map(|key| key.decoding).map_err(|missing| match missing {
-                    MissingKey::Unknown => TokenRefusal::Invalid("its issuer has no such key"),
+                    MissingKey::Unknown => TokenRefusal::Invalid("the issuer has no key for the token"),
                     MissingKey::Silent => TokenRefusal::Silent,
                 })?
             }
@@ -115,12 +115,12 @@ impl Issuer {
 /// Returns the reason why a token is not valid, without anything from the token.
 fn reason_of(error: &jsonwebtoken::errors::Error) -> &'static str {
     match error.kind() {
-        ErrorKind::InvalidSignature => "its signature is not valid",
-        ErrorKind::InvalidAudience => "its audience is not the expected one",
-        ErrorKind::InvalidIssuer => "its issuer is not the expected one",
-        ErrorKind::InvalidAlgorithm => "its algorithm does not match its key",
-        ErrorKind::MissingRequiredClaim(_) => "it lacks one of the claims exp, iss, aud and sub",
-        ErrorKind::Json(_) | ErrorKind::Base64(_) | ErrorKind::Utf8(_) => "it cannot be read",
-        _ => "it is not a valid token",
+        ErrorKind::InvalidSignature => "the token's signature is not valid",
+        ErrorKind::InvalidAudience => "the claim aud does not contain the configured audience",
+        ErrorKind::InvalidIssuer => "the claim iss is not the configured issuer",
+        ErrorKind::InvalidAlgorithm => "the token's algorithm does not match the key",
+        ErrorKind::MissingRequiredClaim(_) => "the token lacks one of the claims exp, iss, aud and sub",
+        ErrorKind::Json(_) | ErrorKind::Base64(_) | ErrorKind::Utf8(_) => "the token cannot be decoded",
+        _ => "the token is not valid",
     }
 }

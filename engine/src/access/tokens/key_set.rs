@@ -82,7 +82,7 @@ impl KeySet {
         let set = self.clone();
         // The fetch runs in a separate task, so that it completes for other waiters even if this request is cancelled.
         if let Err(error) = tokio::spawn(async move { set.refresh(now).await }).await {
-            tracing::error!(%error, "fetching keys failed");
+            tracing::error!(%error, "fetching the keys of an issuer failed");
         }
         self.search(id, algorithm).ok_or(match self.known().fetched_at {
             Some(_) => MissingKey::Unknown,
@@ -164,11 +164,11 @@ fn read(text: &[u8]) -> Result<Vec<VerificationKey>, String> {
         keys: Vec<serde_json::Value>,
     }
     if text.len() > MAX_BYTES {
-        return Err(format!("the set has more than {MAX_BYTES} bytes"));
+        return Err(format!("the key set has more than {MAX_BYTES} bytes"));
     }
     let set: KeySetDocument = serde_json::from_slice(text).map_err(|error| error.to_string())?;
     if set.keys.len() > MAX_KEYS {
-        return Err(format!("the set has more than {MAX_KEYS} keys"));
+        return Err(format!("the key set has more than {MAX_KEYS} keys"));
     }
     Ok(set.keys.into_iter().filter_map(|key| usable(serde_json::from_value(key).ok()?)).collect())
 }

@@ -72,10 +72,10 @@ impl Tokens {
 
     async fn try_verify(&self, token: &str, now: i64) -> Result<Arc<TokenIdentity>, Box<TokenDenial>> {
         if self.issuers.is_empty() {
-            return Err(invalid("it is no key, and no issuer of tokens is configured"));
+            return Err(invalid("the token is not a key, and no token issuer is configured"));
         }
         if token.len() > MAX_LENGTH {
-            return Err(invalid("it is too long"));
+            return Err(invalid("the token is too long"));
         }
         let hash: [u8; 32] = Sha256::digest(token).into();
         let known = self.verified().get(&hash).cloned();
@@ -101,7 +101,8 @@ impl Tokens {
     }
 
     async fn check(&self, token: &str, now: i64) -> Result<TokenIdentity, Box<TokenDenial>> {
-        let named = named_issuer(token).ok_or_else(|| invalid("it is neither a key nor a token with the claim iss"))?;
+        let named =
+            named_issuer(token).ok_or_else(|| invalid("the token is neither a key nor a JWT with the claim iss"))?;
         let mut denied = invalid("no issuer with this name is configured");
         for (place, issuer) in self.issuers.iter().enumerate().filter(|(_, issuer)| issuer.name == named) {
             // The generation is read before the verification: if the keys change meanwhile, the token is verified
@@ -110,11 +111,11 @@ impl Tokens {
             match issuer.verify(token, now).await {
                 Ok(claims) if !claims.is_user() => {
                     let error = Error::Unauthenticated("the bearer token does not identify a user");
-                    return Err(TokenDenial::new(error, "it does not identify a user"));
+                    return Err(TokenDenial::new(error, "the token does not identify a user"));
                 }
                 Ok(claims) => return Ok(TokenIdentity::new(&claims, place, issuer, generation)),
                 Err(TokenRefusal::Silent) => {
-                    denied = TokenDenial::new(Error::IssuerSilent, "the keys of its issuer cannot be fetched");
+                    denied = TokenDenial::new(Error::IssuerSilent, "the keys of the issuer cannot be fetched");
                 }
                 // Another issuer of the same name may accept the token when its keys can be fetched.
                 Err(TokenRefusal::Invalid(_)) if matches!(denied.error, Error::IssuerSilent) => {}
@@ -153,11 +154,11 @@ impl TokenIdentity {
     fn at(self: &Arc<Self>, now: i64) -> Result<Arc<TokenIdentity>, Box<TokenDenial>> {
         if self.expires_at <= now {
             let error = Error::Unauthenticated("the bearer token has expired");
-            return Err(TokenDenial::new(error, "it has expired"));
+            return Err(TokenDenial::new(error, "the token has expired"));
         }
         if now < self.valid_from {
             let error = Error::Unauthenticated("the bearer token is not valid yet");
-            return Err(TokenDenial::new(error, "it is not valid yet"));
+            return Err(TokenDenial::new(error, "the token is not valid yet"));
         }
         Ok(self.clone())
     }

@@ -1,9 +1,9 @@
 //! The circuit breaker of a plugin. After too many consecutive failures, the circuit opens: the plugin is no longer
 //! called, so that one broken script does not delay the other plugins.
 //!
-//! A failure that is retried later does not count before the last retry. As soon as steps for as many aggregates wait
-//! for a retry as open the circuit, the plugin is paused: only these steps are tried again, until one of them succeeds
-//! or the circuit opens.
+//! A failure that is retried later does not count before the last retry. Once steps for [`FAILURES`] aggregates wait
+//! for a retry, the plugin is paused: only these steps are tried again, until one of them succeeds or the circuit
+//! opens.
 //!
 //! Failures count per aggregate: a plugin that fails only on the content of one aggregate keeps running for all others.
 

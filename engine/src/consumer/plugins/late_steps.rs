@@ -1,8 +1,8 @@
-//! Calls plugins for parked steps, whose events were processed earlier: when a request replays them, and when the time of
-//! their retry has come.
+//! Calls plugins for parked steps, whose events were processed earlier: when a request replays the steps, and when the
+//! time of their retry has come.
 //!
-//! A late call gets its event and the aggregate right after it, as the first call. Its facts never replace those of a
-//! later event of the aggregate. The events and tasks that it requests are appended when it succeeds.
+//! A late call gets its event and the aggregate right after the event, like the first call. Its facts never replace
+//! those of a later event of the aggregate. The events and tasks that it requests are appended when it succeeds.
 
 use std::sync::Arc;
 

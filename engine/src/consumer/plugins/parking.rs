@@ -1,5 +1,5 @@
-//! Parking: stores a failed step with its reason, so that the follower can continue with the log. A step that is retried
-//! later is stored with the time of the retry.
+//! Parking: stores a failed step with its reason, so that the follower can continue with the log. A step that is
+//! retried later is stored with the time of the retry.
 
 use std::sync::Arc;
 

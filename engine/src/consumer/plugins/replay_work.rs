@@ -1,5 +1,5 @@
-//! Replay of work: calls a plugin's hook `work` again for the tasks that wait for the plugin's agent, and for those that
-//! ended as failed.
+//! Replay of work: calls a plugin's hook `work` again for the tasks that wait for the plugin's agent, and for those
+//! that ended as failed.
 
 use std::sync::Arc;
 

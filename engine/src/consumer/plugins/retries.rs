@@ -1,6 +1,6 @@
 //! The parked steps that are retried without a request: those of plugins with `on_error = "retry"`.
 //!
-//! The times of the retries are stored with the steps. What is kept here is found again when the worker begins again.
+//! The times of the retries are stored with the steps, so a worker that starts again finds all waiting steps.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -40,7 +40,7 @@ pub struct PreparedWork {
     task: Value,
     messages: Vec<Value>,
     aggregate: Option<Value>,
-    /// The version of the subject in `aggregate`. `None` if the task has no subject.
+    /// The version of the subject in `aggregate`. `None` if the task has no source aggregate.
     read_version: Option<u64>,
     related: Vec<Value>,
     now_ms: i64,

@@ -30,7 +30,7 @@ pub(super) fn check(field: &Field, at: &str, violations: &mut Violations) {
 fn check_bounds(field: &Field, at: &str, violations: &mut Violations) {
     for (key, bound) in [("min", field.min), ("max", field.max)] {
         if bound.is_some() && !is_measured(field.field_type) {
-            let message = "allowed only on numbers, on the length of a string, and on the number of items of an array";
+            let message = "allowed only on a field of type integer, number, decimal, string, reference or array";
             violations.add(format!("{at}/{key}"), message);
         }
     }

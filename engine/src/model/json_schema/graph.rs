@@ -93,7 +93,7 @@ impl Graph {
         match known.get(place) {
             Some(Expansion::Known(evaluations, depth)) => return Ok((*evaluations, *depth)),
             Some(Expansion::UnderWay) => {
-                return Err((place, "the schema refers to itself for the same value".into()));
+                return Err((place, "the schema refers to itself for the same value without end".into()));
             }
             _ => {}
         }
@@ -263,7 +263,7 @@ impl<'s> SchemaReader<'s> {
         let pointer = percent_decode_str(pointer).decode_utf8_lossy();
         match self.root.pointer(&pointer) {
             Some(target) => Ok((target, pointer.into_owned())),
-            None => Err(refused(at, "the reference points to nothing in the schema".into())),
+            None => Err(refused(at, "the target of the reference does not exist in the schema".into())),
         }
     }
 

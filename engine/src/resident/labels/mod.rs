@@ -6,18 +6,19 @@
 //! * **What is searched**: labels and the first 20 kB of the other searched texts of an aggregate. A search finds
 //!   everything that was appended before it. A definition with another label or other searched fields marks the
 //!   aggregates of its type.
-//! * **Candidates**: texts are normalised: lower case, and Latin, Greek and Cyrillic letters without accents. Scripts
-//!   without spaces become pairs of neighbouring characters, each a word. Candidates are the entries that share most
-//!   trigrams with the query, and those with its words or similar ones (up to two wrong letters in five, or a
-//!   beginning): 250 of each, after the filter.
+//! * **Candidates**: texts are converted to lower case, and Latin, Greek and Cyrillic letters lose their accents. In
+//!   scripts without spaces, each pair of neighbouring characters is a word. After the filter, up to 250 candidates are
+//!   the entries that share the most trigrams with the query. Up to 250 more candidates have the words of the query,
+//!   similar words (up to two wrong letters in five), or words that begin with a word of the query.
 //! * **Scores**: every candidate is measured by `exact`, `prefix`, `trigram`, `token_set` and `bm25`, and its score is
 //!   the highest. Among equals the label that equals the query comes first, then the latest change, then the id. Only
 //!   `exact` reaches a score of 1. Tasks are found only if `type` asks for them, because they repeat the labels of
 //!   their subjects.
 //! * **Meaning**, if `[search.embedding]` is on: the follower of vectors embeds changed labels, recognised by a hash,
-//!   and stores the vectors next to the log under an HNSW index. The query's neighbours and the clear text hits are
-//!   merged by reciprocal rank: the first in both rankings scores 1, the first in one of them 0.5. If a model fails or
-//!   takes too long, the text's result remains, with a warning. Another model starts from the beginning.
+//!   and stores the vectors next to the log with an HNSW index. The query's neighbours and the clear text hits are
+//!   merged by reciprocal rank: a hit that is first in both rankings scores 1, a hit that is first in one ranking 0.5.
+//!   If the model fails or takes too long, the search returns the text hits with a warning. After a change of the
+//!   model, all labels are embedded again.
 
 pub mod candidates;
 pub mod fold;

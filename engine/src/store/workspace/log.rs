@@ -294,8 +294,8 @@ fn event_refs_of(commit: &Record, after: u64, found: &mut Vec<EventRef>) -> Resu
         return Err(Error::corrupt("a commit has no id or no events"));
     };
     let last = commit_id(id)?;
-    let refs: Vec<ListedEvent> =
-        serde_json::from_str(refs).map_err(|error| Error::corrupt(format!("the events of a commit: {error}")))?;
+    let refs: Vec<ListedEvent> = serde_json::from_str(refs)
+        .map_err(|error| Error::corrupt(format!("the events of a commit cannot be read: {error}")))?;
     let first = (last.max(0) as u64 + 1).saturating_sub(refs.len() as u64);
     let refs =
         refs.into_iter().zip(first..).map(|(ListedEvent(aggregate_id, version, occurred_at, size_bytes), position)| {

@@ -15,14 +15,15 @@
 //! 4. **Event**: `file.created` or `file.replaced` names the upload. The events' transaction deletes the upload's
 //!    record, and creates one that marks the replaced bytes for removal: staging sees both in the states before and
 //!    after. An upload whose record is gone was removed by another server, and cannot be named any more.
-//! 5. **Removal**: bytes that a file left are deleted, and then subtracted from the counter. A process that dies
-//!    anywhere leaves a record. A server that has the workspace open clears records with an expired lease, or, if it is
-//!    alone on its store, those of any other process (`state/upload_cleanup.rs`).
+//! 5. **Removal**: bytes that no file refers to any more are deleted, and then subtracted from the counter. A process
+//!    that dies at any of these steps leaves a record. A server that has the workspace open clears records with an
+//!    expired lease, or, if no other server uses its store, the records of all other processes
+//!    (`state/upload_cleanup.rs`).
 //!
-//! A link to a file is an object store's own, or one that a server of this store signs with keys that rotate by
-//! themselves. It is valid for an hour and for its path. An upload link covers the path, the media type, the largest
-//! size, the version of the file's stream, which must be unchanged, and its creator. Each use checks the creator's
-//! access again, with what the key, role and plan allow by then. From there it is an upload like any other.
+//! A link to a file is signed by the object store, or by a server of this store with keys that rotate automatically.
+//! The link is valid for an hour and for its path. An upload link covers the path, the media type, the largest size,
+//! the version of the file's stream, which must be unchanged, and its creator. Each use checks again what the creator's
+//! key, role and plan allow at that time. The upload then continues like any other.
 
 mod attachment;
 mod bytes;

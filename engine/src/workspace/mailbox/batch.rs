@@ -71,7 +71,7 @@ impl Writer {
     /// action cannot affect tasks that the client has not seen.
     async fn expected_ids(&self, filter: &TaskFilter, expected: usize) -> Result<Vec<String>> {
         if expected > MAX_TASKS {
-            return Err(Error::invalid_at("/expected", format!("expected at most {MAX_TASKS}")));
+            return Err(Error::invalid_at("/expected", format!("expected at most {MAX_TASKS} tasks")));
         }
         let found = self.context.select_tasks(filter, None, TaskLimit::NONE).await?.items;
         if found.len() != expected {

@@ -27,7 +27,7 @@ impl CallContext {
     ) -> Result<()> {
         let Some(successor) = successor else { return Ok(()) };
         if successor == leaving {
-            return Err(Error::invalid("reassign_to names the one who leaves; expected another agent or member"));
+            return Err(Error::invalid("reassign_to names the leaving agent or member; expected another one"));
         }
         if let Assignee::Agent(id) = successor {
             self.state().refresh().await?;

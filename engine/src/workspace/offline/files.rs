@@ -59,7 +59,7 @@ impl Offline {
         let named = self.check_file(&event)?;
         let key = Storage::key(&self.state.record.id, &named.upload);
         if self.state.storage.blobs().read(&key, 0..1).await.is_ok() {
-            let message = "another file of the workspace has this upload";
+            let message = "the workspace already has a file with this upload id";
             return Err(Error::invalid_at(format!("/payload/{UPLOAD_ID}"), message));
         }
         self.store_file(event, named, bytes).await
@@ -109,7 +109,7 @@ impl Offline {
                     let kind = BlobKind { mime_type: mime_type.to_owned(), content_disposition };
                     let received = receiving.write(Some(size), bytes, kind).await?;
                     if received.sha256 != sha256 {
-                        let message = format!("the bytes of '{path}' have the SHA-256 {}", received.sha256);
+                        let message = format!("expected {}, the SHA-256 of the bytes of '{path}'", received.sha256);
                         return Err(Error::invalid_at("/payload/sha256", message));
                     }
                 }
@@ -137,7 +137,7 @@ impl Offline {
         FilePath::new(&workspace, &place, &filename).map_err(|(_, message)| Error::invalid_at(at(PATH), message))?;
         if *workspace != *self.state.record.id {
             let message = format!(
-                "the file belongs to the workspace {workspace}; a workspace of that id is expected, not {}",
+                "the file belongs to the workspace {workspace} and cannot be added to the workspace {}",
                 self.state.record.id
             );
             return Err(Error::invalid_at(at(PATH), message));

@@ -94,7 +94,7 @@ impl Arguments {
         ];
         let mut wrong = Violations::default();
         for (name, _, _) in arguments.iter().filter(|(_, is_given, is_meant)| *is_given && !is_meant) {
-            wrong.add(format!("/{name}"), format!("has no meaning for the action '{}'", action.name()));
+            wrong.add(format!("/{name}"), format!("not allowed for the action '{}'", action.name()));
         }
         Ok(wrong.finish(())?)
     }

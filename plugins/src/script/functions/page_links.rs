@@ -1,5 +1,5 @@
-//! The function that lists the links of a Markdown page to other pages of its project: Markdown links, wikilinks, links in
-//! HTML, and the tags of site generators.
+//! The function that lists the links of a Markdown page to other pages of its project: Markdown links, wikilinks, links
+//! in HTML, and the tags of site generators.
 
 use std::ops::Range;
 

@@ -1,6 +1,7 @@
-//! The references to pages that a link may mean, in the order in which Obsidian, Hugo, Jekyll and Docusaurus resolve it.
+//! The references to pages that a link may mean, in the order in which Obsidian, Hugo, Jekyll and Docusaurus resolve
+//! the link.
 //!
-//! A program that does not know which site generator a project uses tries the rules of all of them, those of paths first.
+//! The site generator of a project is not known. Therefore the rules of all generators are tried, those of paths first.
 //! [`foldwork_engine::model::page`] has the forms of references.
 
 use foldwork_engine::model::page::{is_index, is_markdown, stem};

@@ -179,12 +179,12 @@ impl ScriptPattern {
             // A replacement can name a group many times, so the inserted text is built and measured separately.
             let mut inserted = String::new();
             if replacement.matches('$').count().saturating_mul(matched.len()) > max_bytes {
-                return Err(too_large("a text after replacing is"));
+                return Err(too_large("the text after the replacement is"));
             }
             interpolate::string(replacement, append, index, &mut inserted);
             out.push_str(&inserted);
             if out.len() > max_bytes {
-                return Err(too_large("a text after replacing is"));
+                return Err(too_large("the text after the replacement is"));
             }
             Ok(ControlFlow::Continue(()))
         })?;
@@ -275,7 +275,7 @@ fn is_quit(error: &MatchError) -> bool {
 }
 
 fn quit() -> Refused {
-    thrown("\\b met a letter outside ASCII; write (?-u:\\b)")
+    thrown("\\b cannot be used in a text with characters outside ASCII; write (?-u:\\b)")
 }
 
 fn too_expensive() -> Refused {

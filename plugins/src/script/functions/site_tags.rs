@@ -1,5 +1,5 @@
-//! The tags by which pages of Hugo and Jekyll name other pages. They are replaced by URLs, because Markdown does not accept
-//! the tags as targets of links.
+//! The tags by which pages of Hugo and Jekyll name other pages. They are replaced by URLs, because Markdown does not
+//! accept the tags as targets of links.
 
 use std::borrow::Cow;
 

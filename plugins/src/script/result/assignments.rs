@@ -39,7 +39,7 @@ fn assignment(path: String, value: &Value) -> Result<Assignment, String> {
         Some(Value::Int(seconds @ 0..=LATEST_DUE_S)) => Some(*seconds as u64),
         Some(other) => {
             return Err(format!(
-                "{} is {}, not seconds from 0 to {LATEST_DUE_S}",
+                "{} is {}, not a number of seconds from 0 to {LATEST_DUE_S}",
                 fields.path("due_in_s"),
                 kind(other)
             ));
@@ -86,7 +86,7 @@ mod tests {
         );
         assert_eq!(
             refused(r#"[{"agent_id": "a", "due_in_s": -1}]"#),
-            "assignments[0].due_in_s is an integer, not seconds from 0 to 316224000"
+            "assignments[0].due_in_s is an integer, not a number of seconds from 0 to 316224000"
         );
         assert_eq!(refused("{}"), "assignments is a map, not an array");
         let long = refused(&format!(r#"[{{"agent_id": "a", "title": "{}"}}]"#, "x".repeat(201)));

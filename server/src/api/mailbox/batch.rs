@@ -21,7 +21,7 @@ use crate::wire::request_body::{FromFields, ReceivedBody};
 use crate::wire::task::{ActOnTasks, ActedBody, SentFilter};
 
 /// The message about a request that names no tasks.
-const REQUIRED: &str = "required: ids, expected_versions, or a filter and the number of tasks that it matches";
+const REQUIRED: &str = "one of ids, expected_versions and filter is required; filter also requires expected";
 
 pub struct Api;
 
@@ -68,7 +68,7 @@ fn which(request: &ActOnTasks) -> Result<TaskChoice, Error> {
         });
     }
     if !request.expected.is_absent() && request.filter.is_absent() {
-        return Err(request.expected.invalid("expected a filter beside it; ids and expected_versions name the tasks"));
+        return Err(request.expected.invalid("allowed only with filter, not with ids or expected_versions"));
     }
     if !request.expected_versions.is_absent() {
         return expected_versions(request).map(TaskChoice::Ids);
@@ -91,7 +91,8 @@ fn which(request: &ActOnTasks) -> Result<TaskChoice, Error> {
     wrong.finish(())?;
     let by = SentFilter::from_fields(&filter);
     let expected = request.expected.integer()?.and_then(|count| usize::try_from(count).ok());
-    let expected = expected.ok_or_else(|| request.expected.invalid("required: how many tasks the filter matches"))?;
+    let expected =
+        expected.ok_or_else(|| request.expected.invalid("must be the number of tasks that the filter matches"))?;
     Ok(TaskChoice::Filter { filter: Box::new(FilterTexts::read(&by)?.filter()?), expected })
 }
 

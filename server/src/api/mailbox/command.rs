@@ -110,7 +110,7 @@ fn edit(sent: &EditTask) -> Result<Edit, Error> {
     only_one(&[modifications.given(), content.given(), text.given(), artifact.given(), artifacts.given()])?;
     if let Some(modifications) = sent.modifications.exact() {
         let modified = modifications.as_object().filter(|modified| !modified.is_empty());
-        let wrong = || sent.modifications.invalid("expected an object with fields");
+        let wrong = || sent.modifications.invalid("expected an object with at least one field");
         return Ok(Edit::Modifications(modified.ok_or_else(wrong)?.clone()));
     }
     if let Some(content) = sent.content.exact() {
@@ -121,7 +121,7 @@ fn edit(sent: &EditTask) -> Result<Edit, Error> {
     }
     let drafts = drafts(&sent.artifact, &sent.artifacts)?;
     if drafts.is_empty() {
-        let message = "required: modifications, content, text, artifact or artifacts";
+        let message = "one of modifications, content, text, artifact and artifacts is required";
         return Err(sent.modifications.invalid(message));
     }
     Ok(Edit::Artifacts(drafts))
@@ -196,7 +196,7 @@ fn new_assignee(sent: &AssignTask) -> Result<Option<Assignee>, Error> {
         return Ok(Some(Assignee::User(id.into())));
     }
     if sent.assignee_type.is_absent() && sent.assignee_id.is_absent() {
-        let message = "required: assignee_type and assignee_id, agent_id or user_id";
+        let message = "an assignee is required: assignee_type with assignee_id, or agent_id, or user_id";
         return Err(sent.assignee_type.invalid(message));
     }
     assignee(&sent.assignee_type, &sent.assignee_id)

@@ -118,8 +118,8 @@ impl<'a> Document<'a> {
                 continue;
             }
             if tags.len() == MAX_TAGS || tag.chars().count() > MAX_TAG {
-                let limits = format!("{MAX_TAGS} tags of {MAX_TAG} characters");
-                self.warn(name, &format!("only {limits} at most become tags of the article"), warnings);
+                let limits = format!("{MAX_TAGS} tags of {MAX_TAG} characters each");
+                self.warn(name, &format!("an article has at most {limits}; the remaining tags are left out"), warnings);
                 break;
             }
             tags.push(tag.into());

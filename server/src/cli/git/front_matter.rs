@@ -43,7 +43,7 @@ impl FrontMatter {
             let more = found.len() - MAX_WARNINGS + 1;
             found.truncate(MAX_WARNINGS);
             if let Some(last) = found.last_mut() {
-                last.reason = format!("the front matter has {more} more places that are not taken as they are written");
+                last.reason = format!("the front matter has {more} more warnings, which are not shown");
             }
         }
         warnings.append(&mut found);

@@ -1,9 +1,9 @@
 //! Imports Markdown files: the history of a git repository, or the files of a folder. Each file becomes an article.
 //!
-//! An import is a reconciliation. A record in the log says which commit was imported last. The commits after it are
-//! followed along first parents, each as the events of the articles that it changes. If HEAD does not descend from it
-//! so, one step brings the project to HEAD. In the end the articles are compared with HEAD, and what differs is
-//! appended.
+//! An import is a reconciliation. A record in the log has the commit that was imported last. The import follows the
+//! first parents from that commit to HEAD, and appends the changes of each commit as events of the changed articles. If
+//! that commit is not among the first parents of HEAD, a single step brings the project to the state of HEAD. At the
+//! end, the import compares the articles with HEAD, and appends events for the differences.
 
 mod article;
 #[cfg(test)]
@@ -172,7 +172,7 @@ impl Import<'_> {
         if let Some(repository) = source.as_repository()
             && history::head(repository)?.is_none()
         {
-            self.progress.note("warning: the repository has no commit yet, so there is nothing to import");
+            self.progress.note("warning: the repository has no commits, so nothing is imported");
             return Ok(Outcome::default());
         }
         self.warn_of_clone(&source);
@@ -259,7 +259,7 @@ impl Import<'_> {
     fn outcome(&self, sender: &BatchSender<'_>, summary: &Summary) -> Outcome {
         if summary.reconciled > 0 && matches!(self.place, SourcePlace::Git(_)) {
             let events = summary.reconciled;
-            self.progress.note(&format!("{events} articles differed from HEAD, and are as in HEAD now"));
+            self.progress.note(&format!("{events} events update articles that differed from HEAD"));
         }
         let missing: HashSet<&String> = summary.missing.iter().chain(&sender.refused).collect();
         let missing = missing.len();
@@ -275,15 +275,15 @@ impl Import<'_> {
         let Some(repository) = source.as_repository() else { return };
         if repository.is_shallow() {
             self.progress.note(
-                "warning: the clone is shallow; articles begin at its oldest commit, and a full clone gives other \
-                 ids",
+                "warning: the clone is shallow; articles begin at its oldest commit, and an import of a full clone \
+                 gives the articles other ids",
             );
         }
         let promises = repository.config().and_then(|config| config.get_bool("remote.origin.promisor"));
         if promises.unwrap_or(false) {
             self.progress.note(
-                "warning: the clone is partial; files whose content it lacks are left out, and `git fetch --refetch \
-                 --no-filter` completes it",
+                "warning: the clone is partial; files without content in the clone are left out; `git fetch \
+                 --refetch --no-filter` fetches the content",
             );
         }
     }

@@ -1,4 +1,4 @@
-//! Collects the events of an import into batches, each with the place in the history that it leads to.
+//! Collects the events of an import into batches. Each batch has the commit that the project reaches with the batch.
 
 use jiff::Timestamp;
 

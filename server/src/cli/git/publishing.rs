@@ -1,4 +1,5 @@
-//! `import --publish`: publishes the articles whose files say so, and unpublishes those whose files say the opposite.
+//! `import --publish`: publishes the articles that are published according to their front matter, and unpublishes the
+//! articles that are drafts according to their front matter.
 
 use anyhow::Context;
 use foldwork_engine::model::article::{PUBLISHED, PUBLISHED_VERSION, STATUS};
@@ -42,7 +43,7 @@ pub async fn publish(client: &Client, progress: &ProgressIndicator, project: &st
                 match retry::call(client, note, request).await {
                     // Somebody has deleted the article meanwhile.
                     Err(error) if error.has_status(StatusCode::NOT_FOUND) => {}
-                    done => drop(done.with_context(|| format!("{act} of the article '{id}' failed"))?),
+                    done => drop(done.with_context(|| format!("cannot {act} the article '{id}'"))?),
                 }
             }
             id.clone_into(&mut last);

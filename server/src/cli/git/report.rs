@@ -1,4 +1,4 @@
-//! What an import tells people: warnings, once for each file, and the files that are missing in the end.
+//! The report of an import: warnings, once for each file, and the files that are missing at the end.
 
 use std::collections::{BTreeSet, HashSet};
 

@@ -186,14 +186,15 @@ impl BatchSender<'_> {
         if let CallError::Refused(refusal) = &error
             && refusal.body.get("code").and_then(Value::as_str) == Some("project_mismatch")
         {
-            let hint = "this history was imported before into another project: set --project to that one";
+            let hint = "this history was imported into another project before: set --project to that project";
             return anyhow::Error::new(error).context(hint);
         }
         let is_passing = error.is_passing();
         let error = anyhow::Error::new(error);
         let tries = self.client.retry_policy().tries;
         let error = match is_passing {
-            true => error.context(format!("not appended after {tries} attempts; the import can be repeated")),
+            true => error
+                .context(format!("the events were not appended after {tries} attempts; the import can be repeated")),
             false => error,
         };
         match self.appended {
@@ -241,7 +242,7 @@ fn fault(refusal: &ErrorReply, events: usize) -> RefusalSubject {
 
 impl std::fmt::Display for ImportConflict {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("another import of the same source changes the project; the import can be repeated")
+        f.write_str("another import of the same source has changed the project; the import can be repeated")
     }
 }
 

@@ -123,7 +123,7 @@ impl FileSource {
                 Err(error) => return Ok(Err(error.to_string())),
             },
             Self::Git(repository) => {
-                let missing = || Ok(Err("the clone does not have its content; a full clone has".to_owned()));
+                let missing = || Ok(Err("the clone does not have its content, but a full clone does".to_owned()));
                 match repository.odb()?.read_header(blob) {
                     Ok((size, _)) if size as u64 > MAX_FILE_BYTES => return too_large(),
                     Ok(_) => {}

@@ -1,4 +1,4 @@
-//! Reads the commits that an import takes, and compares the project with HEAD in the end.
+//! Reads the commits of an import, and compares the project with HEAD at the end.
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;

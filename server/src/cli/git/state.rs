@@ -1,4 +1,4 @@
-//! What an import knows of an article's fields: digests, which are compared with the fields of a file.
+//! The state of an article's fields during an import: digests, which are compared with the fields of a file.
 
 use std::collections::BTreeMap;
 

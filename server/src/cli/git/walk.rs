@@ -1,4 +1,4 @@
-//! Follows files from commit to commit, and gives their articles the texts.
+//! Follows files from commit to commit, and updates their articles.
 
 mod compare;
 

@@ -212,7 +212,7 @@ impl ExportHeader {
         }
         let Any { foldwork_export: format, program } =
             serde_json::from_str(line).context("the first line of an export is expected")?;
-        let program = if program.is_empty() { "a newer version" } else { &program };
+        let program = if program.is_empty() { "of an unknown version" } else { &program };
         ensure!(
             (1..=FORMAT).contains(&format),
             "the file has the export format {format}, written by foldwork {program}; \

@@ -104,11 +104,11 @@ impl People {
         let remarks = [
             (
                 self.ended,
-                "members and keys lost rights, as in the file: removed, revoked, expiring or with a lower role",
+                "members and keys removed, revoked, or given a lower role or an earlier expiry, as in the file",
             ),
             (
                 self.refused,
-                "members and keys left out, because they were removed or revoked here, or their role would rise",
+                "members and keys left out, because the workspace removed or revoked them, or their role would rise",
             ),
             (
                 self.left_out,

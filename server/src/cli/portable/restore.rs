@@ -149,7 +149,10 @@ impl ImportRun {
             self.progress.advance(consumed, self.restored.tally.total());
         }
         self.flush().await?;
-        ensure!(self.header.is_none() || self.ended, "the file ends before its last line: it was cut off");
+        ensure!(
+            self.header.is_none() || self.ended,
+            "the export is cut off: its last line, with the number of events, is missing"
+        );
         Ok(())
     }
 
@@ -301,7 +304,7 @@ impl ImportRun {
                 let folder = self
                     .files
                     .as_ref()
-                    .context("the event names the bytes of a file: give their folder with --files")?;
+                    .context("the event refers to the bytes of a file: set --files to the folder with the bytes")?;
                 let filename = event.payload.get("filename").and_then(Value::as_str).unwrap_or_default();
                 let content_disposition = attachment(filename);
                 let bytes = folder.read(&named.sha256, named.size).await?;

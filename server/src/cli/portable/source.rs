@@ -200,8 +200,8 @@ impl ExportSource<'_> {
                 folder.store(sha256, *size, bytes).await.map(|is_same| (is_same, false))
             }
         };
-        let (is_same, is_upload) = saved.with_context(|| format!("the bytes of the file '{path}'"))?;
-        anyhow::ensure!(is_same || !is_upload, "the bytes of the file '{path}' have another hash than its event");
+        let (is_same, is_upload) = saved.with_context(|| format!("cannot save the bytes of the file '{path}'"))?;
+        anyhow::ensure!(is_same || !is_upload, "the bytes of the file '{path}' do not have the SHA-256 {sha256}");
         Ok(is_same)
     }
 }

@@ -98,9 +98,9 @@ pub async fn find(engine: &Engine, chosen: Option<&str>) -> anyhow::Result<Optio
 async fn known(engine: &Engine) -> anyhow::Result<String> {
     let all = engine.workspaces().await?;
     if all.is_empty() {
-        return Ok("it has none".to_owned());
+        return Ok("the store has no workspaces".to_owned());
     }
     let names: Vec<String> = all.iter().take(10).map(|record| format!("{} ({})", record.id, record.name)).collect();
     let more = if all.len() > 10 { ", …" } else { "" };
-    Ok(format!("it has {}{more}", names.join(", ")))
+    Ok(format!("the workspaces of the store are {}{more}", names.join(", ")))
 }

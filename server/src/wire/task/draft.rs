@@ -221,7 +221,10 @@ fn read_parts(value: &Value, at: &str, violations: &mut Violations) -> Vec<Value
         let is_file = part.get("file").is_none_or(|file| file.as_str().is_some() || file.as_object().is_some());
         let is_typed = part.get("media_type").is_none_or(|media_type| media_type.as_str().is_some());
         if kinds != 1 || !is_text || !is_file || !is_typed {
-            violations.add(format!("{at}/{number}"), "expected {text}, {data} or {file}, with an optional media_type");
+            violations.add(
+                format!("{at}/{number}"),
+                "expected an object with one of text, data and file, and an optional media_type",
+            );
         } else if let Some(fields) = part.as_object() {
             names::add_unknown(fields, &PART_FIELDS, &format!("{at}/{number}"), violations);
         }

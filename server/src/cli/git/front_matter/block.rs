@@ -36,7 +36,7 @@ fn format_of(name: &str, warnings: &mut Vec<Warning>) -> Option<FrontMatterForma
         "toml" => Some(FrontMatterFormat::Toml),
         "json" => Some(FrontMatterFormat::Json),
         "js" | "javascript" | "coffee" | "cson" => {
-            let reason = format!("the front matter stays in the body: `{name}` is not read, only yaml, toml and json");
+            let reason = format!("the front matter stays in the body: expected yaml, toml or json, found `{name}`");
             warnings.push(Warning { line: 1, reason });
             None
         }

@@ -148,7 +148,7 @@ impl<'e> YamlReader<'_, 'e> {
                 (Event::DocumentStart(..), line) => {
                     documents += 1;
                     if documents > 1 {
-                        return Err(FrontMatterFault { line, reason: "it has a second document".to_owned() });
+                        return Err(FrontMatterFault { line, reason: "the YAML has a second document".to_owned() });
                     }
                 }
                 (Event::MappingStart(_, anchor, tag), line) => {
@@ -202,7 +202,7 @@ impl<'e> YamlReader<'_, 'e> {
             }
             Event::Alias(id) => match self.anchors.get(&id) {
                 Some(Value::String(name)) => Ok(name.clone()),
-                _ => Err(FrontMatterFault { line, reason: "the alias of a name does not stand for text".to_owned() }),
+                _ => Err(FrontMatterFault { line, reason: "a name is an alias of a non-text value".to_owned() }),
             },
             _ => Err(FrontMatterFault { line, reason: "a name is a list or a mapping".to_owned() }),
         }
