@@ -25,7 +25,8 @@ impl DatabaseReader {
     }
 }
 
-/// Returns the record of a published article. `revision` is the one of the definition under which the article was folded.
+/// Returns the record of a published article. `revision` is the revision of the definition under which the article was
+/// folded.
 pub(super) fn published_record(article: &Aggregate, revision: u64) -> Result<Record> {
     let mut record = node_record(article, revision)?;
     if let Record::Object(fields) = &mut record {
