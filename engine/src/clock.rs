@@ -38,10 +38,11 @@ pub trait Clock: Send + Sync + 'static {
         uuid::Builder::from_unix_timestamp_millis(self.now_ms().max(0) as u64, &tail).into_uuid()
     }
 
-    /// Sets the current time, in milliseconds since the epoch. Only has an effect on a clock that follows another one.
+    /// Sets the current time, in milliseconds since the epoch. Only has an effect on a clock that follows another
+    /// clock.
     fn set_time(&self, _now_ms: i64) {}
 
-    /// Returns whether the clock follows that of the store, so that the store itself may decide what has expired.
+    /// Returns whether the clock follows the clock of the store, so that the store itself may decide what has expired.
     fn follows_store(&self) -> bool {
         false
     }
@@ -54,7 +55,7 @@ pub trait Clock: Send + Sync + 'static {
     }
 }
 
-/// The system's clock, corrected to the time of the store. If several servers share a store, all of them have the time
+/// The system's clock, corrected to the time of the store. If several servers share a store, all servers use the time
 /// of the store, even if the clock of a server is wrong.
 #[derive(Default)]
 pub struct StoreClock {

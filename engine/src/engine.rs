@@ -49,11 +49,12 @@ pub struct Engine {
     pulse: Option<Arc<Pulse>>,
 }
 
-/// Facts about a running engine.
+/// The status of a running engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EngineStatus {
-    /// The time at which the engine was opened, and the current time, in milliseconds since the epoch.
+    /// The time at which the engine was opened, in milliseconds since the epoch.
     pub started_at: i64,
+    /// The current time, in milliseconds since the epoch.
     pub now: i64,
     /// Whether no other process writes to the store.
     pub is_exclusive: bool,
@@ -89,11 +90,11 @@ impl Engine {
     }
 
     /// On an empty store, creates the workspace `default` with an owner and a key that holds every scope. The creation
-    /// is atomic: if several servers start on one store, only one of them creates the workspace.
+    /// is atomic: if several servers start on one store, only one server creates the workspace.
     ///
-    /// If a first start has already created the workspace, `chosen_key` replaces its first key, provided that key was
-    /// never used. Without this, a server that stops before showing the first key would leave a store that nobody can
-    /// enter. A first key that was used or revoked stays as it is.
+    /// If a first start has already created the workspace, `chosen_key` replaces the first key, provided the first key
+    /// was never used. Without this, a server that stops before showing the first key would leave a store that nobody
+    /// can enter. A first key that was used or revoked stays as it is.
     pub async fn first_start(&self, chosen_key: Option<String>) -> Result<Option<FirstStart>> {
         self.access.first_start(chosen_key).await
     }
@@ -104,7 +105,7 @@ impl Engine {
     }
 
     /// Creates a key with every scope for the owner of the first workspace, for the operator of a store that no server
-    /// has open. If `revokes` is set, revokes the owner's other keys there, with all keys derived from them.
+    /// has open. If `revokes` is set, revokes the owner's other keys there, with all keys derived from these keys.
     pub async fn reset_owner_key(&self, revokes: bool) -> Result<OwnerKey> {
         self.access.reset_owner_key(revokes).await
     }
@@ -177,9 +178,9 @@ impl Engine {
         self.access.workspaces().await
     }
 
-    /// Opens a workspace for the operator of the store. The workspace must not be open in this process or another one.
-    /// Must not be reachable from requests, because the handle appends events that otherwise only the program itself
-    /// appends.
+    /// Opens a workspace for the operator of the store. The workspace must not be open in this process or another
+    /// process. Must not be reachable from requests, because the handle appends events that otherwise only the program
+    /// itself appends.
     pub async fn offline(&self, workspace_id: &str) -> Result<Offline> {
         self.opener.open_offline(&workspace_id.into()).await
     }
@@ -258,7 +259,7 @@ impl Engine {
             if restoring.contains(&workspace.id) {
                 continue;
             }
-            // The loader has logged the error.
+            // The opener has logged the error.
             let Ok(runtime) = self.runtime(&workspace.id).await else { continue };
             bytes += runtime.state.size_bytes();
             if self.settings.resident_bytes > 0 && bytes > self.settings.resident_bytes {
@@ -284,8 +285,8 @@ impl Engine {
                 break;
             }
             let OpenWorkspace { id, state, .. } = usage;
-            // Expiring leases and ending deferrals need timers, which run only while the workspace is open, and so do
-            // plugins.
+            // Timers, such as those of expiring leases and ending deferrals, run only while the workspace is open, and
+            // so do plugins.
             let is_behind = || state.graph_progress.position() < state.folded.position();
             let is_retrying = || state.plugins.retries().is_awaited();
             if state.deadlines.is_awaited() || (state.leadership.is_own() && (is_behind() || is_retrying())) {
@@ -319,7 +320,7 @@ impl Engine {
     }
 
     /// Waits until every open workspace has processed the deadlines that have passed by now, such as expired leases and
-    /// ended deferrals.
+    /// ended deferrals, and the plugin retries that are due on this server.
     pub async fn deadlines_passed(&self) {
         for OpenWorkspace { state, .. } in self.workspaces.usage() {
             state.deadlines.passed(state.folded.position(), self.clock.now_ms()).await;
@@ -355,7 +356,7 @@ impl Engine {
         }
     }
 
-    /// Starts to learn what other servers of the store append, until the engine is dropped.
+    /// Starts the exchange with the other servers of the store, which runs until the engine is dropped.
     fn begin_pulse(engine: &Arc<Engine>) {
         let Some(pulse) = engine.pulse.clone() else { return };
         let (reading, taking) = (Arc::downgrade(engine), Arc::downgrade(engine));
@@ -370,8 +371,8 @@ impl Engine {
         self.workspaces.usage().iter().any(|usage| *usage.id == *id && usage.state.leadership.is_own())
     }
 
-    /// Opens workspaces whose leader is no longer alive, so that their plugins and timers go on here. The opener logs
-    /// errors, and the next report tries again.
+    /// Opens workspaces whose leader is no longer alive, so that their plugins and timers continue on this server. The
+    /// opener logs errors, and the next report tries again.
     async fn take_over(&self, left: Vec<Arc<str>>) {
         for id in left {
             if let Err(Error::NotFound { .. }) = self.runtime(&id).await
@@ -387,7 +388,7 @@ impl Engine {
         &self.settings
     }
 
-    /// Returns facts about the running engine.
+    /// Returns the status of the running engine.
     pub fn running(&self) -> EngineStatus {
         let is_exclusive = self.opener.is_exclusive();
         EngineStatus { started_at: self.started_at, now: self.clock.now_ms(), is_exclusive }

@@ -68,7 +68,7 @@ pub enum Error {
     #[error("the signing keys of the token's issuer are not available")]
     IssuerSilent,
 
-    /// A bug in this program. No input may cause it.
+    /// A bug in this program. No input may cause this error.
     #[error("internal error")]
     Internal(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
@@ -114,7 +114,7 @@ impl Error {
         Error::conflict_with(code, message, Object::new())
     }
 
-    /// Returns the error for a conflict with more fields than its code and message.
+    /// Returns the error for a conflict. `details` holds the fields of the response besides the code and the message.
     pub fn conflict_with(code: ErrorCode, message: impl Into<String>, details: Object) -> Error {
         Error::Conflict { code, message: message.into(), details: Box::new(details), index: None }
     }
@@ -137,7 +137,7 @@ impl Error {
         Error::conflict_with(ErrorCode::AggregateExists, message, details)
     }
 
-    /// Returns the error for an event on a deleted aggregate that does not restore the aggregate.
+    /// Returns the error for an event on a deleted aggregate, if the event does not restore the aggregate.
     pub fn aggregate_deleted(current_version: u64) -> Error {
         let mut details = Object::new();
         details.push("current_version", current_version as i64);
@@ -178,8 +178,8 @@ impl From<Vec<Violation>> for Error {
     }
 }
 
-/// Returns the JSON pointer to the event with this index in a request's body. Returns the pointer to the body if the
-/// body is not a list of events.
+/// Returns the JSON pointer to the event with this index in a request's body. If the body is not a list of events, the
+/// index is `None`, and the pointer is empty.
 pub fn event_pointer(index: Option<usize>) -> String {
     index.map(|index| format!("/events/{index}")).unwrap_or_default()
 }

@@ -104,7 +104,7 @@ impl Hook {
 pub struct Subscription {
     /// The patterns of event types: `article.created`, `article.*`, `*.created` or `*`.
     pub events: Vec<Arc<str>>,
-    /// The traits of which the event's aggregate type must have at least one.
+    /// The event's aggregate type must have at least one of these traits.
     pub traits: Vec<Arc<str>>,
 }
 
@@ -133,7 +133,7 @@ pub enum OnError {
     Park,
     /// Counts the failure and skips the event.
     Skip,
-    /// Retries the event later, a few times with growing waits, then parks it. No other event waits.
+    /// Retries the event a few times with increasing delays, then parks it. Other events do not wait for the retries.
     Retry,
 }
 

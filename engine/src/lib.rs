@@ -1,7 +1,7 @@
-//! The engine of Foldwork: logs of events, the states they fold to, and pipelines over both.
+//! The engine of Foldwork: logs of events, the states that events fold to, and pipelines over both.
 //!
 //! The engine does not depend on HTTP, environment variables, configuration files or a folder layout. `ARCHITECTURE.md`
-//! is the map of its modules.
+//! describes its modules.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -46,8 +46,9 @@ struct WorkspaceMeasurement {
 struct PeriodicReading<T> {
     value: T,
     is_outdated: bool,
-    /// The time of the last reading and the end of the pause after it, in microseconds of the monotonic stopwatch.
+    /// The time of the last reading, in microseconds of the monotonic stopwatch.
     read_at: u64,
+    /// The end of the pause after the last reading, in microseconds of the monotonic stopwatch.
     rests_until: u64,
 }
 
@@ -74,8 +75,8 @@ impl Measure {
         Measure { plugins, known: Mutex::default() }
     }
 
-    /// Measures the open workspaces. A stored value that cannot be read keeps its last value. A lag that cannot be read
-    /// is left out.
+    /// Measures the open workspaces. If a stored value cannot be read, its last reading stays. If a lag cannot be read,
+    /// the lag is left out.
     pub async fn refresh(&self, usage: Vec<OpenWorkspace>, now_ms: i64) {
         let mut known = self.known.lock().await;
         known.retain(|id, _| usage.iter().any(|usage| usage.id == *id));

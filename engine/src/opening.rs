@@ -115,7 +115,8 @@ impl Opener {
         &self.storage.blobs
     }
 
-    /// Deletes the database and the files of a removed workspace. No server may open the workspace any longer.
+    /// Deletes the database, the files and the reported progress of a removed workspace. The workspace must already be
+    /// removed, so that no server opens the workspace again.
     pub async fn remove(&self, workspace_id: &Arc<str>) -> Result<()> {
         self.store.remove_workspace(workspace_id).await?;
         self.storage.blobs.remove_all(workspace_id).await?;
@@ -124,7 +125,7 @@ impl Opener {
         Ok(())
     }
 
-    /// Removes what servers of the store have reported about a removed workspace.
+    /// Removes the progress that servers have reported for a removed workspace.
     pub async fn forget_progress(&self, workspace_id: &str) -> Result<()> {
         Ok(self.store.control().await?.forget_progress(workspace_id).await?)
     }

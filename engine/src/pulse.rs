@@ -8,17 +8,18 @@
 //!
 //! Servers on one SurrealDB are equal. Nothing depends on which server a request reaches.
 //!
-//! * **The log decides.** Every append is committed under the guard on `head:log`. A server that was overtaken reads
-//!   the rest and decides again. A refusal is repeated on the newest view as well.
-//! * **Reads compare the head** in one query, which concurrent reads share (`state/shared_check.rs`): a read shares a
-//!   check that began after the read. `?consistency=eventual` leaves the check out.
-//! * **The leader** (`state/leadership.rs`) runs plugins, timers and snapshots. Each of its writes names its epoch, so
-//!   a server that slept through its lease writes nothing, and reads who leads after a gap of its pulse. Other servers
-//!   apply its writes of the graph (`consumer/graph/mirror.rs`). A server opens workspaces whose noted leader is not
-//!   alive.
-//! * **A store that does not respond** (`store/availability.rs`) fails requests at once after the first has reached its
-//!   time limit, until a check succeeds. The outcome of a write that was not answered is unknown, and the next decision
-//!   reads the log first. A late write still meets its guard.
+//! * **The log decides.** Every append is committed under the guard on `head:log`. If another server has appended
+//!   first, the server reads the new events and decides again. A server rejects an append only if the server's view is
+//!   current.
+//! * **Reads compare the head** in one query, which concurrent reads share (`state/shared_check.rs`): a read may share
+//!   only a check that began after the read. `?consistency=eventual` skips the check.
+//! * **The leader** (`state/leadership.rs`) runs plugins, timers and snapshots. Each write of the leader names the
+//!   leader's epoch, so a server that slept through its lease cannot write. After a gap of its pulse, a server reads
+//!   the leader from the store again. Other servers apply the leader's writes of the graph
+//!   (`consumer/graph/mirror.rs`). A server opens workspaces whose noted leader is not alive.
+//! * **A store that does not respond** (`store/availability.rs`): after one request has reached its time limit,
+//!   requests fail at once until a check succeeds. The outcome of an unanswered write is unknown, so the next decision
+//!   reads the log first. A write that arrives late is still checked by its guard.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -39,7 +40,7 @@ use crate::state::peers::{Peers, PendingReport};
 use crate::store::control::servers::{Beat, SCHEMA, WorkspaceProgress};
 use crate::store::{Database, Store};
 
-/// The time after which the server reports again that it is alive, and looks for workspaces whose leader is not.
+/// The time after which the server reports again that it is alive, and looks for workspaces without a living leader.
 const REPORT_AFTER: Duration = Duration::from_secs(2);
 /// The maximum number of workspaces without a living leader that the server opens after each report.
 const TAKEN_OVER: usize = 8;
@@ -63,7 +64,7 @@ pub struct Pulse {
     clock: Arc<dyn Clock>,
     /// The store's time when this server began, in milliseconds since the epoch.
     begun_at: i64,
-    /// Whether a newer program was seen on the store.
+    /// Whether a server of a newer version was seen on the store.
     is_outdated: AtomicBool,
     /// The interval between two queries.
     interval: Duration,
@@ -117,7 +118,7 @@ impl Pulse {
         *self.tasks.lock() = vec![reading.abort_handle(), reporting.abort_handle()];
     }
 
-    /// Reads until the engine is gone.
+    /// Queries the store at each interval until the engine is gone.
     async fn keep_reading(&self, open: impl Fn() -> Option<Vec<OpenWorkspace>>, take_over: impl Fn(Vec<Arc<str>>)) {
         let mut ticks = interval(self.interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -191,7 +192,7 @@ impl Pulse {
         }
     }
 
-    /// Writes progress and leaders to the store. Keeps for the next report what cannot be written.
+    /// Writes progress and leaders to the store. Entries that cannot be written are kept for the next report.
     async fn report(&self) -> Result<()> {
         let PendingReport { progress, leaders } = self.peers.take_unreported();
         let mut failed = None;
@@ -212,7 +213,8 @@ impl Pulse {
 
     /// Ends the exchange. Other servers take over at once.
     pub async fn end(&self) {
-        // The reader has nothing to lose, but an interrupted report would be lost, and with it the note of a leader.
+        // An abort of the reading task loses nothing. An abort during a report would lose the report and its notes of
+        // leaders.
         let _reporting = self.reporting.lock().await;
         self.tasks.lock().drain(..).for_each(|task| task.abort());
         let ended = match self.report().await {
@@ -232,7 +234,8 @@ fn sample(read_ms: i64, took: Duration) -> Option<i64> {
     (took <= MAX_SAMPLE).then(|| read_ms.saturating_add(half_ms))
 }
 
-/// Returns the open workspaces that were not checked for a while, and notes that they are checked now.
+/// Returns at most `CHECKS` open workspaces that were not checked for `CHECK_AFTER`, and notes that they are checked
+/// now.
 fn due(checked: &mut Checked, usage: &[OpenWorkspace]) -> Vec<Arc<str>> {
     checked.retain(|id, _| usage.iter().any(|usage| usage.id == *id));
     let now = Instant::now();

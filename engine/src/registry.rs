@@ -132,7 +132,7 @@ impl Registry {
     pub async fn remove(&self, id: &str) {
         let Some(RegistryEntry { slot, .. }) = self.entries().remove(id) else { return };
         slot.predecessor_ended().await;
-        // Waits for a running opening.
+        // Waits until a running opening of the workspace has ended.
         let _opening = slot.opening.lock().await;
         if let Some(runtime) = slot.runtime.get() {
             runtime.stop(false).await;
@@ -148,7 +148,7 @@ impl Registry {
             let slot = std::mem::replace(&mut entry.slot, WorkspaceSlot::after(closed));
             stopping.push(async move {
                 slot.predecessor_ended().await;
-                // Waits for a running opening, so that the new runtime is stopped as well.
+                // Waits until a running opening has ended, so that the new runtime is stopped as well.
                 let _opening = slot.opening.lock().await;
                 if let Some(runtime) = slot.runtime.get() {
                     runtime.stop(true).await;

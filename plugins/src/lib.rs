@@ -4,18 +4,18 @@
 //! This crate depends on the engine, and the server depends on this crate. There are no dependencies in the other
 //! direction.
 //!
-//! A plugin is a named set of hooks, loaded from a list that a reader can see: `[plugins] enabled` names them in the
-//! order of their calls. A scripted plugin is a folder in `[plugins] folder`, or one that the program contains. A
-//! plugin in Rust is an entry of the list in `native.rs`.
+//! A plugin is a named set of hooks. `[plugins] enabled` lists the plugins in the order of their calls. A scripted
+//! plugin is a folder in `[plugins] folder`, or is built into the program. A plugin in Rust is an entry of the list in
+//! `natives.rs`.
 //!
-//! * **Strict at load.** Before the store is opened, each manifest is read, each script compiled, each of its calls
-//!   compared with the existing functions, and its own cases are run. Any mistake prevents the start, and is reported
-//!   with file, line and column.
-//! * **Tolerant at run time.** A call runs on a thread that the caller provides. It is stopped at its limits on steps,
-//!   time, memory and sizes. A panic in the call is caught. A mistake in its result is reported with its path
-//!   (`hook::Failure`).
-//! * **Mounted** endpoints are served only while their plugin is enabled. They are not in the checked-in OpenAPI
-//!   document, which describes the server's own handlers whatever is enabled.
+//! * **Strict at load.** Before the store is opened, each manifest is read, each script is compiled, each call in a
+//!   script is compared with the existing functions, and the plugin's own cases are run. Any mistake prevents the
+//!   start, and is reported with file, line and column.
+//! * **Tolerant at run time.** A call runs on a thread that the caller provides. The call is stopped at its limits on
+//!   steps, time, memory and sizes. A panic in the call is caught. A mistake in the result is reported with the path of
+//!   the wrong value (`hook::Failure`).
+//! * **Mounted** endpoints are served only while their plugin is enabled. The checked-in OpenAPI document does not
+//!   contain these endpoints. It describes only the server's own handlers, whichever plugins are enabled.
 
 mod error;
 mod feed;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The limits of one call of a script. A manifest may override them for its plugin.
+/// The limits of one call of a script. A manifest may override the limits for its plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CallLimits {
@@ -77,7 +77,7 @@ impl CallLimits {
     }
 }
 
-/// The limits that a manifest sets. For limits that are `None`, those of the host apply.
+/// The limits that a manifest sets. If a limit is `None`, the limit of the host applies.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Overrides {
@@ -95,7 +95,8 @@ pub struct Overrides {
 }
 
 impl Overrides {
-    /// Returns the limits of the host with the limits that the manifest sets in their place.
+    /// Returns the limits that the manifest sets. For each limit that the manifest does not set, returns the limit of
+    /// the host.
     pub fn over(self, host: CallLimits) -> CallLimits {
         CallLimits {
             operations: self.operations.unwrap_or(host.operations),

@@ -141,7 +141,7 @@ pub(crate) fn merged(defaults: &Object, overrides: &Object) -> Result<Object, (S
     Ok(settings)
 }
 
-/// The path and text of a manifest. Error messages use them to name a line and column.
+/// The path and text of a manifest. Error messages use both to name a line and column.
 struct ManifestFile<'a> {
     path: String,
     text: &'a str,
@@ -213,7 +213,7 @@ impl ManifestFile<'_> {
         self.choice("agents", route.into_inner().agents)
     }
 
-    /// Returns the choice that the manifest names, or the default if the manifest names none.
+    /// Returns the choice that the manifest names, or the default if the manifest names no choice.
     fn choice<T: VariantArray + Copy + Default + FromStr + Into<&'static str>>(
         &self,
         key: &str,
@@ -226,7 +226,8 @@ impl ManifestFile<'_> {
         })
     }
 
-    /// Reads the `[agent]` table. The table is required for plugins with the hook `work`, and not allowed for others.
+    /// Reads the `[agent]` table. The table is required for plugins with the hook `work`, and not allowed for other
+    /// plugins.
     fn agent(
         &self,
         raw: Option<Spanned<Agent>>,

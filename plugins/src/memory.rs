@@ -15,7 +15,7 @@ pub struct CountingAllocator<A>(pub A);
 struct MemoryCounters {
     /// The number of allocated bytes minus the number of freed bytes.
     net: i64,
-    /// The highest value of `net` since the last call of [`peak_of`].
+    /// The highest value of `net` since the start of the last call of [`peak_of`].
     peak: i64,
 }
 

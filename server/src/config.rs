@@ -1,5 +1,5 @@
-//! All settings. The shipped `config.toml`, which the program contains, has every default. A configuration file overrides
-//! the defaults, and environment variables `FOLDWORK_<SECTION>__<KEY>` override the file.
+//! All settings. The shipped `config.toml`, which the program contains, has every default. A configuration file
+//! overrides the defaults, and environment variables `FOLDWORK_<SECTION>__<KEY>` override the file.
 
 mod access;
 mod backup;
@@ -65,14 +65,15 @@ pub struct Config {
     former_names: Vec<String>,
 }
 
-/// The defaults.
+/// The defaults of the shipped `config.toml`.
 impl Default for Config {
     fn default() -> Config {
         toml::from_str(DEFAULTS).expect("the shipped configuration has every setting, as a test checks")
     }
 }
 
-/// Settings of the store: its URL, the sizes of its memory, and the times of a store of several servers.
+/// Settings of the store: its URL, the memory of a store in a folder, and the time limit and the polling interval of a
+/// SurrealDB server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Store {
@@ -174,7 +175,7 @@ pub enum Format {
 }
 
 impl Config {
-    /// Reads the configuration from the given file, or from `config.toml` if that exists. Environment variables
+    /// Reads the configuration from the given file, or from `config.toml` if this file exists. Environment variables
     /// override the file, and the file overrides the defaults.
     pub fn load(file: Option<&Path>) -> anyhow::Result<Config> {
         Config::with_variables(file_layer(file)?, &variables().collect::<Vec<_>>())
@@ -206,7 +207,7 @@ impl Config {
         Config::from_layers([text_layer(text)?])
     }
 
-    /// Returns the defaults with the settings of these layers. Each layer overrides the ones before it.
+    /// Returns the defaults with the settings of these layers. Each layer overrides the layers before it.
     fn from_layers(layers: impl IntoIterator<Item = Layer>) -> anyhow::Result<Config> {
         let mut sources = config::Config::builder().add_source(File::from_str(DEFAULTS, FileFormat::Toml));
         let mut former_names = Vec::new();
@@ -231,8 +232,8 @@ impl Config {
         }
     }
 
-    /// Returns a message for each setting with its former name, and for each environment variable that has the prefix of
-    /// Foldwork and no effect.
+    /// Returns a message for each setting that is given under its former name, and for each environment variable that
+    /// has the prefix of Foldwork and no effect.
     pub fn warnings(&self) -> Vec<String> {
         let unknown = environment::unknown(variables().map(|(name, _)| name), self);
         self.former_names.iter().cloned().chain(unknown).collect()
@@ -254,7 +255,8 @@ impl Config {
             quota_bytes: self.files.quota.0,
             own_deliveries: self.mailbox.own_deliveries,
             deletion_grace_ms: self.workspaces.deletion_grace.signed_millis(),
-            // A timer needs an interval, and the servers count one as dead that has not reported for ten seconds.
+            // A timer needs an interval of at least 1 ms. The maximum is 2 s, because a server that has not reported
+            // for ten seconds counts as dead.
             pulse_ms: self.store.pulse.millis().clamp(1, 2_000),
             ..EngineSettings::default()
         }
@@ -283,7 +285,7 @@ impl Source for Layer {
     }
 }
 
-/// Returns the settings of the given file, or of `config.toml` if that exists.
+/// Returns the settings of the given file, or of `config.toml` if this file exists.
 fn file_layer(file: Option<&Path>) -> anyhow::Result<Layer> {
     let source: File<FileSourceFile, FileFormat> = match file {
         Some(file) => File::from(file).format(FileFormat::Toml).required(true),

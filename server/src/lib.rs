@@ -1,7 +1,7 @@
 //! The HTTP server around the Foldwork engine, and the commands of the program.
 //!
-//! This crate is the composition root. It sets up the configuration, the store, the engine and the routes, in this
-//! order.
+//! This crate is the composition root. The crate sets up the configuration, the store, the engine and the routes, in
+//! this order.
 
 pub mod api;
 mod application;

@@ -1,4 +1,4 @@
-//! The program: `foldwork serve`, and the commands that call a server.
+//! The program `foldwork`: the commands `serve`, `demo` and `openapi`, and the commands of `foldwork_server::cli`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -30,7 +30,7 @@ const SCOPES: [&str; 2] = ["mcp:read", "mcp:write"];
 /// The host names of a server on the local machine.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
-/// Adds the protocol's routes if its plugin is enabled.
+/// Adds the routes of the protocol if the plugin of the protocol is enabled.
 pub fn mount(mut routes: Route, methods: &mut Methods, config: &Config) -> Route {
     if !speaks(&config.plugins.enabled, Protocol::Mcp) {
         return routes;
@@ -180,8 +180,8 @@ async fn shaped(mut response: Response, sent_json: bool, result: &mcp::ExactResu
     Err(ApiError::new(status, code, text).into())
 }
 
-/// Returns the error message for a body that the library could not read. The library's text names its own types if the
-/// body is JSON.
+/// Returns the error message for a body that the library could not read. Uses the library's text only for a body that
+/// is not JSON, because the text about a JSON body names the library's types.
 fn unread(text: &str) -> String {
     match text.trim_start_matches("fail to deserialize request body").trim_start() {
         told if told.contains(" line ") => format!("the body is not JSON: {}", told.replace('`', "'")),

@@ -1,8 +1,9 @@
-//! Starts the server from the configuration, runs it, and shuts it down in order after a signal.
+//! Starts the server from the configuration, runs the server, and shuts it down in order after a signal.
 //!
-//! A stop waits at most `[http] stop_timeout` for requests and 3 s for workspaces. Each workspace writes the
-//! checkpoints of its consumer, so the next start calls no plugin again. A separate thread ends the process half a
-//! second later, whatever the other threads do.
+//! After `[http] stop_delay`, a stop waits at most `[http] stop_timeout` for requests, 3 s for the archive of backups,
+//! and 3 s for workspaces. Each workspace writes the checkpoints of its consumer, so after the next start, no plugin is
+//! called again for an event that it has processed. A separate thread ends the process half a second after these time
+//! limits, even if the other threads are blocked.
 
 pub mod backup;
 pub mod check;
@@ -34,8 +35,8 @@ use crate::{auth, config, embedding, telemetry};
 /// The maximum number of connections that wait to be accepted.
 const BACKLOG: u32 = 1_024;
 
-/// The time limit for closing open workspaces on shutdown, and the time limit for archiving their last events before
-/// that. The first limit starts after connections have ended or `[http] stop_timeout` has passed.
+/// The time limit for archiving the last events on shutdown, and the time limit for closing the open workspaces
+/// afterwards. Archiving begins when all connections have ended or `[http] stop_timeout` has passed.
 const CLOSE_WITHIN: Duration = Duration::from_secs(3);
 /// The time limit for shutting down the runtime, after the time limit for closing workspaces.
 const END_WITHIN: Duration = Duration::from_millis(500);
@@ -58,7 +59,8 @@ pub struct BoundServer {
     backups: Option<Arc<Backups>>,
 }
 
-/// Opens the store and its workspaces, and starts to listen. On the first start, prints the owner key.
+/// Opens the store and its workspaces, and starts to listen. On the first start, prints the owner key, unless
+/// `FOLDWORK_BOOTSTRAP_KEY` sets the key.
 pub async fn listen(config: Config) -> anyhow::Result<BoundServer> {
     let chosen = std::env::var("FOLDWORK_BOOTSTRAP_KEY").ok();
     let format = config.log.format;
@@ -69,8 +71,8 @@ pub async fn listen(config: Config) -> anyhow::Result<BoundServer> {
 /// passes the key to `show`.
 ///
 /// The first start stores the key only after it has checked the settings, loaded the plugins, bound the address, and
-/// opened the embedding, the archive and the store, because each of these steps can fail. The key is shown after it is
-/// stored.
+/// opened the embedding model, the archive and the store, because each of these steps can fail. The key is shown after
+/// it is stored.
 pub async fn listen_with(
     config: Config,
     chosen: Option<String>,
@@ -126,7 +128,7 @@ async fn bind(address: &str) -> std::io::Result<TcpSocket> {
     let mut failed = std::io::Error::new(std::io::ErrorKind::AddrNotAvailable, "the host name has no address");
     for address in tokio::net::lookup_host(address).await? {
         let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-        // Allows binding although closed connections of an earlier server still use the address.
+        // Allows binding even if closed connections of an earlier server still use the address.
         socket.set_reuseaddr(true)?;
         match socket.bind(address) {
             Ok(()) => return Ok(socket),
@@ -174,7 +176,7 @@ impl BoundServer {
         self.config.public_url(&self.address.to_string())
     }
 
-    /// Prints the address that the server listens on.
+    /// Reports the address that the server listens on and, if metrics are served, the address of the metrics.
     pub fn announce(&self) -> std::io::Result<()> {
         telemetry::print_address(self.config.log.format, self.address, self.metrics)
     }

@@ -66,7 +66,7 @@ const CONTEXT: usize = 6;
 const MAX_SHOWN: usize = 40;
 
 /// Returns the first lines that differ between two texts, after some lines of context.
-fn difference(present: &str, expected: &str) -> String {
+pub fn difference(present: &str, expected: &str) -> String {
     let (present, expected): (Vec<_>, Vec<_>) = (present.lines().collect(), expected.lines().collect());
     let same = present.iter().zip(&expected).take_while(|(a, b)| a == b).count();
     let tail = present[same..].iter().rev().zip(expected[same..].iter().rev()).take_while(|(a, b)| a == b).count();

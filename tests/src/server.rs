@@ -68,7 +68,7 @@ fn of_one_address(config: &Config) -> Config {
 }
 
 /// Whether `SERVERS=2` asks for a second server on the store of each test, which gets every other request.
-fn has_peers() -> bool {
+pub fn has_peers() -> bool {
     std::env::var("SERVERS").is_ok_and(|count| count == "2")
 }
 

@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use foldwork_engine::model::access::{Role, Scope};
 use foldwork_engine::workspace::keys::NewKey;
-use foldwork_engine::{AccessSettings, Engine, Error, FetchKeys, Owner, Store, Writer};
-use foldwork_tests::embedded::{engine, first};
+use foldwork_engine::{Engine, Error, Owner, Writer};
 use foldwork_tests::handles::{Handles, enter, join};
-use foldwork_tests::issuer::{Provider, SECRET, secret_issuer, signed_with};
-use foldwork_tests::server::claims_of;
+
+use crate::access_races::{token, twins};
 
 /// How an owner loses the role.
 #[derive(Clone, Copy, Debug)]
@@ -23,22 +22,9 @@ struct House {
     owner: Handles,
 }
 
-fn token(name: &str) -> String {
-    let mut claims = claims_of(name);
-    claims["exp"] = 4_000_000_000u64.into();
-    signed_with(SECRET, &claims)
-}
-
 impl House {
     async fn open() -> House {
-        let store = Store::connect("mem://").await.expect("a store");
-        let engines = [engine(store.share()).await, engine(store.share()).await];
-        for engine in &engines {
-            let settings = AccessSettings { issuers: vec![secret_issuer()], ..AccessSettings::default() };
-            let provider: Arc<dyn FetchKeys> = Arc::new(Provider::default());
-            engine.decide_access(settings, &provider).expect("valid settings");
-        }
-        let (_, key) = first(&engines[0]).await.expect("a workspace");
+        let (engines, key) = twins().await;
         let owner = enter(&engines[0], &key).await.expect("a workspace");
         House { engines, owner }
     }

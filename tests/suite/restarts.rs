@@ -95,7 +95,7 @@ async fn a_changed_fold_survives_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn folding_many_pages_of_the_log_matches_memory() {
+async fn reading_many_pages_of_the_log_returns_the_same_rows_as_memory() {
     let store = Store::connect("mem://").await.expect("a store");
     let running = engine(store.share()).await;
     let (workspace, key) = first(&running).await.expect("a workspace");

@@ -19,15 +19,16 @@ use crate::store::retry;
 impl Access {
     /// Returns the user that a valid token identifies. The user's first token creates the user record. If the settings
     /// give the user a workspace of their own, any token creates this workspace if it is missing, so a user who is
-    /// removed from all other workspaces still has one. Otherwise, new users are admitted only if they are invited, and
-    /// have no workspace until they accept an invitation.
+    /// removed from all other workspaces still has a workspace. Otherwise, new users are admitted only if they are
+    /// invited, and have no workspace until they accept an invitation.
     pub(super) async fn admit(&self, identity: &TokenIdentity) -> Result<Arc<CachedUser>> {
         if let Some(user) = self.known.user(&identity.user_id)
             && matches_claims(&user.record, identity)
         {
             return Ok(user);
         }
-        // A conflict means that another server or request wrote the user first. The next attempt reads the user again.
+        // An attempt ends with a conflict if it has written records, or if another server or request wrote the user
+        // first. The next attempt reads the user again.
         retry::after_conflicts(|| self.try_admit(identity)).await
     }
 
@@ -117,7 +118,7 @@ fn retry_error() -> Error {
     Error::Unavailable(store::Error::Conflict)
 }
 
-/// Returns whether the stored user record agrees with the claims of the issuer.
+/// Returns whether the stored user record agrees with the claims of the token.
 fn matches_claims(user: &UserRecord, identity: &TokenIdentity) -> bool {
     user.email == identity.email && user.email_verified == identity.email_verified && user.name == identity.name
 }

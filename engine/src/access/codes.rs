@@ -14,14 +14,14 @@ const NOT_VALID: Error = Error::Unauthenticated("the sign-in code is not valid")
 
 /// A created sign-in code.
 pub struct CreatedCode {
-    /// The code. Only the hash of a code is stored, so the code cannot be retrieved again.
+    /// The code. Only the hash of a code is stored, so the code cannot be retrieved later.
     pub code: String,
     /// The expiry time of the code, in milliseconds since the epoch.
     pub expires_at: i64,
 }
 
 impl Access {
-    /// Creates a sign-in code for a new key. The new key stops working when the caller's own key or session does.
+    /// Creates a sign-in code for a new key. The new key stops working when the caller's own key or session ends.
     pub async fn create_sign_in_code(&self, caller: &Caller, new: NewKey, lives_ms: i64) -> Result<CreatedCode> {
         let now = self.clock.now_ms();
         let code = format!("{PREFIX}{}", hex::encode(self.clock.random()));
@@ -45,8 +45,8 @@ impl Access {
         let hash = Some(code).filter(|code| code.starts_with(PREFIX)).map(hash_of).ok_or(NOT_VALID)?;
         let now = self.clock.now_ms();
         let found = self.control.find_sign_in_code(&hash).await?.filter(|code| code.expires_at > now);
-        // Codes of different users use different locks. A request with an invalid code takes no lock, so it delays
-        // nobody.
+        // Codes of different users use different locks. A request with an invalid code takes no lock, so it delays no
+        // other request.
         let found = found.ok_or(NOT_VALID)?;
         let _turn = self.turns.lock(&found.user_id).await;
         if found.key_expires_at.is_some_and(|expires_at| expires_at <= now) {

@@ -1,4 +1,5 @@
-//! The credential for listening to agent feeds: signed, short-lived, and not valid for anything else.
+//! The credential for listening to agent feeds: signed, short-lived, and valid only for listening and, on request, for
+//! acting for the agents.
 
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ pub struct ListenerCredential {
     pub caller: Caller,
     /// The covered agents. `None` means all agents of the workspace.
     pub agents: Option<Arc<[Arc<str>]>>,
-    /// Whether the creator may also act for the agents.
+    /// Whether the credential also allows acting for the agents.
     pub acts: bool,
 }
 
@@ -32,7 +33,8 @@ struct CredentialClaims {
     workspace: Arc<str>,
     key: Option<Arc<str>>,
     agents: Option<Arc<[Arc<str>]>>,
-    /// Whether the creator may also act for the agents. Older credentials lack this field and allow only listening.
+    /// Whether the credential also allows acting for the agents. Older credentials lack this field and allow only
+    /// listening.
     #[serde(default)]
     acts: bool,
     expires_at: i64,
@@ -85,7 +87,8 @@ impl Access {
                 "the key of the credential was revoked, or its creator is no longer a member with the required role",
             ));
         }
-        // The caller can only listen: it has no scopes and the lowest sufficient role. Listening needs no subscription.
+        // The caller has no scopes and the lowest sufficient role, so the credential allows nothing else. Listening
+        // needs no subscription.
         let caller = Caller {
             user_id: claims.user,
             workspace_id: claims.workspace,

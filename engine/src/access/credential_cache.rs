@@ -1,5 +1,5 @@
-//! A cache of keys and users. Records are cached only if no other process can change them. Otherwise, keys are
-//! remembered for reads while the store does not respond.
+//! A cache of keys and users. Records are cached only if no other process can change them. Otherwise, the cache only
+//! remembers keys, so that reads remain possible while the store does not respond.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ struct Entries {
     users: HashMap<Arc<str>, Arc<CachedUser>>,
     /// The keys that were read from a store of several servers, each with the time of the read.
     remembered: HashMap<String, (Arc<CachedKey>, i64)>,
-    /// The number of changes so far. Records read before a change are not cached.
+    /// The number of changes so far. Records that were read before the last change are not cached.
     changes: u64,
 }
 
@@ -88,7 +88,7 @@ impl CredentialCache {
         }
     }
 
-    /// Remembers a key for reads while the store does not respond.
+    /// Remembers a key, so that reads with the key remain possible while the store does not respond.
     pub fn remember(&self, hash: &str, key: &Arc<CachedKey>, now_ms: i64) {
         let mut entries = self.entries();
         if entries.remembered.len() >= MAX_REMEMBERED && !entries.remembered.contains_key(hash) {
@@ -97,7 +97,7 @@ impl CredentialCache {
         entries.remembered.insert(hash.to_owned(), (key.clone(), now_ms));
     }
 
-    /// Returns a key that was remembered a short time ago.
+    /// Returns a remembered key, if it was read from the store at most `REMEMBERED_MS` milliseconds ago.
     pub fn remembered(&self, hash: &str, now_ms: i64) -> Option<Arc<CachedKey>> {
         let entries = self.entries();
         let (key, at) = entries.remembered.get(hash)?;

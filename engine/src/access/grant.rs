@@ -42,7 +42,7 @@ impl HeldRights {
     }
 
     /// Ends the rights of a user in a workspace that need a higher role than `role`. `None` ends all rights of the user
-    /// there.
+    /// in the workspace.
     pub fn end_above(&self, workspace_id: &str, user_id: &str, role: Option<Role>) {
         self.held().ended.retain(|basis, ended| {
             let is_over = matches!(basis, GrantBasis::Member(workspace, user, least)
@@ -64,7 +64,8 @@ pub struct Grant {
     access: Arc<Access>,
     expires_at: Option<i64>,
     bases: Vec<HeldBasis>,
-    /// Whether the store was checked after the registration. The key or the membership may have ended just before.
+    /// Whether the store was checked after the registration. The key or the membership may have ended just before the
+    /// registration.
     is_checked: bool,
 }
 
@@ -90,8 +91,8 @@ impl Access {
         Grant { access: self.clone(), expires_at: caller.expires_at, bases, is_checked: false }
     }
 
-    /// Checks the rights that are held against the store from now on. Needed after a key gets another expiry, because a
-    /// grant knows the expiry that its key had before.
+    /// Starts to check the held rights against the store. Needed after a key gets another expiry, because an existing
+    /// grant has the earlier expiry of the key.
     pub(super) fn watch_grants(self: &Arc<Self>) {
         let mut held = self.held.held();
         if !held.ended.is_empty() && !std::mem::replace(&mut held.is_watched, true) {
@@ -126,7 +127,7 @@ impl Drop for Grant {
     fn drop(&mut self) {
         let mut held = self.access.held.held();
         for HeldBasis { basis, .. } in &self.bases {
-            // No other grant depends on this key or membership.
+            // A count of 1 means that no other grant depends on this key or membership.
             if held.ended.get(basis).is_some_and(|ended| ended.receiver_count() <= 1) {
                 held.ended.remove(basis);
             }

@@ -108,7 +108,8 @@ impl SignedIn {
         }
     }
 
-    /// Returns the user's verified address. Fails if there is none, since such a user has no invitations.
+    /// Returns the user's verified address. Fails if the user has no verified address, because such a user has no
+    /// invitations.
     fn email(&self, id: &str) -> Result<Arc<str>> {
         let email = self.user.record.email.clone().filter(|_| self.user.record.email_verified);
         email.ok_or_else(|| Error::not_found("invitation", id))

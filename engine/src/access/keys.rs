@@ -30,7 +30,7 @@ pub struct NewKey {
     /// Whether the key grants access to every workspace of its user, and not only to the workspace in which it was
     /// created.
     pub opens_all: bool,
-    /// The ids of the agents to which the key is bound. `None` if it is not bound.
+    /// The ids of the agents to which the key is bound. `None` if the key is not bound.
     pub agents: Option<Vec<Arc<str>>>,
 }
 
@@ -38,26 +38,26 @@ pub struct NewKey {
 #[derive(Debug, Clone)]
 pub struct CreatedKey {
     pub record: KeyRecord,
-    /// The secret. `None` if an earlier request created the key: the secret is not stored, so only that request
-    /// returned it.
+    /// The secret. `None` if an earlier request created the key: the secret is not stored, so only the earlier request
+    /// returned the secret.
     pub secret: Option<String>,
 }
 
-/// What happens to the keys that are derived from a revoked key.
+/// The handling of the keys that are derived from a revoked key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DerivedKeys {
-    /// The revocation fails while there are such keys.
+    /// The revocation fails if it would end derived keys.
     #[default]
     Refuse,
-    /// They end with the revoked key.
+    /// The derived keys end with the revoked key.
     End,
-    /// They survive, and take the place of the revoked key.
+    /// The derived keys stay valid, and depend on what the revoked key depended on.
     Keep,
 }
 
 impl Access {
-    /// Creates a key for a user in a workspace, unless a key with the given id exists. The new key stops working when
-    /// `origin`, the key or session that it is derived from, does.
+    /// Creates a key for a user in a workspace, unless a key with the given id exists. The new key ends together with
+    /// `origin`, the key or session that the new key is derived from.
     pub async fn create_key(
         &self,
         workspace_id: &Arc<str>,
@@ -93,9 +93,11 @@ impl Access {
         Ok(self.control.read_keys(workspace_id).await?)
     }
 
-    /// Revokes a key of a workspace, effective immediately. `derived` decides about the keys that are derived from it.
+    /// Revokes a key of a workspace, effective immediately. `derived` determines what happens to the keys derived from
+    /// the key.
     ///
-    /// A key that revokes the key it was derived from is not revoked, but takes the place of the revoked key.
+    /// If `by` is a key that was derived from the revoked key, `by` is not revoked but takes the place of the revoked
+    /// key.
     pub async fn revoke_key(
         &self,
         workspace_id: &str,
@@ -166,11 +168,12 @@ fn moved_to(revoked: &KeyRecord, heir: &KeyRecord, below: &[KeyRecord]) -> Vec<K
     line.map(|one| moved(one, &revoked.ancestors, heir.ancestors.len(), revoked.derived_from.clone())).collect()
 }
 
-/// Returns the new records of the keys that are derived from a revoked key and survive it. They depend on what the revoked
-/// key depended on, and no longer on any key if that was none: then they are their user's own.
+/// Returns the new records of the keys that are derived from a revoked key and stay valid. These keys then depend on
+/// what the revoked key depended on. If the revoked key depended on nothing, the keys depend on no key and belong to
+/// their user alone.
 ///
-/// They keep the keys above the revoked key, because otherwise a key could free the keys that it has created from its
-/// own revocation.
+/// The keys above the revoked key stay ancestors of the derived keys. Otherwise a key could revoke a key below itself
+/// in order to keep the keys further below valid after its own revocation.
 fn moved_up(revoked: &KeyRecord, below: &[KeyRecord]) -> Vec<KeyRecord> {
     let own = || format!("user:{}", revoked.user_id).into();
     let origin = revoked.derived_from.clone().unwrap_or_else(own);
@@ -178,8 +181,8 @@ fn moved_up(revoked: &KeyRecord, below: &[KeyRecord]) -> Vec<KeyRecord> {
     below.iter().map(|one| moved(one, &revoked.ancestors, top, Some(origin.clone()))).collect()
 }
 
-/// Returns the record of a key whose first `top` ancestors are replaced by `above`. A key without further ancestors gets
-/// the given origin.
+/// Returns the record of a key whose first `top` ancestors are replaced by `above`. A key without further ancestors
+/// gets the given origin.
 pub(super) fn moved(key: &KeyRecord, above: &[Arc<str>], top: usize, origin: Option<Arc<str>>) -> KeyRecord {
     let is_first = key.ancestors.len() <= top;
     let ancestors = above.iter().chain(key.ancestors.iter().skip(top)).cloned().collect();
@@ -187,8 +190,9 @@ pub(super) fn moved(key: &KeyRecord, above: &[Arc<str>], top: usize, origin: Opt
     KeyRecord { ancestors, derived_from, ..key.clone() }
 }
 
-/// Returns the error for a key that cannot be revoked without a decision about the keys derived from it. The error lists
-/// the keys of the workspace, newest first. Keys for several workspaces may have created others elsewhere, which are only counted.
+/// Returns the error for a key that cannot be revoked without a decision about the keys derived from it. The error
+/// lists the derived keys of the workspace, newest first, up to a maximum. A key for several workspaces may have
+/// created keys in other workspaces: the error only counts these.
 fn derived_keys(workspace_id: &str, ended: &[&KeyRecord]) -> Error {
     let here = ended.iter().filter(|key| *key.workspace_id == *workspace_id).take(MAX_LISTED);
     let listed = here.map(|key| {
@@ -205,7 +209,7 @@ fn derived_keys(workspace_id: &str, ended: &[&KeyRecord]) -> Error {
     Error::conflict_with(ErrorCode::DerivedKeys, message, details)
 }
 
-/// Returns the error for a key that cannot be derived from its origin.
+/// Returns the error for a key, sign-in code or invitation that cannot be created.
 pub(super) fn refused(origin: OriginFault) -> Error {
     match origin {
         OriginFault::Gone => GONE,

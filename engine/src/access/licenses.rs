@@ -30,7 +30,7 @@ pub struct Device {
 #[derive(Debug, Clone)]
 pub struct Validation {
     pub verdict: LicenseVerdict,
-    /// The device, if it is known.
+    /// The device, if the device is known.
     pub activation: Option<Activation>,
     /// The active devices, oldest first.
     pub active: Vec<Activation>,
@@ -67,7 +67,7 @@ impl Access {
         .await
     }
 
-    /// Returns all devices of a user, including revoked ones, oldest first.
+    /// Returns all devices of a user, including revoked devices, oldest first.
     pub async fn devices_of(&self, user_id: &str) -> Result<Vec<Activation>> {
         Ok(self.control.read_activations(user_id).await?.activations)
     }

@@ -60,7 +60,8 @@ impl Access {
         Ok(invitation)
     }
 
-    /// Changes the role of a member or of an invitation. The invitations and sign-in codes of an owner end with the role.
+    /// Changes the role of a member or of an invitation. If an owner loses the role, the owner's invitations and
+    /// sign-in codes end.
     pub async fn change_role(&self, workspace: &WorkspaceRecord, by: &Caller, id: &str, role: Role) -> Result<Member> {
         let _turn = self.turns.lock(&workspace.id).await;
         let changed = self.control.write_role(&workspace.id, id, role).await;
@@ -73,7 +74,8 @@ impl Access {
         self.member(&workspace.id, id).await
     }
 
-    /// Makes a member the owner of the workspace. The former owner keeps the role, and can now lose it or be removed.
+    /// Makes a member the owner of the workspace. The former owner keeps the role of an owner, but can now lose the
+    /// role or be removed.
     pub async fn change_owner(&self, workspace: &WorkspaceRecord, id: &str) -> Result<Member> {
         let _turn = self.turns.lock(&workspace.id).await;
         let changed = self.control.write_owner(&workspace.id, id).await;
@@ -93,8 +95,8 @@ impl Access {
         members.into_iter().find(|member| member.id() == id).ok_or_else(|| Error::not_found("member", id))
     }
 
-    /// Removes a member from a workspace with all their keys, invitations and sign-in codes there, or withdraws an
-    /// invitation.
+    /// Removes a member from a workspace, with the member's keys, invitations and sign-in codes for the workspace. If
+    /// `id` is the id of an invitation, withdraws the invitation.
     pub async fn remove_member(&self, workspace: &WorkspaceRecord, id: &str) -> Result<()> {
         let _turn = self.turns.lock(&workspace.id).await;
         let removed = self.control.delete_member(&workspace.id, id, self.clock.now_ms()).await;

@@ -2,19 +2,20 @@
 //!
 //! This module does not know the contents of workspaces.
 //!
-//! * **A key does no more than its creator.** It cannot create a key with scopes that it lacks or that outlives it, and
-//!   revokes only itself and keys that it could have created. A key works while every key above it exists: a revocation
-//!   deletes one record, and everything below stops working, however much is derived at the same time. Invitations of a
-//!   key end with it, and those of an owner with the role. A key opens the workspace in which it was created; keys with
-//!   `all_workspaces`, and keys from before that setting, open all workspaces of their user.
-//! * **Users join a workspace only by their own decision.** The user whose identity provider confirms the address
-//!   accepts an invitation, in one transaction that also checks that the inviting key exists. A first token creates a
-//!   workspace for its user, invited or not, and so does a later token if the user has none. So a user who is removed
-//!   everywhere else still has one.
-//! * **Access is checked on every request.** A server that is alone on its store caches keys and users until one
+//! * **A key does no more than its creator.** A key cannot create a key that has scopes that it lacks or that outlives
+//!   it, and revokes only itself and keys that it could have created. A key works while every key above it exists: a
+//!   revocation deletes one record, and all keys below stop working, even keys that are derived at the same time. The
+//!   invitations that a key created end with the key, and the invitations that an owner created end when the owner
+//!   loses the role. A key opens the workspace in which it was created; keys with `all_workspaces`, and keys from
+//!   before that setting, open all workspaces of their user.
+//! * **Users join a workspace only by their own decision.** Only the user whose identity provider confirms the address
+//!   can accept an invitation, in one transaction that also checks that the inviting key exists. If the settings give
+//!   users a workspace of their own, a user's first token creates this workspace, invited or not, and a later token
+//!   creates it again if it is missing. So a user who is removed from all other workspaces still has a workspace.
+//! * **Access is checked on every request.** A server that is alone on its store caches keys and users until a record
 //!   changes. With several servers, each request reads key, user, memberships and plan with one query. A token's
-//!   signature is checked once, and remembered until the token expires or its issuer's keys change. The token's user is
-//!   then checked like a key's.
+//!   signature is checked once, and the result is remembered until the token expires or its issuer's keys change. The
+//!   user of a token is checked on every request, like the user of a key.
 
 pub mod admission;
 pub mod codes;

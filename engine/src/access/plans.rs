@@ -6,7 +6,9 @@ use crate::error::{Error, Result};
 use crate::model::access::UserRecord;
 use crate::model::plan::{PlanLimits, PlanStatus, UserPlan};
 
-/// A plan to set. Fields that are `None` get the values configured for that plan.
+/// A plan to set. If the id stays the same or is `None`, other fields that are `None` keep their current values.
+/// Otherwise, they get the values configured for the new plan, or for the default plan if the new plan is not in the
+/// settings.
 #[derive(Debug, Clone, Default)]
 pub struct NewPlan {
     pub id: Option<String>,
@@ -17,8 +19,9 @@ pub struct NewPlan {
 }
 
 impl Access {
-    /// Returns the limits of a workspace, which are those of its owner's plan. All checks of limits use this function.
-    /// It reads the owner from the store, because the workspace may have got another owner since it was opened.
+    /// Returns the limits of a workspace, which are the limits of its owner's plan. All checks of limits use this
+    /// function. The function reads the owner from the store, because the workspace may have got another owner since it
+    /// was opened.
     pub async fn limits_of(&self, workspace_id: &str) -> Result<PlanLimits> {
         let owner = self.workspace(workspace_id).await?.owner_id;
         Ok(self.plan_of_user(&owner).await?.limits)
@@ -63,7 +66,7 @@ impl Access {
         }
     }
 
-    /// Returns whether the workspace is the one that the first start created. Its owners manage the installation.
+    /// Returns whether the first start created this workspace. The owners of that workspace manage the installation.
     pub async fn is_first(&self, workspace_id: &str) -> Result<bool> {
         Ok(self.control.first_workspace_id().await?.as_deref() == Some(workspace_id))
     }

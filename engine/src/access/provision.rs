@@ -12,13 +12,13 @@ use crate::model::access::{self, KeyRecord, Scope, WorkspaceRecord};
 /// The result of the first start on an empty store.
 pub struct FirstStart {
     pub workspace: WorkspaceRecord,
-    /// The owner's key. Only the hash of a key is stored, so the key cannot be retrieved again.
+    /// The owner's key. Only the hash of a key is stored, so the key cannot be retrieved later.
     pub key: String,
 }
 
 impl Access {
-    /// On an empty store, creates the workspace `default`. On a store whose first key was never used, replaces that key
-    /// with the chosen one. See [`crate::Engine::first_start`].
+    /// On an empty store, creates the workspace `default`. On a store whose first key was never used, replaces the
+    /// first key with the chosen key. See [`crate::Engine::first_start`].
     pub async fn first_start(&self, chosen_key: Option<String>) -> Result<Option<FirstStart>> {
         if let Some(key) = &chosen_key {
             check_key(key)?;

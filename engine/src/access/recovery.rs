@@ -14,7 +14,7 @@ use crate::store::control::members::GrantBasis;
 /// A new key of the first workspace's owner, and the owner's other keys.
 pub struct OwnerKey {
     pub workspace: WorkspaceRecord,
-    /// The key. Only its hash is stored, so the key cannot be retrieved again.
+    /// The key. Only its hash is stored, so the key cannot be retrieved later.
     pub key: String,
     /// The other keys that the owner has in the workspace, newest first.
     pub others: Vec<KeyRecord>,
@@ -22,7 +22,7 @@ pub struct OwnerKey {
 
 impl Access {
     /// Creates a key with every scope for the owner of the first workspace. If `revokes` is set, revokes the owner's
-    /// other keys there, with all keys derived from them.
+    /// other keys in this workspace, with all keys derived from these keys.
     pub async fn reset_owner_key(&self, revokes: bool) -> Result<OwnerKey> {
         let first = self.control.first_workspace_id().await?;
         let first = first.ok_or_else(|| Error::conflict(ErrorCode::NoWorkspace, "the store has no workspace yet"))?;

@@ -11,18 +11,18 @@ use super::keys::NewKey;
 use crate::error::{Error, Result};
 use crate::model::access::{KeyRecord, Membership, RemovedMember, Role, Scope, UserRecord, WorkspaceRecord};
 use crate::store::control::members::GrantBasis;
-use crate::store::control::restores::RestoreStatus;
 
-/// What the import of a member, a key, a removal or a revocation did.
+/// The result of importing a member, a key, a removal or a revocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImportOutcome {
     /// The member or key is new.
     Added,
-    /// A membership, a key or a part of their rights ended.
+    /// The import ended a membership or a key, or reduced its rights.
     Ended,
-    /// The store has all of it already.
+    /// The import changed no membership and no valid key.
     Unchanged,
-    /// It would bring back what was revoked or removed, or raise a role.
+    /// The import was rejected. For example, it would bring back what was revoked or removed, raise a role, or remove
+    /// the owner of the workspace.
     Refused,
 }
 
@@ -51,14 +51,12 @@ impl Access {
         Ok(Some(key))
     }
 
-    /// Returns the workspaces that a server restores at the moment. Nobody else may open them.
+    /// Returns the ids of the workspaces that a server is restoring. No other server may open these workspaces.
     pub async fn being_restored(&self) -> Result<HashSet<Arc<str>>> {
-        let found = self.control.read_restores().await?.into_iter();
-        let running = found.filter(|restore| restore.status == RestoreStatus::Running);
-        Ok(running.map(|restore| restore.workspace_id).collect())
+        Ok(self.control.read_running_restores().await?.into_iter().map(|restore| restore.workspace_id).collect())
     }
 
-    /// Begins to delete a workspace at once, because its restore has failed.
+    /// Marks a workspace for deletion without a grace period, because its restore has failed.
     pub async fn discard_workspace(&self, id: &str) -> Result<()> {
         self.control.begin_deletion(id, self.clock.now_ms()).await.map(drop).map_err(Error::from)
     }
@@ -90,7 +88,7 @@ impl Access {
     }
 
     /// Adds a member of an export, unless the member was removed after joining. An existing member's role never rises,
-    /// and the owner of the workspace stays one.
+    /// and the owner of the workspace keeps the role of an owner.
     pub async fn import_member(&self, member: &Membership, user: &UserRecord) -> Result<ImportOutcome> {
         check_id(&user.id)?;
         let (workspace_id, user_id) = (&*member.workspace_id, &*member.user_id);
@@ -112,8 +110,8 @@ impl Access {
         }
     }
 
-    /// Adds a key of an export by its hash, unless the key or one of its ancestors was revoked, or its user is no member.
-    /// An existing key expires at the earlier of both times.
+    /// Adds a key of an export by its hash, unless the key or one of its ancestors was revoked, or its user is not a
+    /// member. An existing key gets the earlier of the two expiry times.
     pub async fn import_key(&self, key: &KeyRecord) -> Result<ImportOutcome> {
         check_id(&key.id)?;
         if key.hash.len() != 64 || !key.hash.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
@@ -137,8 +135,8 @@ impl Access {
         }
     }
 
-    /// Removes a member who was removed according to an export, with the member's keys, unless the member has joined
-    /// since.
+    /// Removes a member whom an export lists as removed, with the member's keys. A member who has joined since the
+    /// removal stays.
     pub async fn import_removal(&self, workspace_id: &str, removed: &RemovedMember) -> Result<ImportOutcome> {
         check_id(&removed.user_id)?;
         let member = self.control.read_membership(workspace_id, &removed.user_id).await?;
@@ -155,7 +153,7 @@ impl Access {
         }
     }
 
-    /// Revokes a key that was revoked according to an export. A key of another workspace stays.
+    /// Revokes a key that an export lists as revoked. A key of another workspace stays valid.
     pub async fn import_revocation(&self, workspace_id: &str, key_id: &Arc<str>) -> Result<ImportOutcome> {
         check_id(key_id)?;
         match self.control.read_key(key_id).await? {
@@ -172,7 +170,7 @@ impl Access {
         }
     }
 
-    /// Ends what depends on deleted keys.
+    /// Ends the rights that depend on deleted keys, and deletes the keys derived from these keys.
     async fn end_keys(&self, keys: &[Arc<str>]) {
         self.known.forget();
         for key in keys {

@@ -1,4 +1,5 @@
-//! Rotation: a successor replaces a key, and the replaced key ends after a time that its users need to change over.
+//! Rotation: a successor replaces a key, and the replaced key stays valid for a time in which its users change to the
+//! successor.
 
 use std::sync::Arc;
 
@@ -11,9 +12,9 @@ use crate::store::retry;
 
 impl Access {
     /// Creates the successor of a key, with the same name, scopes, agents and expiry, unless a key with the given id
-    /// exists. The replaced key expires after `ends_after_ms` milliseconds. The expiry is in the store, so the key ends on
-    /// every server, whatever runs then. The keys that are derived from the replaced key depend on the successor from now
-    /// on.
+    /// exists. The replaced key expires after `ends_after_ms` milliseconds. The store holds the expiry, so every server
+    /// rejects the key from then on, even after a restart. The keys that are derived from the replaced key depend on
+    /// the successor from now on.
     pub async fn rotate_key(
         self: &Arc<Self>,
         caller: &Caller,
@@ -54,8 +55,8 @@ impl Access {
     /// Returns the record of the successor of a key.
     ///
     /// The successor depends on what the key depends on if the caller's key is the key itself, or is above or below it.
-    /// Otherwise it is derived from the caller's key, like every key that this key creates: the caller learns its
-    /// secret, so it must not outlast the caller.
+    /// Otherwise the successor is derived from the caller's key, like every key that the caller's key creates: the
+    /// caller learns the secret of the successor, so the successor must not outlast the caller's key.
     async fn successor(
         &self,
         caller: &Caller,
@@ -78,12 +79,13 @@ impl Access {
     }
 }
 
-/// Returns whether the caller's key `own` is a key, or is above or below it.
+/// Returns whether the caller's key `own` is the same as `key`, or is above or below `key`.
 fn are_related(own: &Arc<str>, caller: &Caller, key: &KeyRecord) -> bool {
     *own == key.id || key.ancestors.contains(own) || caller.above.contains(&key.id)
 }
 
-/// Returns the new records of the keys that are derived from a replaced key. They are derived from the successor instead.
+/// Returns the new records of the keys that are derived from a replaced key. These keys are derived from the successor
+/// instead.
 fn moved_below(replaced: &KeyRecord, successor: &KeyRecord, below: &[KeyRecord]) -> Result<Vec<KeyRecord>> {
     let above: Vec<Arc<str>> = successor.ancestors.iter().chain([&successor.id]).cloned().collect();
     let (top, origin) = (replaced.ancestors.len() + 1, Some(successor.id.clone()));

@@ -6,10 +6,10 @@ use crate::model::plan::OfferedPlan;
 #[derive(Debug, Clone)]
 pub struct AccessSettings {
     pub issuers: Vec<IssuerSettings>,
-    /// Whether a user's first token creates a workspace for them. Otherwise only invited users can sign in.
+    /// Whether a user's first token creates a workspace for the user. If not, only invited users can sign in.
     pub auto_provision: bool,
-    /// The email domains whose users get a workspace, in the normal form of addresses. The address must be verified. An
-    /// empty list allows all domains.
+    /// The email domains whose users get a workspace, in the normal form of addresses. Only a verified address counts.
+    /// An empty list allows all domains, and users without a verified address.
     pub allowed_email_domains: Vec<String>,
     pub plans: Vec<OfferedPlan>,
     /// The id of the plan of new users.

@@ -1,4 +1,5 @@
-//! Signatures on data with a limited lifetime, such as links to files. Every server of the store can verify them.
+//! Signatures on data with a limited lifetime, such as links to files. Every server of the store can verify the
+//! signatures.
 //!
 //! The secrets are in the control database and rotate automatically. Signatures of the previous secret stay valid for
 //! the maximum lifetime of signed data.
@@ -24,8 +25,8 @@ pub const MAX_LIFETIME_MS: i64 = 24 * 60 * 60 * 1_000;
 const RETENTION_MS: i64 = SIGNING_PERIOD_MS + MAX_LIFETIME_MS;
 /// The minimum time between two lookups of unknown keys in the store, in milliseconds.
 const LOOKUP_INTERVAL_MS: i64 = 1_000;
-/// The time by which a key is created before the previous key stops signing, in milliseconds. During this time, every
-/// server can look up the new key, even a server that has just looked up an unknown key.
+/// How long before the end of the previous key's signing period the next key is created, in milliseconds. During this
+/// time, every server can look up the new key, even a server that has just looked up an unknown key.
 const ROTATION_LEAD_MS: i64 = 60_000;
 /// The maximum length of a text with signed claims, in bytes.
 const MAX_LENGTH: usize = 8 << 10;

@@ -18,8 +18,8 @@ const MAX_NAME_CHARS: usize = 200;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedWorkspace {
     pub record: WorkspaceRecord,
-    /// The time at which the workspace is due for deletion, in milliseconds since the epoch. `None` if it is not to be
-    /// deleted.
+    /// The time at which the workspace is due for deletion, in milliseconds since the epoch. `None` if no deletion is
+    /// planned.
     pub delete_at: Option<i64>,
 }
 

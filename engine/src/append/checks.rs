@@ -1,5 +1,5 @@
 //! Checks of a new event against the types and streams at the end of the log. The appender runs these checks. Decisions
-//! on effects also run them, because an effect may be appended later.
+//! on effects also run these checks, because an effect may be appended later.
 
 use std::sync::Arc;
 
@@ -28,10 +28,10 @@ pub(super) fn aggregate_id(new: &NewEvent) -> Result<AggregateId> {
 /// Returns whether the event begins the state of its aggregate. Such an event must have the required fields, and gets
 /// the defaults of missing fields.
 ///
-/// The first event of a stream begins the state, with two exceptions: an event with another verb than `created` that was
-/// recorded in another log, because a part of that log may begin in the middle of a stream, and such an event of a
-/// built-in type, because such streams existed before this rule. `created` on a deleted aggregate begins the state
-/// again.
+/// The first event of a stream begins the state. An event with another verb than `created` does not begin the state if
+/// it was recorded in another log, because a part of that log may begin in the middle of a stream. Such an event does
+/// not begin the state either if its type is built in, because such streams existed before this rule. `created` on a
+/// deleted aggregate begins the state again.
 pub(super) fn is_first(new: &NewEvent, before: Option<&Aggregate>, definition: &Definition) -> bool {
     match before {
         Some(before) => before.deleted && new.begins_again(),
@@ -109,7 +109,10 @@ impl View<'_> {
         }
         let verb = new.event_type.strip_prefix(&*definition.type_name).and_then(|rest| rest.strip_prefix('.'));
         if !verb.is_some_and(id::is_valid_name) {
-            let message = format!("expected {}.<verb> of lower-case letters, digits, _ and -", definition.type_name);
+            let message = format!(
+                "expected {}.<verb>, where <verb> has at most 64 lower-case letters, digits, _ and -, and begins with a letter",
+                definition.type_name
+            );
             wrong.add("/event_type", message);
         }
         let matching = PatternMatcher::new(&self.state.patterns);

@@ -1,5 +1,5 @@
 //! Looks up the parts of appends that the store may already contain: events with ids chosen by clients, and responses
-//! to requests with an idempotency key.
+//! to requests with an idempotency key. Also looks up which uploads were cancelled.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

@@ -25,7 +25,7 @@ impl IdempotentRequest {
     /// The stored key includes the user, so users who choose the same key do not affect each other.
     pub fn new(user_id: &str, key: &str, operation: &str, body: &[u8]) -> Result<IdempotentRequest> {
         if key.is_empty() || key.len() > MAX_KEY || key.chars().any(char::is_control) {
-            return Err(Error::invalid("the idempotency key must have 1 to 255 characters"));
+            return Err(Error::invalid("the idempotency key must have 1 to 255 bytes and no control characters"));
         }
         let fingerprint = Sha256::new().chain_update(operation).chain_update([0]).chain_update(body).finalize();
         // User ids contain no slash, so two users cannot have the same stored key.

@@ -24,9 +24,10 @@
 //!    the log's end and runs the decisions again. After a failure with an unknown outcome, the appender first reads the
 //!    log.
 //! 5. **Publish** (`state/folded_states.rs`): states, tail and head advance in memory. Then the callers get their
-//!    responses, so every caller reads its own write. Published states never go back, nor do the snapshots and their
-//!    checkpoint in the store. A client that follows one aggregate or the feed of one agent is woken only by events of
-//!    this aggregate or agent, and reads the events from a separate short tail (`state/streams.rs`, `state/feeds.rs`).
+//!    responses, so every caller reads its own write. Published states, and the snapshots and their checkpoint in the
+//!    store, never go back to an earlier version. A client that follows one aggregate or the feed of one agent is woken
+//!    only by events of this aggregate or agent, and reads the events from a separate short tail (`state/streams.rs`,
+//!    `state/feeds.rs`).
 
 pub mod appender;
 pub(crate) mod checks;

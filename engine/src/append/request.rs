@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::model::aggregate::Aggregate;
 use crate::model::event::{Event, NewEvent};
 
-/// The size that events which are decided at the end of the log are counted with, in bytes.
+/// The assumed size of the events of an append that are decided at the end of the log, in bytes.
 const DECIDED_BYTES: usize = 1_024;
 
 /// A function that decides which events an operation appends, given the state at the end of the log.
@@ -19,7 +19,7 @@ pub type Decide = Box<dyn Fn(&View<'_>) -> Result<Vec<NewEvent>> + Send + Sync>;
 /// One append request. Either all of its events are appended or none.
 pub struct Append {
     pub decide: Decide,
-    /// The ids that a client chose for its events.
+    /// The ids that a client chose for events of the append.
     pub event_ids: Vec<Arc<str>>,
     /// The identity of the request, if a repeated request must return the same events.
     pub request: Option<IdempotentRequest>,

@@ -16,7 +16,7 @@ use crate::model::value::{Object, Value};
 const TYPES: [&str; 3] = [ARTICLE, PROJECT, AGENT];
 
 /// The ids of the aggregates that had a slug after an event of the batch, by slug. An aggregate may have lost the slug
-/// again.
+/// since.
 #[derive(Default)]
 pub struct ChangedSlugs {
     ids: HashMap<Arc<str>, Vec<AggregateId>>,
@@ -48,21 +48,23 @@ pub fn slug_of(aggregate: &Aggregate) -> Option<&str> {
     aggregate.state.get(SLUG).filter(|_| !aggregate.deleted).and_then(Value::as_str)
 }
 
-/// What becomes of a slug that is taken or not valid.
+/// The handling of a slug that is taken or not valid.
 #[derive(Clone, Copy)]
 pub struct Choice<'a> {
-    /// Whether the article gets another slug. Otherwise the event is rejected.
+    /// Applies to a slug that is not accepted: `true` gives the article another slug, `false` rejects the event.
     pub renames: bool,
     /// The slugs of the log from which the event is imported.
     pub in_log: Option<&'a SlugsInLog>,
-    /// Whether another log has recorded the event. Then an article of that log may have the same slug.
+    /// Whether the event was recorded in another log. Such an event keeps its slug if `renames` is `false`, or if only
+    /// articles of that log have the same slug.
     pub is_imported: bool,
 }
 
 /// Checks the slug of an article after an event: it must have the form of a slug, and no other article of the project
-/// may have it. A slug that the event does not change is accepted, because articles of older logs may share one.
+/// may have it. A slug that the event does not change is accepted, because articles of older logs may share a slug.
 ///
-/// The result is the slug that the article must get instead, if the choice renames articles.
+/// If the choice renames articles, returns the slug that the article must get instead. Returns `None` if the article
+/// keeps its slug.
 pub fn decide(
     view: &View<'_>,
     before: Option<&Aggregate>,
@@ -100,7 +102,7 @@ pub fn given_to(first: &Event, new: &NewEvent) -> Option<Value> {
     let given = first.payload.get(SLUG)?;
     let may_be_given = match new.payload.get(SLUG) {
         Some(chosen) => slug::is_numbered(given.as_str()?, &slug::valid(chosen.as_str()?, ARTICLE)),
-        // An article that is restored got another slug although its event has none.
+        // The event that restores an article may have no slug, even if the article got another slug.
         None => new.restores(),
     };
     may_be_given.then(|| given.clone())

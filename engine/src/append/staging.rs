@@ -67,8 +67,8 @@ impl StagedBatch {
     }
 }
 
-/// Returns the events that an append would add now, and the states after them, and writes nothing. An append whose events
-/// have no ids draws random ids, so a preview should choose ids.
+/// Returns the events that an append would add now, and the states after them, and writes nothing. An append whose
+/// events have no ids draws random ids, so a preview should choose ids.
 pub fn preview(state: &State, append: &Append) -> Result<AppendOutcome> {
     let (definitions, known) = (state.types.all(), EarlierWrites::default());
     BatchBuilder::new(state, &definitions, &known).stage(append)
@@ -280,7 +280,7 @@ fn changed_uploads(before: Option<&Aggregate>, after: &Aggregate) -> (Option<Arc
     (current.map(|(upload, _)| upload), previous)
 }
 
-/// Returns an object with those of the given fields that have a value.
+/// Returns an object with the given fields that have a value.
 pub fn object_of<const N: usize>(fields: [(&str, Option<crate::model::value::Value>); N]) -> Object {
     fields.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }

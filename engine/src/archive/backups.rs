@@ -1,7 +1,7 @@
 //! Archives the events of workspaces on a running server, and maintains the archive periodically.
 //!
-//! The server that leads a workspace archives it. Any other server may do so as well: the bucket decides which of two
-//! segments counts. A bucket that does not respond delays the archive and nothing else.
+//! The server that leads a workspace archives it, but any other server may: the bucket keeps the first of two segments
+//! with the same number. A bucket that does not respond delays only the archive, and appends that wait for it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -26,21 +26,21 @@ use crate::store;
 
 /// The number of workspaces that are archived at the same time.
 const CONCURRENT: usize = 8;
-/// The maximum number of segments that a workspace writes before others have their turn.
+/// The maximum number of segments that a workspace writes before other workspaces have their turn.
 const SEGMENTS_PER_TURN: usize = 64;
 /// The interval at which closed workspaces and the control database are archived.
 const SLOW_INTERVAL: Duration = Duration::from_secs(30);
 /// The pause after a dump of the control database, as a multiple of the time that the dump took.
 const CONTROL_REST: u32 = 50;
-/// The time since the last attempt to archive after which the end of an archive is read from the bucket again, in
-/// milliseconds. Shorter than the age at which segments are merged.
+/// The time since the last successful attempt to archive after which the writer reads the end of the archive from the
+/// bucket again, in milliseconds. Shorter than the age at which segments are merged.
 const WRITER_KEPT_MS: i64 = 1_800_000;
 /// The maximum time that an append waits until its events are archived.
 const ARCHIVED_WITHIN: Duration = Duration::from_secs(10);
 /// The delay before a waiting append repeats a failed attempt to archive.
 const RETRY_DELAY: Duration = Duration::from_millis(200);
 
-/// The key of the installation's id.
+/// The key of the object that contains the id of the installation to which the archive belongs.
 const OWNER: &str = "installation";
 
 /// How often a server archives, how long the archive keeps removed data, and whether the server verifies archives.
@@ -66,7 +66,7 @@ pub struct ArchiveProgress {
     pub error: Option<String>,
 }
 
-/// The positions of running restores, by id: the one that was reached, and the last one.
+/// The positions of running restores, by id: the position that was reached, and the last position that was read.
 type Restoring = Arc<Mutex<HashMap<Arc<str>, (u64, u64)>>>;
 
 /// The archiver of a running server.
@@ -82,11 +82,11 @@ pub struct Backups {
     /// The reason why the last dump of the control database failed.
     control_error: Mutex<Option<String>>,
     pub(super) tended: tokio::sync::Mutex<MaintenanceTimes>,
-    /// The workspaces whose archive is not verified.
+    /// The workspaces whose archives do not count as verified.
     pub(super) unverified: Mutex<HashSet<Arc<str>>>,
     /// Limits the number of workspaces that are archived at the same time.
     turns: Semaphore,
-    /// The positions of the restores that this server runs, by id: the one that was reached, and the last one.
+    /// The restores that this server runs, by id, each with the position that was reached and the last that was read.
     pub(super) restoring: Restoring,
 }
 
@@ -106,7 +106,7 @@ struct Advance {
     is_end: bool,
 }
 
-/// How far a workspace is archived.
+/// The progress of archiving one workspace, and the error of the last attempt.
 #[derive(Default, Clone)]
 pub(super) struct ArchivePosition {
     pub position: u64,
@@ -117,7 +117,7 @@ pub(super) struct ArchivePosition {
     last_recorded_at: Option<i64>,
     /// The time of the last successful attempt, in milliseconds since the epoch.
     advanced_at: i64,
-    /// Whether a closed workspace was archived to its end.
+    /// Whether a closed workspace has been archived to the end of its log.
     is_settled: bool,
     error: Option<String>,
 }
@@ -150,8 +150,8 @@ impl Backups {
         &self.engine
     }
 
-    /// Archives, merges, verifies and removes what is due, until the task is aborted, each independently of
-    /// the others.
+    /// Runs three independent loops until the task is aborted: archiving open workspaces, archiving closed workspaces
+    /// and the control database, and the maintenance of the archive.
     pub async fn keep(self: &Arc<Self>) {
         tokio::join!(self.keep_archiving(), self.keep_looking_after(), self.keep_tending());
     }
@@ -162,7 +162,7 @@ impl Backups {
             ticks.tick().await;
             for usage in self.due() {
                 let (backups, slot) = (self.clone(), self.slot(&usage.id));
-                // A workspace whose files take long does not delay the others.
+                // A separate task archives each workspace, so that large files do not delay other workspaces.
                 if !slot.is_busy.swap(true, Ordering::AcqRel) {
                     tokio::spawn(async move {
                         backups.archive_one(usage).await;
@@ -174,7 +174,7 @@ impl Backups {
         }
     }
 
-    /// Archives closed workspaces and the control database.
+    /// Periodically archives closed workspaces and the control database, and ends the restores of stopped servers.
     async fn keep_looking_after(&self) {
         let (mut ticks, mut control_due) = (ticks(SLOW_INTERVAL), Instant::now());
         loop {
@@ -237,7 +237,7 @@ impl Backups {
     /// Archives the remaining events of workspaces that this server does not have open.
     pub(super) async fn archive_closed(&self) {
         let access = self.engine.access();
-        // A workspace that is being restored has a writer that nobody else may disturb.
+        // Workspaces that are being restored are skipped, because nothing else may interfere with a restore.
         let (all, restored) = match tokio::try_join!(access.workspaces(), access.being_restored()) {
             Ok(read) => read,
             Err(error) => return tracing::warn!(%error, "could not list the workspaces to archive"),
@@ -251,7 +251,7 @@ impl Backups {
             let (id, Ok(_turn)) = (workspace.id, self.turns.acquire().await) else { return };
             let Ok(db) = self.engine.opener().reader(&id).await else { return };
             let archived = self.archive_workspace(&id, &LogSource::Closed(db)).await;
-            // Another server may have the workspace open, and may stop before it has archived it.
+            // Another server may have the workspace open, and may stop before all events of the workspace are archived.
             let is_alone = self.engine.peers().is_none();
             self.slot(&id).reached.lock().is_settled = is_alone && archived.is_ok_and(|reached| reached.is_end);
         });
@@ -299,7 +299,7 @@ impl Backups {
         slot: &ArchiveSlot,
     ) -> Result<Advance> {
         let now_ms = self.engine.clock().now_ms();
-        // Segments of other servers may have been merged since, and the numbers of merged segments become free.
+        // Other servers may have merged segments since, and the numbers of merged segments become free.
         let is_recent = slot.reached.lock().advanced_at.saturating_add(WRITER_KEPT_MS) > now_ms;
         let writer = match writer {
             Some(writer) if is_recent => writer,
@@ -331,7 +331,7 @@ impl Backups {
             loop {
                 let usage = self.engine.open_workspaces().into_iter().find(|usage| usage.id == id);
                 let usage = usage.ok_or_else(|| Error::not_found("workspace", workspace_id))?;
-                // Appends that wait at the same time are archived together by the first of them.
+                // The first of several waiting appends archives the events of all of them together.
                 let is_archived = self.slot(&id).reached.lock().position >= position;
                 if is_archived
                     || self

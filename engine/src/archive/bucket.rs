@@ -1,4 +1,5 @@
-//! The object store that holds the archive, with the few operations that the archive needs. Each is safe to repeat.
+//! The object store that holds the archive, with the few operations that the archive needs. Each operation is safe to
+//! repeat.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -37,13 +38,14 @@ pub struct ListedObject {
 
 impl Bucket {
     /// Opens `file://PATH`, `mem://`, `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX` or `az://CONTAINER/PREFIX`. `options`
-    /// are the environment variables of the vendors' tools.
+    /// configures the object store. The names of the options are those of the environment variables for the vendor's
+    /// tools.
     pub fn open(url: &str, options: impl IntoIterator<Item = (String, String)>) -> Result<Bucket> {
         let OpenObjects { objects, prefix, folder } = Blobs::open_objects(url, options)?;
         Ok(Bucket { objects, prefix, folder })
     }
 
-    /// Writes a new object. Returns false if the object exists already.
+    /// Writes a new object. Returns `false` if the object already exists.
     pub async fn create(&self, key: &str, bytes: Bytes) -> Result<bool> {
         match self.write(key, bytes, PutMode::Create).await {
             Err(object_store::Error::AlreadyExists { .. }) => Ok(false),
@@ -84,7 +86,7 @@ impl Bucket {
         self.sync(path).await.map_err(failed)
     }
 
-    /// Returns the bytes of an object, or `None` if there is none.
+    /// Returns the bytes of an object, or `None` if the object does not exist.
     pub async fn read(&self, key: &str) -> Result<Option<Bytes>> {
         let path = self.path(key).map_err(failed)?;
         let found = match self.objects.get(&path).await {
@@ -98,7 +100,7 @@ impl Bucket {
         found.bytes().await.map(Some).map_err(failed)
     }
 
-    /// Returns the bytes of an object as a stream, or `None` if there is none.
+    /// Returns the bytes of an object as a stream, or `None` if the object does not exist.
     pub async fn stream(&self, key: &str) -> Result<Option<BoxStream<'static, std::io::Result<Bytes>>>> {
         let path = self.path(key).map_err(failed)?;
         match self.objects.get(&path).await {
@@ -108,7 +110,7 @@ impl Bucket {
         }
     }
 
-    /// Returns whether there is an object of this size.
+    /// Returns whether the object exists and has this size.
     pub async fn has(&self, key: &str, size: u64) -> Result<bool> {
         match self.objects.head(&self.path(key).map_err(failed)?).await {
             Ok(meta) => Ok(meta.size == size),
@@ -140,7 +142,7 @@ impl Bucket {
         Ok(names)
     }
 
-    /// Removes an object. Succeeds if there is none.
+    /// Removes an object. Succeeds if the object does not exist.
     pub async fn remove(&self, key: &str) -> Result<()> {
         match self.objects.delete(&self.path(key).map_err(failed)?).await {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),

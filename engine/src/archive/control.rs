@@ -25,8 +25,8 @@ struct DumpLine {
     content: String,
 }
 
-/// Writes a dump, unless nothing has changed since the last one. Unless `is_checked` is set, also writes a dump if the
-/// key does not open the last one. Returns whether a dump was written.
+/// Writes a dump, unless nothing has changed since the last dump. If `is_checked` is `false`, also writes a dump if the
+/// key does not open the last dump. Returns whether a dump was written.
 pub async fn write(
     bucket: &Bucket,
     key: &SealingKey,
@@ -46,7 +46,7 @@ pub async fn write(
     {
         return Ok(false);
     }
-    // The newest dump is that of the last name, even if the clock of a server was wrong.
+    // The newest dump must have the last name, even if the clock of a server was wrong.
     let at = newest.as_deref().and_then(time_of).map_or(now_ms, |last| now_ms.max(last.saturating_add(1)));
     let name = format!("{FOLDER}/{:0TIME_DIGITS$}-{hash}.sealed", at.max(0));
     let packing = tokio::task::spawn_blocking(move || {
@@ -78,7 +78,8 @@ async fn open(bucket: &Bucket, key: &SealingKey, name: &str) -> Result<Vec<DumpL
     lines.map(|line| serde_json::from_slice(line).map_err(|error| damaged(name, &error.to_string()))).collect()
 }
 
-/// Returns the newest dump that can be opened, and its time. Fails with the error of the newest dump if none can.
+/// Returns the newest dump that can be opened, and its time. If no dump can be opened, fails with the error of the
+/// newest dump.
 async fn newest_readable(bucket: &Bucket, key: &SealingKey) -> Result<(i64, Vec<DumpLine>)> {
     let mut failed = Error::not_found("dump of the control database", FOLDER);
     for (index, found) in bucket.list(FOLDER).await?.iter().rev().enumerate() {
@@ -91,7 +92,7 @@ async fn newest_readable(bucket: &Bucket, key: &SealingKey) -> Result<(i64, Vec<
     Err(failed)
 }
 
-/// Checks the newest dump. Returns its time and the ids of its workspaces.
+/// Checks the newest dump. Returns the time of the dump and the ids of its workspaces.
 pub async fn verify(bucket: &Bucket, key: &SealingKey) -> Result<(i64, Vec<String>)> {
     let name = newest(bucket).await?.ok_or_else(|| Error::not_found("dump of the control database", FOLDER))?;
     let lines = open(bucket, key, &name).await?;
@@ -107,7 +108,7 @@ pub async fn verify(bucket: &Bucket, key: &SealingKey) -> Result<(i64, Vec<Strin
 /// Restores the newest dump that can be opened into an empty control database.
 pub async fn restore(bucket: &Bucket, key: &SealingKey, control: &Database) -> Result<()> {
     let (_, lines) = newest_readable(bucket, key).await?;
-    // A store without workspaces can be restored again. Workspaces are therefore written last.
+    // A restore can be repeated as long as the store has no workspaces. Workspaces are therefore written last.
     let (last, first): (Vec<DumpLine>, Vec<DumpLine>) = lines.into_iter().partition(|line| line.table == "workspace");
     for table in first.chunk_by(|a, b| a.table == b.table).chain(std::iter::once(last.as_slice())) {
         let contents: Vec<String> = table.iter().map(|line| line.content.clone()).collect();
@@ -122,8 +123,8 @@ pub async fn newest_at(bucket: &Bucket) -> Result<Option<i64>> {
     Ok(newest(bucket).await?.and_then(|name| time_of(&name)))
 }
 
-/// Removes dumps older than `retention_ms`. Of each day before yesterday, keeps only the last dump. Never removes the
-/// newest dump.
+/// Removes dumps older than `retention_ms`. Of the dumps older than 24 hours, keeps only the last dump of each day.
+/// Never removes the newest dump.
 pub async fn thin(bucket: &Bucket, now_ms: i64, retention_ms: i64) -> Result<()> {
     let listed = bucket.list(FOLDER).await?;
     for pair in listed.windows(2) {
@@ -177,7 +178,7 @@ mod tests {
         thin(&bucket, 400 * DAY_MS, 30 * DAY_MS).await.expect("thinned");
         assert_eq!(newest_at(&bucket).await.expect("listed"), Some(49 * 3_600_000 + 10));
         assert_eq!(verify(&bucket, &key).await.expect("verified").0, 49 * 3_600_000 + 10);
-        // A dump that does not open is passed over, and written again.
+        // The verification rejects a dump that cannot be opened. A restore uses the newest dump that can be opened.
         let torn = newest(&bucket).await.expect("listed").expect("a dump");
         let later = torn.replacen("control/0", "control/1", 1);
         bucket.put(&later, bytes::Bytes::from_static(b"half")).await.expect("written");

@@ -20,19 +20,19 @@ pub struct Digest {
     pub position: u64,
     /// The number of definitions in the history of the types.
     pub definitions: u64,
-    /// The number of aggregates, including deleted ones.
+    /// The number of aggregates, including deleted aggregates.
     pub states: u64,
     /// The sum of the SHA-256 hashes of all states, in hexadecimal.
     pub sum: String,
     /// The time at which the digest was computed, in milliseconds since the epoch.
     pub at: i64,
-    /// The version of the program, whose folds may differ from those of another version.
+    /// The version of the program that computed the digest. Another version may fold events differently.
     #[serde(default)]
     pub program: String,
 }
 
 impl Digest {
-    /// Computes the digest of states at a position. Takes as long as all states need to be hashed.
+    /// Computes the digest of states at a position. Hashes all states, so large workspaces take long.
     pub fn of<'a>(states: impl Iterator<Item = &'a Aggregate>, position: u64, definitions: u64, at: i64) -> Digest {
         let (mut sum, mut count) = ([0u8; 32], 0);
         for aggregate in states {
@@ -43,7 +43,7 @@ impl Digest {
         Digest { position, definitions, states: count, sum: hex::encode(sum), at, program }
     }
 
-    /// Returns whether the digest is up to date: of this position, these definitions and this program.
+    /// Returns whether the digest is up to date: whether its position, number of definitions and program version match.
     pub fn is_of(&self, position: u64, definitions: u64) -> bool {
         self.position == position && self.definitions == definitions && self.program == env!("CARGO_PKG_VERSION")
     }
@@ -105,7 +105,7 @@ fn put_text(context: &mut Context, text: &str) {
     context.update(text.as_bytes());
 }
 
-/// Hashes a value. The order of an object's fields does not count.
+/// Hashes a value. The order of an object's fields does not matter.
 fn put(context: &mut Context, value: &Value) {
     context.update(value.type_name().as_bytes());
     match value {

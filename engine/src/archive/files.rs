@@ -52,12 +52,12 @@ pub fn key(workspace_id: &str, sha256: &str) -> String {
     format!("{workspace_id}/files/{sha256}")
 }
 
-/// Returns the key that records when bytes were first found to be unused.
+/// Returns the key of the object that records when bytes were first found to be unused.
 fn unused_key(workspace_id: &str, sha256: &str) -> String {
     format!("{workspace_id}/unused/{sha256}")
 }
 
-/// Returns the key that records that bytes were deleted before they were archived.
+/// Returns the key of the object that records that bytes were deleted before they were archived.
 fn missing_key(workspace_id: &str, sha256: &str) -> String {
     format!("{workspace_id}/missing/{sha256}")
 }
@@ -72,12 +72,12 @@ pub async fn note_missing(bucket: &Bucket, workspace_id: &str, sha256: &str) -> 
     bucket.put(&missing_key(workspace_id, sha256), Bytes::new()).await
 }
 
-/// Copies the bytes of a file into the archive, unless it has them. Returns false if the bytes no longer exist, because
-/// the file was replaced or deleted.
+/// Copies the bytes of a file into the archive, unless the archive has these bytes. Returns `false` if the bytes no
+/// longer exist, because the file was replaced or deleted.
 pub async fn copy(bucket: &Bucket, blobs: &Blobs, workspace_id: &str, named: &NamedBytes) -> Result<bool> {
     let key = key(workspace_id, &named.sha256);
     if bucket.has(&key, named.size).await? {
-        // The bytes may have waited for their removal.
+        // The bytes may have been recorded as unused. The record is removed, so that the bytes are kept.
         bucket.remove(&unused_key(workspace_id, &named.sha256)).await?;
         return Ok(true);
     }

@@ -16,16 +16,18 @@ pub struct Archive {
     pub(super) key: SealingKey,
 }
 
-/// What the archive of a workspace contains.
+/// The contents of the archive of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArchivedWorkspace {
     pub workspace_id: Arc<str>,
-    /// The number of the history. It grows when the store was set back to an earlier time and went on differently.
+    /// The number of the history. The number grows when the store is reset to an earlier state and then appends other
+    /// events.
     pub epoch: u64,
     /// The position up to which the log is archived.
     pub position: u64,
-    /// The times at which the first and the last archived event were recorded, in milliseconds since the epoch.
+    /// The time at which the first archived event was recorded, in milliseconds since the epoch.
     pub from: Option<i64>,
+    /// The time at which the last archived event was recorded, in milliseconds since the epoch.
     pub to: Option<i64>,
     pub segments: u64,
     /// The size of the segments, in bytes.
@@ -48,11 +50,11 @@ impl Archive {
         Ok(folders.into_iter().filter(is_id).map(Arc::from).collect())
     }
 
-    /// Returns what the archive of a workspace contains, or `None` if the workspace has no archive.
+    /// Describes the contents of the archive of a workspace. Returns `None` if the workspace has no archive.
     pub async fn describe(&self, workspace_id: &str) -> Result<Option<ArchivedWorkspace>> {
         check_id(workspace_id)?;
         let Some(epoch) = log::epochs(&self.bucket, workspace_id).await?.last().copied() else { return Ok(None) };
-        // A folder remains after its objects were removed.
+        // A folder may remain after its objects were removed.
         let segments = match log::history(&self.bucket, workspace_id, epoch).await {
             Err(Error::NotFound { .. }) => return Ok(None),
             other => other?,
@@ -74,8 +76,8 @@ impl Archive {
         }))
     }
 
-    /// Verifies the archive of a workspace from the archive alone, and records the verification in it. `now_ms` is the
-    /// current time, in milliseconds since the epoch.
+    /// Verifies the archive of a workspace from the archive alone, and records the result in the archive. `now_ms` is
+    /// the current time, in milliseconds since the epoch.
     pub async fn verify(
         &self,
         workspace_id: &str,
@@ -86,8 +88,8 @@ impl Archive {
         verify::verify(&self.bucket, workspace_id, now_ms, progress).await
     }
 
-    /// Checks that the key opens the last dump of the control database. Returns its time, in milliseconds since the
-    /// epoch, and the ids of its workspaces.
+    /// Checks that the key opens the last dump of the control database. Returns the time of the dump, in milliseconds
+    /// since the epoch, and the ids of its workspaces.
     pub async fn verify_control(&self) -> Result<(i64, Vec<String>)> {
         control::verify(&self.bucket, &self.key).await
     }

@@ -85,7 +85,7 @@ pub fn is_event(line: &[u8]) -> bool {
     line.starts_with(EVENT_BEGIN)
 }
 
-/// Reads a line. The error says what is wrong.
+/// Reads a line. Returns a message if the line is invalid.
 pub fn read(line: &[u8]) -> Result<ArchiveLine, String> {
     let text: LineText<'_> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
     match text {

@@ -14,20 +14,22 @@ use crate::store;
 
 /// The highest level of segments.
 pub const MAX_LEVEL: u8 = 2;
-/// The number of digits of an epoch in a key, and of a segment's number.
+/// The number of digits of an epoch in a key.
 const EPOCH_DIGITS: usize = 6;
+/// The number of digits of a segment's number in a key.
 const NUMBER_DIGITS: usize = 12;
 
 /// An epoch of an archived log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Epoch {
     pub number: u64,
-    /// The epoch whose history this one continues.
+    /// The epoch whose history this epoch continues.
     pub parent: Option<u64>,
-    /// The place of the parent after which this epoch begins.
+    /// The place in the parent's history after which this epoch begins.
     pub branch: ArchivePlace,
-    /// The id of the last event before the branch, and the hash of the last definition.
+    /// The id of the last event before the branch.
     pub last_event_id: Option<String>,
+    /// The hash of the last definition before the branch.
     #[serde(default)]
     pub last_definition: Option<String>,
     /// The time at which the epoch began, in milliseconds since the epoch.
@@ -76,7 +78,7 @@ fn epoch_key(workspace_id: &str, epoch: u64) -> String {
     format!("{}/epoch.json", epoch_folder(workspace_id, epoch))
 }
 
-/// Returns the key that records when a workspace was deleted.
+/// Returns the key of the object that records when a workspace was deleted.
 pub fn removal_key(workspace_id: &str) -> String {
     format!("{workspace_id}/removed")
 }
@@ -95,7 +97,7 @@ pub async fn read_epoch(bucket: &Bucket, workspace_id: &str, number: u64) -> Res
     serde_json::from_slice(&found).map_err(|error| damaged(&key, &error.to_string()))
 }
 
-/// Begins an epoch. Returns false if another server has begun an epoch with this number.
+/// Begins an epoch. Returns `false` if another server has begun an epoch with this number.
 pub async fn begin_epoch(bucket: &Bucket, workspace_id: &str, epoch: &Epoch) -> Result<bool> {
     let text = serde_json::to_vec(epoch).map_err(Error::internal)?;
     bucket.create(&epoch_key(workspace_id, epoch.number), text.into()).await
@@ -128,18 +130,18 @@ pub async fn history(bucket: &Bucket, workspace_id: &str, epoch: u64) -> Result<
     while let Some(epoch) = number {
         let begun = read_epoch(bucket, workspace_id, epoch).await?;
         let listed = list(bucket, workspace_id, epoch).await?;
-        // Segments of a parent that were merged across the branch are not readable up to the branch alone.
+        // A merged segment that extends beyond the branch is left out, because it cannot be read only up to the branch.
         let listed: Vec<SegmentRef> = listed.into_iter().filter(|segment| segment.last <= end).collect();
         found.splice(0..0, covering(&listed));
-        // A later branch may be before an earlier one.
+        // The branch of a later epoch may be at an earlier place than the branch of its parent.
         end = end.min(begun.branch.number);
-        // A parent's number is smaller, so that no chain of epochs is endless.
+        // A parent's number must be smaller, so that this loop ends even if the epochs are damaged.
         number = begun.parent.filter(|parent| *parent < epoch);
     }
     Ok(found)
 }
 
-/// Reads segments in order, and checks that each continues the one before.
+/// Reads segments in order, and checks that each segment continues the segment before it.
 pub struct SegmentReader<'b> {
     bucket: &'b Bucket,
     workspace_id: &'b str,
@@ -157,7 +159,7 @@ impl<'b> SegmentReader<'b> {
         &self.place
     }
 
-    /// Returns the next segment, or `None` at the end. A segment that is missing, changed or cut off is an error that
+    /// Returns the next segment, or `None` at the end. Fails if a segment is missing, changed or cut off. The error
     /// names the segment.
     pub async fn next(&mut self) -> Result<Option<ArchiveSegment>> {
         let Some(next) = self.segments.next() else { return Ok(None) };
@@ -179,7 +181,7 @@ impl<'b> SegmentReader<'b> {
     }
 }
 
-/// Reads the header of a segment and checks the segment. Returns `None` if there is no such segment.
+/// Reads the header of a segment and checks the segment. Returns `None` if the segment does not exist.
 pub async fn read_header(bucket: &Bucket, workspace_id: &str, segment: &SegmentRef) -> Result<Option<SegmentHeader>> {
     let key = segment.key(workspace_id);
     let Some(found) = bucket.read(&key).await? else { return Ok(None) };
@@ -212,7 +214,7 @@ pub fn reason(error: &Error) -> String {
     }
 }
 
-/// Returns whether an error says that an object of the archive cannot be used.
+/// Returns whether an error means that an object of the archive cannot be used.
 pub fn is_damage(error: &Error) -> bool {
     matches!(error, Error::Unavailable(store::Error::Corrupt { .. }))
 }

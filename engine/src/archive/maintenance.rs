@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// When this server last did what is due at intervals, by workspace, in milliseconds since the epoch.
+/// The times at which this server last did the hourly and daily maintenance of each workspace's archive, and the
+/// maintenance of the control database's dumps, in milliseconds since the epoch.
 #[derive(Default)]
 pub struct MaintenanceTimes {
     pub hourly: HashMap<Arc<str>, i64>,

@@ -54,7 +54,7 @@ impl Backups {
             tracing::warn!(%error, cause = ?error, "could not remove the archives of deleted workspaces");
         }
         if self.settings.verify {
-            // A digest verifies something only if the archive has reached its position.
+            // A verification can use a digest only if the archive has reached the digest's position.
             self.archive_open().await;
             self.prove_all(now_ms).await;
         }
@@ -69,11 +69,11 @@ impl Backups {
         }
         merge::merge(bucket, id, epoch, now_ms).await?;
         let (snapshot, definitions) = {
-            // While this lock is held, nothing is folded and no type is redefined here.
+            // While this lock is held, this server folds no events and redefines no types.
             let _folding = state.folding().await;
             let definitions = state.db.count_defined().await?;
             if state.db.types_changed().await? != state.types.changed() {
-                // Another server has redefined a type, and the states here do not follow it yet.
+                // Another server has redefined a type, and this server's states do not follow the redefinition yet.
                 return Ok(());
             }
             (state.folded.snapshot(), definitions)
@@ -97,7 +97,8 @@ impl Backups {
         files::sweep(bucket, &usage.id, snapshot.iter().filter(is_file), now_ms, retention_ms).await.map(drop)
     }
 
-    /// Removes the archives of workspaces that were deleted while this server ran, after the retention.
+    /// Marks the archives of workspaces that were deleted while this server ran. Removes marked archives after the
+    /// retention period.
     async fn remove_deleted(&self, now_ms: i64) -> Result<()> {
         let existing: HashSet<Arc<str>> = self.engine().workspaces().await?.into_iter().map(|found| found.id).collect();
         let bucket = &self.archive().bucket;
@@ -125,7 +126,7 @@ impl Backups {
         Ok(())
     }
 
-    /// Verifies the archives whose last verification is a day old.
+    /// Verifies the archives whose last verification is at least a day old.
     async fn prove_all(&self, now_ms: i64) {
         let workspaces = match self.engine().workspaces().await {
             Ok(workspaces) => workspaces,
@@ -141,7 +142,8 @@ impl Backups {
         }
     }
 
-    /// Verifies an archive if its last verification is a day old. Returns whether the archive counts as verified.
+    /// Verifies an archive if its last verification is at least a day old. Returns whether the archive counts as
+    /// verified.
     async fn prove(&self, id: &Arc<str>, now_ms: i64) -> Result<bool> {
         let bucket = &self.archive().bucket;
         if log::epochs(bucket, id).await?.is_empty() {
@@ -155,7 +157,7 @@ impl Backups {
                     self.report(id, &proof).await;
                     proof
                 }
-                // An older verification counts for another day.
+                // After an error, the last verification counts for another day.
                 Err(error) => match last {
                     Some(last) if last.at.saturating_add(PROVED_WITHIN_MS) > now_ms => {
                         tracing::warn!(%error, cause = ?error, workspace = %id, "could not verify an archive");

@@ -1,4 +1,4 @@
-//! Merges small segments into larger ones, so that an archive of years has few objects. A merge keeps every line.
+//! Merges small segments into larger segments, so that an archive of years has few objects. A merge keeps every line.
 
 use std::sync::Arc;
 
@@ -9,21 +9,22 @@ use crate::error::{Error, Result};
 
 /// The age from which segments of level 0 and of level 1 are merged, in milliseconds.
 const MERGED_AFTER_MS: [i64; MAX_LEVEL as usize] = [3_600_000, 86_400_000];
-/// The age of a merged segment from which its parts are removed, in milliseconds. A restore that listed the parts reads
-/// them until then.
+/// The age of a merged segment from which its parts are removed, in milliseconds. Until then, a restore that has
+/// already listed the parts can read them.
 const PARTS_KEPT_MS: i64 = 86_400_000;
 /// The minimum number of segments in a merge.
 const MIN_SEGMENTS: usize = 8;
-/// The limits of a merge: the number of segments, and their packed size in bytes.
+/// The maximum number of segments in a merge.
 const MAX_SEGMENTS: usize = 4_096;
+/// The maximum packed size of the segments in a merge, in bytes.
 const MAX_BYTES: u64 = 16 << 20;
-/// The size of the lines at which a merge ends, in bytes.
+/// The maximum size of the lines of a merged segment, in bytes.
 const MAX_LINES_BYTES: usize = 32 << 20;
 
 /// Merges the segments of an epoch that are old enough, and removes segments that a merged segment contains. Returns
 /// the number of merges.
 ///
-/// A merged segment is written long before its parts are removed. Meanwhile readers use the merged one.
+/// A merged segment is written long before its parts are removed. In the meantime, readers use the merged segment.
 pub async fn merge(bucket: &Bucket, workspace_id: &Arc<str>, epoch: u64, now_ms: i64) -> Result<u64> {
     let mut merges = 0;
     for (level, age_ms) in (0u8..).zip(MERGED_AFTER_MS) {
@@ -37,8 +38,8 @@ pub async fn merge(bucket: &Bucket, workspace_id: &Arc<str>, epoch: u64, now_ms:
     Ok(merges)
 }
 
-/// Removes segments whose lines a merged segment has, if the merged segment is readable and was written before
-/// `before_ms`. Removes a merged segment instead if its write was torn.
+/// Removes segments whose lines a merged segment contains, if the merged segment is readable and was written before
+/// `before_ms`. If the write of the merged segment was torn, removes the merged segment instead.
 async fn remove_parts(
     bucket: &Bucket,
     workspace_id: &Arc<str>,
@@ -92,7 +93,7 @@ fn groups(chosen: &[SegmentRef], level: u8, before_ms: i64) -> Vec<&[SegmentRef]
     groups
 }
 
-/// Writes one segment with the lines of several. Returns false if fewer than two of them fit.
+/// Writes one segment with the lines of several segments. Returns `false` if fewer than two segments fit.
 async fn merge_group(bucket: &Bucket, workspace_id: &Arc<str>, level: u8, group: &[SegmentRef]) -> Result<bool> {
     let (mut merged, mut lines, mut parts) = (None, Vec::new(), Vec::new());
     for part in group {

@@ -6,10 +6,10 @@
 //! dumps of the control database. Everything in a workspace follows from its log, so nothing else is archived.
 //!
 //! * **Writing** (`backups.rs`, `writer.rs`). Every `flush_ms`, the leader of a workspace reads the events after the
-//!   end of the archive, from memory if possible. It reads the definitions after the events: a definition is stored
-//!   before the first event that uses it, so none is missed. It copies the bytes of files first, and then creates one
-//!   object under the next number if the key is free. Of two servers, one succeeds, and the other continues after that
-//!   segment. Only appends with `Foldwork-Durability: archived` wait.
+//!   end of the archive, from memory if possible. The leader reads the definitions after the events: a definition is
+//!   stored before the first event that uses it, so no definition is missed. The leader copies the bytes of files
+//!   first, and then creates one object under the next number if the key is free. Of two servers, one succeeds, and the
+//!   other continues after the segment of the first. Only appends with `Foldwork-Durability: archived` wait.
 //! * **Segments** (`segment.rs`): a merge keeps the lines and therefore the chain of hashes. Reading detects a missing,
 //!   changed, cut or foreign segment, and the error names it.
 //! * **The end of an archive is read from the bucket**, never from memory alone. If the log has another event or

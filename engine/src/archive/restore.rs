@@ -26,8 +26,9 @@ use crate::model::value::Value;
 use crate::workspace::files::attachment;
 use crate::workspace::offline::{FileBytes, Offline};
 
-/// The limits of a batch: the number of events, and their size in bytes.
+/// The maximum number of events in a batch.
 const MAX_EVENTS: usize = 512;
+/// The maximum size of the events in a batch, in bytes.
 const MAX_BYTES: usize = 1 << 20;
 
 /// The point at which a restore ends.
@@ -37,7 +38,7 @@ pub enum RestoreEnd {
     End,
     /// The event at this position.
     Position(u64),
-    /// The last event before the first one that was recorded after this time, in milliseconds since the epoch.
+    /// The last event before the first event that was recorded after this time, in milliseconds since the epoch.
     Time(i64),
 }
 
@@ -47,7 +48,7 @@ pub struct RestoreFrom {
     /// The archived workspace.
     pub workspace_id: Arc<str>,
     pub until: RestoreEnd,
-    /// The epoch whose history is restored. `None` is the last one.
+    /// The epoch whose history is restored. `None` selects the last epoch.
     pub epoch: Option<u64>,
 }
 
@@ -75,8 +76,8 @@ pub async fn restore_control(engine: &Engine, archive: &Archive) -> Result<Vec<W
     engine.workspaces().await
 }
 
-/// Restores a log into the workspace `into`, which must exist and not be open. If the workspace has the first events of
-/// the log, only the other events are restored, so a restore that ended early can be repeated.
+/// Restores a log into the workspace `into`, which must exist and not be open. If the workspace already has the first
+/// events of the log, only the other events are restored, so a restore that ended early can be repeated.
 pub async fn restore_workspace(
     engine: &Engine,
     archive: &Archive,
@@ -137,7 +138,7 @@ impl RestoreRun<'_> {
                 Ok(Some(segment)) => segment,
                 Ok(None) => break,
                 Err(error) => {
-                    // What precedes a damaged segment is restored.
+                    // Restores the events before the damaged segment.
                     self.flush().await?;
                     let position = self.restored.position;
                     return Err(match log::is_damage(&error) {
@@ -179,7 +180,7 @@ impl RestoreRun<'_> {
             match read {
                 ArchiveLine::Definition { position, .. } if position < self.present => {}
                 ArchiveLine::Event(event) if event.position <= self.present => self.check_present(event).await?,
-                // A definition applies if an event of the restore follows it.
+                // The definition is held until the next event is restored or the restore ends.
                 ArchiveLine::Definition { declaration, at, .. } => self.held.push((declaration, at)),
                 ArchiveLine::Event(event) if &*event.aggregate_type == FILE => {
                     self.define_held().await?;
@@ -205,7 +206,7 @@ impl RestoreRun<'_> {
         matches!(self.from.until, RestoreEnd::Position(position) if position <= read && read > 0)
     }
 
-    /// Defines the types that were defined before the next event.
+    /// Applies the held definitions, which precede the next event.
     async fn define_held(&mut self) -> Result<()> {
         if !self.held.is_empty() {
             self.flush().await?;
@@ -216,7 +217,8 @@ impl RestoreRun<'_> {
         Ok(())
     }
 
-    /// Defines the types that were defined after the last event and before the end of the restore.
+    /// Applies the definitions after the last event that belong to the restore. A restore up to a time includes the
+    /// definitions that were archived by this time. A restore up to a position includes none.
     async fn define_last(&mut self) -> Result<()> {
         let until = self.from.until;
         self.held.retain(|(_, at)| match until {
@@ -227,7 +229,8 @@ impl RestoreRun<'_> {
         self.define_held().await
     }
 
-    /// Checks that the workspace has the last of its events from this log.
+    /// Fails if the last event that the workspace already has is not the archived event. Earlier events are not
+    /// checked.
     async fn check_present(&mut self, mut event: Event) -> Result<()> {
         if self.is_other && &*event.aggregate_type == FILE {
             self.move_file(&mut event);

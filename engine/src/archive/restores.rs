@@ -1,5 +1,5 @@
-//! Restores on a running server, each into a new workspace. The control database has a record of each, so that every
-//! server of the store can list the restores, and detects a restore whose server has stopped.
+//! Restores on a running server, each into a new workspace. The control database has a record of each restore, so that
+//! every server of the store can list the restores, and detects a restore whose server has stopped.
 
 use std::sync::Arc;
 
@@ -17,9 +17,10 @@ pub use crate::store::control::restores::{RestoreRecord, RestoreStatus};
 const MAX_NAME_CHARS: usize = 200;
 
 impl Backups {
-    /// Begins a restore into a new workspace. The caller becomes its owner when the restore is complete, so that nobody
-    /// sees a part of it. If the caller has a key that is valid in one workspace only, also returns a key with the same
-    /// scopes for the new workspace, which works from then on.
+    /// Begins a restore into a new workspace. The caller becomes the owner of the workspace when the restore is
+    /// complete, so that no user sees a partly restored workspace. If the caller has a key that is valid in one
+    /// workspace only, also returns a key with the same scopes for the new workspace. The key works when the restore is
+    /// complete.
     pub async fn begin_restore(
         self: &Arc<Self>,
         from: RestoreFrom,
@@ -164,8 +165,8 @@ impl Backups {
     /// Marks running restores whose server has stopped as failed, and deletes their incomplete workspaces.
     pub(super) async fn end_abandoned_restores(&self) -> Result<()> {
         let control = self.engine().access().control();
-        for restore in control.read_restores().await? {
-            if restore.status != RestoreStatus::Running || self.is_running(&restore) {
+        for restore in control.read_running_restores().await? {
+            if self.is_running(&restore) {
                 continue;
             }
             self.discard(&restore.workspace_id).await;

@@ -13,7 +13,7 @@ const KEY_BYTES: usize = 32;
 pub struct SealingKey(RandomizedNonceKey);
 
 impl SealingKey {
-    /// Reads a key: 32 bytes in base64. The error says what is expected.
+    /// Reads a key: 32 bytes in base64. Returns a message if the key is invalid.
     pub fn parse(text: &str) -> Result<SealingKey, String> {
         let bytes = BASE64_STANDARD.decode(text.trim()).ok().filter(|bytes| bytes.len() == KEY_BYTES);
         let bytes = bytes.ok_or_else(|| format!("expected {KEY_BYTES} bytes in base64"))?;
@@ -26,13 +26,13 @@ impl SealingKey {
         BASE64_STANDARD.encode(rand::random::<[u8; KEY_BYTES]>())
     }
 
-    /// Seals bytes. `name` is the name of the object, under which alone the bytes can be opened.
+    /// Seals bytes. The bytes can be opened only under the same `name`, which is the name of the object.
     pub(super) fn seal(&self, name: &str, mut bytes: Vec<u8>) -> Option<Vec<u8>> {
         let nonce = self.0.seal_in_place_append_tag(Aad::from(name.as_bytes()), &mut bytes).ok()?;
         Some([MAGIC, nonce.as_ref(), &bytes].concat())
     }
 
-    /// Opens sealed bytes. Returns `None` if the key is another one, or if the bytes were changed or cut off.
+    /// Opens sealed bytes. Returns `None` if the key or the name is wrong, or if the bytes were changed or cut off.
     pub(super) fn open(&self, name: &str, sealed: &[u8]) -> Option<Vec<u8>> {
         let (nonce, bytes) = sealed.strip_prefix(MAGIC)?.split_at_checked(NONCE_LEN)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;

@@ -3,7 +3,7 @@
 //! A segment is a zstd file. Its first frame is skippable, so that `zstd -d` prints the lines alone, and contains the
 //! header: 64 hexadecimal digits, a line break, and JSON. The digits are the SHA-256 of everything after them. Each
 //! line continues a chain of hashes through the whole log. The header has the chain before and after the segment, so a
-//! missing segment, or one of another log, does not fit. A merge of segments keeps the chain.
+//! missing segment, or a segment of another log, does not fit. A merge of segments keeps the chain.
 
 use std::io::Read as _;
 
@@ -21,7 +21,7 @@ const FRAME: usize = 8;
 const DIGITS: usize = 64;
 /// The maximum size of the lines of a segment, in bytes.
 pub const MAX_LINES_BYTES: u64 = 256 << 20;
-/// The level of compression: fast, and half the size of the fastest.
+/// The level of compression: a fast level, whose output has half the size of the fastest level's output.
 const LEVEL: i32 = 3;
 
 /// The state of the chain of hashes after a line.
@@ -102,8 +102,9 @@ pub struct SegmentHeader {
     /// The SHA-256 of the last definition of the log up to the end of the segment.
     #[serde(default)]
     pub last_definition: Option<String>,
-    /// The times at which the first and the last event were recorded, in milliseconds since the epoch.
+    /// The time at which the first event was recorded, in milliseconds since the epoch.
     pub from: Option<i64>,
+    /// The time at which the last event was recorded, in milliseconds since the epoch.
     pub to: Option<i64>,
 }
 
@@ -135,7 +136,7 @@ pub struct ArchiveSegment {
     pub lines: Vec<u8>,
 }
 
-/// Writes a segment. The chain at its end is computed from the lines.
+/// Writes a segment. Computes the chain at the end of the segment from the lines.
 pub fn encode(mut header: SegmentHeader, lines: &[u8]) -> std::io::Result<(SegmentHeader, Bytes)> {
     header.end.chain = header.after.chain.after(lines);
     let text = serde_json::to_vec(&header)?;
@@ -161,7 +162,7 @@ fn sealed(header: &[u8], body: &[u8]) -> [u8; 32] {
     seal
 }
 
-/// Reads a segment and checks it. The error says what is wrong.
+/// Reads a segment and checks it. Returns a message if the segment is invalid.
 pub fn decode(segment: &[u8]) -> Result<ArchiveSegment, String> {
     let (header, body) = parts(segment)?;
     let mut lines = Vec::new();
@@ -235,7 +236,7 @@ mod tests {
         let (merged, bytes) = segment(ArchivePlace::begin(), b"a\nb\nc\n");
         assert_eq!(merged.end.chain, second.end.chain);
         assert_ne!(first.end.chain, second.end.chain);
-        // Other programs read the lines, too.
+        // A standard zstd decoder reads the lines as well.
         assert_eq!(zstd::stream::decode_all(&*bytes).expect("lines"), b"a\nb\nc\n");
         assert_eq!(sha256(b""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
     }

@@ -9,11 +9,13 @@ use crate::store::DatabaseReader;
 use crate::store::workspace::definitions::PastDefinition;
 use crate::store::workspace::log::take_part;
 
-/// The maximum number of events in a segment, and their maximum size in memory, in bytes.
+/// The maximum number of events in a segment.
 const MAX_EVENTS: usize = 8_192;
+/// The maximum size of the events of a segment in memory, in bytes.
 const MAX_BYTES: usize = 8 << 20;
-/// The maximum number and size, in bytes, of the definitions that are read for a segment.
+/// The maximum number of definitions that are read for a segment.
 const MAX_DEFINITIONS: usize = 64;
+/// The maximum size of the definitions that are read for a segment, in bytes.
 const MAX_DEFINITION_BYTES: usize = 8 << 20;
 
 /// The log of a workspace.
@@ -44,7 +46,8 @@ impl LogSource {
         }
     }
 
-    /// Returns what follows in the log after a position and a number of definitions, up to the limits of a segment.
+    /// Returns the events and definitions that follow a position and a number of definitions in the log, up to the
+    /// limits of a segment.
     pub async fn part_after(&self, position: u64, definitions: u64) -> Result<SegmentContent> {
         // A definition is in the store before the first event to which it applies. Definitions are therefore read after
         // the events.
@@ -61,7 +64,8 @@ impl LogSource {
         let fitting = fitting.count().max(1).min(definitions.len());
         if fitting < definitions.len() || is_full {
             definitions.truncate(fitting);
-            // The events after the last definition that was read wait for the definitions in between.
+            // Events after the last definition that was read are left out, because earlier definitions may not have
+            // been read yet.
             let read_to = definitions.last().map_or(last, |definition| definition.position);
             events.retain(|event| event.position <= read_to);
         }

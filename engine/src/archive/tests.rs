@@ -113,14 +113,14 @@ async fn a_lost_installation_is_restored_up_to_a_position() {
         }
         restore_control(&engine, &archive).await.expect_err("the store has a workspace");
         engine.close().await;
-        // A restore is continued.
+        // A second restore continues the first.
         let engine = self::engine(&store).await;
         let whole = RestoreFrom { until: RestoreEnd::End, ..from };
         let continued = restore_workspace(&engine, &archive, &whole, &id, &|_| {}).await;
         if version == 3 {
             assert_eq!(continued.expect("nothing is left").events, 0);
         } else {
-            // The workspace was open in between, and has no event of its own.
+            // Opening the workspace in between has appended no event.
             assert_eq!(continued.expect("continued").position, 8);
         }
         engine.close().await;
@@ -170,7 +170,7 @@ async fn a_store_that_was_set_back_begins_an_epoch() {
     assert_eq!(described.verified.expect("a proof").outcome, VerificationResult::Equal);
     drop(writer);
     engine.close().await;
-    // The store is set back once more, to a time before the first branch.
+    // The store is reset once more, to a state before the first branch.
     let store = Store::connect("mem://").await.expect("a store");
     let engine = self::engine(&store).await;
     restore_control(&engine, &archive).await.expect("the control database");
@@ -280,7 +280,7 @@ async fn merged_segments_restore_the_same_log() {
             append(&writer, "a", day * 100 + number).await;
             backups.finish().await;
         }
-        // Two hours later, the segments of an hour become one, and a day after that the parts are removed.
+        // Two hours later, the segments are merged into one segment. A day after the merge, the parts are removed.
         let (later, next_day) = (SystemClock.now_ms() + 7_200_000, SystemClock.now_ms() + 90_000_000);
         merge::merge(&archive.bucket, &id, 1, later).await.expect("merged");
         assert_eq!(count().await, (day + 10) as usize);

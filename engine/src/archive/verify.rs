@@ -24,10 +24,11 @@ use crate::model::event::Event;
 use crate::model::file::{SHA256 as HASH, size_bytes, text};
 use crate::model::id::AggregateId;
 
-/// The maximum size of the states in memory, in bytes. Of a larger workspace only the segments are checked.
+/// The maximum size of the states in memory, in bytes. If the states are larger, only the segments are checked.
 const MAX_STATE_BYTES: usize = 512 << 20;
-/// The maximum number and total size, in bytes, of the files whose hashes are checked. Of the others, the sizes are.
+/// The maximum number of files whose hashes are checked. Of further files, only the sizes are checked.
 const MAX_HASHED_FILES: usize = 1_000;
+/// The total size of the checked files from which no further hash is checked, in bytes. The last file may exceed it.
 const MAX_HASHED_BYTES: u64 = 256 << 20;
 /// The time within which the archive must reach the position of a digest, in milliseconds.
 const ARCHIVED_WITHIN_MS: i64 = 600_000;
@@ -46,7 +47,7 @@ pub enum VerificationResult {
     /// A segment or a file is missing, changed or cut off.
     Damaged,
     /// Every segment is there and unchanged. The states were not compared, because they are too large for the memory of
-    /// a verification, or because no server has computed a digest yet.
+    /// a verification, or because the archive has no digest from this version of the program.
     Partial,
 }
 
@@ -65,7 +66,7 @@ pub struct ArchiveVerification {
     pub at: i64,
     pub outcome: VerificationResult,
     pub events: u64,
-    /// What is wrong. Each text names its segment or file.
+    /// Descriptions of the problems. The description of a missing, changed or cut off segment or file names the object.
     pub problems: Vec<String>,
 }
 
@@ -101,7 +102,7 @@ impl ArchivedStates {
     }
 }
 
-/// Checks the archive of a workspace, and records the outcome in it.
+/// Checks the archive of a workspace, and records the outcome in the archive.
 pub async fn verify(
     bucket: &Bucket,
     workspace_id: &str,
@@ -240,16 +241,16 @@ async fn check_files(
 ) -> Result<()> {
     let is_file = |state: &&Aggregate| &*state.aggregate_type == FILE && !state.deleted;
     let mut files: Vec<&Aggregate> = folded.states.values().filter(is_file).collect();
-    // Over several verifications, every file is hashed.
+    // The random order makes several verifications together check the hash of every file.
     fastrand::shuffle(&mut files);
     let mut hashed_bytes = 0;
     for (index, file) in files.into_iter().enumerate() {
         let Some(sha256) = text(file, HASH) else { continue };
         let (key, size) = (files::key(workspace_id, sha256), size_bytes(file));
-        let is_hashed = index < MAX_HASHED_FILES && hashed_bytes + size <= MAX_HASHED_BYTES;
+        let is_hashed = index < MAX_HASHED_FILES && hashed_bytes < MAX_HASHED_BYTES;
         let problem = if !bucket.has(&key, size).await? {
             if files::is_missing(bucket, workspace_id, sha256).await? {
-                // The server had lost the bytes, too.
+                // The bytes were deleted before they were archived, so the server does not have them either.
                 continue;
             }
             Some("the bytes of a file are missing or have the wrong size")

@@ -15,7 +15,7 @@ use super::source::{LogSource, SegmentContent};
 use crate::error::{Error, Result};
 use crate::store::blobs::Blobs;
 
-/// The maximum number of segments that are read in order to find the last readable one.
+/// The maximum number of segments that are read in order to find the last readable segment.
 const MAX_UNREADABLE: usize = 8;
 /// The maximum number of attempts to begin an epoch.
 const MAX_EPOCH_ATTEMPTS: usize = 8;
@@ -96,7 +96,7 @@ impl ArchiveWriter {
     /// as absent and is replaced.
     async fn end_of(bucket: &Bucket, workspace_id: &Arc<str>, epoch: u64) -> Result<ArchiveWriter> {
         let listed = log::list(bucket, workspace_id, epoch).await?;
-        // A merged segment whose write was torn still has its parts, which are then the end.
+        // If the write of a merged segment was torn, its parts still exist, and the last part is the end.
         let mut ends = listed.clone();
         ends.sort_unstable_by_key(|segment| std::cmp::Reverse((segment.last, segment.level)));
         for segment in ends.iter().take(MAX_UNREADABLE) {
@@ -187,7 +187,7 @@ impl ArchiveWriter {
             return Ok(true);
         }
         match log::read_header(bucket, &self.workspace_id, &segment).await {
-            // Another server has written the segment, or this server has, and did not get the response.
+            // Another server has written the segment, or this server has written it but did not get the response.
             Ok(Some(found)) if found.after == self.end => {
                 *self = ArchiveWriter::after(&self.workspace_id, self.epoch, found);
                 match self.agrees_with(source).await? {

@@ -54,7 +54,7 @@ pub struct ContextBatch {
     pub contexts: Vec<Arc<EventContext>>,
     /// The position of the last event that was folded or skipped.
     pub position: u64,
-    /// The size of the events and of the states that were folded for them, in bytes.
+    /// The size of the events and of the states that were folded for these events, in bytes.
     pub bytes: usize,
 }
 

@@ -5,39 +5,39 @@
 //! the follower resumes at the checkpoint after a crash. Repeated work has the same result.
 //!
 //! `nodes` lags by design: a busy aggregate is written once for many events. After each write, a large aggregate is not
-//! written again for a time that depends on its size: at most 8 KiB per second are written for one aggregate. This time
+//! written again for a time that depends on its size: at most 8 KiB per second are written for one aggregate. The wait
 //! ends early after 16,384 events or 16 MiB of events, and when the workspace closes. After a crash the start takes
 //! longer, but no event is lost.
 //!
-//! # What plugins make of an event
+//! # How plugins process an event
 //!
-//! The worker takes up to 512 events, or 4 MiB, after its checkpoint, each with the state right after it, through steps
-//! that are types with a state of their own:
+//! The worker takes up to 512 events, or 4 MiB, after its checkpoint, each with the state right after the event,
+//! through the following steps. Each step is a type with a state of its own:
 //!
-//! 1. **Enrichment** (`enrich.rs`) calls the plugins whose manifests match the events, concurrently, each in the order
-//!    of events, in small portions, so that other plugins and workspaces are not delayed. Failures are retried at once
-//!    (`attempt.rs`), or, with `on_error = "retry"`, set aside with the time of their retry (`retries.rs`) and called
-//!    between two later batches, so nothing waits for them. After failures for five different aggregates in a row the
-//!    circuit opens, and the owner gets a task.
-//! 2. **Projection** (`project.rs`) maintains graph and roster. New facts replace the plugin's earlier ones about the
+//! 1. **Enrichment** (`enrich.rs`) calls the plugins whose manifests match the events. Different plugins run
+//!    concurrently, and each plugin gets its events in order, in small portions, so that other plugins and workspaces
+//!    are not delayed. A failed call is retried at once (`attempt.rs`). With `on_error = "retry"`, the step is instead
+//!    set aside with the time of its retry (`retries.rs`) and retried between two later batches, so nothing waits for
+//!    the retry. After failures for five different aggregates in a row, the circuit opens, and the owner gets a task.
+//! 2. **Projection** (`project.rs`) maintains graph and roster. New facts replace the plugin's earlier facts about the
 //!    aggregate, and desired edges are reconciled (`resident/graph/reconcile.rs`), so edges do not depend on the order
 //!    of writes. A redefinition, and a change of the enabled plugins, change the targets of edges without an event:
 //!    `settling.rs` compares the affected edges page by page, and new events are processed between two pages. Facts of
 //!    plugins that are not enabled are kept separately and open no edges. Failed steps are parked with their reason,
 //!    and the follower continues.
 //! 3. **Derived events and work**: `dispatch.rs` appends derived events, `route.rs` assigns work to agents (a hook sees
-//!    all agents, or those that subscribe to a trait of the type, as its manifest says), and `scripted_agents.rs` runs
-//!    scripted agents. A repeated run appends once. A chain of events that cause events ends at eight, counted by a
-//!    mark in their metadata that survives export and import (`model/derivation.rs`). Nothing is appended to a deleted
-//!    aggregate.
-//! 4. **The checkpoint** (`checkpointer.rs`): facts, edges, parked steps, circuits and the checkpoint in one
-//!    transaction, guarded by the previous position and generation. After that, `_facts` in rows and names in search
-//!    show them.
+//!    all agents, or the agents that subscribe to a trait of the type, as its manifest says), and `scripted_agents.rs`
+//!    runs scripted agents. A repeated run appends its events only once. A chain of events that cause further events
+//!    ends after eight events. A mark in the metadata of the events counts the chain, and survives export and import
+//!    (`model/derivation.rs`). Nothing is appended to a deleted aggregate.
+//! 4. **The checkpoint** (`checkpointer.rs`): one transaction writes facts, edges, parked steps, circuits and the
+//!    checkpoint, guarded by the previous position and generation. After the transaction, `_facts` in rows and names in
+//!    search show the changes.
 //!
 //! One owner at a time has the worker: the follower, or an operation that replays, resumes or rebuilds. A turn that
 //! fails or is cancelled drops the worker, and the next turn starts from the stored state. A rebuild writes a new
-//! generation of facts and edges while the old one stays in use. One transaction then replaces the old generation. Of
-//! two concurrent rebuilds, the first to complete is used.
+//! generation of facts and edges while the old generation stays in use. One transaction then replaces the old
+//! generation. Of two concurrent rebuilds, the first to complete is used.
 
 pub mod event_context;
 mod follow;
@@ -139,8 +139,8 @@ async fn step(worker: &mut Worker) -> Result<(WorkerStep, Option<i64>), StepEnd>
     Ok((step, retry_at))
 }
 
-/// Runs one step of the graph's follower. If another server leads, applies that server's changes instead. If a step ends
-/// early, the next step starts again from the stored state.
+/// Runs one step of the graph's follower. If another server leads, applies that server's changes instead. If a step
+/// ends early, the next step starts again from the stored state.
 async fn work_on(state: &Arc<State>, appender: &Appender, slot: &WorkerSlot) -> Result<StepOutcome> {
     let Some(mut turn) = slot.next_step(state, appender).await? else {
         slot.follow_leader(state).await?;

@@ -40,7 +40,7 @@ pub async fn step(state: &State, db: &Database) -> Result<StepOutcome> {
 
 async fn write(state: &State, db: &Database, ids: &[&str], reached: u64) -> Result<()> {
     // Reads the definitions before the states. If a state is refolded in between, its snapshot gets an older revision,
-    // never a newer one.
+    // never a newer revision.
     let definitions = state.types.all();
     let now_ms = state.clock.now_ms();
     let mut nodes: Vec<(Arc<Aggregate>, u64)> = Vec::with_capacity(ids.len());

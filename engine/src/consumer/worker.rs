@@ -56,7 +56,7 @@ pub struct Worker {
 
 /// The result of a step.
 pub struct WorkerStep {
-    /// The position of the last event processed.
+    /// The position of the last processed event.
     pub position: u64,
     /// Whether edges are left to compare with redefined types and the enabled plugins.
     pub is_settling: bool,
@@ -105,12 +105,13 @@ impl Worker {
         self.checkpointer.lead()
     }
 
-    /// Returns the position of the last event processed.
+    /// Returns the position of the last processed event.
     pub fn position(&self) -> u64 {
         self.checkpointer.position()
     }
 
-    /// Processes the next events, and compares the edges of some aggregates if edges have to be compared.
+    /// Adopts new plugin versions, compares the edges of some aggregates if edges have to be compared, and processes
+    /// the next events.
     ///
     /// After an error, the worker must not be used for another step, because its state in memory may be ahead of the
     /// store.
@@ -121,7 +122,7 @@ impl Worker {
         Ok(WorkerStep { position, is_settling })
     }
 
-    /// Processes the next events. Returns the position of the last event processed.
+    /// Processes the next events. Returns the position of the last processed event.
     async fn process(&mut self) -> Result<u64, StepEnd> {
         if self.state.plugins.is_empty() && self.state.graph.is_empty() {
             return Ok(self.pass_over());
@@ -149,7 +150,7 @@ impl Worker {
     /// Adopts the newest versions of the plugins for the events after the current position.
     ///
     /// The checkpoint determines which version processes an event: a worker that has adopted other versions than the
-    /// stored ones cannot write the checkpoint.
+    /// stored versions cannot write the checkpoint.
     pub(super) async fn adopt_versions(&mut self) -> Result<()> {
         if self.is_adopted && self.state.plugins.is_newest() {
             return Ok(());
@@ -159,7 +160,7 @@ impl Worker {
         let mut versions = newest();
         let mut changed = AdoptedVersion::changed(self.checkpointer.versions(), &versions, self.position());
         if changed.is_some() && !state.is_exclusive() {
-            // Another server may have released the versions that the checkpoint names, or newer ones.
+            // Another server may have released the versions that the checkpoint names, or newer versions.
             state.plugins.releases().refresh().await?;
             versions = newest();
             changed = AdoptedVersion::changed(self.checkpointer.versions(), &versions, self.position());
@@ -278,7 +279,7 @@ impl Worker {
         dispatch::new_task(event, None, name, content, Object::from_iter([("plugin", name.clone())]))
     }
 
-    /// Closes the circuit of a plugin. Returns whether it was open.
+    /// Closes the circuit of a plugin. Returns whether the circuit was open.
     pub async fn close_circuit(&mut self, plugin: PluginIndex) -> Result<bool> {
         let was_open = self.circuits.close(plugin);
         self.commit(self.position()).await?;
@@ -314,7 +315,7 @@ impl Worker {
         tally
     }
 
-    /// Replaces the graph in use with a rebuilt one, after storing that the rebuilt generation is in use. `basis` is
+    /// Replaces the graph in use with a rebuilt graph, after storing that the rebuilt generation is in use. `basis` is
     /// the basis at the start of the rebuild.
     pub(super) async fn swap(&mut self, edges: &mut Edges, generation: u64, basis: Basis) -> Result<()> {
         let digest = basis.digest.clone();

@@ -58,8 +58,7 @@ impl WorkerSlot {
         Err(Error::Unavailable(store::Error::Conflict))
     }
 
-    /// Waits for other turns, then takes the follower's turn. Returns `None` if another
-    /// server leads.
+    /// Waits for other turns, then takes the follower's turn. Returns `None` if another server leads.
     pub(super) async fn next_step(&self, state: &Arc<State>, appender: &Appender) -> Result<Option<WorkerTurn<'_>>> {
         let mut slot = self.worker.lock().await;
         let is_behind = state.graph_progress.position() < state.folded.position();
@@ -79,7 +78,7 @@ impl WorkerSlot {
         appender: &Appender,
         lead: Lead,
     ) -> Result<WorkerTurn<'a>> {
-        // Other servers may have changed the graph after an earlier leadership.
+        // A worker of an earlier leadership is dropped, because other servers may have changed the graph since.
         let worker = match slot.take().filter(|worker| worker.lead() == lead) {
             Some(worker) => worker,
             None => {
@@ -90,12 +89,12 @@ impl WorkerSlot {
         Ok(WorkerTurn { slot, worker })
     }
 
-    /// Applies what the server that leads has written to the graph. Called while another server leads.
+    /// Applies the changes that the leading server has written to the graph. Called while another server leads.
     pub(super) async fn follow_leader(&self, state: &Arc<State>) -> Result<()> {
         self.mirror.step(state).await
     }
 
-    /// Prepares a read of the graph: if another server leads, applies everything that it has written.
+    /// Prepares a read of the graph: if another server leads, applies all changes that the leader has written.
     pub async fn show_newest(&self, state: &Arc<State>) -> Result<()> {
         if state.leadership.acquire(false).await?.is_some() {
             return Ok(());
@@ -109,7 +108,7 @@ impl WorkerSlot {
         self.worker.lock().await
     }
 
-    /// Writes the worker's checkpoint. The next start resumes there.
+    /// Writes the worker's checkpoint. The next start resumes at this checkpoint.
     pub(super) async fn settle(&self) -> Result<()> {
         let mut slot = self.worker.lock().await;
         let Some(mut worker) = slot.take() else { return Ok(()) };

@@ -1,11 +1,11 @@
-//! The codes of all errors, with what each means and what a client can do.
+//! The codes of all errors, each with its meaning and with what a client can do.
 
 use strum::{EnumIter, EnumMessage, EnumProperty, IntoStaticStr};
 
 use crate::model::value::Value;
 
-/// The code of an error: stable, and meant for programs. `docs/errors.md` lists the codes, with the documentation of each
-/// as its meaning and the message of each as what a client can do.
+/// The code of an error, for programs. Codes are stable. `docs/errors.md` lists the codes: the documentation of a code
+/// is its meaning, and the message of a code says what a client can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EnumIter, EnumMessage, EnumProperty, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum ErrorCode {
@@ -78,17 +78,17 @@ pub enum ErrorCode {
     /// The key is valid only in its own workspace.
     #[strum(message = "Leave out the header that names a workspace, or use another key.", props(statuses = "403"))]
     OtherWorkspace,
-    /// The key belongs to another user, and only that user may rotate it.
+    /// The key belongs to another user. Only that user may rotate the key.
     #[strum(message = "Ask that user, or revoke the key.", props(statuses = "403"))]
     OtherUser,
-    /// A key for all workspaces is created by an owner with every scope, and with a key or token for all workspaces.
+    /// Only an owner with every scope can create a key for all workspaces, and only with a token or such a key.
     #[strum(message = "Sign in as an owner, or use a key for all workspaces.", props(statuses = "403"))]
     AllWorkspaces,
     /// The new key would expire after the key that creates it.
     #[strum(message = "Choose an earlier expiry time.", props(statuses = "403"))]
     OutlivesCaller,
-    /// The key is derived from a key over more than 16 steps.
-    #[strum(message = "Create the key with a key further above.", props(statuses = "403"))]
+    /// The new key would have more than 16 ancestors.
+    #[strum(message = "Create the key with a key that has fewer ancestors.", props(statuses = "403"))]
     DerivedTooOften,
     /// The user has the maximum number of keys.
     #[strum(message = "Revoke a key.", props(statuses = "403"))]
@@ -96,7 +96,7 @@ pub enum ErrorCode {
     /// The workspace has the maximum number of invitations.
     #[strum(message = "Withdraw an invitation.", props(statuses = "403"))]
     TooManyInvitations,
-    /// The key is bound to agents. It reads, and works on the tasks of its agents.
+    /// The key is bound to agents. Such a key can only read, and work on the tasks of its agents.
     #[strum(message = "Use a key that is not bound to agents.", props(statuses = "403"))]
     AgentKey,
     /// The key is bound to other agents.
@@ -111,7 +111,7 @@ pub enum ErrorCode {
     /// The artifact was delivered by somebody else.
     #[strum(message = "Deliver an artifact with another name.", props(statuses = "403"))]
     NotAuthor,
-    /// Only the creator of the task or an owner of the workspace may cancel it.
+    /// Only the creator of the task or an owner of the workspace may cancel the task.
     #[strum(message = "Ask the creator of the task, or an owner.", props(statuses = "403"))]
     NotCreator,
     /// The type is built in and cannot be defined.
@@ -168,8 +168,8 @@ pub enum ErrorCode {
     /// The stream or file belongs to another project.
     #[strum(message = "Use the project of the aggregate, or another id.", props(statuses = "409"))]
     ProjectMismatch,
-    /// An event with this id and another content is in the log.
-    #[strum(message = "Choose an id of its own for each event.", props(statuses = "409"))]
+    /// The log contains an event with this id and another content.
+    #[strum(message = "Choose a different id for each event.", props(statuses = "409"))]
     EventIdConflict,
     /// The idempotency key was used for another request.
     #[strum(message = "Choose a key of its own for each request.", props(statuses = "409"))]
@@ -186,8 +186,8 @@ pub enum ErrorCode {
     /// Existing aggregates do not fit the new definition.
     #[strum(message = "Correct the definition, or repeat it with `force`.", props(statuses = "409"))]
     BreakingRedefinition,
-    /// The number of resources is not the expected one.
-    #[strum(message = "Look at the number in the response, and repeat the request with it.", props(statuses = "409"))]
+    /// The number of resources differs from the expected number.
+    #[strum(message = "Repeat the request with the number in the response.", props(statuses = "409"))]
     CountMismatch,
     /// The status of the task does not allow the action.
     #[strum(message = "Read the task again; `allowed_actions` lists what it allows.", props(statuses = "409"))]
@@ -204,7 +204,7 @@ pub enum ErrorCode {
     /// The output of the task has to be reviewed by a person.
     #[strum(message = "Leave out `\"review\": false`.", props(statuses = "409"))]
     ReviewRequired,
-    /// The output is from before the changes that were requested.
+    /// The output was delivered before changes were requested.
     #[strum(message = "Wait for new output, or send `\"accept_superseded\": true`.", props(statuses = "409"))]
     Superseded,
     /// The aggregate of an effect has changed since its author read it. `difference` shows how.
@@ -213,7 +213,7 @@ pub enum ErrorCode {
     /// The effect of an artifact cannot be appended.
     #[strum(message = "Reject the output or request changes.", props(statuses = "409"))]
     EffectRefused,
-    /// The edit changes the output, and its effect would stay as it was.
+    /// The edit changes the output but not the effect of the output.
     #[strum(message = "Edit the effect as well.", props(statuses = "409"))]
     EffectUnchanged,
     /// The output of the task has changed since the edit began.

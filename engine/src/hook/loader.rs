@@ -11,16 +11,16 @@ pub struct PluginDraft {
     pub script: Option<String>,
 }
 
-/// A loader for versions of scripted plugins. Every version is checked as strictly as at the start of the program.
+/// A loader for versions of scripted plugins. The checks are as strict as at the start of the program.
 pub trait Loader: Send + Sync + 'static {
-    /// Loads a plugin from its current files and runs its cases. Returns `None` if there is no such scripted plugin.
+    /// Loads a plugin from its current files and runs its cases. Returns `None` if no scripted plugin has this name.
     fn load(&self, name: &str) -> Result<Option<Arc<dyn Plugin>>, VersionRefusal>;
 
-    /// Loads a version that was checked before, possibly by another server. Does not run its cases.
+    /// Loads a version that was checked before, possibly by another server. Does not run the plugin's cases.
     fn restore(&self, source: &ScriptSource) -> Result<Arc<dyn Plugin>, VersionRefusal>;
 
-    /// Loads a draft of a plugin for a dry run. The limits of a call are not higher than those of the installed plugin.
-    /// Returns `None` if a part is missing and there is no such scripted plugin.
+    /// Loads a draft of a plugin for a dry run. The limits of a call are not higher than the limits of the installed
+    /// plugin. Returns `None` if a part is missing and no scripted plugin has this name.
     fn draft(&self, name: &str, draft: &PluginDraft) -> Result<Option<Arc<dyn Plugin>>, VersionRefusal>;
 }
 
@@ -28,7 +28,7 @@ pub trait Loader: Send + Sync + 'static {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {message}", place = self.place())]
 pub struct VersionRefusal {
-    /// The file, below the folder of all plugins, or the name of a setting.
+    /// The path of the file, relative to the folder of all plugins, or the name of a setting.
     pub file: String,
     pub line: Option<usize>,
     pub column: Option<usize>,

@@ -1,4 +1,4 @@
-//! Decisions about the actions that agents and the creators of tasks take on tasks.
+//! Decides the actions of agents on tasks, and the messages and cancellations of other callers.
 
 use super::artifacts::{may_replace_all, versions};
 use super::decision::{
@@ -27,7 +27,7 @@ pub struct Claimant {
 }
 
 impl Claimant {
-    /// Creates a worker from the fields of a request.
+    /// Creates a claimant from the fields of a request.
     pub fn new(agent_id: Option<String>, claim: Option<u64>) -> Claimant {
         Claimant { agent_id, claim, is_owner: false }
     }
@@ -50,8 +50,8 @@ pub enum AgentAction {
     Complete {
         drafts: Vec<ArtifactDraft>,
         message: Option<Message>,
-        /// Whether the output skips the review. Refused for output with effects, which only an approval appends, and
-        /// for output of a task that requires a review.
+        /// Whether the output skips the review. The action is rejected if the task requires a review, or if the output
+        /// has an effect, which only an approval appends.
         unreviewed: bool,
     },
     RequestInput {
@@ -192,7 +192,8 @@ pub fn decide(
     Ok(vec![signed(new_event, stamp, author.as_deref())])
 }
 
-/// Returns the id of the agent that holds a task, or otherwise of the agent that the task is assigned to.
+/// Returns the id of the agent that holds a task. If no agent holds the task, returns the id of the agent that the task
+/// is assigned to.
 fn holder(task: &Task<'_>) -> Option<String> {
     task.text(field::CLAIMED_BY).or(task.assigned_agent()).map(str::to_owned)
 }
@@ -211,7 +212,7 @@ fn held(task: &Task<'_>, act: Act, circumstances: Circumstances, worker: &Claima
     Ok(next)
 }
 
-/// Rejects a completion without a review if the task requires one, or if the output has an effect.
+/// Rejects a completion without a review if the task requires a review, or if the output has an effect.
 fn check_unreviewed(task: &Task<'_>, act: Act, drafts: &[ArtifactDraft]) -> Result<()> {
     let why = if task.review().is_required() {
         "the task requires a review (metadata.review)"

@@ -1,5 +1,5 @@
-//! The artifacts of a delivery. Each artifact is new or the next version of an existing one. Effects are checked at the
-//! delivery, while their author can still correct them.
+//! The artifacts of a delivery. Each artifact is new or the next version of an existing artifact. Effects are checked
+//! at the delivery, while the author can still correct the effects.
 
 use super::effect::{self, EffectOrigin};
 use super::limits;

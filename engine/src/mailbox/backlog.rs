@@ -13,14 +13,14 @@ use crate::state::folded_states::FoldedStates;
 pub struct Backlog {
     /// The number of open tasks by status, in the order of [`Backlog::statuses`].
     counts: [u64; 6],
-    /// The time of the last change of the task that has waited longest for a person, and for an agent, in milliseconds
-    /// since the epoch.
+    /// The time of the last change of the task that has waited longest for a person, in milliseconds since the epoch.
     pub oldest_for_human: Option<i64>,
+    /// The time of the last change of the task that has waited longest for an agent, in milliseconds since the epoch.
     pub oldest_for_agent: Option<i64>,
 }
 
 impl Backlog {
-    /// Reads the open tasks from the resident states. Takes processor time in proportion to the open tasks.
+    /// Reads the open tasks from the resident states. Takes processor time in proportion to the number of open tasks.
     pub fn read(folded: &FoldedStates) -> Backlog {
         let paths: Vec<_> = PATHS.iter().collect();
         // Uses the columns only if they are already built. Otherwise, reads the states.

@@ -6,12 +6,12 @@ use crate::model::task::Action;
 use crate::model::task::content::Message;
 use crate::model::task::edit::Edit;
 
-/// The reasons against an approval that a person accepts.
+/// The flags by which a person approves output although there is a reason to reject the approval.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ApprovalOverrides {
-    /// Whether to append effects even if their aggregates have changed since the authors of the effects read them.
+    /// Whether to append an effect even if its aggregate has changed since the author of the effect read the aggregate.
     pub stale: bool,
-    /// Whether to approve output that a person has sent back.
+    /// Whether to approve output that a person has sent back for changes.
     pub superseded: bool,
 }
 
@@ -59,8 +59,8 @@ pub enum TaskCommand {
 }
 
 impl TaskCommand {
-    /// Returns the command that defers a task. Fails if it says neither until when nor why, because the task might be
-    /// forgotten.
+    /// Returns the command that defers a task. Fails if both the time and the reason are missing, because the task
+    /// might be forgotten.
     pub fn defer(until: Option<i64>, reason: Option<String>) -> Result<TaskCommand> {
         if until.is_none() && reason.as_deref().is_none_or(|reason| reason.trim().is_empty()) {
             return Err(Error::invalid_at("/until", "required: until, for_seconds or a reason"));

@@ -1,4 +1,4 @@
-//! Decisions about a task when one of its deadlines passes.
+//! Decides what happens to a task when one of its deadlines passes.
 
 use std::sync::Arc;
 
@@ -26,9 +26,9 @@ pub enum DueTime {
     Deferral { until: i64 },
     /// The task's due date passes.
     Date { until: i64 },
-    /// An escalation step begins: the task has been overdue for that step's delay.
+    /// An escalation step begins, because the task has been overdue for the step's delay.
     Escalation { due_at: i64, step: usize, until: i64 },
-    /// The agent that the task is assigned to has left. This is due at once.
+    /// The agent that the task is assigned to has left. This deadline passes at once.
     Assignee,
 }
 
@@ -94,7 +94,7 @@ impl DueTime {
     /// Returns whether a task still has this deadline. Leases are compared by the number of their claim, because a
     /// renewal changes the time.
     fn is_of(&self, task: &Task<'_>) -> bool {
-        // Assumes that the agent has left, because `offboarding` checks whether it has.
+        // Assumes that the agent has left, because `offboarding` checks whether the agent has left.
         match (self, DueTime::of(task, self.kind(), |_| true)) {
             (DueTime::Lease { claim, .. }, Some(DueTime::Lease { claim: now, .. })) => *claim == now,
             (before, now) => Some(*before) == now,
@@ -109,7 +109,7 @@ pub struct DeadlineFacts {
     pub uncounted: bool,
     /// Whether the user that an escalation step names is not a member of the workspace.
     pub has_left: bool,
-    /// The owner of the workspace, who gets what is escalated to somebody who has left.
+    /// The owner of the workspace. A task that is escalated to an assignee who has left goes to the owner.
     pub owner: Option<Assignee>,
 }
 
@@ -159,9 +159,9 @@ pub fn decide(view: &View<'_>, id: &str, due: DueTime, now_ms: i64, known: &Dead
     })
 }
 
-/// Returns the event of an escalation step. The step assigns the task as a person would, and can only raise the task's
-/// priority. If the step names an agent that is deleted or disabled, or a user who is not a member, the task goes to the
-/// owner of the workspace.
+/// Returns the event of an escalation step. The step assigns the task as a person would, and never lowers the task's
+/// priority. If the step names an agent that is deleted or disabled, or a user who is not a member, the task goes to
+/// the owner of the workspace.
 fn escalated(view: &View<'_>, task: &Task<'_>, number: usize, known: &DeadlineFacts) -> Option<NewEvent> {
     let step = task.review().escalation().into_iter().nth(number)?;
     let not_assigned = match &step.to {

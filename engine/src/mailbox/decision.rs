@@ -24,7 +24,7 @@ pub fn find(found: Option<Arc<Aggregate>>, id: &str) -> Result<Arc<Aggregate>> {
     task.ok_or_else(|| Error::not_found("task", id))
 }
 
-/// Returns the task's state at the log's end. Fails if the task's version is not the one that the client expects.
+/// Returns the task's state at the log's end. Fails if the client expects another version.
 pub(super) fn find_expected(view: &View<'_>, id: &str, expected: StreamExpectation) -> Result<Arc<Aggregate>> {
     let task = find(view.aggregate(id), id)?;
     check_version(&task, expected)?;

@@ -21,7 +21,7 @@ pub enum ScriptedAnswer {
         message: Option<Message>,
         /// Whether the output needs no review. The effects of unreviewed output are appended with the delivery.
         unreviewed: bool,
-        /// Whether the output comes from a replayed step. A task that has failed accepts only such output.
+        /// Whether the output comes from a replayed step. A task that has failed accepts only replayed output.
         is_replayed: bool,
     },
     /// The agent declines the task. The task then waits for another assignee.
@@ -30,12 +30,13 @@ pub enum ScriptedAnswer {
     GivenUp { error: String },
 }
 
-/// An answer with the event that caused it.
+/// The answer of a scripted agent, with the id, the time and the metadata of the event that records the answer.
 #[derive(Debug, Clone)]
 pub struct ScriptedOutput {
     pub task_id: String,
     pub answer: ScriptedAnswer,
-    /// The stamp. It is derived from the event that caused the work, so that repeated work produces the same ids.
+    /// The stamp of the output. It is derived from the event that caused the work, so that repeated work produces the
+    /// same ids.
     pub stamp: Stamp,
     /// The id of the agent, which is the author of the message.
     pub agent_id: String,

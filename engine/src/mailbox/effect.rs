@@ -21,7 +21,7 @@ pub struct EffectOrigin<'a> {
     pub task_id: &'a str,
     /// The id of the aggregate that the task is about.
     pub subject: Option<&'a str>,
-    /// The version of that aggregate when the agent claimed the task.
+    /// The version of the subject when the agent claimed the task.
     pub subject_version: Option<u64>,
     /// The id or slug of the task's project.
     pub project: Option<&'a str>,
@@ -39,8 +39,9 @@ impl<'a> From<&Task<'a>> for EffectOrigin<'a> {
 }
 
 /// Checks whether the log would accept an effect now. Returns the version of the aggregate that the author of the
-/// effect has read: the version that the effect names. Otherwise the version of the task's subject at the claim, and
-/// the current version of any other aggregate. `at` is the pointer of the effect in the request.
+/// effect has read. This is the version that the effect names. If the effect names no version, this is the version at
+/// the claim for the task's subject, and the current version for any other aggregate. `at` is the pointer of the effect
+/// in the request.
 pub fn check(view: &View<'_>, origin: EffectOrigin<'_>, effect: &Effect, at: &str) -> Result<u64> {
     let below = |wrong: Violation| Violation { pointer: format!("{at}{}", wrong.pointer), ..wrong };
     let event = event(view, origin, None, effect).map_err(|wrong| Error::from(vec![below(wrong)]))?;
@@ -69,8 +70,8 @@ pub fn check(view: &View<'_>, origin: EffectOrigin<'_>, effect: &Effect, at: &st
 }
 
 /// Returns the events that artifacts request. These events never restore a deleted aggregate. Fails if an aggregate has
-/// changed since the author of an effect read it, unless `accept_stale`. Fails as well if there are more effects than
-/// one append carries.
+/// changed since the author of an effect read it, unless `accept_stale` is set. Also fails if one append cannot carry
+/// all effects.
 pub fn events(view: &View<'_>, task: &Task<'_>, artifacts: &[&Object], accept_stale: bool) -> Result<Vec<NewEvent>> {
     limits::check_approval(artifacts)?;
     let mut events = Vec::new();
@@ -89,7 +90,8 @@ pub fn events(view: &View<'_>, task: &Task<'_>, artifacts: &[&Object], accept_st
     Ok(events)
 }
 
-/// Fails if the effect changes an aggregate that neither exists nor is created by an effect before it. Other reasons to reject an effect are found when its event is appended.
+/// Fails if the effect changes an aggregate that neither exists nor is created by an effect before it. The append of
+/// the event finds all other reasons to reject the effect.
 fn check_verb(view: &View<'_>, event: &NewEvent, earlier: &[NewEvent]) -> Result<()> {
     let before = view.aggregate(&event.aggregate_id);
     if before.is_none() && earlier.iter().any(|earlier| earlier.aggregate_id == event.aggregate_id) {
@@ -99,13 +101,14 @@ fn check_verb(view: &View<'_>, event: &NewEvent, earlier: &[NewEvent]) -> Result
     checked.map_err(|error| refused(&error.to_string(), Vec::new()))
 }
 
-/// The agents that wrote the artifacts of a task, for events of effects.
+/// The agents that wrote the artifacts of a task. The events of effects name these agents.
 pub struct Authors<'a> {
     /// The name of each artifact version, by its id.
     names: FxHashMap<&'a str, &'a str>,
-    /// The agent that wrote the last of the versions with a name that agents wrote.
+    /// The agent that wrote the last version of an artifact, by the artifact's name. Versions that people wrote do not
+    /// count.
     agents: FxHashMap<&'a str, &'a str>,
-    /// The agent that wrote the last of all versions that agents wrote.
+    /// The agent that wrote the last of all versions. Versions that people wrote do not count.
     last: Option<&'a str>,
 }
 
@@ -130,7 +133,7 @@ impl<'a> Authors<'a> {
     /// Returns the agent that wrote an artifact. If a person edited the artifact, returns the agent that wrote an
     /// earlier version with the same name.
     pub fn of(&self, artifact_id: &str) -> Option<&'a str> {
-        // Before the decision, an edited artifact is not among the task's artifacts, so all artifacts are considered.
+        // Before the decision, an edited artifact is not among the task's artifacts, so the last of all authors counts.
         // After the decision, an edited artifact has the name of the earlier version.
         match self.names.get(artifact_id) {
             Some(name) => self.agents.get(name).copied(),
@@ -154,8 +157,7 @@ fn stale(event: &NewEvent, read: u64, version: u64) -> Error {
     Error::conflict_with(ErrorCode::Stale, message, details)
 }
 
-/// Returns the event of an effect. Fails if the effect has no aggregate, or if only the program may change the
-/// aggregate's type.
+/// Returns the event of an effect. Fails if the effect has no aggregate, or if the aggregate's type is managed.
 fn event(
     view: &View<'_>,
     origin: EffectOrigin<'_>,

@@ -1,5 +1,5 @@
-//! Renewals of leases. A heartbeat of the worker that holds a lease extends it, and so does claiming the task again. A
-//! renewal is not an event.
+//! Renews the leases of tasks. A heartbeat of the worker that holds a lease extends the lease, and so does another
+//! claim of the task by this worker. A renewal is not an event.
 //!
 //! If no other server uses the store, heartbeats within one second are written together, after their responses. The
 //! timers write waiting renewals before they read expired leases. Renewals that are lost in a crash do no harm, because
@@ -30,8 +30,8 @@ pub struct LeaseRenewal {
     pub until: Option<i64>,
 }
 
-/// The claims that a worker holds. An agent may run as several workers, so a sign of life of one of them says nothing
-/// about the claims of the others.
+/// The claims that a worker holds. An agent may run as several workers, so a heartbeat of one worker must not renew the
+/// claims of the other workers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HeldClaims {
     All,
@@ -65,7 +65,7 @@ pub struct Renewals {
     waiting: Mutex<FxHashMap<Arc<str>, LeaseRow>>,
     /// Notifies the writer that renewals are waiting.
     added: Notify,
-    /// Serializes writes. After a call of [`Renewals::write`], every renewal that waited before is written.
+    /// Serializes writes. After a call of [`Renewals::write`], every renewal that waited before the call is written.
     writing: tokio::sync::Mutex<()>,
 }
 
@@ -75,7 +75,7 @@ impl Renewals {
         Renewals { db, exclusive, waiting, added: Notify::new(), writing }
     }
 
-    /// Renews the leases that a worker holds like [`Renewals::renew`], but if no other server uses the store, the leases
+    /// Renews the leases that a worker holds, like [`Renewals::renew`]. If no other server uses the store, the renewals
     /// are written later. Returns the number of renewed leases.
     pub async fn renew_soon(
         &self,
@@ -97,7 +97,7 @@ impl Renewals {
         Ok(count)
     }
 
-    /// Writes the waiting renewals. They keep waiting if this fails.
+    /// Writes the waiting renewals. If the write fails, the renewals keep waiting.
     pub async fn write(&self) -> Result<()> {
         let _one = self.writing.lock().await;
         let rows: Vec<LeaseRow> = self.waiting.lock().values().cloned().collect();
@@ -123,8 +123,8 @@ impl Renewals {
         }
     }
 
-    /// Renews the leases of these agents that a worker holds, each for the duration of its claim. Reads only the tasks
-    /// that the agents hold.
+    /// Renews the leases that a worker of these agents holds. Each lease is renewed for the duration of its claim.
+    /// Reads only the tasks that the agents hold.
     pub async fn renew(
         &self,
         state: &State,

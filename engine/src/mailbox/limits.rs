@@ -1,5 +1,5 @@
-//! The limits of a task's content. They exist because every read of a task loads all of its content, and because one
-//! append contains all effects of an approval.
+//! The limits of a task's content. The limits exist because every read of a task loads all of its content, and because
+//! one append contains all effects of an approval.
 
 use rustc_hash::FxHashSet;
 
@@ -90,9 +90,9 @@ pub(super) fn check_message(task: &Task<'_>, message: &Message) -> Result<()> {
     within("bytes of content", content_bytes(task) + message.size_bytes(), MAX_CONTENT_BYTES, FINISH)
 }
 
-/// What a sender does whose content needs another task.
+/// The advice in an error message to a sender whose content needs another task.
 const FINISH: &str = "finish this task, and continue in another one";
-/// What a sender does whose content may replace earlier content.
+/// The advice in an error message to a sender whose content may replace earlier content.
 const REPLACE: &str = "send new versions of existing artifacts, or put the rest into another task";
 
 fn content_bytes(task: &Task<'_>) -> usize {

@@ -3,28 +3,28 @@
 //! A decision is a function that takes the view of the log's end and returns events. The appender runs decisions. The
 //! table in `model::task::transition` defines the possible actions, and every decision here checks this table first.
 //!
-//! 1. **Created** by a request or by assignment. An `idempotency_key` is part of the task's id, so it is unique for as
-//!    long as the log exists.
-//! 2. **Decided.** Every change is a decision in the appender, and all of them use `model::task::transition::next`,
-//!    which is `tests/mailbox/transitions.md` as code. So only one of two conflicting changes succeeds, on one server
+//! 1. **Created** by a request or by assignment. An `idempotency_key` is part of the task's id, so the key is unique
+//!    for as long as the log exists.
+//! 2. **Decided.** Every change is a decision in the appender. All decisions use `model::task::transition::next`, which
+//!    implements `tests/mailbox/transitions.md`. Therefore only one of two conflicting changes succeeds, on one server
 //!    or several.
 //! 3. **Claimed.** The event contains the agent that holds the task, and the end of the lease. A heartbeat of the same
-//!    worker, or the same claim again, moves the end in a lease row, which has the number of the claim. After the end,
-//!    a statement that checks the end in the row first marks the row, so that the lease cannot be renewed any more.
-//!    Then an event in the log ends the lease. A completion that the log contains before this event still counts.
+//!    worker, or another claim by this worker, moves the end in a lease row, which has the number of the claim. After
+//!    the end, a statement checks the end in the row and marks the row as expired, so that the lease cannot be renewed
+//!    any more. Then an event in the log ends the lease. A completion that the log contains before this event counts.
 //! 4. **Due.** The timers sleep until the next lease or deferral ends, a due date passes or a step of an escalation is
 //!    due. If several servers share the store, the leader handles these deadlines, and the clock of the store decides
 //!    whether a lease has ended. A workspace with a deadline stays open. A lease that ended before the timers started
 //!    could not be renewed: its agent may continue for a while, and the loss of the lease does not count as an attempt.
-//!    A task whose agent is disabled or deleted is due at once. It goes to the agent's successor or becomes unassigned
-//!    (`offboarding.rs`), even if the request that removed the agent was interrupted.
+//!    A task whose agent is disabled or deleted is due at once. The task goes to the agent's successor or becomes
+//!    unassigned (`offboarding.rs`), even if the request that removed the agent was interrupted.
 //! 5. **Approved.** The append of the approval also contains the effects of all current artifacts. If one effect is
-//!    rejected, the approval fails. The checks of the appender have checked each effect at its delivery (`effect.rs`),
-//!    and each effect keeps the version that its author read. A preview of an approval stages the events without
+//!    rejected, the approval fails. Each effect passed the checks of the appender at its delivery (`effect.rs`), and
+//!    keeps the version of the aggregate that its author read. A preview of an approval stages the events without
 //!    writing them (`append/staging.rs`). The diffs and schema checks of an edit take longer than a decision may, so
 //!    they run before the decision, and again if the output has changed.
-//! 6. **Listed** from columns of the resident states, as in pipelines (`selection.rs`): masks select the tasks of whole
-//!    segments, from the newest segment to the end of the page.
+//! 6. **Listed** from columns of the resident states, as in pipelines (`selection.rs`). For each segment, a mask
+//!    selects the tasks. The segments are read from the newest one until the page is full.
 //!
 //! A user who has delivered output cannot decide on this output. A task stores the keys and sessions that delivered
 //! output, and separately the ancestors of these keys and sessions, up to the user. A decision compares the caller and

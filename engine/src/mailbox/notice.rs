@@ -1,5 +1,5 @@
-//! The tasks that inform owners. The owners of a workspace are informed about its deletion, and the owners of the first
-//! workspace about archives that cannot be restored.
+//! Creates the tasks that inform owners. The owners of a workspace are informed about its deletion, and the owners of
+//! the first workspace about archives that cannot be restored.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::model::value::{Object, Value};
 const SYSTEM: &str = "system";
 const DAY_MS: i64 = 86_400_000;
 
-/// Returns the events that create a task for each owner, unless the task exists.
+/// Returns the events that create a task about a deletion for each owner who does not have this task yet.
 pub fn announced(view: &View<'_>, owners: &[Arc<str>], delete_at: i64) -> Vec<NewEvent> {
     let new = owners.iter().filter(|owner| view.aggregate(&task_id(owner, delete_at)).is_none());
     new.map(|owner| deletion(owner, delete_at)).collect()
@@ -45,7 +45,8 @@ fn task_id(owner: &str, delete_at: i64) -> String {
     named(&format!("deletion of the workspace/{delete_at}/{owner}"))
 }
 
-/// Returns the events that create a task about an archive for each operator, unless the operator has one of that day.
+/// Returns the events that create a task about an archive for each operator who does not have such a task of the same
+/// day.
 pub fn unusable_archive(
     view: &View<'_>,
     operators: &[Arc<str>],
@@ -65,7 +66,7 @@ pub fn unusable_archive(
     operators.iter().filter_map(task).collect()
 }
 
-/// Returns the id of a task. Every server computes the same id.
+/// Returns the id of the task with this name. Every server computes the same id.
 fn named(name: &str) -> String {
     format!("task-{}", Uuid::new_v5(&Uuid::NAMESPACE_OID, name.as_bytes()))
 }

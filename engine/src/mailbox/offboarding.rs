@@ -25,12 +25,13 @@ pub struct Departure {
 }
 
 impl Departure {
-    /// Returns a user who is no longer a member.
+    /// Returns the departure of a user who is no longer a member.
     pub fn member(id: &str, successor: Option<Assignee>) -> Departure {
         Departure { who: Assignee::User(id.into()), successor, reason: "member_removed" }
     }
 
-    /// Returns an agent that is disabled, deleted or unknown. Returns `None` for an agent that gets work.
+    /// Returns the departure of an agent that is disabled, deleted or unknown. Returns `None` for an agent that gets
+    /// work.
     pub fn agent(found: Option<&Aggregate>, id: &str) -> Option<Departure> {
         let reason = match found.filter(|found| agent::is_agent(found)) {
             Some(agent) if agent::is_disabled(agent) => "agent_disabled",
@@ -42,7 +43,7 @@ impl Departure {
     }
 }
 
-/// Returns the agent that a task is assigned to, if the agent has left.
+/// Returns the departure of the agent that a task is assigned to. Returns `None` if the agent has not left.
 pub fn agent_left(view: &View<'_>, task: &Task<'_>) -> Option<Departure> {
     let id = task.assigned_agent()?;
     Departure::agent(view.aggregate(id).as_deref(), id)

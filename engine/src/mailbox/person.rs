@@ -1,4 +1,4 @@
-//! Decisions about the actions of people on tasks.
+//! Decides the actions of people on tasks.
 
 use std::sync::Arc;
 
@@ -22,8 +22,8 @@ use crate::model::task::transition::Circumstances;
 use crate::model::task::{Act, Action, Status, Task, TaskEvent, question};
 use crate::model::value::{Object, Value};
 
-/// The artifacts that an edit produces. They are computed before the decision to apply the edit, because a decision
-/// blocks other appends and computing the artifacts takes too long for that.
+/// The artifacts that an edit produces. The artifacts are computed before the decision about the edit, because a
+/// decision blocks other appends and the computation takes too long for a decision.
 #[derive(Debug, Clone)]
 pub struct ArtifactEdit {
     artifacts: Vec<Object>,
@@ -50,7 +50,7 @@ pub fn answered(found: &Aggregate, answer: &Message) -> Result<Option<Value>> {
     if wrong.is_empty() { Ok(question) } else { Err(wrong.into()) }
 }
 
-/// Computes an edit of the current task.
+/// Computes the artifacts that an edit of a task produces. Fails if the task does not allow the edit.
 pub fn edited(found: &Aggregate, expected: StreamExpectation, edit: &Edit, stamp: &Stamp) -> Result<ArtifactEdit> {
     check_version(found, expected)?;
     let task = &Task::new(found);
@@ -196,7 +196,7 @@ pub fn may_act(task: &Task<'_>, action: Action, sender: &TaskSender) -> bool {
     check_role(task, action, Some(sender)).is_ok() && check_deliverer(task, action, Some(sender)).is_ok()
 }
 
-/// Leaves out the actions that the sender may not take from the actions that an error lists.
+/// Removes the actions that the sender may not take from the list of allowed actions in an error.
 fn with_own_actions(mut error: Error, task: &Task<'_>, sender: Option<&TaskSender>) -> Error {
     if let (Error::Conflict { details, .. }, Some(sender)) = (&mut error, sender)
         && let Some(Value::Array(actions)) = details.get_mut("allowed_actions")
@@ -208,7 +208,7 @@ fn with_own_actions(mut error: Error, task: &Task<'_>, sender: Option<&TaskSende
     error
 }
 
-/// Rejects a decision by a member whose role is below the one that the task's review requires.
+/// Rejects a decision by a member whose role is below the role that the task's review requires.
 fn check_role(task: &Task<'_>, action: Action, sender: Option<&TaskSender>) -> Result<()> {
     let Some(sender) = sender.filter(|_| action.is_decision()) else { return Ok(()) };
     match task.review().required_role() {
@@ -220,8 +220,8 @@ fn check_role(task: &Task<'_>, action: Action, sender: Option<&TaskSender>) -> R
     }
 }
 
-/// Rejects a final decision by the user who has delivered the output, and by the keys and sessions above and below the
-/// one that delivered.
+/// Rejects a final decision by the user who has delivered the output. Also rejects a final decision with the key or
+/// session that has delivered the output, or with one of its ancestors or descendants.
 fn check_deliverer(task: &Task<'_>, action: Action, sender: Option<&TaskSender>) -> Result<()> {
     let is_final = matches!(action, Action::Approve | Action::Edit | Action::Reject);
     let sender = sender.filter(|sender| is_final && !sender.decides_on_own);
@@ -233,16 +233,16 @@ fn check_deliverer(task: &Task<'_>, action: Action, sender: Option<&TaskSender>)
     Ok(())
 }
 
-/// Returns the error with which an approval would be rejected because the output has been sent back, if the task's status
-/// allows an approval.
+/// Returns the error for an approval of output that has been sent back. Returns `None` if the output has not been sent
+/// back, or if the task does not allow an approval.
 pub fn sent_back(task: &Aggregate) -> Option<Error> {
     let task = Task::new(task);
     permit(&task, Action::Approve, Circumstances::default()).ok()?;
     superseded_output::check(&task, &task.current_artifacts(), ApprovalOverrides::default()).err()
 }
 
-/// Returns the events of an approval of the current output, for a preview only. Their ids are unique only within the
-/// result. Returns no events if the task cannot be approved now, or if its output has no effects.
+/// Returns the events of an approval of the current output, for a preview only. The ids of the events are unique only
+/// within the result. Returns no events if the task cannot be approved now, or if its output has no effects.
 pub fn approval(view: &View<'_>, id: &str, expected: StreamExpectation) -> Result<Vec<NewEvent>> {
     let found = find_expected(view, id, expected)?;
     let task = Task::new(&found);

@@ -30,7 +30,7 @@ impl Schedule {
         }
     }
 
-    /// Returns a deadline as it was scheduled.
+    /// Returns the deadline that is scheduled for a task and a kind.
     pub fn get(&self, key: &Key) -> Option<DueTime> {
         self.by_task.get(key).map(|(_, due)| *due)
     }

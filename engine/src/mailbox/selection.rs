@@ -21,7 +21,7 @@ pub static PATHS: LazyLock<Vec<Arc<str>>> = LazyLock::new(|| {
     fields.into_iter().map(Arc::from).collect()
 });
 
-/// The conditions that select tasks. A task must meet all of them.
+/// The conditions that select tasks. A task must meet all conditions.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TaskConditions {
     pub statuses: Option<Vec<Status>>,
@@ -63,8 +63,8 @@ impl TaskLimit {
     }
 }
 
-/// Builds the columns that a task list reads, so that the first list does not wait for them. Does nothing if there are
-/// no tasks.
+/// Builds the columns that a task list reads, so that the first list does not wait for the columns. Does nothing if
+/// there are no tasks.
 pub fn prepare(folded: &FoldedStates) {
     let has_tasks = |snapshot: &Snapshot| snapshot.base().is_some_and(|base| base.types.texts().code(TASK).is_some());
     if has_tasks(&folded.snapshot_with(&[])) {
@@ -196,7 +196,7 @@ impl TaskConditions {
     }
 }
 
-/// Removes the rows from the mask whose cell contains none of these texts.
+/// Removes from the mask all rows whose cell contains none of these texts.
 fn narrow(mask: &mut Mask, column: &Column, segment: usize, texts: &[&str]) {
     let Some(segment) = column.segments().get(segment) else { return };
     match segment.cells() {
@@ -207,7 +207,7 @@ fn narrow(mask: &mut Mask, column: &Column, segment: usize, texts: &[&str]) {
     }
 }
 
-/// Removes the rows from the mask whose cell contains one of these texts.
+/// Removes from the mask all rows whose cell contains one of these texts.
 fn exclude(mask: &mut Mask, column: &Column, segment: usize, texts: &[&str]) {
     if let Some(segment) = column.segments().get(segment)
         && let Cells::Texts(codes) = segment.cells()

@@ -1,4 +1,4 @@
-//! Output that a person has sent back for changes. An approval of such output must say so explicitly, so that a person
+//! Output that a person has sent back for changes. An approval of such output needs an explicit flag, so that a person
 //! does not approve the old output by accident while the agent works on the changes.
 
 use super::command::ApprovalOverrides;
@@ -7,7 +7,8 @@ use crate::model::excerpt::excerpt_of;
 use crate::model::task::Task;
 use crate::model::value::{Object, Value};
 
-/// Fails if one of the artifacts to approve is from before the last request for changes, unless the person accepts it.
+/// Fails if one of the artifacts to approve is from before the last request for changes, unless the person accepts such
+/// artifacts.
 pub fn check(task: &Task<'_>, artifacts: &[&Object], accepted: ApprovalOverrides) -> Result<()> {
     let text = |artifact: &Object, name: &str| artifact.get(name).and_then(Value::as_str).map(str::to_owned);
     let sent_back: Vec<String> = task.sent_back().filter_map(|artifact| text(artifact, "id")).collect();

@@ -2,8 +2,8 @@
 //! dates and assigned agents that have left, and append the resulting events.
 //!
 //! If several servers share a store, only the leader of the workspace handles deadlines. A decision about a deadline
-//! uses the state at the log's end, so two leaders in a row append one event. Timers store nothing, because the state
-//! of each task contains its deadlines.
+//! uses the state at the log's end, so two successive leaders append only one event. Timers store nothing, because the
+//! state of each task contains its deadlines.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -37,13 +37,13 @@ const AT_ONCE: usize = 32;
 const BATCH: usize = 512;
 /// The number of events processed at a time.
 const PAGE: usize = 4_096;
-/// The wait after an error of the store.
+/// The wait after an error of the store, or while another server leads the workspace.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The maximum time for which an agent may still renew a lease that expired before the workspace was opened, in
 /// milliseconds. The agent could not renew the lease while no server ran. The time is three heartbeats.
 const GRACE_MS: i64 = LEASE_S * 1_000;
 
-/// The time after which a lease is checked again that has expired by the clock of this server only, in milliseconds.
+/// The time after which a lease is checked again if it has expired only by the clock of this server, in milliseconds.
 const RECHECK_MS: i64 = 100;
 
 /// The running timers.
@@ -157,7 +157,7 @@ impl TimerLoop {
         self.schedule_tasks(|_| true).await;
     }
 
-    /// Schedules the deadlines of the tasks that `admits` accepts. Other tasks of the thread run after each block of
+    /// Schedules the deadlines of the tasks that `admits` accepts. Other work of the thread runs after each block of
     /// tasks.
     async fn schedule_tasks(&mut self, admits: impl Fn(&Task<'_>) -> bool) {
         let state = self.state.clone();
@@ -284,7 +284,7 @@ impl TimerLoop {
             // The lease row expires first, so that nobody can renew the lease any longer. If the agent completes the
             // work before the event below is appended, the work still counts.
             let lease = LeaseRow { task_id: id.text(), claim, until, expired: false };
-            // If several servers share the store, the store's clock decides, not this server's.
+            // If several servers share the store, the clock of the store decides, not the clock of this server.
             let by_store = self.state.clock.follows_store() && !self.state.is_exclusive();
             let row = self.appender.database().expire_lease(&lease, (!by_store).then_some(now_ms)).await?;
             if row.claim == claim && !row.expired {
@@ -299,7 +299,7 @@ impl TimerLoop {
             Ok(deadline::decide(view, task_id.as_str(), due, now_ms, &known).into_iter().collect())
         }))
         .await?;
-        // The removal of a member may have looked for the member's tasks before the event.
+        // The removal of a member may have looked for the member's tasks before this event was appended.
         if let Some(user) = user
             && self.has_left_workspace(Some(&user)).await?
         {
@@ -344,12 +344,12 @@ enum TimerOutcome {
     Nothing,
     /// Passed deadlines were handled, and more may have passed.
     Some,
-    /// Deadlines have passed, and the server that leads handles them.
+    /// Deadlines have passed, but another server is the leader and handles these deadlines.
     Elsewhere,
 }
 
-/// Returns the distinct ids of the agents in a batch of events that have left. The caller searches all tasks for the
-/// tasks of these agents, once for the whole batch.
+/// Returns the distinct ids of the agents that have left, according to a batch of events. The caller searches all tasks
+/// for the tasks of these agents, once for the whole batch.
 fn agents_that_left(events: &[Arc<Event>], has_left: impl Fn(&str) -> bool) -> HashSet<Arc<str>> {
     let agents = events.iter().filter(|event| &*event.aggregate_type == AGENT);
     let agents: HashSet<Arc<str>> = agents.map(|event| event.aggregate_id.text()).collect();

@@ -1,4 +1,4 @@
-//! Callers and their permissions: scopes, roles, keys, plans, users, memberships and invitations.
+//! Callers and their permissions: scopes, roles, workspaces, keys, users, memberships, invitations and sign-in codes.
 
 use std::fmt;
 use std::sync::Arc;
@@ -83,7 +83,7 @@ pub struct Caller {
     /// Whether the presented credential grants access to every workspace of the user. This is the case for tokens, and
     /// for keys that were created for all workspaces.
     pub(crate) opens_all: bool,
-    /// The agents to which the presented key is bound. `None` if it is not bound.
+    /// The agents to which the presented key is bound. `None` if the key is not bound.
     pub(crate) agents: Option<Arc<[Arc<str>]>>,
     /// The credentials from which the presented key was derived: the key's ancestors, then its origin. Empty if the
     /// presented credential is not a key.
@@ -106,7 +106,8 @@ impl Caller {
         scopes.iter().copied().filter(|scope| !self.holds(*scope)).collect()
     }
 
-    /// Returns the given scopes that require a paid plan if the caller's plan has lapsed, and an empty list otherwise.
+    /// Returns the given scopes that require a paid plan, if the caller's plan has lapsed. Otherwise returns an empty
+    /// list.
     pub fn unpaid(&self, scopes: &[Scope]) -> Vec<Scope> {
         scopes.iter().copied().filter(|scope| self.is_lapsed && scope.is_paid()).collect()
     }
@@ -130,14 +131,14 @@ impl Caller {
     }
 
     /// Returns the caller's origin (see [`Caller::origin`]), followed by the credentials from which the presented key
-    /// was derived, and by the user. A key that takes the place of a revoked key keeps the user.
+    /// was derived, and by the user. A key that replaces a revoked key has the same user.
     pub fn lineage(&self) -> Vec<Arc<str>> {
         let user = format!("user:{}", self.user_id).into();
         std::iter::once(self.origin()).chain(self.above.iter().cloned()).chain([user]).collect()
     }
 
-    /// Returns the agents to which the presented key is bound, or `None` if it is not bound. A bound key only acts for
-    /// its agents.
+    /// Returns the agents to which the presented key is bound, or `None` if the key is not bound. A bound key only acts
+    /// for its agents.
     pub fn agents(&self) -> Option<&Arc<[Arc<str>]>> {
         self.agents.as_ref()
     }
@@ -212,8 +213,9 @@ pub struct KeyRecord {
     pub created_at: i64,
     pub expires_at: Option<i64>,
     pub last_used_at: Option<i64>,
-    /// The origin of the key: the id of the creating key or of its successor, or `session:…` or `user:…` for a key created
-    /// in a session. A key stops working when its origin is revoked, unless the revocation keeps it.
+    /// The origin of the key: the id of the creating key or of its successor, or `session:…` or `user:…` for a key
+    /// created in a session. If the origin is revoked, the key stops working, unless the revocation keeps the derived
+    /// keys.
     pub derived_from: Option<Arc<str>>,
     /// The ids of the keys that this key was derived from, oldest first. The key works only while all of these keys
     /// exist.

@@ -21,7 +21,7 @@ pub fn published_version(article: &Aggregate) -> Option<u64> {
     version.filter(|_| published).and_then(|version| u64::try_from(version).ok())
 }
 
-/// Returns whether the last event of an aggregate published the article.
+/// Returns whether an aggregate is an article that was published by its last event.
 pub fn is_publication(after: &Aggregate) -> bool {
     &*after.aggregate_type == ARTICLE && published_version(after) == Some(after.version)
 }
@@ -48,7 +48,7 @@ pub struct ArticleView {
     pub published_version: Option<u64>,
     pub created_at: i64,
     pub updated_at: i64,
-    /// The time of the last publication, also if the article is no longer published.
+    /// The time of the last publication, even if the article is no longer published.
     pub published_at: Option<i64>,
 }
 

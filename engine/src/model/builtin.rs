@@ -103,7 +103,7 @@ fn file() -> Definition {
     managed(FILE, "File", fields)
 }
 
-/// A saved pipeline.
+/// Returns the definition of a view, which is a saved pipeline.
 fn view() -> Definition {
     let sized = |field: Field, least: f64, most: f64| Field { min: Some(least), max: Some(most), ..field };
     let name = Field { required: true, label: true, ..Field::new(view::NAME, FieldType::String) };

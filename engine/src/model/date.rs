@@ -27,7 +27,7 @@ pub fn parse_date(text: &str) -> Option<i64> {
         return civil(ms).filter(|time| time.year() >= 0).map(|_| ms);
     }
     // The library excludes the last hours of the year 9999 so that every UTC offset fits. Clients use the last instant
-    // of 9999 to mean "forever", so it must be accepted.
+    // of 9999 to mean "forever", so these hours must be accepted.
     let last_days = text.strip_suffix('Z').filter(|local| local.starts_with("9999-12-3") && local.contains('T'))?;
     last_days.parse::<DateTime>().ok().map(ms_of)
 }

@@ -9,7 +9,7 @@ use super::value::Value;
 
 pub use rust_decimal::{Decimal, RoundingStrategy};
 
-/// The maximum length of the text of a decimal, in bytes. Every decimal is shorter.
+/// The maximum length of a text that is parsed as a decimal, in bytes. The text of every decimal is shorter.
 const MAX_TEXT: usize = 64;
 /// The least number that is too large for a decimal, 2^96.
 const LIMIT: f64 = 79_228_162_514_264_337_593_543_950_336.0;

@@ -56,7 +56,7 @@ struct PatternCompilation<'p> {
     matching: PatternMatcher<'p>,
     count: usize,
     bytes: usize,
-    /// Whether the definition is new, and not one of an export: options that contradict each other are rejected.
+    /// Whether the definition is new and not from an export. A new definition with contradictory options is rejected.
     is_new: bool,
 }
 
@@ -67,8 +67,8 @@ pub fn parse(body: &Value, patterns: &Patterns) -> Result<Definition, Vec<Violat
     parse_with(body, patterns, true)
 }
 
-/// Parses a definition of an export. It may have options that contradict each other, because earlier versions of the
-/// program accepted them.
+/// Parses a definition from an export. The definition may have options that contradict each other, because earlier
+/// versions of the program accepted such options.
 pub fn parse_exported(body: &Value, patterns: &Patterns) -> Result<Definition, Vec<Violation>> {
     parse_with(body, patterns, false)
 }
@@ -340,7 +340,7 @@ fn given<'a>(object: &'a Object, key: &str) -> Option<&'a Value> {
     object.get(key).filter(|value| !value.is_null())
 }
 
-/// Parses the weight of a searched field, and rejects fields without text.
+/// Parses the search weight of a field. Rejects `search` on a field that is neither a string nor an array.
 fn parse_search(object: &Object, field: &mut Field, at: &str, violations: &mut Violations) {
     if field.search && !matches!(field.field_type, FieldType::String | FieldType::Array) {
         violations.add(format!("{at}/search"), "allowed only on a field of type string or array");

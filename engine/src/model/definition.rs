@@ -33,8 +33,8 @@ pub enum FieldType {
 }
 
 impl FieldType {
-    /// Returns the type if folding converts its values, so that states contain other values than payloads. Otherwise
-    /// returns `None`.
+    /// Returns the type if folding converts the values of the type, so that states contain other values than payloads.
+    /// Otherwise returns `None`.
     pub fn converted(self) -> Option<FieldType> {
         matches!(self, FieldType::Date | FieldType::Decimal).then_some(self)
     }
@@ -65,11 +65,11 @@ impl Fold {
     }
 }
 
-/// What becomes of the fields of a payload that the type does not declare.
+/// The rule for the fields of a payload that the type does not declare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "lowercase")]
 pub enum UnknownFields {
-    /// They become fields of the state.
+    /// The fields become fields of the state.
     #[default]
     Accept,
     /// The event is rejected.
@@ -127,7 +127,7 @@ pub struct Definition {
     pub(super) fields: Fields,
     /// The declared event schemas in the form that the client sent: an object from event type to field definitions.
     pub events: Arc<Object>,
-    /// The rule for fields of payloads, and of objects with declared fields, that the type does not declare.
+    /// The rule for undeclared fields of payloads, and of objects with declared fields.
     pub unknown: UnknownFields,
     /// The revision of the definition. A redefinition that changes how events are folded increments the revision, so
     /// that states stored under an earlier revision are recognized as outdated.
@@ -206,7 +206,8 @@ impl Definition {
         self.fields.field(name)
     }
 
-    /// Returns the names of the fields that the type declares for the payloads of one event type, besides its own.
+    /// Returns the names of the fields that the type declares for the payloads of one event type, in addition to the
+    /// fields of the type itself.
     pub fn event_fields(&self, event_type: &str) -> impl Iterator<Item = &str> {
         let schema = self.events.get(event_type).and_then(|schema| schema.get("fields"));
         let fields = schema.and_then(Value::as_array).into_iter().flatten();

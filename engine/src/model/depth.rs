@@ -70,9 +70,9 @@ impl Object {
         levels.checked_sub(1).is_some_and(|levels| self.iter().all(|(_, value)| value.nests_within(levels)))
     }
 
-    /// Converts the values in the object to the values that remain after writing and reading JSON: dates become
-    /// strings, and NaN and infinities become null. The log stores events as JSON. Without the conversion, folding an
-    /// event before it is written could result in another state than folding the stored event.
+    /// Converts the values in the object to the values that remain after writing and reading JSON: dates and decimals
+    /// become strings, and NaN and infinities become null. The log stores events as JSON. Without the conversion,
+    /// folding an event before it is written could result in another state than folding the stored event.
     ///
     /// An object that is nested too deeply to be stored is returned unchanged.
     pub fn into_json(self) -> Object {

@@ -12,13 +12,13 @@ use super::violation::{ValueLocation, Violation};
 
 /// The number of levels that are searched. The envelope around a value of the maximum depth adds a few levels.
 const MAX_LEVELS: usize = MAX_DEPTH + 16;
-/// The number of fields up to which names are compared with each other. More names are looked up in a set.
+/// The number of fields up to which names are compared with each other. Further names are looked up in a set.
 const FEW: usize = 16;
 /// The maximum length of the pointer to a repeated name.
 const MAX_POINTER_BYTES: usize = 1_024;
 
-/// Returns the violation for the first name that an object of the text has twice. Returns `None` if there is none, and
-/// for a text that is not JSON or nests too deeply, which its parser rejects.
+/// Returns the violation for the first name that an object of the text has twice. Returns `None` if no name is
+/// repeated, and for a text that is not JSON or nests too deeply. The parser of the text rejects such a text.
 pub fn repeated_name(text: &[u8]) -> Option<Violation> {
     let mut reader = serde_json::Deserializer::from_slice(text);
     // `Names` counts the levels.
@@ -131,7 +131,7 @@ fn cut(mut pointer: String) -> String {
     pointer
 }
 
-/// A name, which is a part of the text unless it contains an escape.
+/// A name. The name is borrowed from the text, unless the name contains an escape.
 struct Name<'t>(Cow<'t, str>);
 
 impl<'de> serde::Deserialize<'de> for Name<'de> {

@@ -154,18 +154,19 @@ pub struct NewEvent {
     pub expected: StreamExpectation,
     pub occurred_at: Option<i64>,
     /// Whether the event restores its aggregate with its state if the aggregate is deleted. An event `<type>.created`
-    /// without this flag restores it, too, but begins from an empty state.
+    /// without this flag also restores the aggregate, but begins from an empty state.
     pub restore: bool,
     /// Whether a plugin derived this event from another event. If the log already has an event with the same id,
     /// nothing is appended, even if the content of that event differs. A derived event never restores a deleted
     /// aggregate.
     pub derived: bool,
-    /// Whether an article's event gets another slug if its slug is not accepted. Otherwise the event is rejected.
+    /// Applies to an event of an article whose slug is not accepted: `true` gives the article another slug, `false`
+    /// rejects the event.
     pub renames_slug: bool,
     /// Set only for an event that another log has already recorded and an operator imports.
     pub recorded: Option<OriginalRecord>,
-    /// The slugs of articles in the log that recorded the event. Two articles of that log keep a slug that they share,
-    /// but no article of the log shares a slug with another article of the workspace.
+    /// The slugs of articles in the log that recorded the event. Articles of that log may share a slug with each other,
+    /// but not with any other article of the workspace.
     pub slugs_in_log: Option<Arc<SlugsInLog>>,
 }
 
@@ -189,7 +190,7 @@ impl NewEvent {
         self.recorded.is_some() || (!self.derived && (self.restore || verb(&self.event_type) == CREATED))
     }
 
-    /// Returns whether the event begins the state of a deleted aggregate again, without its earlier fields.
+    /// Returns whether the event restores a deleted aggregate with an empty state, without the earlier fields.
     pub fn begins_again(&self) -> bool {
         self.recorded.is_none() && !self.restore && verb(&self.event_type) == CREATED
     }
@@ -203,11 +204,11 @@ impl NewEvent {
 /// A client's expectation about the stream to which the client appends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StreamExpectation {
-    /// Nothing beyond what the verb of the event says: `created` expects that the aggregate does not exist, and
-    /// `updated` and `deleted` expect that it does.
+    /// Only the expectation of the event's verb: `created` expects that the aggregate does not exist, and `updated` and
+    /// `deleted` expect that the aggregate exists.
     #[default]
     ByVerb,
-    /// Any state of the stream, whatever the verb.
+    /// Any state of the stream, regardless of the verb.
     Any,
     /// The stream has no events yet.
     None,
@@ -215,7 +216,7 @@ pub enum StreamExpectation {
     Exists,
     /// The stream's last event has this version.
     Version(u64),
-    /// The stream is empty, or its last event has a version below the given one.
+    /// The stream is empty, or the version of its last event is lower than this version.
     Below(u64),
 }
 

@@ -3,7 +3,7 @@
 //!
 //! The text is JSON. A date is `{"$date": <milliseconds>}`, a decimal is `{"$decimal": "12.30"}`, and a number that is
 //! not finite is written as `{"$double": "Infinity"}`. An ordinary object whose only field has a name that starts with
-//! `$` could be mistaken for such a value. Its field name is therefore written with an additional `$`.
+//! `$` could be mistaken for such a value. The name of the field is therefore written with an additional `$`.
 
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};

@@ -5,7 +5,7 @@ use std::io;
 
 use super::value::Value;
 
-/// The maximum number of characters of a value or text in an error message.
+/// The maximum number of characters of an excerpt.
 pub const MAX_CHARS: usize = 100;
 
 /// Returns a value as compact JSON, cut after [`MAX_CHARS`] characters. The text after the cut is never created,

@@ -31,7 +31,8 @@ pub struct EdgeFact {
 }
 
 /// A description of the node that an edge points to. The edge is open while at least one node matches the description.
-/// It points to the oldest matching node, or for [`Target::Page`] to the page that the references name.
+/// The edge points to the oldest matching node. The edge of a [`Target::Page`] points to the page that the references
+/// name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Target {
     Id(Arc<str>),
@@ -40,7 +41,8 @@ pub enum Target {
     /// A node whose state has this value in a top-level field, such as `slug`. An integer in the field is compared as
     /// text. Other numbers never match.
     Field(Arc<str>, Arc<str>),
-    /// The page that the first of these references names that any page matches, see [`super::page`].
+    /// The page that the first matching reference names. A reference matches if any page matches it, see
+    /// [`super::page`].
     Page(Arc<[Arc<str>]>),
 }
 

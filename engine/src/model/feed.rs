@@ -40,8 +40,8 @@ impl News {
         self.into()
     }
 
-    /// Returns the news that an event of a task causes for the agent that is assigned after the event, under the
-    /// assumption that the agent was already assigned before the event.
+    /// Returns the news that an event of a task causes for the agent that is assigned after the event. Assumes that the
+    /// same agent was assigned before the event.
     fn of(event: &Event, after: &Task<'_>) -> Option<News> {
         match TaskEvent::parse(&event.event_type)? {
             TaskEvent::Created => Some(News::Created),
@@ -58,7 +58,7 @@ impl News {
             TaskEvent::Canceled => Some(News::Canceled),
             TaskEvent::Overdue => Some(News::Overdue),
             TaskEvent::Escalated => Some(News::Escalated),
-            // If the task is still open, the agent gets it again, as work or as the question that awaits a reply.
+            // If the task is still open, the agent gets the task again, as work or as the question that awaits a reply.
             TaskEvent::Released | TaskEvent::Expired | TaskEvent::Failed => match after.status() {
                 Status::Pending => Some(News::Assigned),
                 Status::AwaitingReply => Some(News::Asked),

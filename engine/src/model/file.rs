@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::aggregate::Aggregate;
 use super::value::Value;
 
-/// The names of fields in a file's state.
+/// The names of fields in a file's state: the path, the filename, the media type, the size and the SHA-256.
 pub const PATH: &str = "path";
 pub const FILENAME: &str = "filename";
 pub const MIME_TYPE: &str = "mime_type";

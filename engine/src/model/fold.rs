@@ -121,7 +121,7 @@ fn merge(current: &mut Value, fold: Fold, incoming: Value) {
     }
 }
 
-/// Returns the list in `current` for writing. First replaces any other value by an empty list.
+/// Returns the list in `current` for writing. If `current` is not a list, first replaces the value by an empty list.
 fn list(current: &mut Value) -> &mut Vec<Value> {
     if current.as_array().is_none() {
         *current = Value::from(Vec::new());

@@ -147,7 +147,7 @@ impl PluginFacts {
                 None => desired.push(DesiredEdge { event_id: since(&edge), edge }),
             }
         }
-        // Only the graph knows which targets exist. It replaces the earlier broken links.
+        // The graph replaces the earlier broken links later, because only the graph knows which targets exist.
         let broken = before.map(|before| before.broken.clone()).unwrap_or_default();
         PluginFacts { labels: facts.labels, desired, derived: Arc::new(facts.derived), broken }
     }
@@ -252,8 +252,8 @@ pub enum AddressedBy {
     Page,
 }
 
-/// An entry of the index in which nodes are found. A target has an address for each of its references, and nodes with
-/// none of these addresses do not match the target.
+/// A key under which nodes are indexed. A target has one address for each of its references. A node with none of these
+/// addresses does not match the target.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Address {
     Id(Arc<str>),

@@ -17,8 +17,8 @@ pub const MAX_DEPTH: usize = 180;
 /// The maximum nesting depth of a stored JSON text.
 ///
 /// Stored texts nest deeper than the requests they came from, because folds and envelopes add levels. A reader of the
-/// store must accept everything that any writer was allowed to write. This limit is therefore far above [`MAX_DEPTH`];
-/// it only keeps a damaged text from exhausting the stack.
+/// store must accept everything that any writer was allowed to write. This limit is therefore far above [`MAX_DEPTH`],
+/// and only keeps a damaged text from exhausting the stack.
 pub const MAX_STORED_DEPTH: usize = 256;
 
 /// Parses the JSON text of a request, at most [`MAX_DEPTH`] levels deep. The error contains the line and the column.

@@ -317,7 +317,7 @@ impl<K: Into<Arc<str>>, V: Into<Value>> FromIterator<(K, V)> for Object {
     }
 }
 
-/// An index of the fields of one object, for code that writes many of them. A wide object is searched linearly a few
+/// An index of the fields of one object, for code that writes many fields. A wide object is searched linearly a few
 /// times before a tree of its fields is built. The index is a tree and not a hash table because clients choose the
 /// names and could choose names whose hashes collide.
 #[derive(Debug, Clone, Default)]

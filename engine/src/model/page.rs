@@ -26,7 +26,7 @@ const MAX_LENGTH: usize = 512;
 /// The maximum number of aliases in front matter that are used.
 const MAX_ALIASES: usize = 50;
 
-/// A key under which pages are indexed. A reference has one key, and a page that matches the reference has this key too.
+/// A key in the index of pages. A reference has one key, and every page that matches the reference has this key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PageKey {
     /// The whole address of a page in its site.
@@ -35,8 +35,7 @@ pub enum PageKey {
     Name(Arc<str>),
 }
 
-/// The rank of a page among the pages that match a reference. The page with the lowest rank is the one that the
-/// reference names.
+/// The rank of a page among the pages that match a reference. The reference names the page with the lowest rank.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MatchRank {
     by: MatchedBy,
@@ -51,11 +50,11 @@ pub struct MatchRank {
 /// The way in which a page matches a reference, in the order of preference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum MatchedBy {
-    /// By its path, exactly.
+    /// The reference matches the path. A reference from the root also matches the case of the letters.
     Exact,
-    /// By its path without the suffix, or ignoring case.
+    /// The reference matches the path less exactly, for example only if case is ignored.
     Path,
-    /// By its address, which differs from its path.
+    /// The reference matches the address of the page in its site, which differs from the path.
     Address,
     /// The reference matches an address or name in the front matter of the page.
     FrontMatter,
@@ -83,7 +82,7 @@ pub fn keys(state: &Object) -> Vec<PageKey> {
     keys
 }
 
-/// Returns whether two states are of the same page: no reference distinguishes them.
+/// Returns whether two states have the same path and front matter, so that no reference distinguishes the states.
 pub fn is_same(before: &Object, after: &Object) -> bool {
     [PATH, FRONT_MATTER].into_iter().all(|field| before.get(field) == after.get(field))
 }
@@ -99,8 +98,8 @@ pub fn key_of(reference: &str) -> PageKey {
     }
 }
 
-/// Returns the rank of a page for a reference, or `None` if the page does not match the reference. `from` is the state of
-/// the aggregate that refers to the page.
+/// Returns the rank of a page for a reference, or `None` if the page does not match. `from` is the state of the
+/// aggregate that refers to the page.
 pub fn rank(state: &Object, reference: &str, from: &Object) -> Option<MatchRank> {
     let path = path(state)?;
     let by = match_of(path, state, reference)?;
@@ -132,7 +131,7 @@ fn match_of(path: &str, state: &Object, reference: &str) -> Option<MatchedBy> {
     let segments = segments(wanted_stem);
     let own = self::segments(stem(path));
     match is_end(&own, &segments, is_rooted) {
-        // Of pages that match by the end of their paths, the nearest one counts, whatever the case of its letters.
+        // Of pages that match by the end of their paths, the nearest page counts, regardless of case.
         true if is_rooted && path == wanted => Some(MatchedBy::Exact),
         true => Some(MatchedBy::Path),
         false => in_front_matter(&segments),
@@ -150,7 +149,7 @@ fn match_of_address(path: &str, wanted: &str, segments: &[String], is_rooted: bo
         return Some(if is_folder == wants_folder && has_case { MatchedBy::Exact } else { MatchedBy::Path });
     }
     let address = address_segments(&own);
-    // A link may have the name of a folder in one segment, and the name in the site in another one.
+    // A link may use the folder's name in one segment, and the name in the site in another segment.
     let is_mixed = || {
         let matches = |((own, address), wanted): ((&String, &String), &String)| own == wanted || address == wanted;
         let mut pairs = own.iter().rev().zip(address.iter().rev()).zip(segments.iter().rev());
@@ -261,7 +260,7 @@ fn unnumbered(segment: &str) -> &str {
     if has_number && is_name { name } else { segment }
 }
 
-/// Returns the addresses and names that front matter gives to a page: aliases, and the addresses of Hugo (`url`, `slug`),
+/// Returns the addresses and names that front matter gives to a page: aliases, and addresses of Hugo (`url`, `slug`),
 /// Jekyll (`permalink`, `redirect_from`) and Docusaurus (`slug`, `id`).
 fn other_addresses<'a>(path: &'a str, state: &'a Object) -> impl Iterator<Item = Cow<'a, str>> {
     let front_matter = state.get(FRONT_MATTER).and_then(Value::as_object);
@@ -275,7 +274,7 @@ fn other_addresses<'a>(path: &'a str, state: &'a Object) -> impl Iterator<Item =
         let is_whole = text.starts_with('/') || matches!(name, "permalink" | "url");
         Some(if is_whole { Cow::Borrowed(text) } else { Cow::Owned(format!("{parent}/{text}")) })
     });
-    // The placeholders of Jekyll, as in `/:title/`, are no address.
+    // A text with a placeholder of Jekyll, as in `/:title/`, is not an address.
     let is_address = |text: &Cow<'_, str>| !text.is_empty() && text.len() <= MAX_LENGTH && !text.contains("/:");
     let without_html = |text: Cow<'a, str>| match text.strip_suffix(".html") {
         Some(stem) => Cow::Owned(stem.to_owned()),
@@ -298,7 +297,7 @@ mod tests {
         state
     }
 
-    /// Returns the path of the page that a reference in `from` names. Checks that the page has the key of the reference.
+    /// Returns the path of the page that a reference in `from` names. Checks that the page has the reference's key.
     fn named(pages: &[Object], reference: &str, from: &str) -> Option<String> {
         let from = page(from);
         let found = pages.iter().filter_map(|state| Some((rank(state, reference, &from)?, state)));
@@ -362,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_of_several_pages_is_named() {
+    fn a_reference_names_the_nearest_of_several_pages() {
         let pages = ["x/y/n.md", "z/n.md", "a/b/n.md", "a/b/c/n.md", "de/docs/m.md", "en/docs/m.md"].map(page);
         for (from, expected) in
             [("a/b/from.md", "a/b/n.md"), ("a/from.md", "a/b/n.md"), ("q/from.md", "z/n.md"), ("from.md", "z/n.md")]

@@ -26,7 +26,7 @@ pub fn is_field_name(name: &str) -> bool {
     !name.is_empty() && !name.starts_with(['_', '$']) && !name.contains('\0')
 }
 
-/// Returns whether rows of aggregates have a column with this name, so that a field of the same name would be invisible.
+/// Returns whether rows of aggregates have a column with this name, which would hide a field of the same name.
 pub fn is_reserved(name: &str) -> bool {
     matches!(name, "aggregate_type" | "project_id")
 }
@@ -42,7 +42,7 @@ pub struct PayloadCheck<'a> {
     /// The function that finds the targets of references. `None` if references are not looked up.
     pub targets: Option<&'a FindType<'a>>,
     pub violations: &'a mut Violations,
-    /// The type of the event, which may declare further fields. Empty if the values are not an event's.
+    /// The type of the event, which may declare further fields. Empty if the values do not belong to an event.
     pub event_type: &'a str,
     /// Whether objects with declared fields may not have other fields.
     rejects_unknown: bool,
@@ -196,8 +196,8 @@ pub fn check_complete(state: &Object, definition: &Definition) -> Result<(), Vec
     violations.finish(())
 }
 
-/// Makes the state of a deleted aggregate empty before `payload`, which creates the aggregate again, is applied. The
-/// payload gets an `$unset` with the fields of the earlier state, unless it has an `$unset` of its own.
+/// Changes `payload`, which creates a deleted aggregate again, so that the earlier state is removed first. The payload
+/// gets an `$unset` with the fields of the earlier state, unless it has an `$unset` of its own.
 pub fn remove_earlier(payload: &mut Object, earlier: &Object) {
     if !earlier.is_empty() && !payload.contains(UNSET) {
         let names: Vec<Value> = earlier.keys().map(|name| Value::from(name.clone())).collect();
@@ -243,7 +243,7 @@ impl PayloadCheck<'_> {
         let number = (field.field_type == FieldType::Decimal).then(|| decimal_of(value, written)).flatten();
         let is_value = |allowed: &Value| allowed == value || (number.is_some() && number == decimal_of(allowed, None));
         if let Some(allowed) = field.allowed.as_ref().filter(|allowed| !allowed.iter().any(is_value)) {
-            // The error message is cut, so more values than this would never be visible.
+            // The error message is cut after `MAX_CHARS` characters, so further values would not be visible.
             let allowed: Vec<_> = allowed.iter().take(MAX_CHARS).map(excerpt).collect();
             let allowed = excerpt_of(allowed.join(", "));
             self.violations.add(at, format!("{} is not one of {allowed}", excerpt(value)));
@@ -271,7 +271,7 @@ impl PayloadCheck<'_> {
         }
     }
 
-    /// Checks that the target of a reference exists, if the field requires it.
+    /// Checks that the target of a reference exists, if the field requires an existing target.
     fn check_target(&mut self, field: &Field, value: &Value, at: ValueLocation<'_>) {
         let (Some(targets), Some(id), true) = (self.targets, value.as_str(), field.must_exist) else { return };
         self.looked_up += 1;
@@ -356,7 +356,7 @@ fn listed(fields: &Fields) -> String {
     match fields.is_empty() {
         true => "it has no fields".to_owned(),
         false => {
-            // The error message is cut, so more names than this would never be visible.
+            // The error message is cut after `MAX_CHARS` characters, so further names would not be visible.
             let names: Vec<&str> = fields.iter().take(MAX_CHARS).map(|field| &*field.name).collect();
             format!("its fields are {}", excerpt_of(names.join(", ")))
         }
@@ -405,7 +405,7 @@ fn check_bounds(
     }
 }
 
-/// Checks a decimal exactly. A bound is the decimal that its definition shows.
+/// Checks a decimal exactly. A bound counts as the decimal that the definition shows.
 fn check_decimal(field: &Field, number: Decimal, at: ValueLocation<'_>, violations: &mut Violations) {
     let compared = |bound: f64| match decimal::of_double(bound) {
         Some(bound) => number.cmp(&bound),

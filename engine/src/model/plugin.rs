@@ -6,14 +6,13 @@ use sha2::{Digest, Sha256};
 
 use super::value::Object;
 
-/// The source of a scripted plugin. The results of the plugin depend on the source alone, except for the limits of a
-/// call.
+/// The source of a scripted plugin. The results of the plugin depend only on the source and on the limits of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScriptSource {
     pub name: Arc<str>,
     pub manifest: Arc<str>,
     pub script: Arc<str>,
-    /// The settings of the configuration. They override the settings of the manifest.
+    /// The settings of the configuration, which override the settings of the manifest.
     pub settings: Object,
 }
 

@@ -8,8 +8,8 @@ use super::violation::{Violation, Violations};
 /// The first double above all 64-bit integers.
 const BEYOND: f64 = 9_223_372_036_854_775_808.0;
 
-/// Checks the sums to which an event adds. `before` is the aggregate before the event, and `after` is its state with the
-/// event. A sum that was a double before stays a double.
+/// Checks the sums to which an event adds. `before` is the aggregate before the event, and `after` is the state of the
+/// aggregate with the event. Accepts a sum that was outside the range of integers before the event.
 pub fn check(
     payload: &Object,
     before: Option<&Aggregate>,

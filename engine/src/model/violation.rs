@@ -7,7 +7,7 @@ use std::fmt;
 pub struct Violation {
     /// The location of the error, as a JSON pointer (RFC 6901) into the body or into one event of the body.
     pub pointer: String,
-    /// The error message, which contains the found value and the allowed values.
+    /// The error message, which usually names the allowed values.
     pub message: String,
 }
 

@@ -4,32 +4,36 @@
 //! reads. The submodules form layers, and none uses a layer above it. From the lowest: `column` and `value`,
 //! `expression`, `source`, `language`, `run`, `plan`. This file holds the interface for callers.
 //!
-//! # The way of a pipeline
+//! # How a pipeline is processed
 //!
-//! 1. **Parse** (`language/parse`): unknown stages and operators and wrong shapes are refused with MongoDB's code and
-//!    the stage's number, before a row is read. From stage to stage, `language/rows` knows which fields the rows have
-//!    and which of these are dates: a text that a stage compares with a date becomes a date before the stage is parsed,
-//!    so every way of execution sees the same constant. Names that rows cannot have, and constants that select nothing,
-//!    become warnings.
-//! 2. **Plan** (`plan/logical.rs`): rows are events before `$fold` and states after it.
-//! 3. **Optimize** (`plan/optimize`): ten steps in a commented order, a rule per file. Filters move towards the source,
-//!    `$sort` gets its `$limit`, and `choose_source` decides that a fold of whole streams as of now is the resident
-//!    state. A condition on single events, a time in the past, or the events themselves keep the log as the source.
-//! 4. **Lower** (`plan/lower.rs`, `source/surrealql.rs`): the plan becomes scans and operators. A source accepts a
-//!    filter exactly (the filter is dropped above it), inexactly (the filter also stays above it), or not at all.
-//!    Values are bound, never spliced into query text.
-//! 5. **Run** (`run`): over resident states, the filter and the count, sort, group or unwound group directly above it
-//!    run over columns (`run/vectorized`): tests make masks of whole segments, groups are distinguished by the numbers
-//!    of texts, a `$lookup` asks a column for the rows with a value, and rows are built only from what remains. A
-//!    group's expressions and its ranked accumulators are evaluated over rows that contain only the needed cells, and
-//!    over few distinct texts once per text. What a column cannot decide (a path through an array, an expression in a
-//!    filter, which row's error is the first) is decided from the rows, at run time and with the same result.
-//! 6. **Explain**: source, pushed parts, rows and time of each stage, and the applied rules.
+//! 1. **Parse** (`language/parse`): rejects unknown stages, unknown operators and wrong shapes before a row is read,
+//!    with MongoDB's error code and the index of the stage. From stage to stage, `language/rows` tracks which fields
+//!    the rows have, and which of these fields are dates. A string that a stage compares with a date is converted to a
+//!    date before the stage is parsed, so every way of execution sees the same constant. Names that rows cannot have,
+//!    and constants that select nothing, cause warnings.
+//! 2. **Plan** (`plan/logical.rs`): determines the source and the steps. Rows are events before `$fold`, and states
+//!    after `$fold`.
+//! 3. **Optimize** (`plan/optimize`): applies ten rules in a fixed order. Filters move towards the source, and a
+//!    `$sort` gets the limit of a later `$limit`. If a fold covers whole streams up to the present, `choose_source`
+//!    reads the resident states instead of the log. A pipeline with a condition on single events or a time in the past,
+//!    and a pipeline that reads the events themselves, keep the log as the source.
+//! 4. **Lower** (`plan/lower.rs`, `source/surrealql.rs`): converts the plan to scans and operators. A source evaluates
+//!    a filter exactly (the pipeline drops the filter), inexactly (the pipeline evaluates the filter again), or not at
+//!    all. Values are bound as parameters and never inserted into the text of a query.
+//! 5. **Run** (`run`): runs the operators. Over resident states, the filter runs over columns (`run/vectorized`), and
+//!    so does a count, sort, group or unwound group directly after the filter. A test of the filter returns a mask for
+//!    a whole segment, groups are distinguished by the codes of strings, and a `$lookup` finds the rows with a value in
+//!    a column. Rows are built only for the result. The expressions of a group and its ranked accumulators are
+//!    evaluated over rows that contain only the needed cells. An expression that reads only one column with few
+//!    distinct strings is evaluated once for each string. What a column cannot decide (a path through an array, an
+//!    expression in a filter, which row causes the first error) is decided from the rows during the run, with the same
+//!    result.
+//! 6. **Explain**: describes the source, the pushed parts, the rows and the time of each stage, and the applied rules.
 //!
-//! Every source gives the same rows and errors. As in MongoDB, a row's error at one stage disappears if a later
-//! `$match` drops the row and looks only at what the stage leaves alone. Which errors disappear is decided before a
-//! source is chosen: filters are moved, and inside a filter the parts that cannot fail come first, also when nothing is
-//! pushed down.
+//! Every source returns the same rows and errors. As in MongoDB, the error that a row causes at a stage does not occur
+//! if a later `$match` drops the row and reads only fields that the stage leaves unchanged. The rules that decide which
+//! errors occur apply before a source is chosen, and also if no work is pushed to the source: the rules move filters,
+//! and put the conditions that cannot fail at the beginning of a filter.
 
 pub mod column;
 mod expression;
@@ -72,7 +76,7 @@ use value::extended_json;
 
 /// A checked pipeline that is ready to run.
 pub struct PreparedPipeline {
-    /// The optimized program. A preview has none, unless it is explained as well.
+    /// The optimized program. `None` for a preview without an explanation.
     program: Option<Program>,
     /// The program that shows rows after every stage, and the number of rows to show.
     previews: Option<(Previews, usize)>,
@@ -145,7 +149,7 @@ impl PreparedPipeline {
         streams.filter_map(|streams| streams.aggregate_types.as_ref()).flatten().collect()
     }
 
-    /// Returns the last position of the log up to which a `$fold` folds, if one names a position.
+    /// Returns the highest log position that a `$fold` names, or `None` if no `$fold` names a position.
     pub fn last_position(&self) -> Option<u64> {
         let positions = self.scans.iter().filter_map(|scan| match &scan.read {
             Read::States(StateScan { as_of: AsOf::Position(position), .. }) => u64::try_from(*position).ok(),

@@ -271,7 +271,7 @@ fn shared_parts(then: &str) -> String {
 }
 
 #[test]
-fn work_on_values_with_shared_parts_is_bounded_and_ticks() {
+fn queries_over_values_with_shared_parts_end_at_a_limit() {
     let uses = [
         r#"{"$eq":["$$x","$$y"]}"#,
         r#"{"$cmp":[{"b":"$$x"},{"b":"$$y"}]}"#,

@@ -23,7 +23,7 @@ const MAX_REST_MS: i64 = 300_000;
 /// either limit, the pause ends.
 const MAX_EVENTS_BEHIND: u64 = 16_384;
 const MAX_BYTES_BEHIND: u64 = 16 << 20;
-/// The minimum number of stored pauses at which finished ones are removed.
+/// The minimum number of stored pauses at which finished pauses are removed.
 const MIN_RESTS_FOR_CLEANUP: usize = 64;
 
 /// The aggregates that wait for their next snapshots. The memory used depends on the number of aggregates and not on
@@ -48,8 +48,8 @@ struct Inner {
     rests: FxHashMap<AggregateId, i64>,
     /// The number of entries in `rests` at which the finished pauses are removed.
     cleanup_at: usize,
-    /// The position up to which all events are marked, and the total size of the events marked since the start, in
-    /// bytes.
+    /// The position up to which all events have been marked, and the total size of the events marked since the start,
+    /// in bytes.
     marked: u64,
     bytes: u64,
     entries: u64,
@@ -221,8 +221,8 @@ impl Inner {
         (is_far || self.skips_pauses).then_some(*place)
     }
 
-    /// Returns an aggregate whose pause has ended. A pause that ends too far in the future also counts
-    /// as ended, because the clock has been set back since it began.
+    /// Returns an aggregate whose pause has ended. A pause that ends too far in the future also counts as ended,
+    /// because the clock has been set back since the pause began.
     fn rested(&self, now_ms: i64) -> Option<QueuePlace> {
         let first = self.ends.first().filter(|(until_ms, _)| *until_ms <= now_ms);
         let last = || self.ends.last().filter(|(until_ms, _)| *until_ms > now_ms.saturating_add(MAX_REST_MS));
@@ -264,7 +264,7 @@ mod tests {
     }
 
     /// Takes the waiting aggregates and treats them as written. Returns the ids and the state sizes of these
-    /// aggregates.
+    /// aggregates, and the position up to which snapshots contain all events.
     fn write(
         dirty: &DirtyAggregates,
         sizes: &[(&'static str, usize)],

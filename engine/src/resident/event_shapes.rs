@@ -31,7 +31,7 @@ struct Inner {
 }
 
 impl Inner {
-    /// Returns the event types of a type, with their fields.
+    /// Returns the event types of an aggregate type, with their fields.
     fn of_type(&self, type_name: &str) -> impl Iterator<Item = (&String, &Fields)> {
         let prefix = format!("{type_name}.");
         let from = self.event_types.range(prefix.clone()..);
@@ -71,8 +71,8 @@ impl ObservedSchema {
         inner.of_type(type_name).map(|(name, fields)| (name.clone(), to_object(fields))).collect()
     }
 
-    /// Returns whether an event of a type may have had a field. Without a record of all fields, every field is
-    /// possible.
+    /// Returns whether an event of a type may have had a field. Also returns `true` if a limit may have kept the field
+    /// from being recorded.
     pub fn has_field(&self, type_name: &str, field: &str) -> bool {
         let inner = self.inner.lock();
         let is_known = |fields: &Fields| fields.contains_key(field) || fields.len() >= MAX_FIELDS;
@@ -88,7 +88,7 @@ impl ObservedSchema {
         names.into_iter().cloned().collect()
     }
 
-    /// Returns all shapes in the form to be stored, or `None` if they have not changed since the last call.
+    /// Returns all shapes in the form to be stored, or `None` if the shapes have not changed since the last call.
     pub fn take_changed(&self) -> Option<Object> {
         let mut inner = self.inner.lock();
         let changed = std::mem::take(&mut inner.changed);

@@ -43,7 +43,7 @@ impl FollowerStates {
         }
     }
 
-    /// Updates the entries after the follower has advanced. `aggregates` are the states at its new position.
+    /// Updates the entries after the follower has advanced. `aggregates` are the states at the follower's new position.
     pub fn pass(&self, resident: &ResidentStates, aggregates: impl IntoIterator<Item = Arc<Aggregate>>) {
         let mut states = self.lock();
         for aggregate in aggregates {

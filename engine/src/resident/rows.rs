@@ -67,7 +67,7 @@ impl ResidentRows {
         self.columns.put(row as usize, &aggregate);
         match before {
             Some(before) => {
-                // The resident facts are newer, because facts may have changed since this fold began.
+                // The resident facts are kept, because facts may have changed since this fold began.
                 if !Arc::ptr_eq(&before.facts, &aggregate.facts) {
                     Arc::make_mut(&mut aggregate).facts = before.facts.clone();
                 }

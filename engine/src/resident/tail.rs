@@ -60,8 +60,9 @@ impl Tail {
         self.inner.lock().bytes
     }
 
-    /// Returns up to `limit` events after a position, or `None` if the window lacks one of those up to the position
-    /// `visible`: it may begin later, and it gets an event a moment after the event's state has become visible.
+    /// Returns up to `limit` events after a position. Returns `None` if the window lacks one of these events up to the
+    /// position `visible`: the window may begin later, and an event enters the window a moment after its state has
+    /// become visible.
     pub fn visible_after(&self, position: u64, limit: usize, visible: u64) -> Option<Vec<Arc<Event>>> {
         let (events, end) = self.after_with_end(position, limit)?;
         (events.len() >= limit || end >= visible).then_some(events)
@@ -75,7 +76,7 @@ impl Tail {
 
     fn after_with_end(&self, position: u64, limit: usize) -> Option<(Vec<Arc<Event>>, u64)> {
         let inner = self.inner.lock();
-        // An empty window begins after the log's end, so no later event is missing from it.
+        // An empty window begins after the log's end, so the window lacks no later event.
         let first = inner.events.front().map_or(inner.end + 1, |first| first.position);
         let skip = usize::try_from((position + 1).checked_sub(first)?).ok()?;
         Some((inner.events.iter().skip(skip).take(limit).cloned().collect(), inner.end))

@@ -103,7 +103,7 @@ impl Admission {
         Ok(QueryPermit { _places: places, workspace, key, granted: AtomicUsize::new(0) })
     }
 
-    /// Returns the message for a query that has waited in vain.
+    /// Returns the message for a query that was not admitted in time.
     fn busy(&self) -> String {
         let QueryLimits { workspace_queries, key_queries, wait_ms, .. } = &self.limits;
         format!(
@@ -233,7 +233,7 @@ mod tests {
         assert!(again.grant(70));
     }
 
-    /// Starts a query that waits, and ends when it is admitted.
+    /// Starts a task that waits until a query is admitted, and then ends.
     async fn begin(admission: &Arc<Admission>, caller: &str) -> tokio::task::JoinHandle<Result<()>> {
         let (waiting, caller) = (admission.clone(), Arc::from(caller));
         let query = tokio::spawn(async move { waiting.admit(&caller).await.map(drop) });

@@ -43,7 +43,7 @@ impl Background {
         Background(tokio::spawn(task))
     }
 
-    /// Waits until the task ends without aborting it.
+    /// Waits until the task has ended. Does not abort the task.
     pub async fn ended(&mut self) -> Result<(), JoinError> {
         (&mut self.0).await
     }

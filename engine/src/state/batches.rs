@@ -20,7 +20,7 @@ pub const BATCH: BatchLimit = BatchLimit { events: 512, bytes: 4 << 20 };
 
 /// The maximum size of the events that the store reads with one query, in bytes.
 const QUERY_BYTES: usize = 4 << 20;
-/// The assumed size of an event whose commit does not record its size, in bytes.
+/// The assumed size of an event if the commit does not record the event's size, in bytes.
 const UNKNOWN_BYTES: usize = 128 << 10;
 
 impl State {

@@ -5,7 +5,7 @@ use tokio::sync::watch;
 /// The last report about the deadlines.
 #[derive(Clone, Copy)]
 struct Outlook {
-    /// The position up to which the log was processed.
+    /// The position up to which the log has been processed.
     position: u64,
     next: Option<i64>,
 }

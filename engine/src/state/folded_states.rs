@@ -32,7 +32,7 @@ pub struct FoldedStates {
     dirty: DirtyAggregates,
     follower: FollowerStates,
     workloads: Workloads,
-    /// The position up to which events are committed and folded. Followers of the log wait for changes of this
+    /// The position up to which events have been committed and folded. Followers of the log wait for changes of this
     /// position.
     head: Progress,
     /// The position at which the size of all states was last measured, and that size in bytes.
@@ -99,8 +99,8 @@ impl FoldedStates {
         self.tail.size_bytes() + self.feeds.size_bytes() + self.streams.size_bytes()
     }
 
-    /// Returns at most `limit` visible events after a position. Returns `None` if some of them are no longer in memory,
-    /// or not yet, and must be read from the store. No visible event is missing from the result.
+    /// Returns at most `limit` visible events after a position. Returns `None` if some of these events are no longer or
+    /// not yet in memory, and must be read from the store. No visible event is missing from the result.
     pub fn last_events(&self, position: u64, limit: usize) -> Option<Vec<Arc<Event>>> {
         // Reads the end before the events, because more events may become visible in between.
         let visible = self.position();

@@ -1,5 +1,5 @@
-//! A map of keys that have followers. It stores for each key the position that its followers wait for, and a value that
-//! is dropped with the last follower.
+//! A map of keys that have followers. For each key, the map stores the position at which its followers were last woken,
+//! and a value that is removed after the last follower has gone.
 
 use std::hash::Hash;
 
@@ -23,7 +23,7 @@ impl<K, V> Default for FollowerMap<K, V> {
 }
 
 impl<K: Hash + Eq + Clone, V: Default> FollowerMap<K, V> {
-    /// Follows a key. The receiver changes when the key is woken.
+    /// Follows a key. The receiver changes at each call of [`FollowerMap::wake`] for the key.
     pub fn follow(&mut self, key: &K) -> watch::Receiver<u64> {
         if self.by_key.len() >= self.threshold {
             self.by_key.retain(|_, (sender, _)| sender.receiver_count() > 0);

@@ -33,11 +33,11 @@ pub struct Leadership {
 struct LeaderReading {
     leader: Leader,
     read_at: Instant,
-    /// The number of gaps of this server's pulse at that time.
+    /// The number of gaps of this server's pulse at `read_at`.
     gaps: u64,
 }
 
-/// The leader of a workspace, as the store has it.
+/// The leader of a workspace according to the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaderStatus {
     pub leader: Leader,
@@ -59,7 +59,8 @@ impl Leadership {
     }
 
     /// Returns the right to process the log, or `None` if another server leads. Takes over from a server that has
-    /// stopped. While `is_waiting` is set, because work is left undone, regularly checks whether the leader has changed.
+    /// stopped. If `is_waiting` is `true`, because work is left undone, reads the leader from the store again when the
+    /// last reading is older than `CHECK_INTERVAL`.
     pub async fn acquire(&self, is_waiting: bool) -> Result<Option<Lead>> {
         let Some(peers) = &self.peers else { return Ok(Some(Lead { epoch: None })) };
         if let Some(known) = &*self.known.lock() {
@@ -117,7 +118,7 @@ impl Leadership {
         self.known.lock().as_ref().is_some_and(|known| known.leader.server.as_ref() == Some(&peers.server_id))
     }
 
-    /// Reads the leader from the store. `None` if no other server writes to the store.
+    /// Reads the leader from the store. Returns `None` if no other server writes to the store.
     pub async fn read(&self) -> Result<Option<LeaderStatus>> {
         let Some(peers) = &self.peers else { return Ok(None) };
         let leader = self.db.read_leader().await?.unwrap_or_default();
@@ -128,7 +129,8 @@ impl Leadership {
     /// Ends the leadership of this server, so that another server can take over at once. Repeats a release that
     /// fails, because no other server takes over from a server that is alive.
     ///
-    /// `is_needed` is whether the workspace still needs a leader. Other servers leave a workspace closed that needs none.
+    /// `is_needed` is whether the workspace still needs a leader. If the workspace needs no leader, no other server
+    /// opens it to take over.
     pub async fn release(&self, is_needed: bool) {
         let Some(peers) = &self.peers else { return };
         let known = self.known.lock().take();

@@ -70,7 +70,7 @@ impl State {
         Ok(state)
     }
 
-    /// Reads the definitions of a workspace, and no states yet.
+    /// Creates the state of a workspace with the definitions. The states of aggregates are not loaded yet.
     async fn begin(record: WorkspaceRecord, db: &Database, environment: Environment) -> Result<State> {
         let Environment { clock, settings, releases, patterns, embed, storage, peers } = environment;
         // Reads the change counter before the definitions, so that the next check detects a change in between.
@@ -107,8 +107,8 @@ impl State {
         Ok(state)
     }
 
-    /// Adds the types that other servers have defined since the definitions were read. Types that were known stay as
-    /// they are: the next check of the head detects their changes.
+    /// Adds the types that other servers have defined since the definitions were read. Does not update known types: the
+    /// next check of the head detects their changes.
     async fn add_new_types(&self) -> Result<Arc<Definitions>> {
         if !self.is_exclusive() {
             for definition in read_definitions(&self.db).await? {
@@ -214,7 +214,7 @@ impl State {
         self.catch_up_with(refolding, &folding).await
     }
 
-    /// Locks folding: blocks other tasks that fold events or change how they are folded.
+    /// Locks folding. Other tasks that fold events or change definitions wait until the guard is dropped.
     pub async fn folding(&self) -> FoldGuard<'_> {
         FoldGuard { _one: self.folding.lock().await }
     }
@@ -308,7 +308,7 @@ impl State {
     }
 }
 
-/// Folds an event into the state of its aggregate, unless the state already contains it.
+/// Folds an event into the state of its aggregate, unless the state already contains the event.
 pub(super) fn fold_event(states: &mut FxHashMap<AggregateId, Arc<Aggregate>>, event: &Event, definition: &Definition) {
     if states.get(&event.aggregate_id).is_some_and(|before| before.version >= event.version) {
         return;

@@ -4,10 +4,10 @@
 //!
 //! # Startup
 //!
-//! A start reads definitions and snapshots, then folds the log after the checkpoint over them, in batches of bounded
-//! bytes. An event that a snapshot already contains is skipped by its version. An unreadable snapshot is folded again
-//! from the log. Unusable parts of a definition and unreadable facts are left out, each with a line in the server's
-//! log.
+//! At startup, the definitions and snapshots are read. The log after the checkpoint is then folded into the states of
+//! the snapshots, in batches of limited size. The versions show which events a snapshot already contains, and these
+//! events are skipped. If a snapshot is unreadable, its aggregate is folded again from the log. Unusable parts of a
+//! definition and unreadable facts are left out, each with a line in the server's log.
 
 pub mod admission;
 pub mod background;

@@ -1,4 +1,4 @@
-//! This server among the servers that share a store: its id, the servers that are alive, and the progress of workspaces
+//! The servers that share a store: the id of this server, the servers that are alive, and the progress of workspaces
 //! that this server has yet to report to the others.
 
 use std::sync::Arc;
@@ -17,30 +17,30 @@ pub struct Peers {
     pub server_id: Arc<str>,
     beaten: Mutex<PulseBeat>,
     unreported: Mutex<FxHashMap<Arc<str>, WorkspaceProgress>>,
-    /// The leaders of workspaces that other servers have yet to learn.
+    /// The leaders of workspaces that this server has yet to note for the other servers.
     unnoted: Mutex<FxHashMap<Arc<str>, LeaderNote>>,
-    /// Notifies the reporter that progress is waiting.
+    /// Notifies the reporter that progress or a leader waits to be reported.
     advanced: Notify,
 }
 
-/// What this server has yet to report to the others.
+/// The progress and the leaders that this server has yet to report to the other servers.
 #[derive(Debug, PartialEq)]
 pub struct PendingReport {
     pub progress: Vec<(Arc<str>, WorkspaceProgress)>,
     pub leaders: Vec<(Arc<str>, LeaderNote)>,
 }
 
-/// What the last beat of the pulse has read.
+/// The result of the last beat of the pulse, and the number of gaps so far.
 #[derive(Default)]
 struct PulseBeat {
     alive: Vec<Arc<str>>,
     /// `None` before the first beat.
     at: Option<Instant>,
-    /// The number of gaps between two beats after which other servers may have counted this one as dead.
+    /// The number of gaps between two beats after which other servers may have counted this server as dead.
     gaps: u64,
 }
 
-/// The time without a beat after which other servers may count this one as dead.
+/// The time without a beat after which other servers may count this server as dead.
 const GAP: Duration = Duration::from_millis(ALIVE_MS as u64);
 
 impl Peers {
@@ -49,7 +49,8 @@ impl Peers {
         Peers { server_id, beaten, unreported, unnoted, advanced }
     }
 
-    /// Sets the ids of the servers that are alive, as read at a time. Returns the time of the read before it.
+    /// Sets the ids of the servers that are alive, which were read at the time `at`. Returns the time of the previous
+    /// reading.
     pub fn set_alive(&self, servers: Vec<Arc<str>>, at: Instant) -> Option<Instant> {
         let mut beaten = self.beaten.lock();
         if beaten.at.is_some_and(|before| at.saturating_duration_since(before) >= GAP) {
@@ -72,7 +73,8 @@ impl Peers {
         *server == *self.server_id || self.beaten.lock().alive.iter().any(|alive| **alive == *server)
     }
 
-    /// Returns the number of times that other servers may have counted this one as dead, including a gap that lasts.
+    /// Returns the number of times that other servers may have counted this server as dead, including a gap that has
+    /// not ended.
     pub fn gaps(&self, now: Instant) -> u64 {
         let beaten = self.beaten.lock();
         let lasts = beaten.at.is_some_and(|at| now.saturating_duration_since(at) >= GAP);

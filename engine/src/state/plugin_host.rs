@@ -1,4 +1,4 @@
-//! The plugins of one workspace: the versions that it has adopted, and calls of their hooks.
+//! The plugins of one workspace: the versions that the workspace has adopted, and the calls of their hooks.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use crate::state::deadlines::Deadlines;
 use crate::state::meter::{CallMeter, Measures};
 use crate::state::releases::Releases;
 
-/// The plugins of one workspace, each in the version that the workspace has adopted. They run on the engine's threads
-/// and are measured per workspace.
+/// The plugins of one workspace, each in the version that the workspace has adopted. The plugins run on the engine's
+/// threads and are measured per workspace.
 pub struct PluginHost {
     releases: Arc<Releases>,
     adopted: PluginMap<ArcSwap<PluginVersion>>,
@@ -56,7 +56,7 @@ impl PluginHost {
         self.adopted[plugin].load_full()
     }
 
-    /// Waits until no other dry run is running in the workspace.
+    /// Waits until no other dry run is running in the workspace. Other dry runs wait until the result is dropped.
     pub async fn begin_trial(&self) -> impl Drop + Send {
         self.trying.lock().await
     }
@@ -66,7 +66,8 @@ impl PluginHost {
         self.adopted.iter().all(|(plugin, adopted)| adopted.load().is(&self.newest(plugin)))
     }
 
-    /// Adopts versions. Only the workspace's worker calls this, between two events. Returns whether a version changed.
+    /// Adopts versions. Only the workspace's worker calls this function, between two events. Returns whether a version
+    /// changed.
     pub fn adopt(&self, versions: &PluginMap<Arc<PluginVersion>>) -> bool {
         let mut has_changed = false;
         for (plugin, version) in versions.iter() {
@@ -175,12 +176,13 @@ impl PluginHost {
         self.parking_changed.swap(false, Ordering::AcqRel)
     }
 
-    /// Returns the times at which parked steps are retried, as far as this server leads the workspace.
+    /// Returns the deadlines of the retries of parked steps. Only a server that leads the workspace updates these
+    /// deadlines.
     pub fn retries(&self) -> &Deadlines {
         &self.retries
     }
 
-    /// Returns the measures of the plugin's calls in this workspace since it was opened.
+    /// Returns the measures of the plugin's calls in this workspace since the workspace was opened.
     pub fn measures(&self, plugin: PluginIndex) -> Measures {
         self.meters[plugin].read()
     }

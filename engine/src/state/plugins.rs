@@ -116,12 +116,12 @@ impl Plugins {
         &self.slots[plugin.0].name
     }
 
-    /// Returns the newest version of a plugin. A workspace may not have adopted it yet.
+    /// Returns the newest version of a plugin. A workspace may not have adopted this version yet.
     pub fn newest(&self, plugin: PluginIndex) -> Arc<PluginVersion> {
         self.slots[plugin.0].newest.load_full()
     }
 
-    /// Replaces the newest version of a plugin. Each workspace adopts it between two events.
+    /// Replaces the newest version of a plugin. Each workspace adopts the new version between two events.
     pub(super) fn replace(&self, plugin: PluginIndex, version: PluginVersion) {
         self.slots[plugin.0].newest.store(Arc::new(version));
         self.replaced.increment();

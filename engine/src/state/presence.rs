@@ -2,8 +2,9 @@
 //! written to the store. If no other server uses the store, the write is delayed. Otherwise, the write precedes the
 //! response, so that every server shows the change at once.
 //!
-//! Presence and acknowledgements are not events. Updates within one second are written together. Updates lost in a
-//! crash are repeated by the next heartbeat, or by delivering and acknowledging the same events again.
+//! Presence and acknowledgements are not events. Updates within one second are written together. A crash can lose
+//! updates. The next heartbeat then reports the presence again, and the agent receives and acknowledges the same events
+//! again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,10 +20,10 @@ use crate::store::workspace::presence::PresenceRecord;
 
 /// The time for which updates are collected before they are written together.
 const GATHER: Duration = Duration::from_secs(1);
-/// The maximum delay between two retries of a failed write. The delay doubles with each failure up to this value.
+/// The maximum delay before a failed write is retried. The delay doubles with each failure up to this value.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
 /// The maximum time by which the clock of another server may be ahead, in milliseconds. A heartbeat with a later time
-/// is ignored, because the clock must be wrong.
+/// is ignored, because it comes from a wrong clock.
 const MAX_CLOCK_SKEW_MS: i64 = 60_000;
 /// The number of agents whose rows one statement removes.
 const DELETE_BATCH: usize = 500;
@@ -62,8 +63,8 @@ impl Presence {
         Presence { db, exclusive, inner, updated: Notify::new(), writing, reads }
     }
 
-    /// Reads the store on the first call. If other servers write to the store, always reads what has changed since.
-    /// Concurrent calls share one query.
+    /// Reads the store on the first call. If other servers write to the store, each further call reads the changes
+    /// since the previous read. Concurrent calls share one query.
     pub async fn refresh(&self, now_ms: i64) -> Result<()> {
         let is_read = {
             let mut inner = self.inner();
@@ -85,7 +86,7 @@ impl Presence {
         Ok(())
     }
 
-    /// Writes the waiting updates now if other servers use the store, so that they show the updates at once.
+    /// If other servers use the store, writes the waiting updates now, so that these servers show the updates at once.
     pub async fn settle(&self) -> Result<()> {
         if self.exclusive { Ok(()) } else { self.write().await }
     }
@@ -102,7 +103,8 @@ impl Presence {
         self.update([agent], PresenceRecord { acknowledged: position, ..PresenceRecord::default() });
     }
 
-    /// Returns the time of the last heartbeat of an agent that this server knows of, in milliseconds since the epoch.
+    /// Returns the time of the last known heartbeat of an agent, in milliseconds since the epoch. Returns `None` if
+    /// this server knows of no heartbeat, or if the known time is too far in the future.
     pub fn last_seen_at(&self, agent: &str) -> Option<i64> {
         let inner = self.inner();
         let last_seen_at = inner.known.get(agent).map(|record| record.last_seen_at);
@@ -202,7 +204,7 @@ impl Presence {
     }
 }
 
-/// Updates that are being written. Puts them back if the write fails or its request is cancelled.
+/// Updates that are being written. If the write fails or its request is cancelled, puts the updates back.
 struct PutBack<'a> {
     presence: &'a Presence,
     rows: Vec<(Arc<str>, PresenceRecord)>,
@@ -247,7 +249,7 @@ mod tests {
         assert_eq!((there.last_seen_at("a"), there.acknowledged("a")), (Some(500), 3));
         there.forget(std::slice::from_ref(&agent)).await.expect("removed");
         assert_eq!((there.last_seen_at("a"), there.kept().await.expect("read")), (None, Vec::new()));
-        // A server keeps its own newer observations when it reads older ones from the store.
+        // A server keeps its own newer observations when it reads older observations from the store.
         there.seen([&agent], 900);
         there.refresh(3_000).await.expect("read");
         assert_eq!(there.last_seen_at("a"), Some(900));

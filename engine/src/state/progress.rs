@@ -1,8 +1,8 @@
-//! A position in the log whose changes tasks can wait for.
+//! A number, such as a position in the log, whose changes tasks can wait for.
 
 use tokio::sync::watch;
 
-/// A position whose changes can be watched.
+/// A number, such as a position in the log, whose changes can be watched.
 pub struct Progress {
     position: watch::Sender<u64>,
 }
@@ -18,7 +18,7 @@ impl Progress {
         *self.position.borrow()
     }
 
-    /// Sets the position and wakes all waiters.
+    /// Sets the number and wakes all waiters.
     pub fn set(&self, position: u64) {
         self.position.send_replace(position);
     }
@@ -28,7 +28,8 @@ impl Progress {
         self.position.send_modify(|position| *position += 1);
     }
 
-    /// Advances to a position and wakes all waiters. Has no effect if the position is lower than the current one.
+    /// Advances to a position and wakes all waiters. Has no effect if the position is not higher than the current
+    /// position.
     pub fn advance(&self, position: u64) {
         self.position.send_if_modified(|known| {
             let is_ahead = position > *known;
@@ -42,8 +43,8 @@ impl Progress {
     }
 }
 
-/// The progress of updating edges after changes of the definitions or of the enabled plugins, which change edges without
-/// an event.
+/// The progress of updating edges after the definitions or the enabled plugins have changed. Such changes affect edges
+/// without an event.
 #[derive(Default)]
 pub struct EdgeProgress {
     /// The number of redefinitions that the edges include, as counted by

@@ -59,7 +59,7 @@ impl PublishedRevisions {
 }
 
 impl State {
-    /// Returns an article's state at its published version.
+    /// Returns an article's state at the published version `version`.
     pub async fn published(&self, id: &AggregateId, version: u64) -> Result<Option<Arc<Aggregate>>> {
         let Some(definition) = self.types.get(ARTICLE) else { return Ok(None) };
         if let Some(known) = self.published.get(id, version, definition.revision) {

@@ -38,10 +38,11 @@ pub struct RefoldedType {
     position: Option<u64>,
 }
 
-/// A definition to write, together with the number of changes to definitions that the decision was based on.
+/// A definition to write, with the refolded aggregates of its type.
 pub struct Redefinition {
     pub refolded: RefoldedType,
-    /// The number of changes to definitions at the time of the decision.
+    /// The number of changes to definitions when the redefinition was decided. The write fails if the store has another
+    /// number.
     pub types_changed: u64,
 }
 
@@ -111,8 +112,8 @@ impl State {
         Ok(position)
     }
 
-    /// Writes a definition and puts it into use. If the definition folds differently, also publishes the refolded
-    /// aggregates of the type. If the write fails, nothing changes.
+    /// Writes a definition and puts the definition into use. If the definition folds differently, also publishes the
+    /// refolded aggregates of the type. If the write fails, nothing changes.
     pub async fn define(&self, db: &Database, redefinition: Redefinition) -> Result<()> {
         let Redefinition { mut refolded, types_changed } = redefinition;
         let folding = self.folding().await;
@@ -180,9 +181,9 @@ impl State {
         let RefoldedType { definition, states, .. } = refolded;
         let mut states: Vec<Arc<Aggregate>> = states.into_values().collect();
         states.sort_unstable_by_key(|aggregate| aggregate.first_position);
-        // The states are published before the definition. A snapshot written in between may carry a revision older than
-        // the one that it was folded under, so it is folded again when it is loaded. A snapshot with a revision that is
-        // too new would be trusted.
+        // The states are published before the definition. A snapshot that is written in between may carry an older
+        // revision than its state was folded under. Such a snapshot is folded again when it is loaded. A snapshot with
+        // a revision that is too new would be trusted.
         self.folded.replace(&states);
         self.search.touch(states.iter().map(|aggregate| &aggregate.id));
         self.set_definition(definition);

@@ -5,9 +5,9 @@
 //! release between two events. The checkpoint of the graph stores the adopted version and the position of its first
 //! event, so exactly one version processes each event of the workspace.
 //!
-//! A step is written only if the checkpoint still names the versions that it ran with, so the store decides which
-//! version processed an event. A server that finds another digest in the checkpoint loads the source of this version
-//! from the control database. If the checks reject the files, a reload changes nothing.
+//! A step is written only if the checkpoint still names the versions that the step ran with, so the store decides which
+//! version processed an event. If a server finds the digest of another version in the checkpoint, the server loads the
+//! source of this other version from the control database. If the checks reject the files, a reload changes nothing.
 
 use std::sync::Arc;
 
@@ -49,8 +49,8 @@ impl Releases {
         &self.plugins
     }
 
-    /// Loads a plugin from its current files, and releases the version if it differs from the newest one. Returns
-    /// whether it differs.
+    /// Loads a plugin from its current files. If the loaded version differs from the newest version, releases the
+    /// loaded version. Returns whether the versions differ.
     pub async fn reload(&self, plugin: PluginIndex) -> Result<bool> {
         let _one = self.one.lock().await;
         let name = self.plugins.name(plugin).clone();
@@ -115,7 +115,7 @@ impl Releases {
     }
 }
 
-/// Returns the error for a version that the checks reject, with the place of the mistake.
+/// Returns the error for a version that the checks reject, with the file, line and column of the mistake.
 fn conflict(refused: &VersionRefusal) -> Error {
     let number = |number: Option<usize>| Value::from(number.and_then(|number| i64::try_from(number).ok()));
     let details = Object::from_iter([
@@ -149,8 +149,8 @@ impl AdoptedVersion {
         })
     }
 
-    /// Returns the stored form of the adopted versions, if they differ from the stored ones. New versions begin with
-    /// the event after `position`. Versions of plugins that are not enabled stay unchanged.
+    /// Returns the new stored form of the adopted versions, or `None` if `stored` needs no change. New versions begin
+    /// with the event after `position`. Versions of plugins that are not enabled stay unchanged.
     pub fn changed(stored: &Object, versions: &PluginMap<Arc<PluginVersion>>, position: u64) -> Option<Object> {
         let mut changed = stored.clone();
         for (_, version) in versions.iter() {

@@ -34,7 +34,7 @@ impl SearchIndex {
         self.labels.touch(ids);
     }
 
-    /// Returns the approximate memory of the index, in bytes.
+    /// Returns the approximate memory of the index of labels, in bytes.
     pub fn size_bytes(&self) -> usize {
         self.labels.size_bytes()
     }

@@ -54,7 +54,7 @@ mod tests {
         let reads = join_all((0..50).map(|_| shared.share(check)));
         let go = async {
             tokio::task::yield_now().await;
-            // The first check has begun, so a read that begins now needs the second one.
+            // The first check has begun, so a read that begins now needs the second check.
             let late = shared.share(check);
             permits.add_permits(10);
             late.await

@@ -39,7 +39,7 @@ impl FollowedStreams {
         self.followed().follow(id)
     }
 
-    /// Adds events in the order of the log, and wakes the followers of their aggregates.
+    /// Adds events of followed aggregates, and wakes the followers. `events` must be in the order of the log.
     pub fn extend(&self, events: &[Arc<Event>]) {
         let mut followed = self.followed();
         for event in events {
@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(versions(streams.after(&id("a"), 0)), None);
         assert_eq!(versions(streams.after(&id("a"), 1)), Some(vec![2, 3]));
         assert_eq!(versions(streams.after(&id("a"), 3)), Some(vec![]));
-        // Events after a gap replace the earlier ones.
+        // Events after a gap replace the earlier events.
         streams.extend(&[event("a", 6, 1)]);
         assert_eq!(versions(streams.after(&id("a"), 3)), None);
         assert_eq!(versions(streams.after(&id("a"), 5)), Some(vec![6]));

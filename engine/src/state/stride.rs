@@ -14,7 +14,7 @@ impl Stride {
     /// The number of events in the first read.
     pub const FIRST: usize = 16;
     /// The maximum number of events in one read. The limit is small because large events may follow any number of small
-    /// ones.
+    /// events.
     pub const MAX: usize = 64;
     /// The target size of one read, in bytes.
     pub const BYTES: usize = 4 << 20;

@@ -17,7 +17,7 @@ pub type Definitions = HashMap<Arc<str>, Arc<Definition>>;
 /// The type definitions of a workspace. Definitions can be replaced one by one during concurrent reads.
 pub struct Types {
     definitions: ArcSwap<Definitions>,
-    /// The store's number of changes to definitions, at the time of the last read.
+    /// The number of changes to definitions that the definitions in memory include.
     changed: AtomicU64,
     defining: Mutex<()>,
     refolding: Mutex<()>,
@@ -26,7 +26,7 @@ pub struct Types {
 }
 
 impl Types {
-    /// Returns the built-in types together with the stored ones.
+    /// Returns the built-in types together with the stored types.
     pub fn new(stored: Vec<Definition>) -> Types {
         let all = builtin::definitions().into_iter().chain(stored);
         let definitions = all.map(|definition| (definition.type_name.clone(), Arc::new(definition))).collect();
@@ -56,8 +56,8 @@ impl Types {
         previous
     }
 
-    /// Returns the store's number of changes to definitions, at the time of the last read. Appends are decided under
-    /// the definitions of that time.
+    /// Returns the number of changes to definitions that the definitions in memory include. Appends are decided under
+    /// these definitions.
     pub fn changed(&self) -> u64 {
         self.changed.load(Ordering::SeqCst)
     }

@@ -18,11 +18,11 @@ use crate::resident::labels::index::{LABEL_BYTES, beginning};
 use crate::store::workspace::embeddings::EmbeddingRecord;
 use crate::store::{Database, DatabaseReader};
 
-/// The number of labels that the model embeds in one call.
+/// The maximum number of changed labels that one step processes.
 const AT_ONCE: usize = 32;
-/// The longest time that a search waits for the vector of its query.
+/// The maximum time that a search waits for the vector of its query.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(3);
-/// The lowest cosine similarity of a match.
+/// The minimum cosine similarity of a match.
 const MIN_COSINE: f64 = 0.2;
 
 /// The data that vectors are computed from: aggregates with their types, and the database in which vectors are found.
@@ -179,7 +179,7 @@ fn hash_of(label: &str) -> String {
     hex::encode(&Sha256::digest(label)[..16])
 }
 
-// Every change under these locks is a single insertion or removal, so a panic cannot leave a partial change behind.
+// Changes under these locks insert or remove whole entries, so a panic cannot leave a partial entry behind.
 fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock()
 }

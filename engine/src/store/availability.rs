@@ -36,8 +36,8 @@ impl Availability {
         self.unresponsive.load(Ordering::Relaxed)
     }
 
-    /// Waits for the result of a query within the time limit. If a query exceeds the limit, rejects further queries at
-    /// once until a check succeeds. `checking` returns the check.
+    /// Waits for the result of a query within the time limit. If a query exceeds the limit or loses the connection,
+    /// rejects further queries at once until a check succeeds. `checking` returns the check.
     pub async fn within<T, C, F>(
         &self,
         query: impl Future<Output = Result<T>>,
@@ -71,7 +71,7 @@ impl Availability {
         timeout(CHECK_TIMEOUT.min(self.timeout), check).await.unwrap_or(Err(Error::Unresponsive))
     }
 
-    /// Notes that the store does not respond, and checks it until it responds again.
+    /// Marks the store as unresponsive, and repeats the check until the store responds again.
     fn watch<C, F>(&self, checking: impl FnOnce() -> C)
     where
         C: Fn() -> F + Send + 'static,
@@ -90,7 +90,7 @@ impl Availability {
                 }
             }
             tracing::info!("the store responds again");
-            // Without an owner, nothing uses the store any more.
+            // If no `Availability` is left, nothing uses the store any more.
             if let Some(unresponsive) = unresponsive.upgrade() {
                 unresponsive.store(false, Ordering::Relaxed);
             }
@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(availability.within(ready(Ok(1)), check()).await.expect("a result"), 1);
         let late = availability.within(pending::<Result<()>>(), check()).await;
         assert!(matches!(late, Err(Error::Unresponsive)) && availability.is_unresponsive());
-        // No query is sent: a result that is ready does not matter.
+        // The query is not run, so it fails although its result is ready.
         assert!(matches!(availability.within(ready(Ok(1)), check()).await, Err(Error::Unresponsive)));
         assert!(matches!(availability.check(ready(Ok(()))).await, Err(Error::Unresponsive)));
         back.notify_one();

@@ -48,7 +48,7 @@ impl Store {
     }
 }
 
-/// Returns whether the database's description of the store contains the name in a list.
+/// Returns whether the list `list` in the database's description of the store contains the name.
 fn is_listed(information: &surrealdb::types::Value, list: &str, name: &str) -> bool {
     let surrealdb::types::Value::Object(information) = information else { return false };
     matches!(information.get(list), Some(surrealdb::types::Value::Object(names)) if names.contains_key(name))

@@ -12,7 +12,7 @@ use crate::model::excerpt::excerpt_of;
 use crate::model::json;
 use crate::model::value::{Object, Value};
 
-/// Returns a value as JSON, which a record has as a string.
+/// Returns a value as JSON text, to be stored as a string in a record.
 pub fn json_text(value: &impl Serialize) -> Result<String> {
     serde_json::to_string(value).map_err(|error| Error::corrupt(error.to_string()))
 }
@@ -22,7 +22,7 @@ pub fn parse_json<T: DeserializeOwned>(text: &str) -> Result<T> {
     json::read(text.as_bytes()).map_err(|error| Error::corrupt(error.to_string()))
 }
 
-/// Reads a record. If it cannot be read, the error names it: `kind` says what the record is, such as `key`.
+/// Reads a record. If `read` fails, the error names the record by its id and by `kind`, such as `key`.
 pub fn named<T>(kind: &str, record: &Record, read: impl FnOnce() -> Result<T>) -> Result<T> {
     read().map_err(|error| match error {
         Error::Corrupt { record: None, reason } => {
@@ -146,7 +146,7 @@ pub fn float_field(record: &Record, name: &str) -> Result<f64> {
     }
 }
 
-/// Returns a string field, or `None` if it is missing.
+/// Returns a string field, or `None` if the field is missing or not a string.
 pub fn optional_text_field(record: &Record, name: &str) -> Option<Arc<str>> {
     text_field(record, name).ok().map(Arc::from)
 }

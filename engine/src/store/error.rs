@@ -19,7 +19,7 @@ pub enum Error {
     /// A record, a file or an object of the archive cannot be read.
     #[error("{} cannot be read: {reason}", record.as_deref().unwrap_or("a stored record"))]
     Corrupt {
-        /// What the record is, and its id, such as `the key 'key:0198'`. `None` if no single record is meant.
+        /// The kind of the record and its id, such as `the key 'key:0198'`. `None` if the record is not known.
         record: Option<String>,
         reason: String,
     },
@@ -41,7 +41,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns the error for stored data that cannot be read. [`convert::named`](super::convert::named) adds the record.
+    /// Returns the error for stored data that cannot be read. [`convert::named`](super::convert::named) adds the
+    /// record.
     pub fn corrupt(reason: impl Into<String>) -> Error {
         Error::Corrupt { record: None, reason: reason.into() }
     }

@@ -4,10 +4,10 @@
 //! is a session bound to one database, so its queries cannot reach the records of another workspace. Its
 //! [`DatabaseReader`] can only read.
 //!
-//! The tables are in `schema`, one migration a file, with a comment above each table that says what its records hold;
-//! opening a database applies the missing migrations. The uniqueness of an event's key, [aggregate id, version], and
-//! the guard on `head:log` protect several processes on one store from each other. With `ws://`, data in memory is used
-//! only after the head of the log has been compared.
+//! The tables are defined in `schema`, with one file for each migration. A comment above each table describes the
+//! records of the table. Opening a database applies the missing migrations. The uniqueness of an event's key,
+//! [aggregate id, version], and the guard on `head:log` protect several processes on one store from each other. With
+//! `ws://`, a server uses its data in memory only after it has compared the head of the log with the store.
 
 mod availability;
 pub mod blobs;

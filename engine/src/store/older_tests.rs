@@ -141,7 +141,7 @@ async fn an_unreadable_definition_does_not_close_its_workspace() {
         let values = [("id", convert::record_id("definition", name)), ("text", convert::text(text))];
         log.query(statement, values).await.expect("written");
     };
-    // The first definition was accepted under older rules. The second one is damaged.
+    // The first definition was accepted under older rules. The second definition is damaged.
     let fields = r#"[{"name": "_secret", "type": "string"}, {"name": "total", "type": "integer", "fold": "sum"}]"#;
     stored("older", &format!(r#"{{"type_name": "older", "fields": {fields}}}"#)).await;
     stored("damaged", "{").await;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::error::Error;
 
-/// The error text that statements of this module throw if the head of the log or another guarded value has changed
-/// since the writer read it.
+/// The error text that statements of the store throw if the head of the log or another guarded value has changed since
+/// the writer read it.
 pub const STALE: &str = "stale head";
 /// The error text that statements throw if a file refers to an upload that was canceled.
 pub const STALE_UPLOAD: &str = "stale upload";
@@ -18,7 +18,7 @@ pub fn waits() -> impl Iterator<Item = u64> {
 
 /// An error that may be a conflict with another writer.
 pub trait MayConflict {
-    /// Returns whether another writer was faster, so that another attempt may succeed.
+    /// Returns whether a concurrent write caused the error, so that another attempt may succeed.
     fn is_conflict(&self) -> bool;
 }
 
@@ -58,8 +58,9 @@ pub fn classify(error: surrealdb::Error) -> Error {
     if lost || error.is_already_exists() { Error::Conflict } else { Error::Database(error) }
 }
 
-/// Returns the error that caused a transaction to fail: the first error that is not a consequence of another. The other
-/// statements report only that the transaction failed, or fail because the result of an earlier statement is missing.
+/// Returns the error that caused a transaction to fail: a conflict if there is one, otherwise the first error that is
+/// not a consequence of another error. The other statements report only that the transaction failed, or fail because
+/// the result of an earlier statement is missing.
 pub fn classify_all(errors: HashMap<usize, surrealdb::Error>) -> Error {
     let mut errors: Vec<(usize, surrealdb::Error)> = errors.into_iter().collect();
     errors.sort_by_key(|(statement, _)| *statement);

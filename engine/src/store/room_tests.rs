@@ -18,7 +18,7 @@ async fn with_member() -> Database {
     control
 }
 
-/// Creates records from a template until the table has one record less than the limit. The id and the unique field
+/// Creates records from a template until the table has one record fewer than the limit. The id and the unique field
 /// `unique` are numbered.
 async fn fill(control: &Database, table: &str, content: Record, unique: &str) {
     let statement = format!(

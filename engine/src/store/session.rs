@@ -137,7 +137,7 @@ impl StoreSession {
         }
     }
 
-    /// Runs a query on a store on another machine within its time limit.
+    /// Runs a query. Applies the time limit if the store is on another machine.
     async fn within<T>(&self, query: impl Future<Output = Result<T>>) -> Result<T> {
         let StoreSession::Elsewhere(session, Some(availability)) = self else { return query.await };
         let checking = || {

@@ -117,7 +117,7 @@ impl AgentChange {
 }
 
 impl Writer {
-    /// Registers an agent. Returns the agent and whether an earlier request registered it.
+    /// Registers an agent. Returns the agent and whether an earlier request had already registered the agent.
     pub async fn create_agent(&self, new: NewAgent) -> Result<(AgentView, bool)> {
         let NewAgent { name, mut change, request } = new;
         change.name = Some(name);
@@ -198,7 +198,7 @@ impl Writer {
         let view = deleted.await?;
         self.hand_over_tasks(&view.agent).await?;
         let state = self.context.state();
-        // The agent is already deleted. The next start tries to remove its presence again.
+        // The agent is already deleted. The next start tries again to remove the presence.
         if let Err(error) = state.presence.forget(&[view.agent.id.text()]).await {
             tracing::debug!(%error, "failed to remove the presence of a deleted agent");
         }
@@ -252,7 +252,7 @@ fn free_name(view: &View<'_>, payload: &Object, own_id: &str) -> Result<()> {
 }
 
 impl Reader {
-    /// Returns one agent.
+    /// Returns the agent with this id.
     pub async fn agent(&self, id: &str) -> Result<AgentView> {
         let state = self.context.state();
         self.context.refresh().await?;
@@ -260,7 +260,7 @@ impl Reader {
         self.context.view(found.ok_or_else(|| Error::not_found("agent", id))?).await
     }
 
-    /// Returns agents, newest first. `status` selects the agents with one status.
+    /// Returns a page of agents, newest first. With `status`, returns only agents with this status.
     pub async fn list_agents(
         &self,
         status: Option<AgentStatus>,
@@ -282,7 +282,7 @@ impl Reader {
         Ok(Page { items: page.items.into_iter().map(view).collect(), next: page.next })
     }
 
-    /// Returns agents with their workloads, newest first.
+    /// Returns a page of agents with their workloads, newest first.
     pub async fn roster(&self, before: Option<u64>, limit: PageLimit) -> Result<Page<(Arc<Aggregate>, Workload)>> {
         let page = self.context.list(Some(AGENT), before, limit, |_| true).await?;
         let state = self.context.state();

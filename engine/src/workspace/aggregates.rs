@@ -39,8 +39,8 @@ pub struct AggregateFilter {
 }
 
 impl Reader {
-    /// Returns the folded state of an aggregate. A deleted aggregate has no current state, but still has earlier
-    /// states.
+    /// Returns the folded state of an aggregate, and the definition of its type. A deleted aggregate has no current
+    /// state, but still has earlier states.
     pub async fn aggregate(&self, id: &str, moment: StateMoment) -> Result<(Arc<Aggregate>, Arc<Definition>)> {
         let state = self.context.state();
         self.context.refresh().await?;
@@ -154,8 +154,9 @@ impl CallContext {
         Ok(Page { items, next })
     }
 
-    /// Calls `visit` for aggregates, newest first, including deleted ones, until `visit` breaks. With `aggregate_type`,
-    /// only aggregates of this type are visited. Other tasks of the thread run after each block of aggregates.
+    /// Calls `visit` for aggregates, newest first and including deleted aggregates, until `visit` breaks. With
+    /// `aggregate_type`, only aggregates of this type are visited. Other tasks of the thread run after each block of
+    /// aggregates.
     pub(super) async fn visit_newest(
         &self,
         aggregate_type: Option<&str>,

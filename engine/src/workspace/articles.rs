@@ -1,4 +1,4 @@
-//! Articles: aggregates of the built-in type, with unique slugs, drafts and published revisions.
+//! Articles: aggregates of the built-in type `article`, with unique slugs, drafts and published revisions.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -61,7 +61,7 @@ fn text_bytes<const N: usize>(texts: [&Option<String>; N]) -> usize {
     texts.into_iter().flatten().map(String::len).sum()
 }
 
-/// Returns the size of tags in a payload, in bytes. A tag takes more memory there than its text does.
+/// Returns the size of tags in a payload, in bytes. A tag takes more memory in a payload than its text.
 fn tag_bytes(tags: &Option<Vec<String>>) -> usize {
     tags.iter().flatten().map(|tag| size_of::<Value>() + tag.len()).sum()
 }

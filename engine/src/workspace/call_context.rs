@@ -31,7 +31,7 @@ use crate::store::{self, Database};
 /// The approximate size of an event in bytes, without the data passed to its operation.
 pub(super) const EVENT_BASE_BYTES: usize = 1_024;
 
-/// A caller inside a workspace. The read-only base of the handles that grant rights.
+/// A caller inside a workspace. The handles that grant rights are built on this context, which only reads.
 #[derive(Clone)]
 pub struct CallContext {
     access: Arc<Access>,
@@ -40,7 +40,7 @@ pub struct CallContext {
     consistency: Consistency,
 }
 
-/// Which events a read includes, if several servers share the store.
+/// Determines which events a read includes if several servers share the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Consistency {
     /// All events that were appended before the read, on any server.
@@ -51,7 +51,7 @@ pub enum Consistency {
     Eventual,
 }
 
-/// Returns the error for a place in a log or a stream that it has not reached yet.
+/// Returns the error for a position or version that a log or stream has not reached yet.
 pub(super) fn beyond(message: String) -> Error {
     Error::invalid_with_code(ErrorCode::PositionBeyondHead, message)
 }
@@ -61,7 +61,7 @@ impl CallContext {
         CallContext { access, runtime, caller, consistency }
     }
 
-    /// Before a strong read, reads what other servers have appended. Does nothing before an eventual read.
+    /// Before a strong read, reads the events that other servers have appended. Does nothing before an eventual read.
     pub(super) async fn refresh(&self) -> Result<()> {
         match self.consistency {
             Consistency::Strong => self.state().refresh().await,
@@ -69,7 +69,7 @@ impl CallContext {
         }
     }
 
-    /// Does the same for the presence of agents.
+    /// Before a strong read, refreshes the presence of agents from the store. Does nothing before an eventual read.
     pub(super) async fn refresh_presence(&self, now_ms: i64) -> Result<()> {
         match self.consistency {
             Consistency::Strong => self.state().presence.refresh(now_ms).await,
@@ -77,7 +77,7 @@ impl CallContext {
         }
     }
 
-    /// Does the same for the graph.
+    /// Before a strong read, refreshes the events and the graph from the store. Does nothing before an eventual read.
     pub(super) async fn refresh_graph(&self) -> Result<()> {
         self.refresh().await?;
         match self.consistency {
@@ -86,8 +86,8 @@ impl CallContext {
         }
     }
 
-    /// Fails if the log has not reached a position. Whoever follows a log from there would wait in silence, for example
-    /// after the log was restored from an older copy.
+    /// Fails if the log has not reached a position. Without this check, a reader that follows the log from such a
+    /// position would wait without an error, for example after the log was restored from an older copy.
     pub(super) async fn check_position(&self, position: u64) -> Result<()> {
         let folded = &self.state().folded;
         if position > folded.position() {
@@ -253,14 +253,15 @@ impl Operation {
         self.appender().append(append).await
     }
 
-    /// Returns an aggregate in the state after the last of its appended events, whatever other operations have appended
-    /// since. If none of its events was appended, or an earlier request is repeated, returns the current state.
+    /// Returns an aggregate in the state after the last of its events in `appended`, even if other operations have
+    /// appended events since. If `appended` has no event of the aggregate, or repeats an earlier request, returns the
+    /// current state.
     pub(super) fn state_after(&self, appended: &AppendOutcome, id: &str) -> Option<Arc<Aggregate>> {
         let own = appended.states.iter().rev().find(|after| after.id.as_str() == id);
         own.cloned().or_else(|| self.state().folded.get(id))
     }
 
-    /// Appends the event that makes a file refer to an upload. Otherwise the same as [`Operation::append`].
+    /// Appends the event that makes a file refer to an upload. Works like [`Operation::append`] in all other respects.
     pub(super) async fn append_upload(
         &self,
         decide: Decide,

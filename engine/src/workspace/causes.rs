@@ -1,4 +1,4 @@
-//! An event of the log, its cause and its consequences.
+//! Finds the cause and the consequences of an event.
 //!
 //! The ids of derived events and of scripted agents' answers are computed from the id of the causing event, the plugin
 //! and a number. These events are therefore looked up by id. A task contains the id of the event that caused the task.
@@ -17,7 +17,8 @@ use crate::model::event::Event;
 use crate::model::graph::Edge;
 use crate::model::value::Value;
 
-/// The maximum number of derived events of one plugin that are looked up. A hook returns at most 20.
+/// The maximum number of derived events of one plugin that are looked up. A hook of a scripted plugin returns at most
+/// 20 events.
 const MAX_DERIVED: usize = 20;
 /// The maximum numbers of caused events and of edges that are returned.
 const MAX_CAUSED: usize = 200;
@@ -27,16 +28,16 @@ const MAX_EFFECTS: usize = 64;
 /// An event, with its known cause and its known consequences.
 pub struct EventCausality {
     pub event: Arc<Event>,
-    /// The event from which a plugin derived the event.
+    /// The cause: the event from which a plugin derived `event`.
     pub by: Option<Arc<Event>>,
-    /// The plugin that derived the event.
+    /// The plugin that derived `event`.
     pub plugin: Option<Arc<str>>,
-    /// The events that the event caused, in the order of the log. An event that a plugin derived comes with the name of
+    /// The events that `event` caused, in the order of the log. An event that a plugin derived comes with the name of
     /// the plugin.
     pub events: Vec<(Arc<Event>, Option<Arc<str>>)>,
-    /// The edges that plugins found in the event, including closed edges.
+    /// The edges that plugins found in `event`, including closed edges.
     pub edges: Vec<Edge>,
-    /// Whether the event caused more events or edges than are returned.
+    /// Whether `event` caused more events or edges than are returned.
     pub more: bool,
 }
 
@@ -54,7 +55,7 @@ impl Reader {
         let mut ids = self.derived_ids(event_id);
         ids.extend(self.task_event_ids(event_id).await);
         let mut events: Vec<Arc<Event>> = state.db.find_chosen(&ids).await?.into_values().map(Arc::new).collect();
-        // A client may have chosen an id that a derived event would have.
+        // Removes events whose clients chose an id that a derived event would have.
         events.retain(|found| Derivation::of(&found.metadata).is_some_and(|mark| mark.caused_by == event_id));
         events.extend(self.effects(&event).await?);
         events.sort_unstable_by_key(|event| event.position);

@@ -27,20 +27,20 @@ impl<T> PageById<T> {
 
 impl ProfileReader {
     /// Returns the current record of the workspace from the store. Another server may have renamed the workspace since
-    /// it was opened.
+    /// this server opened the workspace.
     pub async fn workspace(&self) -> Result<ListedWorkspace> {
         self.context.access().listed_workspace(&self.record().id).await
     }
 }
 
 impl Administrator {
-    /// Returns workspaces of the store in the order of their ids, after the given id.
+    /// Returns a page of the store's workspaces after the given id, in the order of their ids.
     pub async fn list_workspaces(&self, after: Option<&str>, limit: usize) -> Result<PageById<ListedWorkspace>> {
         let found = self.context.access().workspace_page(after, limit + 1).await?;
         Ok(PageById::first(found, limit, |workspace| workspace.record.id.clone()))
     }
 
-    /// Returns users of the store in the order of their ids, after the given id.
+    /// Returns a page of the store's users after the given id, in the order of their ids.
     pub async fn list_users(&self, after: Option<&str>, limit: usize) -> Result<PageById<ListedUser>> {
         let found = self.context.access().user_page(after, limit + 1).await?;
         Ok(PageById::first(found, limit, |user| user.record.id.clone()))

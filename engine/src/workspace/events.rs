@@ -1,4 +1,4 @@
-//! Events: appending them to streams and reading the log.
+//! Appends events to streams, and reads streams and the log.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -219,8 +219,8 @@ impl Reader {
         self.context.check_position(position).await
     }
 
-    /// Returns events of the log after a position, which must not be after the log's end. If there are none, waits up to
-    /// `wait` for a new event.
+    /// Returns events of the log after a position, which must not be after the log's end. If no event matches the
+    /// filter, waits up to `wait` for a matching event.
     pub async fn log(&self, after: u64, limit: EventLimit, filter: &LogFilter, wait: Duration) -> Result<LogPage> {
         let state = self.context.state();
         self.check_position(after).await?;

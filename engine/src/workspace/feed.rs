@@ -1,5 +1,5 @@
-//! The feed of agents: the changes to their tasks. A feed can be read after any position of the log, with the same
-//! items as delivered live.
+//! The feed of agents: the changes to their tasks. A feed can be read after any position of the log. The items are the
+//! same as the items that are delivered live.
 //!
 //! `model/feed.rs` turns an event of a task, with the task before and after the event, into deliveries. Near the log's
 //! end the events come from memory (`state/feeds.rs`). Earlier events come from the `feed` records, which are stored by
@@ -96,7 +96,7 @@ impl Feed {
                     bytes += new_items.iter().map(Item::size_bytes).sum::<usize>();
                     items.extend(new_items);
                 }
-                // Returns the items that were read before the error. The next call tries again.
+                // Returns the items that were read before the error. The next call reads the failed event again.
                 Err(_) if !items.is_empty() => return Ok(FeedBatch { items, position: self.position, more: true }),
                 Err(error) => return Err(error),
             }
@@ -171,7 +171,7 @@ struct FeedCandidates {
     position: u64,
 }
 
-/// Reads the events after a position, for one agent or for all.
+/// Reads the events after a position, for one agent or for all agents.
 async fn read(state: &State, agent: Option<&str>, after: u64) -> Result<FeedCandidates> {
     let head = state.folded.position();
     if after >= head {

@@ -1,4 +1,4 @@
-//! The followers of the workspace's log: their progress, and rebuilding the graph.
+//! Reports the progress of the followers of the workspace's log, and rebuilds the graph.
 
 use super::call_context::Operation;
 use super::rights::{Reader, Writer};
@@ -53,7 +53,8 @@ impl Reader {
 }
 
 impl Reader {
-    /// Returns the server that runs the plugins and timers of the workspace. `None` if the store belongs to one server.
+    /// Returns the server that runs the plugins and timers of the workspace. Returns `None` if only one server uses the
+    /// store.
     pub async fn leader(&self) -> Result<Option<LeaderStatus>> {
         self.context.state().leadership.read().await
     }

@@ -8,7 +8,7 @@ use crate::model::aggregate::Aggregate;
 use crate::model::graph::{Direction, Edge, EnrichmentFacts};
 use crate::resident::graph::{Kinds, Traversal};
 
-/// The maximum number of edges between a returned node and the requested one.
+/// The maximum number of edges between a returned node and the requested node.
 pub const MAX_DEPTH: u32 = 3;
 /// The maximum number of nodes returned.
 const MAX_NODES: usize = 1_000;
@@ -19,16 +19,16 @@ pub struct GraphNode {
     pub label: Option<Arc<str>>,
     /// The facts that plugins derived for the aggregate.
     pub facts: Arc<EnrichmentFacts>,
-    /// The number of edges between this node and the requested one.
+    /// The number of edges between this node and the requested node.
     pub distance: u32,
 }
 
 /// A moment for which the graph is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GraphMoment {
-    /// After the event at this position of the log.
+    /// The moment after the event at this position of the log.
     Position(u64),
-    /// After the events that occurred up to this time, in milliseconds since the epoch.
+    /// The moment after the events that occurred up to this time, in milliseconds since the epoch.
     Time(i64),
 }
 
@@ -55,7 +55,7 @@ impl Reader {
         then: Option<GraphMoment>,
     ) -> Result<GraphNeighbourhood> {
         if !(1..=MAX_DEPTH).contains(&depth) {
-            return Err(Error::invalid(format!("depth is {depth}; allowed is 1 to {MAX_DEPTH}")));
+            return Err(Error::invalid(format!("depth is {depth}; expected 1 to {MAX_DEPTH}")));
         }
         self.context.refresh_graph().await?;
         let walk = Traversal { kinds: Kinds::from_iter(kinds.iter().cloned()), direction, depth, most: MAX_NODES };

@@ -1,4 +1,5 @@
-//! Keys: creating, listing and revoking them. The secret is returned once, on creation, and is not stored.
+//! Creates, lists, rotates and revokes keys, and creates sign-in codes. The secret of a key is returned once, on
+//! creation, and is not stored.
 
 use std::sync::Arc;
 
@@ -56,15 +57,15 @@ impl Writer {
         .await
     }
 
-    /// Revokes a key, effective immediately. `derived` decides about the keys derived from it. Allowed for the caller's
-    /// own key, and for keys that the caller could have created.
+    /// Revokes a key, effective immediately. `derived` determines what happens to the keys that are derived from this
+    /// key. Allowed for the caller's own key, and for keys that the caller could have created.
     pub async fn revoke_key(&self, key_id: &str, derived: DerivedKeys) -> Result<()> {
         revoke(self, key_id, derived).await
     }
 
     /// Creates the successor of a key of the caller's user. The replaced key ends after `ends_after_ms` milliseconds.
-    /// Allowed for the caller's own key, and for keys that the caller could have created. If `request` is repeated, only
-    /// one successor is created.
+    /// Allowed for the caller's own key, and for keys that the caller could have created. If `request` is repeated,
+    /// only one successor is created.
     pub async fn rotate_key(
         &self,
         key_id: &str,

@@ -25,7 +25,7 @@ pub struct PlanUsage {
 }
 
 impl Unlocker {
-    /// Activates a device, or confirms that it is active. Also returns the workspace's usage.
+    /// Activates a device, or confirms that the device is active. Also returns the workspace's usage.
     pub async fn validate_device(&self, device: Device) -> Result<(Validation, PlanUsage)> {
         check(&device)?;
         self.context.state().refresh().await?;
@@ -53,7 +53,7 @@ impl Unlocker {
 }
 
 impl Reader {
-    /// Returns the caller's devices, including revoked ones.
+    /// Returns the caller's devices, including revoked devices.
     pub async fn list_activations(&self) -> Result<Vec<Activation>> {
         self.context.devices().await
     }

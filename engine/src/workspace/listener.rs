@@ -1,4 +1,4 @@
-//! Operations for agents that listen: connecting, heartbeats, reading feeds and acknowledging them.
+//! Operations for agents that listen: connecting, sending heartbeats, and reading and acknowledging feeds.
 
 use std::sync::Arc;
 
@@ -28,15 +28,15 @@ pub struct AgentConnection {
     pub expires_at: i64,
 }
 
-/// A sign of life of a worker. An agent may run as several workers, and each renews only its own claims.
+/// A report that a worker is alive. An agent may run as several workers, and each worker renews only its own claims.
 #[derive(Debug, Clone, Default)]
 pub struct Heartbeat {
     pub agent_ids: Vec<String>,
-    /// The claims that the worker holds, each with the id of the task and the number of the claim. By default, these are
-    /// the claims of `instance`.
+    /// The claims that the worker holds, each with the id of the task and the number of the claim. If `claims` is
+    /// `None`, the claims of `instance` are renewed.
     pub claims: Option<Vec<(String, u64)>>,
-    /// The instance that the worker named in its claims. By default, the claims that the caller's key made without an
-    /// instance are renewed.
+    /// The instance that the worker named in its claims. If `claims` and `instance` are both `None`, the claims that
+    /// the caller's key made without an instance are renewed.
     pub instance: Option<String>,
 }
 
@@ -85,8 +85,8 @@ impl Listener {
     }
 
     /// Marks agents as present and issues a credential for listening. `named` selects the agents, and the credential
-    /// covers only these. Without `named`, the agents are all enabled agents whose work no plugin does, and the
-    /// credential covers all agents that this right may access.
+    /// covers only the selected agents. Without `named`, the agents are all enabled agents whose work no plugin does,
+    /// and the credential covers all agents that this right may access.
     pub async fn connect(&self, named: Option<Vec<String>>) -> Result<AgentConnection> {
         let state = self.context.state();
         state.refresh().await?;
@@ -116,7 +116,7 @@ impl Listener {
     }
 
     /// Marks agents as present and renews the leases that the worker holds. A caller who may not act for the agents
-    /// renews no lease. Fails if none of the agents is known.
+    /// renews no lease. Fails if no given agent is known.
     pub async fn heartbeat(&self, heartbeat: Heartbeat) -> Result<HeartbeatOutcome> {
         let claims = self.held_claims(&heartbeat)?;
         let ids = heartbeat.agent_ids;
@@ -148,8 +148,8 @@ impl Listener {
         Ok(HeartbeatOutcome { updated, unknown, renewed })
     }
 
-    /// Returns the claims that a heartbeat renews, or `None` if the caller may not act for agents. Such a caller must not
-    /// name claims, because a worker would believe that it still holds them.
+    /// Returns the claims that a heartbeat renews, or `None` if the caller may not act for agents. Such a caller must
+    /// not name claims, because a worker would believe that it still holds the claims.
     fn held_claims(&self, heartbeat: &Heartbeat) -> Result<Option<HeldClaims>> {
         let Heartbeat { claims, instance, .. } = heartbeat;
         if !self.acts {
@@ -210,7 +210,7 @@ impl Listener {
         state.presence.settle().await
     }
 
-    /// Returns a position that the log has reached, and fails for a later one.
+    /// Returns `position` if the log has reached this position. Fails for a later position.
     pub async fn reached(&self, position: u64) -> Result<u64> {
         self.context.check_position(position).await.map(|()| position)
     }

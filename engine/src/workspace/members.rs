@@ -1,4 +1,4 @@
-//! Members of the workspace and the caller's profile: roles, invitations, plans.
+//! Manages the members of the workspace, their roles, invitations and plans, and returns the caller's profile.
 
 use super::call_context::Operation;
 use super::rights::{Administrator, Owner, ProfileReader, Reader};
@@ -38,7 +38,7 @@ impl Reader {
 
 impl Owner {
     /// Invites an address. A user who signs in with this verified address may accept the invitation. If the caller used
-    /// a key, the invitation expires with that key.
+    /// a key, the invitation expires with the key.
     pub async fn invite(&self, email: &str, role: Role) -> Result<Invitation> {
         let email = address::normal(email);
         let is_address = email.len() <= MAX_EMAIL_BYTES
@@ -78,7 +78,8 @@ impl Owner {
         self.context.check_successor(&left.who, left.successor.as_ref()).await?;
         Operation::perform(self, |operation| async move {
             let removed = operation.access().remove_member(operation.context().record(), &id).await;
-            // A removal that ended before the tasks were handed over may be repeated, although the member is gone.
+            // If an earlier removal ended before the tasks were handed over, this removal finds no member, but hands
+            // over the tasks.
             if matches!(removed, Ok(()) | Err(Error::NotFound { .. })) {
                 operation.hand_over(&left).await?;
             }

@@ -6,15 +6,16 @@
 //! # Rights
 //!
 //! A right is a type. `Engine::enter` checks a caller and returns a handle, and a handle has exactly the operations of
-//! its right. A right names the scopes of which the caller needs one, and the least role. A missing right (403) is
-//! reported before an unpaid plan (402). An owner's and an operator's right accept every scope, because a user who
-//! manages others could do everything anyway. Guards in handlers' signatures, endpoints of plugins and tests receive
-//! nothing but handles. A right that is held for a long time is a grant: a stream ends when its key is revoked, its
-//! user is removed or loses the role, on this server or another one, or its token expires.
+//! its right. A right names the scopes, of which the caller needs one or all, and the lowest role that the caller may
+//! have. A missing right (403) is reported before an unpaid plan (402). The rights of owners and operators need every
+//! scope, because a user who manages others could do everything anyway. Guards in handlers' signatures, endpoints of
+//! plugins and tests receive nothing but handles. A stream holds its right for a long time, as a grant. The stream ends
+//! when its token expires, when its key is revoked, or when its user is removed or loses the role, on this server or
+//! another one.
 //!
-//! A key that is bound to agents gets only the handles whose right says so (`IS_FOR_AGENTS`): those that read, and
-//! those that work on tasks. Such a key works on tasks for its agents, replaces only artifacts of its agents, and
-//! cannot decide about output.
+//! A key that is bound to agents gets only the handles whose right says so (`IS_FOR_AGENTS`): the handles that read,
+//! and the handles that work on tasks. Such a key works on tasks for its agents, replaces only artifacts of its agents,
+//! and cannot approve or reject output.
 //!
 //! # Operations
 //!
@@ -23,9 +24,9 @@
 //! workspace that closes waits for its operations. Readers hold a `DatabaseReader`, which has no functions that write,
 //! so the compiler rejects a reader that changes something.
 //!
-//! Events of tasks, agents, projects and files, and the times and actors of events, are appended by operations of their
-//! own, and by an import into a store that no server has open (`Engine::offline`). Staging rejects them from all other
-//! callers.
+//! Events of tasks, agents, projects and files are appended only by operations of their own, and by an import into a
+//! store that no server has open (`Engine::offline`). The same holds for events with given times and actors. Staging
+//! rejects such events from all other callers.
 
 pub mod agents;
 pub mod aggregate_follower;

@@ -1,4 +1,4 @@
-//! Appends the tasks that inform owners about what happens to their workspaces and archives.
+//! Appends the tasks that inform owners about the deletion of their workspaces, and operators about unusable archives.
 
 use std::sync::Arc;
 

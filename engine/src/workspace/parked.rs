@@ -1,4 +1,4 @@
-//! Parked steps: listing, replaying and deleting steps that failed.
+//! Lists, replays and deletes parked steps, which are steps that failed.
 
 mod groups;
 mod selection;
@@ -25,7 +25,7 @@ pub struct ReplayOutcome {
     pub done: u64,
     /// The steps that failed again.
     pub failed: Vec<ParkedStep>,
-    /// The number of steps that the request selects. If `more` is set, there may be more.
+    /// The number of steps that the request selects. If `more` is set, the request may select more steps.
     pub selected: u64,
     /// Whether more parked steps matched the request than one request replays.
     pub more: bool,

@@ -1,4 +1,4 @@
-//! The plugins of this workspace: their status, source, reloads, dry runs and replays.
+//! Reads the status and source of the workspace's plugins, and reloads, dry-runs, replays and resumes plugins.
 
 mod dry_run;
 
@@ -110,7 +110,7 @@ impl Administrator {
 const REPLAYED: [Hook; 2] = [Hook::Enrich, Hook::Route];
 
 impl Writer {
-    /// Runs hooks of a plugin again for all events after a position. `hook` selects one hook. Without `hook`, runs
+    /// Runs again the hooks of a plugin for all events after a position. `hook` selects one hook. Without `hook`, runs
     /// `enrich` and `route`.
     pub async fn replay_plugin(&self, name: &str, hook: Option<Hook>, from_position: u64) -> Result<ReplayTally> {
         let plugin = self.context.plugin_index(name)?;

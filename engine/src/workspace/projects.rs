@@ -24,7 +24,7 @@ pub struct NewProject {
     /// The slug. `None` derives the slug from the name.
     pub slug: Option<String>,
     pub description: Option<String>,
-    /// The identity of the request. A repeat of the request returns the project created first.
+    /// The identity of the request. A repeat of the request returns the project that the first request created.
     pub request: Option<super::responses::IdempotentRequest>,
 }
 

@@ -1,4 +1,4 @@
-//! Reads an agent's most recent deliveries again, from the end of its feed.
+//! Reads again the most recent deliveries of an agent, from the end of the agent's feed.
 
 use std::collections::VecDeque;
 
@@ -19,7 +19,7 @@ const PAGE: EventLimit = EventLimit { events: PART, bytes: 1 << 20 };
 pub struct DeliverySelection {
     /// The position after which deliveries are selected.
     pub after: u64,
-    /// The position of the last selected delivery.
+    /// The position up to which deliveries are selected.
     pub until: u64,
     /// The earliest time at which a selected delivery was recorded, in milliseconds since the epoch.
     pub since: Option<i64>,

@@ -1,6 +1,6 @@
 //! Idempotency for requests that append no events: a repeated request gets the same ids and the first response.
 //!
-//! Appends do not need this: the data for repeating their response is stored with their events.
+//! Appends do not need this module: the data for repeating the response of an append is stored with its events.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -82,8 +82,8 @@ struct Responses<'a> {
 }
 
 impl Responses<'_> {
-    /// Returns the stored response, if the request is a repeat. Otherwise records the request before carrying the
-    /// request out, so that every server rejects a different request with the same key.
+    /// Returns the stored response, if the request is a repeat. Otherwise records the request before the request is
+    /// carried out, so that every server rejects a different request with the same key.
     async fn first(&self) -> Result<Option<KeptResponse>> {
         let (log, key) = (self.db, &self.request.key);
         log.forget_response(key, self.state.clock.now_ms() - KEPT_MS, false).await?;

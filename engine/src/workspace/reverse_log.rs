@@ -53,8 +53,8 @@ impl Reader {
                 }
                 page.position = position;
             }
-            // The references between the last read event and the next listed one were left out by the filter, so the
-            // events at these positions count as examined.
+            // The filter left out the references between the last read event and the next listed event, so the events
+            // at these positions count as examined.
             if page.items.len() < limit.events {
                 page.position = page.position.min(back.examined_down_to());
             }

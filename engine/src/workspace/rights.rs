@@ -19,7 +19,7 @@ pub struct Reader {
 }
 
 /// The right to change the contents of the workspace. Needs `api:write`. An operation returns only the records that it
-/// has changed, because this right does not include reading others.
+/// has changed, because this right does not include reading other records.
 #[derive(Clone)]
 pub struct Writer {
     pub(super) context: CallContext,
@@ -65,7 +65,7 @@ pub struct Owner {
 
 /// The right to manage the installation. Needs every scope and the role owner in the workspace created by the first
 /// start. A lapsed plan does not block this right, since an operator who decides on plans must be able to repair their
-/// own.
+/// own plan.
 #[derive(Clone)]
 pub struct Administrator {
     pub(super) context: CallContext,
@@ -101,7 +101,7 @@ pub struct Uploader {
 /// A right in a workspace, represented by the type of its handle. A handle exists only for a caller who holds the
 /// right.
 pub trait Right: Handle + Sized {
-    /// The scopes that grant the right. The caller must hold at least one.
+    /// The scopes that grant the right. The caller must hold at least one of the scopes.
     const ONE_OF: &[Scope];
     /// Whether the caller must hold all scopes of `ONE_OF`.
     const NEEDS_ALL: bool = false;
@@ -300,7 +300,7 @@ impl ContentReader {
         self.context.record()
     }
 
-    /// Returns the requested perspective, limited to the widest one that the caller may use.
+    /// Returns the requested perspective, limited to the widest perspective that the caller may use.
     pub(super) fn shown(&self, requested: Perspective) -> Perspective {
         match self.sees {
             Perspective::Draft => requested,

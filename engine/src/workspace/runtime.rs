@@ -23,15 +23,16 @@ use crate::state::background::Background;
 use crate::state::upload_cleanup::keep_clearing;
 use crate::store::Database;
 
-/// The maximum time that a stopping workspace waits for running operations. Their clients may already be gone.
+/// The maximum time that a stopping workspace waits for running operations. The clients of these operations may already
+/// be gone.
 const STOP_WITHIN: Duration = Duration::from_secs(1);
 
 /// A workspace that is open in this process, with its tasks. Dropping the runtime ends the tasks.
 pub struct Runtime {
     pub state: Arc<State>,
     pub appender: Appender,
-    /// The appender's task. The task is never aborted, since it may be committing. It ends when all handles to the
-    /// appender are dropped.
+    /// The appender's task. The task is never aborted, since it may be committing. The task ends when all handles to
+    /// the appender are dropped.
     appending: JoinHandle<()>,
     consumer: tokio::sync::Mutex<Option<Consumer>>,
     timers: tokio::sync::Mutex<Option<Timers>>,
@@ -86,7 +87,7 @@ impl Runtime {
     }
 
     /// Waits for running operations, lets the consumer catch up with the log, and stops the other tasks. `is_needed` is
-    /// whether another server has to go on with the plugins and timers of the workspace.
+    /// whether another server must continue to run the plugins and timers of the workspace.
     pub async fn stop(&self, is_needed: bool) {
         if tokio::time::timeout(STOP_WITHIN, self.operations.ended()).await.is_err() {
             tracing::warn!(workspace = %self.state.record.id, "operations are still running");
@@ -162,7 +163,7 @@ impl Operations {
 
     /// Waits until no operation is running.
     pub async fn ended(&self) {
-        // This never fails, since `self` holds the sender.
+        // The wait never fails, since `self` holds the sender.
         let _ = self.running.subscribe().wait_for(|running| *running == 0).await;
     }
 }

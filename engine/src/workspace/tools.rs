@@ -1,4 +1,4 @@
-//! Tools that plugins offer to models: lists them, and calls them with the rows of their pipelines.
+//! Lists the tools that plugins offer to models, and calls each tool with the rows of its pipeline.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Aggregate types: defining them, redefining them without breaking changes, and returning their schemas.
+//! Defines and redefines aggregate types, rejects breaking changes, and returns the schemas of types.
 
 use std::sync::Arc;
 
@@ -190,7 +190,8 @@ pub(super) async fn past_definitions(state: &State, start: usize, limit: usize) 
     read.collect()
 }
 
-/// Rejects a definition of a built-in type, because the program relies on the fields and traits of these types.
+/// Rejects a redefinition of a managed or built-in type, because the program relies on the fields and traits of these
+/// types.
 fn check_builtin(state: &State, definition: &Definition) -> Result<()> {
     match state.types.get(&definition.type_name) {
         Some(before) if before.managed => Err(managed(&before)),

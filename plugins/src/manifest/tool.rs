@@ -32,7 +32,8 @@ pub(crate) struct ToolSchemas {
 }
 
 impl ManifestFile<'_> {
-    /// Reads the `[tool]` table. The table is required for plugins with the hook `tool`, and not allowed for others.
+    /// Reads the `[tool]` table. The table is required for plugins with the hook `tool`, and not allowed for other
+    /// plugins.
     pub(super) fn tool(
         &self,
         raw: Option<Spanned<ManifestTool>>,

@@ -14,7 +14,7 @@ const MAX_VALUES: usize = 20;
 /// The maximum number of tasks that are read for one completion.
 const MAX_TASKS: usize = 200;
 
-/// Returns values for the requested argument, best match first.
+/// Returns values for the requested argument. Ids of aggregates are ordered by the quality of the match, best first.
 pub(super) async fn of(reader: &Reader, request: &CompleteRequestParams) -> Result<CompletionInfo> {
     let (name, prefix) = (request.argument.name.as_str(), request.argument.value.as_str());
     let values = match &request.r#ref {

@@ -1,5 +1,5 @@
-//! Keeps numbers that no value represents exactly. The protocol's library converts arguments and results to values,
-//! which contain the nearest doubles. Therefore the JSON texts of arguments and results are kept as well.
+//! Keeps the numbers of tool calls exact. The protocol's library converts arguments and results to JSON values, which
+//! contain only the nearest doubles. Therefore the JSON texts of arguments and results are kept as well.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -11,8 +11,8 @@ use serde_json::value::{RawValue, to_raw_value};
 /// The field of a result that contains the data of a tool.
 const STRUCTURED_CONTENT: &str = "structuredContent";
 
-/// Returns the text of the arguments in a message that calls a tool, if it may have numbers that no value represents
-/// exactly.
+/// Returns the text of the arguments in a message that calls a tool, if the text may have numbers that no double
+/// represents exactly.
 pub fn sent_arguments(message: &[u8]) -> Option<Arc<str>> {
     #[derive(Deserialize)]
     struct Message<'m> {
@@ -31,8 +31,8 @@ pub fn sent_arguments(message: &[u8]) -> Option<Arc<str>> {
     Some(message.params.arguments.get().into())
 }
 
-/// The text of a tool's result, if it may have numbers that no value represents exactly. A clone refers to the same
-/// result.
+/// The text of a tool's result, if the text may have numbers that no double represents exactly. A clone refers to the
+/// same result.
 #[derive(Debug, Clone, Default)]
 pub struct ExactResult(Arc<OnceLock<Box<RawValue>>>);
 

@@ -4,9 +4,9 @@
 //! that a tool receives, [`Reader`] or [`Writer`], determines what the tool can do.
 //!
 //! A tool names its handle in the type of its function, so a reading tool cannot write. The scopes `mcp:read` and
-//! `mcp:write` give no access to the API. Arguments are checked against the schema that models see, which is generated
-//! from the type that is parsed. `Reader::call_tool` calls a script's tool: it runs the pipeline, then the script, on
-//! the plugins' threads.
+//! `mcp:write` give no access to the API. Arguments are checked against the schema that models see. The schema is
+//! generated from the type to which the arguments are converted. `Reader::call_tool` calls a script's tool: it first
+//! runs the tool's pipeline, then the script on the plugins' threads.
 
 mod closed_sets;
 mod completions;
@@ -42,7 +42,7 @@ pub struct CallerHandles {
     pub reader: Reader,
     /// The handle for writing, or the error that explains why the caller may not write.
     pub writer: Result<Writer, Object>,
-    /// The first part of the URL of an upload link. The link's token is appended to it.
+    /// The first part of the URL of an upload link. The link's token follows.
     pub upload_url: Arc<str>,
     /// The text of a tool's arguments, see [`sent_arguments`].
     pub sent: Option<Arc<str>>,

@@ -1,4 +1,5 @@
-//! Prompts: prepared requests to a model, with the data that they need. A person selects a prompt in the client.
+//! Prompts: prepared requests to a model, each with the data that the model needs. A person selects a prompt in the
+//! client.
 
 use foldwork_engine::model::json;
 use foldwork_engine::pipeline::catalogue::catalogue;

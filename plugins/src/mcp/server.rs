@@ -28,7 +28,8 @@ const INSTRUCTIONS: &str = "Foldwork stores everything as events that fold to st
     listed only for keys that may use them. An error is JSON with `error`, `code` and, if known, its position in \
     `details`.";
 
-/// The handler of requests. The server keeps no data of a workspace, because each request carries its handles.
+/// The handler of requests. The server keeps no data of a workspace, because each request carries the handles of its
+/// caller.
 #[derive(Clone)]
 pub struct Server {
     tools: Arc<[BuiltinTool]>,
@@ -74,7 +75,7 @@ impl Server {
         ToolOutput::of(&access.reader.call_tool(name, arguments).await?)
     }
 
-    /// Returns the error for a call of a tool that does not exist. It lists the tools that the caller may use.
+    /// Returns the error for a call of a tool that does not exist. The error lists the tools that the caller may use.
     fn without_tool(&self, access: &CallerHandles, name: &str) -> ErrorData {
         let tools = self.tools_of(access);
         let known: Vec<&str> = tools.iter().map(|tool| &*tool.name).collect();

@@ -1,5 +1,5 @@
-//! Tools. A tool consists of a description for models and a function that handles calls. The kind of the function names
-//! the right that the function needs.
+//! The parts of a built-in tool: a description for models, and a function that handles calls. The variant of
+//! [`ToolFunction`] names the right that the function needs.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -46,9 +46,9 @@ pub struct ToolCall {
     pub response_bytes: usize,
     /// The maximum size of an uploaded file, in bytes. `None` means no limit.
     pub upload_bytes: Option<u64>,
-    /// The first part of the URL of an upload link. The link's token is appended to it.
+    /// The first part of the URL of an upload link. The link's token follows.
     pub upload_url: Arc<str>,
-    /// The text of the arguments, if it may have numbers that no value represents exactly.
+    /// The text of the arguments, if the text may have numbers that no double represents exactly.
     pub sent: Option<Arc<str>>,
 }
 
@@ -158,7 +158,7 @@ impl BuiltinTool {
     /// Validates the arguments. Each violation names the position of the wrong value. An argument that is null counts
     /// as missing.
     ///
-    /// Validating long arguments takes time, so it runs outside the threads that serve requests.
+    /// Validating long arguments takes time, so the validation runs outside the threads that serve requests.
     pub async fn check(&self, mut arguments: JsonObject) -> Result<JsonObject> {
         arguments.retain(|_, value| !value.is_null());
         let unknown = self.take_unknown(&mut arguments);
@@ -174,7 +174,8 @@ impl BuiltinTool {
 }
 
 impl BuiltinTool {
-    /// Removes the arguments that the tool does not have. Returns a violation for each of the first of them.
+    /// Removes the arguments that the tool does not have. Returns a violation for each of the first [`MAX_UNKNOWN`]
+    /// removed arguments.
     fn take_unknown(&self, arguments: &mut JsonObject) -> Vec<Violation> {
         let known = self.description.input_schema.get("properties").and_then(Value::as_object);
         let known: Vec<&str> = known.into_iter().flat_map(|fields| fields.keys().map(String::as_str)).collect();
@@ -190,7 +191,7 @@ impl BuiltinTool {
     }
 }
 
-/// Returns the error message for a name that is not among the known names, which it lists.
+/// Returns the error message for a name that is not among the known names. The message lists the known names.
 pub(super) fn not_among(what: &str, name: &str, known: &[&str]) -> String {
     let hint = did_you_mean(name, known.iter().copied()).map(|hint| format!("{hint} ")).unwrap_or_default();
     format!("unknown {what}; {hint}allowed: {}", known.join(", "))

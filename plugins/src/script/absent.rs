@@ -86,7 +86,7 @@ impl ScriptNames<'_> {
         }
     }
 
-    /// Returns the name of a setting if `expression` reads one that the manifest does not declare.
+    /// If `expression` reads a setting that the manifest does not declare, returns the name of this setting.
     fn undeclared<'t>(&self, expression: &'t str) -> Option<&'t str> {
         let setting = expression.strip_prefix(self.settings_name)?.strip_prefix('.')?;
         (is_name(setting) && !self.settings.contains(setting)).then_some(setting)
@@ -127,8 +127,8 @@ impl ScriptNames<'_> {
     }
 }
 
-/// Returns the settings that the statements of a hook read although the manifest does not declare them. Returns none if
-/// the statements assign to the settings or to a variable of the same name.
+/// Returns the settings that the statements of a hook read although the manifest does not declare them. Returns no
+/// settings if the statements assign to the settings or to a variable of the same name.
 pub(super) fn undeclared(names: &ScriptNames<'_>) -> Vec<(String, Position)> {
     let (mut found, mut is_assigned) = (Vec::new(), false);
     let is_settings =
@@ -157,7 +157,7 @@ pub(super) fn undeclared(names: &ScriptNames<'_>) -> Vec<(String, Position)> {
     if is_assigned { Vec::new() } else { found }
 }
 
-/// Returns the text of the value to which the last node of the path is applied: a property, a method or an index.
+/// Returns the text of the value to which the last node of the path, a property, a method or an index, is applied.
 fn target(path: &[ASTNode<'_>]) -> Option<String> {
     let (last, ancestors) = path.split_last()?;
     let ASTNode::Expr(last) = last else { return None };

@@ -66,7 +66,7 @@ struct Case {
 /// the machine is busy.
 const DEADLINE_FACTOR: u64 = 100;
 
-/// Runs the cases of a folder with the manifest's settings, overridden by those of each case.
+/// Runs the cases of a folder with the manifest's settings, overridden by the settings of each case.
 pub fn run(script: &Script, folder: &PluginFolder) -> Result<Vec<CaseOutcome>, LoadError> {
     let path = folder.file(CASES);
     let script = &script.with_deadline_factor(DEADLINE_FACTOR);

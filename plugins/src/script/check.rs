@@ -17,7 +17,7 @@ const FORBIDDEN: [&str; 5] = ["eval", "sleep", "curry", "exit", "get_fn_metadata
 /// The functions that are built into the parser, each with its number of arguments.
 const KEYWORDS: [(&str, usize); 6] =
     [("Fn", 1), ("is_def_fn", 2), ("is_def_var", 1), ("is_shared", 1), ("type_of", 1), ("print", 1)];
-/// The functions that take a closure and do not keep it.
+/// The functions that take a closure and do not keep the closure.
 const TAKE_CLOSURES: [&str; 18] = [
     "filter",
     "map",
@@ -70,7 +70,7 @@ pub(super) fn compile(
     hooks.iter().map(|hook| Ok((*hook, script.body(engine, &ast, *hook, about)?))).collect()
 }
 
-/// The path and text of a script. Error messages use them to name a line and column.
+/// The path and text of a script. Error messages use both to name a line and column.
 struct ScriptText<'a> {
     path: String,
     text: &'a str,
@@ -224,8 +224,8 @@ impl ScriptText<'_> {
     }
 
     /// Checks a closure that captures variables. Such a closure must be passed directly to a function that does not
-    /// keep it. If scripts could keep closures in variables that other closures capture, closures could nest without
-    /// limit.
+    /// keep the closure. If scripts could keep closures in variables that other closures capture, closures could nest
+    /// without limit.
     fn closure(&self, known: &CallableFunctions, path: &[ASTNode<'_>]) -> Result<(), LoadError> {
         // The closure's statement is in a block, and this block is an argument of the call.
         let call = path.iter().rev().skip(2).find(|node| !matches!(node, ASTNode::Stmt(Stmt::Expr(_))));

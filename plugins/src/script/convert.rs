@@ -29,7 +29,7 @@ pub(super) fn text_to_dynamic(text: &str) -> Dynamic {
     Dynamic::from(ImmutableString::from(text))
 }
 
-/// A reader that converts values of the interpreter into values of the engine. It rejects values that are too large.
+/// A reader that converts values of the interpreter into values of the engine, and rejects values that are too large.
 pub(super) struct ValueReader {
     bytes_left: usize,
     path: String,

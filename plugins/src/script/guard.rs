@@ -41,7 +41,7 @@ pub(super) struct Guard {
 impl Guard {
     pub(super) fn begin(limits: &CallLimits, now_ms: i64) -> Guard {
         let memory_end = allocated().saturating_add(i64::try_from(limits.memory_bytes).unwrap_or(i64::MAX));
-        // A deadline beyond the range of the clock is replaced by one that no call reaches.
+        // A deadline beyond the range of the clock is replaced by a deadline that no call reaches.
         let now = Instant::now();
         let deadline = now.checked_add(Duration::from_millis(limits.deadline_ms)).unwrap_or(now + FAR_FUTURE);
         OPERATIONS.set(0);
@@ -91,7 +91,7 @@ pub(super) fn count_read(text: &str) {
 }
 
 /// Returns the number of steps of the last call on this thread: the operations of the script, the checkpoints of host
-/// functions, and the texts that they read.
+/// functions, and one step for every [`BYTES_PER_STEP`] bytes of text that host functions read.
 #[cfg(test)]
 pub(super) fn steps() -> u64 {
     OPERATIONS.get() + HOST_STEPS.get()

@@ -1,15 +1,15 @@
 //! Scripted plugins. Such a plugin is a folder with a manifest, functions in rhai and test cases. Scripts run in a
 //! sandbox.
 //!
-//! A script is a function from data to data. It is compiled and checked once. A call runs on the caller's thread within
-//! the script's limits, and the result of the call is checked strictly.
+//! A script is a function from data to data, and is compiled and checked once. A call runs on the caller's thread
+//! within the script's limits, and the result of the call is checked strictly.
 //!
 //! The host adds the limits that rhai lacks:
 //!
 //! * rhai does not measure the values that `map[key] = value` adds. `variables.rs` measures a variable when it is used.
 //! * One native call may return a huge value. `bounded_functions.rs` replaces such functions.
 //! * Deeply nested values are dropped recursively. A call has 64 MiB of stack, and closures cannot capture one another.
-//! * A regular expression may be expensive. It runs on an automaton that fails if the cost exceeds a limit.
+//! * A regular expression may be expensive. Its automaton stops with an error if the cost exceeds a limit.
 
 mod absent;
 mod bounded_functions;

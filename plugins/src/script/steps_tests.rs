@@ -10,10 +10,11 @@ use crate::limits::CallLimits;
 /// the default deadline of 250 ms.
 const MAX_STEPS: u64 = 1_250_000;
 const BODY_BYTES: usize = 900_000;
-/// A body that is larger than every text of a script may be, as an import may bring it.
+/// The size of a body that exceeds the maximum size of a script's texts. An import may append such a body.
 const LARGE_BODY_BYTES: usize = 3 << 20;
 
-/// The parts of bodies, repeated until a body has its size. Each makes another function slow.
+/// The parts of bodies. A test repeats a part until the body has the required size. Each part makes another function
+/// slow.
 const PARTS: [&str; 20] = [
     "x",
     "word ",
@@ -41,7 +42,8 @@ const PARTS: [&str; 20] = [
 const HOOKS: [(&str, &str); 4] =
     [("reading_stats", "enrich"), ("linker", "enrich"), ("linker", "work"), ("structured_data", "work")];
 
-/// Calls a hook with a body. Returns the number of steps and what the failure of a case says about the result.
+/// Calls a hook with a body. Returns the number of steps and the failure message of the case, which contains the
+/// result.
 fn steps(plugin: &str, hook: &str, path: &str, body: &str) -> (u64, String) {
     let related: Vec<_> =
         (0..200).map(|number| json!({"id": format!("n-{number}"), "label": format!("wor{number}")})).collect();
@@ -59,7 +61,7 @@ fn steps(plugin: &str, hook: &str, path: &str, body: &str) -> (u64, String) {
 fn check(part: &str, bytes: usize) {
     let body = part.repeat(bytes / part.len());
     for (plugin, hook) in HOOKS {
-        // The links of an article with a path are read in another way.
+        // If an article has a path, the hook reads the links in another way.
         let paths = if (plugin, hook) == ("linker", "enrich") { &["", "docs/large.md"][..] } else { &[""] };
         for path in paths {
             let (steps, result) = steps(plugin, hook, path, &body);

@@ -1,6 +1,6 @@
 //! Measures the arrays and maps in a script's variables while they grow.
 //!
-//! rhai does not measure the values that `map[key] = value` adds. It may later format or traverse such a map in one
+//! rhai does not measure the values that `map[key] = value` adds. rhai may later format or traverse such a map in one
 //! operation that cannot be interrupted. Therefore a variable is measured when the script uses it.
 
 use std::cell::RefCell;
@@ -27,7 +27,7 @@ struct Size {
 
 /// The measured sizes of values in the call that is running on this thread.
 struct CallSizes {
-    /// The size of the arguments. It may exceed the size that a script may create.
+    /// The size of the arguments, which may exceed the size that a script may create.
     argument_size: Size,
     /// For each slot, the hash of a variable's name, and the number of uses left before the variable is measured again.
     pauses: [(u64, usize); SLOTS],

@@ -1,4 +1,4 @@
-//! Embeddings from a BERT model in a folder with the layout of sentence-transformers.
+//! Computes embeddings with a BERT model from a folder with the layout of sentence-transformers.
 
 use std::path::Path;
 
@@ -49,12 +49,12 @@ struct SentenceConfig {
 }
 
 impl Model {
-    /// Loads a model. Without a name the model is named after a digest of its weights.
+    /// Loads a model. If `name` is empty, the model is named after a digest of its weights.
     pub fn open(folder: &Path, name: &str) -> anyhow::Result<Model> {
         let config: Config = json(folder, CONFIG)?;
         match config.model_type.as_deref() {
             None | Some("bert") => {}
-            Some(other) => bail!("{CONFIG}: model_type is '{other}'; allowed is bert"),
+            Some(other) => bail!("{CONFIG}: model_type is '{other}'; expected bert"),
         }
         let pooling = if folder.join(POOLING).exists() { pooling(json(folder, POOLING)?)? } else { Pooling::Mean };
         let longest = match folder.join(SENTENCES).exists() {
@@ -115,7 +115,7 @@ fn pooling(config: PoolingConfig) -> anyhow::Result<Pooling> {
     match config {
         PoolingConfig { pooling_mode_mean_tokens: true, pooling_mode_cls_token: false } => Ok(Pooling::Mean),
         PoolingConfig { pooling_mode_mean_tokens: false, pooling_mode_cls_token: true } => Ok(Pooling::First),
-        _ => bail!("{POOLING}: allowed is one of pooling_mode_mean_tokens and pooling_mode_cls_token"),
+        _ => bail!("{POOLING}: expected one of pooling_mode_mean_tokens and pooling_mode_cls_token"),
     }
 }
 
@@ -124,7 +124,7 @@ fn tokenizer(folder: &Path, longest: usize) -> anyhow::Result<Tokenizer> {
     let mut tokenizer = Tokenizer::from_file(folder.join(TOKENIZER)).map_err(failed)?;
     let truncation = TruncationParams { max_length: longest, ..TruncationParams::default() };
     tokenizer.with_truncation(Some(truncation)).map_err(failed)?;
-    // The file may ask for padding to a fixed length; padding to the longest text is enough.
+    // The file may require padding to a fixed length; padding to the longest text is enough.
     let padding = tokenizer.get_padding().cloned().unwrap_or_default();
     tokenizer.with_padding(Some(PaddingParams { strategy: tokenizers::PaddingStrategy::BatchLongest, ..padding }));
     Ok(tokenizer)

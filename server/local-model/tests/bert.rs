@@ -116,7 +116,7 @@ fn a_vector_is_the_mean_of_the_tokens_or_the_first_token() {
     assert!(!are_the_same(&mean, &first));
     for (mean, first) in [(true, true), (false, false)] {
         let refused = pooled(mean, first).expect_err("one of them").to_string();
-        assert!(refused.starts_with("1_Pooling/config.json: allowed is one of"), "{refused}");
+        assert!(refused.starts_with("1_Pooling/config.json: expected one of"), "{refused}");
     }
     std::fs::remove_dir_all(folder.path().join("1_Pooling")).expect("removed");
     assert!(are_the_same(&vectors(&open(&folder), &["changing the oil"])[0], &mean), "the mean is the default");
@@ -135,7 +135,7 @@ fn an_invalid_model_is_rejected_with_the_faulty_file() {
         assert!(refused.starts_with(file), "{refused}");
     }
     for (setting, value, refused) in [
-        ("model_type", json!("roberta"), "config.json: model_type is 'roberta'; allowed is bert"),
+        ("model_type", json!("roberta"), "config.json: model_type is 'roberta'; expected bert"),
         ("hidden_size", json!(32), "model.safetensors and config.json: "),
     ] {
         let folder = folder(SEED);

@@ -31,7 +31,7 @@ enum ActivationRevocationResponse {
 impl Api {
     /// Lists the caller's devices, oldest first, including revoked devices.
     ///
-    /// Only active devices count towards the plan's limit. Revoked devices do not. All devices are on one page, unless
+    /// Active devices count towards the plan's limit, and revoked devices do not. All devices are on one page, unless
     /// the page reaches `limit` or its maximum size in bytes.
     #[oai(path = "/license/activations", method = "get", operation_id = "list_activations")]
     async fn list_activations(
@@ -53,7 +53,8 @@ impl Api {
     /// Revokes one of the caller's devices. A revoked device no longer counts towards the plan's limit, and its next
     /// validation fails.
     ///
-    /// The revocation applies to the device's id with any key. The device can be activated again only under another id.
+    /// The revocation applies to the device's id, whichever key the device uses. The device can be activated again only
+    /// under another id.
     #[oai(path = "/license/activations/:activation_id", method = "delete", operation_id = "revoke_activation")]
     async fn revoke_activation(
         &self,

@@ -30,7 +30,7 @@ use crate::wire::successor::{read_successor, successor_parameter};
 
 pub struct Api;
 
-/// An agent of the workspace. A program or a plugin does its work.
+/// An agent of the workspace. A program or a plugin does the agent's work.
 #[derive(Object, Serialize)]
 #[oai(rename = "Agent")]
 struct AgentBody {
@@ -172,8 +172,8 @@ struct CreateAgent {
     name: String,
     #[oai(nullable)]
     description: Option<String>,
-    /// The traits that the agent subscribes to. Each event of a type with one of these traits creates a task for the
-    /// agent.
+    /// The traits that the agent subscribes to. The agent gets a task for each new aggregate of a type with one of
+    /// these traits.
     #[oai(nullable)]
     subscribed_traits: Option<Vec<String>>,
     /// Maps the name of each capability to whether the agent has it.
@@ -222,12 +222,12 @@ enum AgentDeletionResponse {
 
 const LIST: &str = "agents";
 const ROSTER: &str = "roster";
-/// The approximate size of a workload as JSON.
+/// The approximate size of a workload as JSON, in bytes.
 const WORKLOAD_BYTES: usize = 256;
 
 #[OpenApi(tag = "Section::Agents")]
 impl Api {
-    /// Lists agents, newest first. Agents whose work is done by a plugin are included.
+    /// Lists agents, newest first, including agents whose work a plugin does.
     ///
     /// An agent is `active` if it was heard from within the last three heartbeat intervals, or if a plugin does the
     /// agent's work. A page may have fewer rows than `limit`, because its size in bytes is limited as well.
@@ -256,9 +256,9 @@ impl Api {
     /// Registers an agent.
     ///
     /// The name must be unique in the workspace (409 `name_taken`). From then on, each new aggregate (`<type>.created`)
-    /// of a type with one of the agent's traits becomes a task for the agent, also if the agent is offline. For the trait
-    /// `publishable`, the event is `<type>.published` instead. An agent gets one task per event, and a disabled agent
-    /// gets none. The plugin `trait_router` does this; other plugins may assign tasks differently.
+    /// of a type with one of the agent's traits becomes a task for the agent, even if the agent is offline. For the
+    /// trait `publishable`, the event is `<type>.published` instead. An agent gets one task per event, and a disabled
+    /// agent gets no tasks. The plugin `trait_router` assigns these tasks; other plugins may assign tasks differently.
     #[oai(path = "/agents", method = "post", operation_id = "create_agent")]
     async fn create_agent(
         &self,
@@ -347,7 +347,7 @@ impl Api {
     /// Deletes an agent. The agent's claims end. Its open tasks are assigned to `reassign_to` or, if `reassign_to` is
     /// absent, to nobody.
     ///
-    /// The agent's history stays in the log. Another agent can then use the name.
+    /// The agent's history stays in the log. After the deletion, another agent can use the name.
     #[oai(path = "/agents/:agent_id", method = "delete", operation_id = "delete_agent")]
     async fn delete_agent(
         &self,

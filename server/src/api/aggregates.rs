@@ -42,8 +42,8 @@ struct QueryBody {
     #[oai(nullable, validator(minimum(value = "1"), maximum(value = "10000")))]
     limit: Option<u64>,
     /// The maximum number of rows to return from after every stage, 1 to 20, as `stages`. The server counts the rows of
-    /// every stage, so a request with a preview may take longer than one without. Cannot be combined with `dry_run` or
-    /// `cursor`.
+    /// every stage, so a request with a preview may take longer than a request without a preview. Cannot be combined
+    /// with `dry_run` or `cursor`.
     #[oai(nullable, validator(minimum(value = "1"), maximum(value = "20")))]
     preview: Option<u64>,
     /// The `next_cursor` of the previous page, sent with the same pipeline. All pages show the state at the time of the
@@ -83,13 +83,14 @@ struct QueryResult {
 struct StageRows {
     /// The index of the stage in `pipeline`.
     index: u64,
-    /// The name of the stage, as in the plan of a dry run. An alias has the name of its stage: `$set` for `$addFields`.
+    /// The name of the stage, as in the plan of a dry run. If the pipeline uses an alias, this is the name of the stage
+    /// itself: `$set` for `$addFields`.
     stage: String,
     /// The exact number of rows after the stage.
     rows: u64,
-    /// The first rows after the stage. Their maximum number is the `preview` of the request.
+    /// The first rows after the stage, at most as many as the request's `preview`.
     preview: Vec<AnyValue>,
-    /// Whether there are more rows than those in `preview`.
+    /// Whether there are rows after the stage that `preview` does not contain.
     more: bool,
     /// The duration of the stage in milliseconds, without the stages before it.
     ms: f64,
@@ -166,9 +167,10 @@ impl Api {
 
     /// Deletes an aggregate. Its history stays in the log.
     ///
-    /// The server appends `<type>.deleted`. Lists, searches and pipelines no longer include the aggregate. Its events
-    /// and its states at earlier versions and times stay readable, and `<type>.created` or an event with `restore`
-    /// restores the aggregate. Tasks, agents, projects and files have separate operations for their deletion.
+    /// The server appends `<type>.deleted`. Lists, searches and pipelines no longer include the aggregate. The
+    /// aggregate's events, and its states at earlier versions and times, stay readable. `<type>.created` restores the
+    /// aggregate with an empty state. An event with `restore` restores the aggregate with its earlier state. Tasks,
+    /// agents, projects and files have separate operations for their deletion.
     #[oai(path = "/aggregates/:aggregate_id", method = "delete", operation_id = "delete_aggregate")]
     async fn delete_aggregate(
         &self,

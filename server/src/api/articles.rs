@@ -94,7 +94,7 @@ const LIST: &str = "articles";
 
 #[OpenApi(tag = "Section::Articles")]
 impl Api {
-    /// Lists articles, newest first. A key with only the scope `content:read` sees published revisions only.
+    /// Lists articles, newest first. A key with only the scope `content:read` gets only published revisions.
     ///
     /// `perspective` selects the revision to return. The filters apply to the selected revision. A page may have fewer
     /// rows than `limit`, because its size in bytes is limited as well.
@@ -139,8 +139,8 @@ impl Api {
 
     /// Creates an article, which is a draft until it is published.
     ///
-    /// The slug must be unique in its project (409 `slug_taken`). A slug that is absent is derived from the title.
-    /// Agents that subscribe to a trait of articles get tasks for the appended event.
+    /// The slug must be unique in its project (409 `slug_taken`). If the slug is absent, the server derives it from the
+    /// title. Agents that subscribe to a trait of articles get tasks for the appended event.
     #[oai(path = "/articles", method = "post", operation_id = "create_article")]
     async fn create_article(
         &self,
@@ -160,7 +160,7 @@ impl Api {
 
     /// Returns one article.
     ///
-    /// A key with only the scope `content:read` gets the latest published revision, or 404 if there is none.
+    /// A key with only the scope `content:read` gets the published revision, or 404 if the article is not published.
     #[oai(path = "/articles/:aggregate_id", method = "get", operation_id = "get_article")]
     async fn get_article(
         &self,
@@ -220,7 +220,7 @@ impl Api {
 
     /// Unpublishes an article, which becomes a draft again.
     ///
-    /// Callers with only the scope `content:read` no longer see the article. Its fields do not change.
+    /// Callers with only the scope `content:read` no longer see the article. The fields of the article do not change.
     #[oai(path = "/articles/:aggregate_id/unpublish", method = "post", operation_id = "unpublish_article")]
     async fn unpublish_article(
         &self,

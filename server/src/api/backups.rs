@@ -26,10 +26,10 @@ pub struct Api;
 const BACKUPS: &str = "backups";
 /// The maximum number of archives that a request reads at the same time.
 const CONCURRENCY: usize = 16;
-/// The time limit for each reading of the archive.
+/// The time limit for each read of the archive.
 const READ_WITHIN: Duration = Duration::from_secs(10);
 
-/// The workspace to restore, and the point up to which events are restored.
+/// The archive to restore, the last event to restore, and the name of the new workspace.
 #[derive(Object, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CreateRestore {
@@ -45,7 +45,7 @@ struct CreateRestore {
     /// The epoch of the archive to restore; the default is the newest epoch.
     #[oai(nullable)]
     epoch: Option<Whole>,
-    /// The name of the new workspace, 1 to 200 characters; the default is the id of the archived workspace and
+    /// The name of the new workspace, 1 to 200 characters; the default is the id of the archived workspace, followed by
     /// `restored`.
     #[oai(nullable)]
     name: Option<String>,
@@ -63,10 +63,10 @@ enum RestoreResponse {
 impl Api {
     /// Lists the backups of all workspaces, in the order of the workspaces' ids.
     ///
-    /// `position` is the position of the last event in the archive. Of several servers, the server that has the
-    /// workspace open and leads it archives the workspace. Only this server knows `head`, `lag` and `error`. `verified`
-    /// is the result of the last verification. A server without a backup responds with 409 `backup_disabled`. Only
-    /// owners of the installation's first workspace can do this (`operator_required`).
+    /// `position` is the position of the last event in the archive. If several servers share the store, the server that
+    /// leads the workspace archives the workspace. Only this server knows `head`, `lag` and `error`. `verified` is the
+    /// result of the last verification. A server without a backup responds with 409 `backup_disabled`. Only owners of
+    /// the installation's first workspace can do this (`operator_required`).
     #[oai(path = "/system/backups", method = "get", operation_id = "list_backups")]
     async fn list_backups(
         &self,
@@ -100,10 +100,10 @@ impl Api {
 
     /// Begins to restore a workspace from its archive into a new workspace.
     ///
-    /// The archived workspace stays as it is. The new workspace appears when the restore is complete, and its owner is
-    /// the caller. A caller whose key is valid in one workspace only gets a `key` for the new workspace. `GET
-    /// /system/restores/{id}` returns the progress. A server without a backup responds with 409 `backup_disabled`. Only
-    /// owners of the installation's first workspace can do this (`operator_required`).
+    /// The archived workspace does not change. The new workspace appears when the restore is complete, and its owner is
+    /// the caller. If the caller's key is valid in only one workspace, the response has a `key` for the new workspace.
+    /// `GET /system/restores/{id}` returns the progress. A server without a backup responds with 409 `backup_disabled`.
+    /// Only owners of the installation's first workspace can do this (`operator_required`).
     #[oai(path = "/system/restores", method = "post", operation_id = "create_restore")]
     async fn create_restore(
         &self,
@@ -138,9 +138,9 @@ impl Api {
 
     /// Returns a restore with its progress.
     ///
-    /// `position` grows up to `end`. A restore that failed has the reason as `message`. A server without a backup
-    /// responds with 409 `backup_disabled`. Only owners of the installation's first workspace can do this
-    /// (`operator_required`).
+    /// `position` grows up to `end`. If a restore has failed, `message` is the reason. If a restore lacks the bytes of
+    /// some files, `message` has their number. A server without a backup responds with 409 `backup_disabled`. Only
+    /// owners of the installation's first workspace can do this (`operator_required`).
     #[oai(path = "/system/restores/:restore_id", method = "get", operation_id = "get_restore")]
     async fn get_restore(
         &self,
@@ -153,8 +153,8 @@ impl Api {
     }
 }
 
-/// Reads the descriptions of archives. Leaves out an archive that was removed after its id was listed. An archive that
-/// cannot be read has the reason as its error.
+/// Reads the descriptions of archives. Leaves out an archive that was removed after its id was listed. The description
+/// of an archive that cannot be read has the reason as its error.
 async fn described(backups: &Backups, ids: &[Arc<str>]) -> Vec<BackupBody> {
     let progress = backups.progress();
     let mut bodies = Vec::with_capacity(ids.len());
@@ -172,7 +172,7 @@ async fn described(backups: &Backups, ids: &[Arc<str>]) -> Vec<BackupBody> {
     bodies
 }
 
-/// Returns the point up to which events are restored.
+/// Returns the end of the events to restore.
 fn until(position: Option<Whole>, at: Option<&str>) -> Result<RestoreEnd, Error> {
     match (position, at) {
         (None, None) => Ok(RestoreEnd::End),

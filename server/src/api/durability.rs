@@ -1,4 +1,4 @@
-//! The header `Foldwork-Durability` of appends: waiting until the appended events are in the archive of backups.
+//! The header `Foldwork-Durability` of appends, which delays a response until the events are in the archive of backups.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use crate::http::error::{ApiError, ApiResult};
 
 /// The durability that an append waits for.
 pub enum Durability {
-    /// The events are stored. Every append waits for this.
+    /// The events are stored. Every append waits at least for this durability.
     Stored,
     /// The events are stored, and are in the archive of backups.
     Archived(Arc<Backups>),
 }
 
 impl Durability {
-    /// Returns the durability that the header asks for. Fails for an unknown value, and if the server has no backup.
+    /// Returns the durability that the header requests. Fails for an unknown value, and if the server has no backup.
     pub fn of(header: Option<&str>, archiving: &ServerArchive) -> ApiResult<Durability> {
         match header.map(str::trim) {
             None => Ok(Durability::Stored),

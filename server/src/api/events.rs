@@ -1,4 +1,4 @@
-//! Events: appending to one or several streams, and reading a stream or the log.
+//! Appends events to one or several streams, and reads the events of a stream or of the log.
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ struct LogPageBody {
     next_cursor: Option<String>,
     /// The position up to which the server searched the log, even if no event matched the filter. A client sends this
     /// position as `after` to continue after this page. With `direction=desc`, this is the position down to which the
-    /// server searched, and a client sends it as `before`.
+    /// server searched, and a client sends the position as `before`.
     position: u64,
 }
 
@@ -207,7 +207,7 @@ impl Api {
     /// Lists the events of the workspace's log, in order.
     ///
     /// Positions begin at 1, have no gaps and never change. A client that sends the `position` of each response as the
-    /// next `after` sees every event once. With `wait_ms`, the server waits for new events if there are none. With
+    /// next `after` gets every event once. With `wait_ms`, the server waits for new events if there are none. With
     /// `Accept: text/event-stream`, the server streams new events as they are appended. With `direction=desc`, the page
     /// begins with the newest event; waiting and streaming are possible only in the order `asc`.
     #[oai(path = "/events", method = "get", operation_id = "list_events")]

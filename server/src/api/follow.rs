@@ -1,7 +1,7 @@
 //! Live streams of events: server-sent events whose ids are positions, resumed with `Last-Event-ID`.
 //!
-//! Clients get the log's last events from memory, with the serialised text: the first reader serialises an event
-//! (`Event::sent`), the others copy the text, and a page is sent in few writes.
+//! The log's last events are served from memory as serialised text: the first reader of an event serialises it
+//! (`Event::sent`), the other readers copy the text, and a page is sent in few writes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,7 +77,7 @@ impl Start {
     /// Returns the start of a stream of the log's events after a position, which must not be after the log's end.
     pub async fn of_log(reader: &Reader, after: Option<u64>, filter: LogFilter) -> Result<Start, Error> {
         let after = after.unwrap_or(0);
-        // An error of the position must be known before the streaming response begins.
+        // Checks the position first, because the response cannot become an error after the stream has begun.
         reader.check_position(after).await?;
         Ok(Start::Log { after, filter })
     }
@@ -121,8 +121,9 @@ pub fn is_stream(accept: Option<&str>) -> bool {
     weight(CONTENT_TYPE).is_some_and(|stream| stream > weight("application/json").unwrap_or(0.0))
 }
 
-/// Returns the events as a streaming response. The stream holds its permit and at most one page of `page_bytes` in
-/// memory. The stream ends when the client disconnects, when the client's access ends, or when the server shuts down.
+/// Returns the events as a streaming response. The stream holds its permit, and has at most one page of `page_bytes`
+/// bytes in memory. The stream ends when the client disconnects, when the client's access ends, or when the server
+/// shuts down.
 pub fn stream_of<T: Type>(reader: Reader, start: Start, permit: StreamPermit, live: LiveContext) -> LogResponse<T> {
     let limit = EventLimit { events: PAGE, bytes: live.page_bytes };
     let grant = reader.grant();
@@ -210,8 +211,8 @@ struct StreamFollower {
 }
 
 impl StreamFollower {
-    /// Returns the next events. If there are none yet, waits for new events, at most until [`KEEP_ALIVE`] has passed,
-    /// and then returns an empty list.
+    /// Returns the next events. If there are none yet, waits for new events for up to [`KEEP_ALIVE`]. Returns an empty
+    /// list if none arrive in this time.
     async fn next(&mut self) -> Result<Vec<Arc<Event>>, Error> {
         tokio::time::sleep_until(self.next_look).await;
         let (events, is_end) = match &mut self.start {

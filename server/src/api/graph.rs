@@ -69,7 +69,7 @@ pub struct EdgeBody {
     event_id: String,
     plugin: String,
     valid_from: String,
-    /// The time at which a later event closed the edge.
+    /// The time at which a later event closed the edge, or null if the edge is open.
     #[oai(nullable)]
     valid_to: Option<String>,
 }
@@ -88,8 +88,9 @@ impl Api {
     ///
     /// Nodes are aggregates, and edges are relations that plugins found in events. Each edge names its plugin and its
     /// event, and a closed edge has the time of its end. The nearest nodes come first, and `truncated` is true if nodes
-    /// were left out. With `at` or `position`, the response has the edges that were open then and the states at that
-    /// time. Such a response has no facts, because the server stores only the current facts.
+    /// or closed edges were left out. With `at` or `position`, the response has the edges that were open at that
+    /// moment, and the states of the aggregates at that moment. Such a response has no facts, because the server stores
+    /// only the current facts.
     #[oai(path = "/aggregates/:aggregate_id/graph", method = "get", operation_id = "get_graph")]
     #[expect(clippy::too_many_arguments, reason = "one argument a parameter of the request")]
     async fn get_graph(
@@ -105,9 +106,9 @@ impl Api {
         direction: Query<Option<OneOf<EdgeDirection>>>,
         /// Whether the response includes closed edges that start at the aggregate, at most 1,000.
         closed: Query<Option<bool>>,
-        /// The time at which the edges were open, RFC 3339.
+        /// The time for which the graph is returned, RFC 3339. Cannot be combined with `position`.
         at: Query<Option<String>>,
-        /// The position of the log at which the edges were open.
+        /// The position of the log for which the graph is returned. Cannot be combined with `at`.
         position: Query<Option<Whole>>,
     ) -> ApiResult<JsonResponse<GraphBody>> {
         let direction = read_direction(direction.0.as_deref())?;

@@ -97,8 +97,8 @@ impl CreatedKeyBody {
         }
     }
 
-    /// Serialises the record without the secret. The record is stored for repeated requests; the secret is never
-    /// stored.
+    /// Serialises the record without the secret. The server stores the record for repeated requests, and never stores
+    /// the secret.
     fn without_secret(&self) -> Vec<u8> {
         to_json_bytes(&KeyBody {
             id: self.id.clone(),
@@ -119,8 +119,8 @@ impl CreatedKeyBody {
 #[derive(Object, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RotateKey {
-    /// The time after which the replaced key ends, in seconds, at most 2,592,000 (30 days); the default is 3,600. With 0,
-    /// the key ends at once. A key that expires earlier keeps its expiry time.
+    /// The time after which the replaced key ends, in seconds, at most 2,592,000 (30 days); the default is 3,600. With
+    /// 0, the key ends at once. A key that expires earlier keeps its expiry time.
     #[oai(nullable)]
     ends_after_seconds: Option<u32>,
 }
@@ -191,8 +191,8 @@ impl Api {
     /// Lists the keys of the workspace, newest first, without their secrets. Callers who are not owners see only their
     /// own keys.
     ///
-    /// All keys are on one page, unless the page reaches `limit` or its maximum size in bytes. The field `display`, such
-    /// as `sk_ab12…9f`, identifies a key without its secret.
+    /// All keys are on one page, unless the page reaches `limit` or its maximum size in bytes. The field `display`,
+    /// such as `sk_ab12…9f`, identifies a key without its secret.
     #[oai(path = "/keys", method = "get", operation_id = "list_keys")]
     async fn list_keys(
         &self,
@@ -214,8 +214,8 @@ impl Api {
     ///
     /// The key belongs to the caller's user. A new key cannot have a scope that the caller's key lacks
     /// (`insufficient_scope`), and cannot expire after the caller's key (`outlives_caller`). If the plan has lapsed,
-    /// keys with paid scopes cannot be created (`subscription_required`). A key that was created with another key depends
-    /// on that key: see `DELETE /keys/{key_id}`. The key is valid for this workspace only, unless
+    /// keys with paid scopes cannot be created (`subscription_required`). A key that was created with another key
+    /// depends on that key: see `DELETE /keys/{key_id}`. The key is valid for this workspace only, unless
     /// `all_workspaces` is set.
     #[oai(path = "/keys", method = "post", operation_id = "create_key")]
     async fn create_key(
@@ -233,8 +233,9 @@ impl Api {
 
     /// Creates a short-lived code that can be exchanged once for a key.
     ///
-    /// A code gives another device a key without sending the key to that device. The limits for the new key are the
-    /// same as for `POST /keys`. When the caller's key is revoked or expires, the new key stops working as well.
+    /// A code gives another device a key of its own, so that no key has to be copied to that device. The limits for the
+    /// new key are the same as for `POST /keys`. When the caller's key is revoked or expires, the new key stops working
+    /// as well.
     #[oai(path = "/keys/sign-in-codes", method = "post", operation_id = "create_sign_in_code")]
     async fn create_sign_in_code(&self, access: ApiWrite, body: Body<CreateCode>) -> ApiResult<CodeMade> {
         let ttl_s = body.expires_in_seconds.unwrap_or(CODE_TTL_S);
@@ -254,7 +255,8 @@ impl Api {
 
     /// Exchanges a sign-in code for a new key. The request needs no other credential. Each code works once.
     ///
-    /// A user who is signed in elsewhere creates the code and enters it in the program, instead of copying a key.
+    /// A user who is signed in elsewhere creates the code and enters the code in the program that needs a key, instead
+    /// of copying a key.
     #[oai(path = "/keys/sign-in-codes/exchange", method = "post", operation_id = "exchange_sign_in_code")]
     async fn exchange_sign_in_code(
         &self,
@@ -282,12 +284,14 @@ impl Api {
         Ok(JsonResponse::new(&KeyBody::from(&key)))
     }
 
-    /// Creates the successor of a key. The replaced key ends after a time, so that its users can change over.
+    /// Creates the successor of a key. The replaced key ends after some time, so that its users can switch to the
+    /// successor.
     ///
-    /// The successor has the same name, scopes, agents and expiry time, and its secret is in this response only. The keys
-    /// that were created with the replaced key depend on the successor from now on, and keep working. The successor
-    /// depends on the keys that the replaced key depends on, or on the caller's key if that is none of them. A caller can
-    /// rotate the keys of its user (`other_user`) that it can revoke. An expired key has no successor (`key_expired`).
+    /// The successor has the same name, scopes, agents and expiry time, and its secret is in this response only. The
+    /// keys that were created with the replaced key depend on the successor from now on, and keep working. The
+    /// successor depends on the same keys as the replaced key. But if the caller uses another key, and neither of these
+    /// two keys depends on the other, the successor depends on the caller's key. A caller can rotate only those keys of
+    /// its user (`other_user`) that it can revoke. An expired key cannot be rotated (`key_expired`).
     #[oai(path = "/keys/:key_id/rotate", method = "post", operation_id = "rotate_key")]
     async fn rotate_key(
         &self,
@@ -310,19 +314,20 @@ impl Api {
 
     /// Revokes a key immediately.
     ///
-    /// `cascade` decides about the keys that were created with the key, directly or through others, and are still valid.
-    /// Without it, such keys are a conflict (`derived_keys`) whose response lists them. A key can revoke itself and any
-    /// key that it could have created. Other keys can be revoked only by a key that has all their scopes
-    /// (`insufficient_scope`) and expires no earlier (`outlives_caller`). A key that revokes a key it was derived from
-    /// stays valid and takes the place of the revoked key. Callers who are not owners can revoke only their own keys. A
-    /// key that is bound to agents can revoke only itself (`agent_key`).
+    /// `cascade` decides about the keys that were created with the key, directly or through other keys, and are still
+    /// valid. Without `cascade`, such keys are a conflict (`derived_keys`), and the response lists these keys. A key
+    /// can revoke itself and any key that it could have created. Other keys can be revoked only by a key that has all
+    /// their scopes (`insufficient_scope`) and expires no earlier (`outlives_caller`). A key that revokes a key it was
+    /// derived from stays valid and takes the place of the revoked key. Callers who are not owners can revoke only
+    /// their own keys. A key that is bound to agents can revoke only itself (`agent_key`).
     #[oai(path = "/keys/:key_id", method = "delete", operation_id = "revoke_key")]
     async fn revoke_key(
         &self,
         access: AgentWrite,
         key_id: Path<String>,
-        /// Whether the keys that were created with the key end as well. With `false`, they stay valid, and depend on what
-        /// the revoked key depended on; if that was no key, they are their user's own.
+        /// Whether the keys that were created with the key end as well. With `false`, these keys stay valid and depend
+        /// on the keys on which the revoked key depended. If the revoked key depended on no key, these keys depend on
+        /// no key either.
         cascade: Query<Option<bool>>,
     ) -> ApiResult<KeyRevocationResponse> {
         let derived = match cascade.0 {
@@ -335,7 +340,7 @@ impl Api {
     }
 }
 
-/// Returns the response about a key that was created.
+/// Returns the response to a request that created a key.
 fn outcome(made: keys::CreatedKey) -> CreationOutcome<CreatedKeyBody> {
     let location = format!("{}/keys/{}", API, made.record.id);
     let repeated = made.secret.is_none();

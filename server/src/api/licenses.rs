@@ -144,7 +144,7 @@ struct LicenseJwk {
 
 #[OpenApi(tag = "Section::License")]
 impl Api {
-    /// Validates a device, and activates an unknown device if the plan's limit allows.
+    /// Validates a device. Activates an unknown device if the plan's limit allows another device.
     ///
     /// If the limit is reached or the device is revoked, the response is 200 with `valid: false`.
     #[oai(path = "/validate-license", method = "post", operation_id = "validate_license")]

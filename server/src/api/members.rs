@@ -103,8 +103,8 @@ struct InviteMember {
 #[serde(deny_unknown_fields)]
 struct ChangeMember {
     role: OneOf<Roles>,
-    /// Whether the member becomes the owner of the workspace (`owner_id`), whose plan limits the workspace. Only with the
-    /// role `owner`. The former owner keeps the role.
+    /// Whether the member becomes the owner of the workspace (`owner_id`), whose plan limits the workspace. Requires
+    /// the role `owner`. The former owner keeps the role `owner`.
     #[oai(nullable)]
     workspace_owner: Option<bool>,
 }
@@ -165,11 +165,11 @@ impl Api {
 
     /// Invites an e-mail address.
     ///
-    /// A user whose identity provider has verified this address can accept the invitation with `POST
-    /// /invitations/{id}/accept`. Only owners can invite (`owner_required`). Inviting the same address again replaces
-    /// the role of the open invitation. When the key that created an invitation is revoked or expires, the invitation
-    /// expires as well. It also ends when the owner who created it is removed or gets a lower role. Addresses are compared
-    /// exactly, except for the case of ASCII letters.
+    /// A user whose identity provider has verified this address can accept the invitation with
+    /// `POST /invitations/{id}/accept`. Only owners can invite (`owner_required`). Inviting the same address again
+    /// replaces the role of the open invitation. When the key that created an invitation is revoked or expires, the
+    /// invitation expires as well. The invitation also ends when the owner who created it is removed or gets a lower
+    /// role. Addresses are compared exactly, except for the case of ASCII letters.
     #[oai(path = "/members", method = "post", operation_id = "invite_member")]
     async fn invite_member(&self, access: OwnerWrite, body: Body<InviteMember>) -> ApiResult<InvitationResponse> {
         let role = body.role.as_deref().map_or(Ok(Role::Editor), read_role)?;
@@ -180,11 +180,11 @@ impl Api {
 
     /// Changes the role of a member or of an invited person, or makes a member the owner of the workspace.
     ///
-    /// The scopes of the member's keys change immediately. The owner of the workspace (`owner_id`) can neither get a lower
-    /// role nor be removed (`workspace_owner`), until another member becomes the owner with `workspace_owner`.
+    /// The scopes of the member's keys change immediately. The owner of the workspace (`owner_id`) can neither get a
+    /// lower role nor be removed (`workspace_owner`), until another member becomes the owner with `workspace_owner`.
     ///
-    /// The invitations and sign-in codes that an owner created end with the role. Whoever changes the role of an invited
-    /// person answers for the invitation from then on.
+    /// If an owner gets a lower role, the invitations and sign-in codes that this owner created end. An owner who
+    /// changes the role of an invited person counts as the creator of the invitation from then on.
     #[oai(path = "/members/:member_id", method = "patch", operation_id = "update_member")]
     async fn update_member(
         &self,

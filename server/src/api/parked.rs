@@ -25,8 +25,8 @@ enum StepDeletionResponse {
 impl Api {
     /// Lists parked steps in the order of their events.
     ///
-    /// A step is one plugin's hook for one event. Each entry has the last failure and the number of attempts, and, if the
-    /// server retries the step, the time of the next retry.
+    /// A step is one plugin's hook for one event. Each entry has the last failure and the number of attempts, and, if
+    /// the server retries the step, the time of the next retry.
     #[oai(path = "/parked", method = "get", operation_id = "list_parked")]
     async fn list_parked(
         &self,
@@ -64,9 +64,9 @@ impl Api {
     /// a group.
     ///
     /// One request replays at most 1,000 steps. If `more` is true in the response, further steps remain, and a request
-    /// with `after` continues with them. With `expected`, the request is rejected unless it selects this number of
-    /// steps (409 `count_mismatch` with `count`), so it cannot replay steps that the caller has not counted. With
-    /// `dry_run`, nothing is replayed, and `selected` is the number of steps, at most 100,000.
+    /// with `after` continues with these steps. With `expected`, the request is rejected unless it selects this number
+    /// of steps (409 `count_mismatch` with `count`), so that it cannot replay steps that the caller has not counted.
+    /// With `dry_run`, nothing is replayed, and `selected` is the number of steps, at most 100,000.
     #[oai(path = "/parked/replay", method = "post", operation_id = "replay_parked")]
     async fn replay_parked(&self, access: ApiWrite, body: Body<ReplayParked>) -> ApiResult<JsonResponse<ReplayedBody>> {
         let selection = body.selection()?;
@@ -94,10 +94,10 @@ impl Api {
     }
 
     /// Deletes parked steps without running them again: those with the given ids, those of a group or of a plugin, or
-    /// all of them.
+    /// all parked steps.
     ///
-    /// The plugin's facts from their events stay missing until the plugin is replayed over the log. A request without
-    /// `ids` requires `expected`, the number of the steps (409 `count_mismatch` with `count`).
+    /// The plugin's facts from the events of these steps stay missing until the plugin is replayed over the log. A
+    /// request without `ids` requires `expected`, the number of the steps (409 `count_mismatch` with `count`).
     #[oai(path = "/parked/delete", method = "post", operation_id = "delete_parked")]
     async fn delete_parked(&self, access: ApiWrite, body: Body<DeleteParked>) -> ApiResult<JsonResponse<DeletedSteps>> {
         let deleted = access.0.delete_selected(body.selection()?).await?;

@@ -75,14 +75,14 @@ impl Api {
         Ok(JsonResponse::new(&DryRunResult { results: trials.into_iter().map(Into::into).collect(), ended_at }))
     }
 
-    /// Runs a plugin's hooks `enrich` and `route` again over the log, or one hook. New facts replace the plugin's earlier
-    /// facts.
+    /// Runs a plugin's hooks `enrich` and `route`, or a single hook, again over the log. New facts replace the plugin's
+    /// earlier facts.
     ///
     /// A replay applies a changed plugin to old events. Events that the plugin has already appended are not appended
-    /// again, and work is assigned only for events for which the plugin has not assigned any. With the hook `work`, the
-    /// plugin is called for the tasks that wait for its agent or have failed. A plugin without the hook gets 400
-    /// `no_such_hook` with the hooks that it has. With `dry_run`, nothing is called or changed, and `events` is the number
-    /// of events that a replay would call the plugin for.
+    /// again, and work is assigned only for events for which the plugin has not assigned work yet. With the hook
+    /// `work`, the plugin is called for the tasks that wait for its agent or have failed. If the plugin lacks the hook,
+    /// the response is 400 `no_such_hook` with the hooks of the plugin. With `dry_run`, nothing is called or changed,
+    /// and `events` is the number of events that a replay would call the plugin for.
     #[oai(path = "/plugins/:name/replay", method = "post", operation_id = "replay_plugin")]
     async fn replay_plugin(
         &self,
@@ -149,5 +149,5 @@ fn dry_run_input(body: DryRunBody) -> Result<DryRunInput, Error> {
 
 fn trials(what: &str, count: u64) -> Result<usize, Error> {
     let allowed = usize::try_from(count).ok().filter(|count| (1..=MAX_TRIALS).contains(count));
-    allowed.ok_or_else(|| Error::invalid(format!("{what} is {count}; allowed is 1 to {MAX_TRIALS}")))
+    allowed.ok_or_else(|| Error::invalid(format!("{what} is {count}; expected 1 to {MAX_TRIALS}")))
 }

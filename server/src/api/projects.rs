@@ -65,7 +65,8 @@ impl Api {
 
     /// Creates a project.
     ///
-    /// The slug must be unique in the workspace (409 `slug_taken`). A slug that is absent is derived from the name.
+    /// The slug must be unique in the workspace (409 `slug_taken`). If the slug is absent, the server derives a slug
+    /// from the name.
     #[oai(path = "/projects", method = "post", operation_id = "create_project")]
     async fn create_project(
         &self,

@@ -19,7 +19,7 @@ use crate::http::bodies;
 use crate::http::error::ApiError;
 use crate::wire::names;
 
-/// The names of the query parameters of all operations under one base path.
+/// The query parameters of all operations under one base path, and whether each operation reads a body or a condition.
 pub struct Parameters(Vec<OperationRoute>);
 
 /// A path and the operation of each method.
@@ -106,8 +106,8 @@ impl RouteOperation {
     }
 }
 
-/// Fails if a request has fields in its body although the operation reads none. An empty object is accepted, because many
-/// clients send one with every POST.
+/// Fails if a request has fields in its body although the operation reads no body. An empty object is accepted, because
+/// many clients send an empty object with every POST.
 async fn check_no_body(request: &mut Request) -> poem::Result<()> {
     let body = request.take_body();
     if body.is_empty() {
@@ -123,7 +123,7 @@ async fn check_no_body(request: &mut Request) -> poem::Result<()> {
     Ok(checked.map_err(ApiError::from)?)
 }
 
-/// Fails if a parameter has two values, because an operation would read only the first one.
+/// Fails if a parameter has two values, because an operation would read only the first value.
 fn once_each(sent: &[(String, String)]) -> Result<(), Error> {
     let mut names = BTreeSet::new();
     match sent.iter().find(|(name, _)| !names.insert(name)) {

@@ -147,8 +147,8 @@ impl Api {
 
     /// Marks agents as online and renews the claims of the worker. If none of the agents exists, the response is 404.
     ///
-    /// A worker renews the claims that it names, those of its `instance`, or those that its key made. Renewing claims
-    /// needs `api:write` and at least the role editor.
+    /// A worker renews the claims that the request names, the claims of its `instance`, or the claims that its key made
+    /// without an instance. Renewing claims needs `api:write` and at least the role editor.
     ///
     /// Clients send the next heartbeat after `next_heartbeat_ms` milliseconds. An agent that misses three heartbeats is
     /// offline. A claim that is not renewed ends after its `lease_seconds`, and the task waits for another attempt.

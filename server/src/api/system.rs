@@ -35,14 +35,14 @@ struct Consumers {
 #[derive(Object, Serialize)]
 #[oai(rename = "Leader")]
 struct LeaderBody {
-    /// The id of the server, or null while no server runs them. Each start of a server has a new id.
+    /// The id of the server, or null while no server runs the plugins and timers. A server gets a new id at each start.
     #[oai(nullable)]
     server_id: Option<String>,
     /// Whether the server that responds to this request is the leader.
     is_here: bool,
     /// A number that grows when another server takes over.
     epoch: u64,
-    /// The number of milliseconds since the server that responds last read what other servers have appended.
+    /// The number of milliseconds since the responding server last read what other servers have appended.
     pulse_age_ms: u64,
 }
 
@@ -176,8 +176,8 @@ impl Api {
 
     /// Rebuilds the knowledge graph from the log. The old graph serves requests until the new graph is complete.
     ///
-    /// The enabled plugins enrich the whole log again. The response is sent when the rebuild is complete.
-    /// While a rebuild runs, another one gets 409 `rebuild_running`. A rebuild fails with 409 `rebuild_overtaken` if a
+    /// The enabled plugins enrich the whole log again. The response is sent when the rebuild is complete. While a
+    /// rebuild runs, a second request gets 409 `rebuild_running`. A rebuild fails with 409 `rebuild_overtaken` if a
     /// plugin was reloaded meanwhile, or if another server has rebuilt the graph.
     #[oai(path = "/system/rebuild-graph", method = "post", operation_id = "rebuild_graph")]
     async fn rebuild_graph(&self, access: ApiWrite) -> ApiResult<JsonResponse<RebuildResult>> {

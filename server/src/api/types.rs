@@ -32,7 +32,7 @@ struct FieldDefinition {
     #[oai(nullable)]
     #[serde(skip_serializing_if = "Option::is_none")]
     required: Option<bool>,
-    /// The default value, of any type. The schema has no type, so null is allowed without `nullable`.
+    /// The default value, of any type, including null: a schema without a type needs no `nullable`.
     #[serde(skip_serializing_if = "Option::is_none")]
     default: Option<AnyValue>,
     #[oai(nullable)]
@@ -80,13 +80,13 @@ struct FieldDefinition {
     #[oai(nullable)]
     #[serde(skip_serializing_if = "Option::is_none")]
     items: Option<Box<ItemDefinition>>,
-    /// The fields of an object, which may have other fields as well.
+    /// The declared fields of an object, which may have other fields as well, unless the type's `unknown` is `reject`.
     #[oai(nullable)]
     #[serde(skip_serializing_if = "Option::is_none")]
     fields: Option<Vec<FieldDefinition>>,
 }
 
-/// The items of an array. The properties are those of a field.
+/// The items of an array. The properties have the same meanings as those of a field.
 #[derive(Object, Serialize)]
 struct ItemDefinition {
     r#type: OneOf<FieldTypes>,

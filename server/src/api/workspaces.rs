@@ -120,9 +120,10 @@ impl Api {
     ///
     /// The setting `[workspaces] deletion_grace_days` is the length of the period. Until the period ends, the workspace
     /// works as before, its owners have a task about the deletion in their mailbox, and `POST /workspaces/{id}/restore`
-    /// cancels the deletion. Then the events, files, keys, memberships and invitations of the workspace are deleted.
-    /// Its users remain. Repeating the request does not prolong the period. The first workspace cannot be deleted (409
-    /// `first_workspace`). Only owners of the first workspace can delete other workspaces (`operator_required`).
+    /// cancels the deletion. When the period ends, the events, files, keys, memberships and invitations of the
+    /// workspace are deleted. Its users remain. Repeating the request does not prolong the period. The first workspace
+    /// cannot be deleted (409 `first_workspace`). Only owners of the first workspace can delete other workspaces
+    /// (`operator_required`).
     #[oai(path = "/workspaces/:workspace_id", method = "delete", operation_id = "delete_workspace")]
     async fn delete_workspace(
         &self,

@@ -29,7 +29,7 @@ use crate::http::error::ApiError;
 
 pub use issuers::decide;
 
-/// The query parameter of reads that selects whether the store is asked for the newest events.
+/// The query parameter of reads that selects whether the server first fetches the newest events from the store.
 pub const CONSISTENCY: &str = "consistency";
 
 /// The guard of operations that read data. Requires `api:read`.
@@ -108,7 +108,7 @@ async fn try_enter<R: Right>(request: &Request) -> Result<R, Error> {
     engine.enter_with(caller, consistency).await
 }
 
-/// Returns the consistency that a read asks for. Operations that write have no such parameter.
+/// Returns the consistency that a read requests. Operations that write have no such parameter.
 fn consistency(request: &Request) -> Result<Consistency, Error> {
     // The handler reports a query that cannot be parsed.
     let sent: Vec<(String, String)> = request.params().unwrap_or_default();

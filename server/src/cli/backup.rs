@@ -37,7 +37,7 @@ enum Action {
         json: bool,
     },
     /// Restores the archives into memory and compares their states with the recorded digests. Exits with 1 if an
-    /// archive is damaged or different.
+    /// archive is damaged or has other states.
     Verify(VerifyArguments),
 }
 
@@ -159,7 +159,7 @@ async fn verify_control(archive: &Archive, ids: &[Arc<str>]) -> anyhow::Result<u
     Ok(missing.len())
 }
 
-/// Returns the workspaces of an archive, without those of which only empty folders remain.
+/// Returns the ids of the workspaces that have an archive. Leaves out workspaces of which only empty folders remain.
 async fn present(archive: &Archive) -> anyhow::Result<Vec<Arc<str>>> {
     let mut present = Vec::new();
     for id in archive.workspaces().await? {

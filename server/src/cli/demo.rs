@@ -19,7 +19,8 @@ use super::progress::ProgressIndicator;
 use super::projects::Projects;
 use super::table::Table;
 
-/// The time in which the printed link can be opened, in minutes. The import of a large repository takes a while.
+/// The time in which the printed link can be opened, in minutes. The time is long, because the import of a large
+/// repository takes a while.
 const LINK_MINUTES: u32 = 60;
 
 /// The response to a pipeline request.
@@ -66,7 +67,7 @@ pub async fn present(client: &Client, repo: &Path, has_dashboard: bool) -> anyho
         publish(client, article).await?;
     }
     print(&next_steps(client, most_revised.as_deref()))?;
-    // The first line has left the screen by now.
+    // Prints the link again, because the first line has scrolled off the screen by now.
     match link.filter(|_| most_revised.is_some()) {
         Some(link) => print_line(&format!(
             "\nTwo agents propose changes to the most revised article. Approve one in the inbox, and see its event. \
@@ -201,7 +202,7 @@ fn revisions_pipeline() -> Value {
     ])
 }
 
-/// Limits a pipeline to the articles of one project. The store may have the projects of other repositories.
+/// Limits a pipeline to the articles of one project, because the store may have the projects of other repositories.
 fn of_project(mut pipeline: Value, project: &str) -> Value {
     if let Some(Value::Object(filter)) = pipeline.pointer_mut("/0/$match") {
         filter.insert("project_id".to_owned(), project.into());

@@ -67,8 +67,8 @@ impl<'a> PortableEvent<'a> {
         serde_json::to_string(self).context("the event cannot be written as JSON")
     }
 
-    /// Returns the event as JSON for a request that appends it. It accepts an aggregate in any state, because an import
-    /// repeats what another log has recorded.
+    /// Returns the event as JSON for a request that appends the event. The request accepts any version of the
+    /// aggregate, because an import repeats what another log has recorded.
     pub fn to_request(&self) -> anyhow::Result<String> {
         let mut json = self.to_json()?;
         // The JSON is an object with fields, so it ends with a brace after a value.

@@ -256,8 +256,9 @@ impl ExportRun<'_> {
         Ok(())
     }
 
-    /// Returns whether an event restores its aggregate with its earlier state. Such an event needs the flag `restore` in
-    /// the export. A `created` that begins from an empty state has `$unset` in its payload.
+    /// Returns whether an event restores its aggregate with its earlier state. Such an event needs the flag `restore`
+    /// in the export. A `created` event with `$unset` in its payload begins from an empty state instead, and needs no
+    /// flag.
     fn restores(&mut self, event: &ExportedEvent<'_>) -> bool {
         match event.event_type.split_once('.') {
             Some((_, "deleted")) => {
@@ -272,7 +273,7 @@ impl ExportRun<'_> {
     }
 
     /// Returns the aggregates that have an event `<type>.deleted` up to a position. Aggregates that were restored later
-    /// are included. The flag `restore` has no effect on an event of an aggregate that is not deleted.
+    /// are included, because the flag `restore` has no effect on an event of an aggregate that is not deleted.
     async fn deleted_before(&self, position: u64) -> anyhow::Result<HashSet<String>> {
         let mut deleted = HashSet::new();
         if position == 0 {
@@ -315,7 +316,7 @@ impl ExportRun<'_> {
     }
 }
 
-/// A payload that says which fields of the earlier state it removes.
+/// The field `$unset` of a payload, which names the fields of the earlier state that the event removes.
 #[derive(Deserialize)]
 struct RemovedFields<'a> {
     #[serde(borrow, rename = "$unset")]

@@ -1,5 +1,5 @@
-//! `foldwork import`: imports an export, other events in an NDJSON file, the history of a git repository, or a folder of
-//! Markdown files.
+//! `foldwork import`: imports an export, other events in an NDJSON file, the history of a git repository, or a folder
+//! of Markdown files.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -41,8 +41,8 @@ pub struct Arguments {
     /// The folder with the bytes of files, as `export --files` wrote it.
     #[arg(long, value_name = "FOLDER")]
     files: Option<PathBuf>,
-    /// Also imports members and keys into a workspace that exists. What was removed or revoked there stays so, and no role
-    /// rises.
+    /// Also imports members and keys into a workspace that exists. Members and keys that were removed or revoked there
+    /// stay removed or revoked, and no member gets a higher role.
     #[arg(long, requires = "offline")]
     with_members: bool,
     #[command(subcommand)]
@@ -53,7 +53,7 @@ pub struct Arguments {
     connection: ServerConnection,
 }
 
-/// The mark of an event of a file whose bytes the folder has.
+/// The field that marks an event of a file if the folder has the file's bytes.
 #[derive(Deserialize)]
 struct FileMark {
     #[serde(default)]
@@ -67,7 +67,7 @@ enum ImportSource {
     /// becomes an event.
     Git(git::Arguments),
     /// The Markdown files of a folder, such as an Obsidian vault. Each file becomes an article, and each import appends
-    /// what has changed since the last one.
+    /// the changes since the last import.
     Folder(git::FolderArguments),
 }
 
@@ -82,7 +82,7 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     }
     let client = connection.client()?;
     let (place, options) = match (source, file) {
-        (Some(_), Some(_)) => bail!("expected either a file or `git REPO` or `folder FOLDER`"),
+        (Some(_), Some(_)) => bail!("expected only one of a file, `git REPO` and `folder FOLDER`"),
         (Some(ImportSource::Git(git::Arguments { repo, options })), None) => (SourcePlace::Git(repo), options),
         (Some(ImportSource::Folder(git::FolderArguments { folder, options })), None) => {
             (SourcePlace::Folder(folder), options)
@@ -152,7 +152,7 @@ async fn run_offline(
     admitted.remarks().iter().try_for_each(|remark| output::print_line(remark))
 }
 
-/// Returns the name of a file in error messages.
+/// Returns the name of a file for error messages.
 fn named(file: &Path) -> String {
     if file == Path::new("-") { "standard input".to_owned() } else { file.display().to_string() }
 }

@@ -1,4 +1,5 @@
-//! `foldwork keys`: creates, lists, rotates and revokes API keys, and creates a new owner key while the server is stopped.
+//! `foldwork keys`: creates, lists, rotates and revokes API keys, and creates a new owner key while the server is
+//! stopped.
 
 use std::io::{self, Write};
 
@@ -59,8 +60,8 @@ enum Action {
         #[arg(long)]
         json: bool,
     },
-    /// Revokes a key immediately. Fails if other keys are derived from the key, unless --cascade says what becomes of
-    /// them.
+    /// Revokes a key immediately. Fails if other keys are derived from the key, unless --cascade states what happens to
+    /// these keys.
     Revoke {
         /// The id of the key, as shown by `keys list`.
         id: String,
@@ -108,11 +109,10 @@ async fn create(
     print_key(&record, &about)
 }
 
-/// Prints a new key to standard output, and what is to say about it to standard error, so that a script can capture the
-/// key.
+/// Prints a new key to standard output, and `about` to standard error, so that a script can capture the key.
 fn print_key(record: &Value, about: &str) -> anyhow::Result<()> {
     let key = record.get("key").and_then(Value::as_str).context("the server's response has no key")?;
-    // The key is printed in any case, also if the note fails.
+    // Prints the key even if the note cannot be written.
     note(&format!("{about}The key is shown only once:\n"));
     print_line(key)
 }
@@ -141,7 +141,7 @@ async fn rotate(client: &Client, id: &str, after: SignedDuration, as_json: bool)
     if as_json {
         return print_line(&successor.to_string());
     }
-    // The list fails if the client's own key is the old key and has ended. The new key is printed in any case.
+    // The list fails if the client's own key is the old key and has ended. Prints the new key in any case.
     let all = keys(client).await.unwrap_or_default();
     print_key(&successor, &changes(id, &successor, &all))
 }

@@ -52,11 +52,12 @@ pub enum Command {
     Workspaces(workspaces::Arguments),
     /// Lists the users of the installation.
     Users(workspaces::UserArguments),
-    /// Imports an export, other events in an NDJSON file, the history of a git repository, or a folder of Markdown files.
+    /// Imports an export, other events in an NDJSON file, the history of a git repository, or a folder of Markdown
+    /// files.
     Import(import::Arguments),
     /// Writes the workspace as NDJSON that `import` reads, and the bytes of its files to a folder.
     Export(export::Arguments),
-    /// Creates the key of backups, lists the backups of a server, and verifies an archive without a server.
+    /// Creates a backup key, lists the backups of a server, and verifies an archive without a server.
     Backup(backup::Arguments),
     /// Restores the installation or one workspace from an archive, while the server is stopped.
     Restore(restore::Arguments),
@@ -76,7 +77,7 @@ pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Workspaces(arguments) => workspaces::run(arguments).await,
         Command::Users(arguments) => workspaces::run_users(arguments).await,
         Command::Import(arguments) => {
-            // Files that are left out have an exit code of their own.
+            // Passes on the exit code of the import, which differs if files are left out with `--strict`.
             return match import::run(arguments).await {
                 Err(error) if is_closed_pipe(&error) => Ok(ExitCode::SUCCESS),
                 outcome => outcome,

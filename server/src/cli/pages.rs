@@ -1,4 +1,4 @@
-//! Lists of the server, read page by page.
+//! Reads the lists of the server page by page.
 
 use reqwest::Method;
 use serde::Deserialize;
@@ -14,8 +14,8 @@ struct ListPage {
     next_cursor: Option<String>,
 }
 
-/// Returns all rows of the list at `path`. A page that fails is requested again if `note` is given, which then receives
-/// the reasons.
+/// Returns all rows of the list at `path`. If `note` is given, a failed request for a page is sent again, and `note`
+/// receives the reason.
 pub async fn rows(client: &Client, path: &[&str], note: Option<&dyn Fn(&str)>) -> Result<Vec<Value>, CallError> {
     let (mut rows, mut cursor) = (Vec::new(), None::<String>);
     loop {

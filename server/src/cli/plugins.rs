@@ -83,7 +83,9 @@ fn test(config: &Config, folder: Option<&Path>, strict: bool) -> anyhow::Result<
     }
     print_line(&format!("{passed} passed, {failed} failed"))?;
     match (failed, untested) {
-        (0, untested) if strict && untested > 0 => anyhow::bail!("{untested} plugins have no cases"),
+        (0, untested) if strict && untested > 0 => {
+            anyhow::bail!("{untested} plugins have no cases, and --strict requires a case of every plugin")
+        }
         (0, _) => Ok(()),
         (failed, _) => anyhow::bail!("{failed} of {} cases failed", passed + failed),
     }

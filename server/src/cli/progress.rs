@@ -35,14 +35,14 @@ impl ProgressIndicator {
         self.style(KNOWN);
     }
 
-    /// Shows the read position and the number of processed events.
+    /// Shows the read position, the number of processed events, and the events per second.
     pub fn advance(&self, read: u64, events: u64) {
         self.bar.set_position(read);
         let rate = events as f64 / self.started.elapsed().as_secs_f64().max(0.001);
         self.bar.set_message(format!("{} events, {rate:.0}/s", HumanCount(events)));
     }
 
-    /// Shows the current activity until the first event is counted.
+    /// Shows `what`, the current activity, until `advance` shows the first count of events.
     pub fn say(&self, what: &'static str) {
         self.bar.set_message(what);
     }

@@ -56,7 +56,7 @@ impl Projects {
         self.names.contains(name)
     }
 
-    /// Returns the projects that were fetched from the server.
+    /// Returns the projects that the server or the store has listed, without the projects that `ensure` created.
     pub fn listed(&self) -> &[ExportedProject] {
         &self.listed
     }

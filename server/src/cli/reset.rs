@@ -49,8 +49,8 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
         workspace.id,
         fate(&others, arguments.revoke)
     );
-    // Ignores a failed note, so that the key is printed in any case. Only the key goes to standard output, so that a
-    // script can capture it.
+    // Ignores a failed write of the message, so that the key is printed in any case. Only the key goes to standard
+    // output, so that a script can capture it.
     let _ = io::stderr().write_all(about.as_bytes());
     print_line(&key)
 }

@@ -48,7 +48,7 @@ pub struct Arguments {
     config: Option<PathBuf>,
 }
 
-/// The numbers of everything that a command has restored.
+/// The numbers of workspaces, events and files that the command has restored.
 #[derive(Default)]
 struct RestoreTotal {
     workspaces: u64,
@@ -60,7 +60,7 @@ struct RestoreTotal {
 struct ArchiveRestore {
     engine: Arc<Engine>,
     archive: Archive,
-    /// The time of the last event to restore, in milliseconds since the epoch.
+    /// The time of the last event to restore, in milliseconds since the Unix epoch.
     at: Option<i64>,
     total: RestoreTotal,
 }
@@ -85,8 +85,8 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
 }
 
 impl ArchiveRestore {
-    /// Restores the installation into an empty store, or continues such a restore. A workspace that cannot be restored
-    /// does not keep others from being restored.
+    /// Restores the installation into an empty store, or continues such a restore. If a workspace cannot be restored,
+    /// the other workspaces are still restored.
     async fn restore_all(&mut self) -> anyhow::Result<()> {
         let known = self.engine.workspaces().await?;
         let records = if known.is_empty() {
@@ -114,7 +114,8 @@ impl ArchiveRestore {
         }
     }
 
-    /// Restores one workspace: under its own id if the store lacks it, and otherwise as a new workspace.
+    /// Restores one workspace: under its own id if the store lacks the workspace or has it without events, and
+    /// otherwise as a new workspace.
     async fn restore_one(&mut self, id: &str, position: Option<u64>, epoch: Option<u64>) -> anyhow::Result<()> {
         let ids = self.archive.workspaces().await.context("the archive cannot be read")?;
         if !ids.iter().any(|known| **known == *id) {
@@ -159,7 +160,7 @@ impl ArchiveRestore {
         Ok(position == 0)
     }
 
-    /// Restores events and files into a workspace, and prints a line.
+    /// Restores events and files into a workspace, and prints how many events and files it has restored.
     async fn restore(&mut self, from: &RestoreFrom, into: &WorkspaceRecord) -> anyhow::Result<()> {
         let progress = ProgressIndicator::start(None);
         let restored = restore_workspace(&self.engine, &self.archive, from, &into.id, &shown_on(&progress)).await;
@@ -188,7 +189,7 @@ impl ArchiveRestore {
 }
 
 /// Returns the record of the workspace to restore into. If the store has the archived workspace, the record is new and
-/// has the same owner. Otherwise it has the id of the archived workspace and a new owner.
+/// has the same owner. Otherwise, the record has the id of the archived workspace and a new owner.
 fn new_record(id: &str, known: Option<&WorkspaceRecord>) -> WorkspaceRecord {
     let new_id = || uuid::Uuid::now_v7().to_string();
     let created_at = jiff::Timestamp::now().as_millisecond();

@@ -23,7 +23,7 @@ use super::retry;
 use super::types::Types;
 use super::uploads::{NamedFile, Uploads};
 
-/// The number of batches that are buffered while a request is in flight.
+/// The maximum number of parcels that wait for the sender while a request is in flight.
 const QUEUE_CAPACITY: usize = 2;
 
 /// The outcome of sending events.
@@ -41,17 +41,17 @@ pub struct Outlet {
     parcels: mpsc::Sender<Parcel>,
 }
 
-/// An item that a source passes to the sender. The sender keeps the order of the source.
+/// An item that a source passes to the sender. The sender handles the items in the order of the source.
 enum Parcel {
     Events(RequestBatch),
-    /// A definition of a type, from a line with this number.
+    /// A definition of a type, and the number of its line in the source.
     Definition(ExportedDefinition, u64),
     Project(ExportedProject),
     /// A file with its bytes.
     File(FileLine),
 }
 
-/// The line of a file's event.
+/// A file of the source, the folder that has its bytes, and the number of the line with the file's event.
 struct FileLine {
     file: NamedFile,
     folder: FilesFolder,
@@ -66,7 +66,7 @@ struct AppendReply {
     renamed: Vec<RenamedArticle>,
 }
 
-/// An article that got another slug than the slug in its event, because that slug is taken or not valid.
+/// An article that got another slug than the slug in its event, because the slug in the event is taken or not valid.
 #[derive(Deserialize)]
 pub struct RenamedArticle {
     index: usize,
@@ -79,7 +79,7 @@ pub struct RenamedArticle {
 }
 
 impl RenamedArticle {
-    /// Describes an event that got another slug. `index` is the place of the event among those appended with it.
+    /// Describes an event that got another slug. `index` is the place of the event in its batch, from 0.
     pub fn new(index: usize, aggregate_id: &str, slug: &str, refused: Option<&str>) -> RenamedArticle {
         let is_valid = refused.is_none_or(slug::is_valid);
         RenamedArticle {
@@ -131,7 +131,7 @@ impl Outlet {
         }
     }
 
-    /// Adds a definition of a type, from a line with this number.
+    /// Adds a definition of a type. `line` is the number of its line in the source.
     pub fn define(&mut self, definition: ExportedDefinition, line: u64) -> anyhow::Result<()> {
         self.finish()?;
         self.hand_over(Parcel::Definition(definition, line))
@@ -229,7 +229,8 @@ async fn send(client: &Client, progress: &ProgressIndicator, batch: &RequestBatc
     Ok(SendTally { appended: appended.unwrap_or(batch.len().saturating_sub(repeated)), repeated })
 }
 
-/// Adds the place of the batch's events in the source to an error.
+/// Adds to an error the place of the batch's events in the source. If the error is temporary, also adds the number of
+/// attempts.
 fn explain(error: CallError, client: &Client, batch: &RequestBatch) -> anyhow::Error {
     let index = match &error {
         CallError::Refused(refusal) => refusal.body.get("index").and_then(Value::as_u64),
@@ -250,7 +251,7 @@ impl SendTally {
         self.appended.saturating_add(self.repeated)
     }
 
-    /// Adds the number of events that were sent before an error to the error.
+    /// Adds to an error the number of events that were sent before the error.
     pub(super) fn with_progress(self, error: anyhow::Error) -> anyhow::Error {
         if self.total() == 0 { error } else { error.context(format!("stopped after {self}")) }
     }

@@ -27,7 +27,7 @@ pub struct Stub {
     requests: Arc<Mutex<Vec<StubRequest>>>,
 }
 
-/// A store of events that imitates the server, for tests of import and export.
+/// A store of projects, types and events that imitates the server, for tests of import and export.
 #[derive(Default)]
 pub struct StubStore {
     pub projects: Vec<Value>,

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn absent_and_long_values_are_abbreviated() {
+    fn absent_values_are_dashes_and_long_values_are_truncated() {
         let mut table = Table::new(&["a", "b"]);
         table.push(&[&Value::Null, &json!("x".repeat(100))]);
         let text = table.render();

@@ -13,7 +13,7 @@ use super::portable::folder::FilesFolder;
 use super::projects::Projects;
 use super::retry;
 
-/// The maximum time of the upload of one file.
+/// The time limit for one attempt to upload a file.
 const UPLOAD_TIME: Duration = Duration::from_secs(60 * 60);
 
 /// A file of an export, as the payload of its event describes it.
@@ -27,12 +27,12 @@ pub struct NamedFile {
     attached_id: Option<String>,
     #[serde(default)]
     attached_type: Option<String>,
-    /// The id or slug of the file's project, which the event has.
+    /// The id or slug of the file's project, from the event. The payload does not have the project.
     #[serde(skip)]
     pub project: Option<String>,
 }
 
-/// The state of a file on the server, or of a file that was just stored.
+/// The digest of a file, from the response to the lookup or to the upload of the file.
 #[derive(Deserialize)]
 struct ServerFile {
     sha256: String,

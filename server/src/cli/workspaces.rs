@@ -8,7 +8,7 @@ use super::client::{Client, ServerConnection};
 use super::output::print;
 use super::table::Table;
 
-/// Lists, renames and deletes workspaces of the installation.
+/// Lists, renames and deletes workspaces of the installation, and cancels deletions.
 #[derive(clap::Args, Debug)]
 pub struct Arguments {
     #[command(subcommand)]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Settings of identity providers and of users who sign in with their tokens.
+/// Settings of identity providers, and of the users who sign in with tokens of these providers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Auth {

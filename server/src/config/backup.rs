@@ -18,7 +18,7 @@ pub struct Backup {
     pub verify: Verify,
 }
 
-/// How often a server restores archives into memory and compares their states with those of the store.
+/// How often a server restores archives into memory and compares the restored states with the states in the store.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verify {
@@ -28,7 +28,7 @@ pub enum Verify {
 }
 
 impl Backup {
-    /// Returns whether the server archives, which requires a URL.
+    /// Returns whether the server archives the log, which requires a URL.
     pub fn is_enabled(&self) -> bool {
         !self.url.is_empty()
     }

@@ -9,16 +9,17 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 pub struct Dashboard {
     pub enabled: bool,
-    /// The name of the installation in the header and the title of the pages. Empty for none.
+    /// The name of the installation in the header and the title of the pages. If empty, the pages show no name.
     pub name: String,
-    /// The color of the installation in the header and the icon of the pages, as `#rrggbb`. Empty for none.
+    /// The color of the installation in the header and the icon of the pages, as `#rrggbb`. If empty, no color is
+    /// shown.
     pub color: String,
-    /// The identity provider with which the dashboard signs users in. Empty if there is none.
+    /// The identity provider with which the dashboard signs users in. If empty, the dashboard has no identity provider.
     pub oidc_issuer: String,
     pub oidc_client_id: String,
 }
 
-/// The largest number of characters of an installation's name.
+/// The maximum number of characters of an installation's name.
 const MAX_NAME: usize = 60;
 
 /// The identity provider with which the dashboard signs users in.
@@ -26,7 +27,7 @@ const MAX_NAME: usize = 60;
 pub struct SignIn {
     pub issuer: String,
     pub client_id: String,
-    /// The scheme, host and port of the issuer, which the dashboard may connect to.
+    /// The scheme, host and port of the issuer. The dashboard may connect to this origin.
     pub origin: String,
 }
 
@@ -42,8 +43,8 @@ impl Dashboard {
         Ok((name, color))
     }
 
-    /// Returns the identity provider, if the settings name one. Fails if only one of the two settings is set, or if the
-    /// issuer is not an HTTP or HTTPS URL.
+    /// Returns the identity provider, if the settings name one. Fails if only one of `oidc_issuer` and `oidc_client_id`
+    /// is set, or if the issuer is not an HTTP or HTTPS URL.
     pub fn sign_in(&self) -> anyhow::Result<Option<SignIn>> {
         let (issuer, client_id) = (self.oidc_issuer.trim(), self.oidc_client_id.trim());
         ensure!(

@@ -1,8 +1,8 @@
-//! Settings from environment variables, and messages about variables that look like settings but are not.
+//! Settings from environment variables, and messages about variables that look like settings but have no effect.
 //!
 //! The variable `FOLDWORK_<SECTION>__<KEY>` is parsed as the type of its setting. A list of texts is separated by
-//! commas. A list of tables has a number in the name: `FOLDWORK_AUTH__ISSUERS__0__ISSUER`. Either list may also be
-//! written as in TOML, between brackets.
+//! commas. A list of tables has a number in the name: `FOLDWORK_AUTH__ISSUERS__0__ISSUER`. Both kinds of lists may also
+//! be written as in TOML, between brackets.
 
 use anyhow::{Context as _, bail};
 use foldwork_engine::model::excerpt::excerpt_of;
@@ -23,14 +23,14 @@ const OTHERS: [&str; 8] = [
     "FOLDWORK_STORE_USER",
     "FOLDWORK_TOKEN",
 ];
-/// The section with a table for each plugin, whose keys are those of the plugin's manifest.
+/// The section with a table for each plugin. The plugin's manifest determines the keys of its table.
 const PLUGINS: &str = "plugins";
 /// The maximum number of tables in a list.
 const MAX_TABLES: usize = 1_000;
 /// The maximum number of unknown variables that are reported.
 const MAX_REPORTED: usize = 20;
 
-/// Returns the settings that these variables contain, as a table like that of `config.toml`.
+/// Returns the settings that these variables contain, as a table with the sections of `config.toml`.
 pub fn settings(variables: impl IntoIterator<Item = (String, String)>) -> anyhow::Result<Table> {
     let shape = shape()?;
     let mut settings = Table::new();
@@ -292,7 +292,7 @@ mod tests {
             let refused = refusal(&[(name, value)]);
             assert!(refused.contains(expected) && refused.contains("environment variable"), "{name}: {refused}");
         }
-        // The value of a former name has no unit, so its error names the setting.
+        // The value of a former name is checked as the value of the new setting, so the error names the new setting.
         let late = refusal(&[("FOLDWORK_HTTP__IDLE_TIMEOUT_S", "soon")]);
         assert!(late.contains("expected a time such as") && late.contains("http.idle_timeout"), "{late}");
         let twice = [("FOLDWORK_AUTH__ISSUERS", "[]"), ("FOLDWORK_AUTH__ISSUERS__0__ISSUER", "a")];

@@ -28,7 +28,7 @@ const RENAMED: [Renaming; 22] = [
     ("realtime", "idle_timeout_s", "idle_timeout", "s"),
     ("search.embedding", "timeout_ms", "timeout", "ms"),
 ];
-/// The former settings that are now constants, as `section.name`, and the sections that they left empty.
+/// The settings that were removed, as `section.name`. Most of them are constants now.
 const REMOVED: [&str; 14] = [
     "http.upload_least_bytes_per_s",
     "http.page_bytes",
@@ -49,14 +49,15 @@ const REMOVED: [&str; 14] = [
 /// A former name of a setting: the section, the former name, the new name and the unit of a former number.
 type Renaming = (&'static str, &'static str, &'static str, &'static str);
 
-/// Returns whether a path is a former name of a setting.
+/// Returns whether a path is a former name of a setting, or a setting that was removed.
 pub fn is_former(path: &[&str]) -> bool {
     let path = path.join(".");
     let is_renamed = |(section, former, ..): &Renaming| path == format!("{section}.{former}");
     RENAMED.iter().any(is_renamed) || REMOVED.contains(&&*path)
 }
 
-/// Replaces the former names in the settings of one source by the new ones. Returns a warning for each.
+/// Replaces the former names in the settings of one source by the new names, and removes the settings that no longer
+/// exist. Returns a warning for each of these settings.
 ///
 /// # Errors
 ///

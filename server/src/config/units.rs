@@ -45,7 +45,8 @@ impl TimeSpan {
         u64::try_from(self.0.as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Returns the number of milliseconds for a sum with a time of the clock, which is signed.
+    /// Returns the number of milliseconds as a signed number, like the times of the clock. Returns the largest `i64` if
+    /// the number is larger.
     pub fn signed_millis(self) -> i64 {
         i64::try_from(self.0.as_millis()).unwrap_or(i64::MAX)
     }
@@ -87,7 +88,7 @@ impl<'de> Deserialize<'de> for TimeSpan {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<TimeSpan, D::Error> {
         deserializer.deserialize_any(TextOrNumber).and_then(|value| match value {
             Scalar::Text(text) => text.parse().map_err(D::Error::custom),
-            // Without a unit, only this number has one meaning.
+            // Without a unit, only the number 0 is unambiguous.
             Scalar::Number(0) => Ok(TimeSpan(Duration::ZERO)),
             Scalar::Number(number) => Err(D::Error::custom(format_args!(
                 "expected a time with a unit, such as \"{number} s\", found {number}"

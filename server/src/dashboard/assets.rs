@@ -16,7 +16,8 @@ use sha2::{Digest, Sha256};
 const PAGE: &str = "index.html";
 /// The name of the module that the page loads first.
 const MAIN: &str = "main.js";
-/// The minimum size of a compressed file, in bytes. For smaller files, the additional headers outweigh the compression.
+/// The minimum size of a file that is compressed, in bytes. For smaller files, the additional headers outweigh the
+/// compression.
 const MIN_COMPRESSED: usize = 256;
 /// The number of hexadecimal digits of a digest in addresses and tags.
 const DIGEST_LEN: usize = 16;
@@ -69,7 +70,7 @@ impl Asset {
 
 impl Assets {
     /// Reads all files, and inserts their address and `settings` into the page. `settings` has elements for the head of
-    /// the page. The address of the files is `base` and the digest.
+    /// the page. The address of the files is `base`, followed by the digest.
     pub fn load(base: &str, settings: &str) -> Assets {
         let mut files = BTreeMap::new();
         let mut digest = Sha256::new();

@@ -53,7 +53,7 @@ const PROTECTION: [(HeaderName, HeaderValue); 5] = [
     (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("same-origin")),
 ];
 
-/// Adds the routes of the dashboard, unless the settings disable it.
+/// Adds the routes of the dashboard, unless the settings disable the dashboard.
 pub fn mount(mut routes: Route, methods: &mut Methods, config: &Config) -> Route {
     if !config.dashboard.enabled {
         return routes;
@@ -167,7 +167,7 @@ impl Endpoint for FileEndpoint {
     }
 }
 
-/// Returns the elements of the page's head that contain the settings of the application, without those that are empty.
+/// Returns the elements of the page's head that contain the settings of the application, without empty settings.
 fn settings(sign_in: Option<&SignIn>, (name, color): (&str, &str)) -> String {
     let (issuer, client) = sign_in.map_or(("", ""), |sign_in| (sign_in.issuer.as_str(), sign_in.client_id.as_str()));
     let element = |(name, content): (&str, &str)| {

@@ -31,12 +31,12 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 /// The time without requests after which a valid token is removed from memory, if the maximum number of tokens is in
 /// memory.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(600);
-/// The maximum number of callers in memory. While this many are in memory, callers share allowances.
+/// The maximum number of callers in memory. While this number of callers is in memory, callers share allowances.
 pub(super) const MAX_CALLERS: usize = 100_000;
 /// The number of shared allowances.
 const SHARED: u64 = 65_536;
 
-/// An endpoint with rate limits. It calls the inner endpoint if the caller's allowance is not used up.
+/// An endpoint with rate limits. Calls the inner endpoint if the caller's allowance is not used up.
 pub struct RateLimitEndpoint<E> {
     inner: E,
     keys: Option<Allowances<[u8; 32]>>,
@@ -92,8 +92,8 @@ impl<E> RateLimitEndpoint<E> {
         self.addresses.as_ref().map_or(Ok(()), |addresses| addresses.take(&address, neighbours(address)))
     }
 
-    /// Records what a response proves about the token of its request. Only 401 proves that a token is invalid; other
-    /// errors may have other causes.
+    /// Records what a response proves about the token of its request. Only 401 proves that the token is invalid, and
+    /// counts as a wrong credential from `presenter`. Other errors may have other causes.
     fn learn(&self, token: Option<[u8; 32]>, is_refused: bool, verified: &VerifiedIdentity, presenter: Option<IpAddr>) {
         if let (true, Some(address), Some(wrong_tokens)) = (is_refused, presenter, &self.wrong_tokens) {
             wrong_tokens.count(address);
@@ -142,13 +142,13 @@ pub(super) struct Allowances<K: Hash + Eq + Clone> {
     hasher: RandomState,
     max_callers: usize,
     swept: Mutex<Instant>,
-    /// What the limit allows and its setting, for error messages.
+    /// The error message for a request over the limit, which names the limit and its setting.
     limit: String,
 }
 
 impl<K: Hash + Eq + Clone> Allowances<K> {
-    /// Creates the allowances for a limit, or returns `None` for 0 requests per minute, which means no limit. `what`
-    /// names what is counted, and `setting` the setting in the section `http`.
+    /// Creates the allowances for a limit, or returns `None` for 0 requests per minute, which means no limit. In the
+    /// error message, `what` names the counted requests, and `setting` names the setting in the section `http`.
     pub(super) fn new(per_minute: u32, what: &str, setting: &str) -> Option<Allowances<K>> {
         let quota = Quota::per_minute(NonZeroU32::new(per_minute)?);
         Some(Allowances {
@@ -167,7 +167,8 @@ impl<K: Hash + Eq + Clone> Allowances<K> {
         self.check(caller, group).map_err(|wait| self.refusal(wait))
     }
 
-    /// Does the same. Fails with the time after which the next request is allowed.
+    /// Takes one request in the same way as `take`. If the request is over the limit, fails with the time after which
+    /// the next request is allowed.
     pub(super) fn check(&self, caller: &K, group: impl Hash) -> Result<(), Duration> {
         self.sweep();
         let taken = if self.limiter.len() < self.max_callers {
@@ -240,7 +241,8 @@ mod tests {
         // All addresses of the network with very many addresses now share one allowance.
         let admitted = (0..=255).filter(|last| take([10, 1, 0, *last])).count();
         assert_eq!(admitted, 2);
-        // Other networks are admitted. By chance, very few of them share their allowance with the network above.
+        // Other networks are admitted. By chance, very few of these networks share their allowance with the network
+        // above.
         let admitted = (0..=255).filter(|third| take([192, 0, *third, 1])).count();
         assert!(admitted > 240, "{admitted}");
     }

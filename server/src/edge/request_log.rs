@@ -37,7 +37,7 @@ const TARGET: &str = "foldwork::access";
 pub struct RequestId(pub Arc<str>);
 
 impl RequestId {
-    /// Returns the request id that the client sent if it is safe to repeat, otherwise a new id.
+    /// Returns the request id that the client sent if the id is safe to repeat, and otherwise a new id.
     fn of(request: &Request) -> RequestId {
         let is_safe = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b':');
         RequestId(match request.header(REQUEST_ID.as_str()) {
@@ -67,7 +67,8 @@ pub async fn recorded<E: Endpoint<Output = Response>>(
     if let Ok(value) = HeaderValue::from_str(&id.0) {
         response.headers_mut().insert(REQUEST_ID, value);
     }
-    // A load balancer may keep the requests of a workspace together, which avoids conflicts between servers.
+    // With this header, a load balancer can send all requests of a workspace to the same server, which avoids conflicts
+    // between servers.
     let workspace_id = recording.verified.identity().and_then(|identity| identity.workspace_id.as_deref());
     if let Some(Ok(value)) = workspace_id.map(HeaderValue::from_str) {
         response.headers_mut().insert(WORKSPACE_ID, value);
@@ -78,7 +79,7 @@ pub async fn recorded<E: Endpoint<Output = Response>>(
     Ok(response)
 }
 
-/// A request without a complete response. When the recording is dropped, the line is written to the access log.
+/// The record of a request whose response is not complete. Dropping the record writes the line of the access log.
 struct RequestRecord {
     routing: Arc<RouteTable>,
     logs: bool,
@@ -131,7 +132,7 @@ impl RequestRecord {
         if let Some(reason) = rejection(status, self.code, &self.path) {
             REJECTIONS.add(&[status.as_str(), reason], 1);
         }
-        // These responses have no body, or another task sends it.
+        // These responses have no body, or another task sends the body.
         self.is_complete = self.method == Method::HEAD || status == StatusCode::SWITCHING_PROTOCOLS;
     }
 
@@ -212,7 +213,7 @@ impl Drop for CountedBody {
     }
 }
 
-/// Returns the beginning of a path for the log, because the path of a client may have any length.
+/// Returns the beginning of a path for the log, because a client may send a path of any length.
 pub fn shown(path: &str) -> &str {
     &path[..path.floor_char_boundary(MAX_PATH)]
 }

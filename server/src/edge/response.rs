@@ -19,7 +19,7 @@ use crate::http::error::ApiError;
 /// The maximum length in bytes of a trace context in the log. A trace context of the current standard has 55 bytes.
 const MAX_TRACE: usize = 64;
 
-/// An endpoint that calls the routes, adds headers to their responses and converts their errors to JSON.
+/// An endpoint that calls the routes in a tracing span, and converts their errors and panics to JSON.
 pub struct UniformResponses<E> {
     inner: E,
     routing: Arc<RouteTable>,
@@ -115,7 +115,8 @@ impl<E> UniformResponses<E> {
         with_id(own, id).into_response()
     }
 
-    /// Returns the error for a path that does not exist, which may be misspelt.
+    /// Returns the error for a path that does not exist. If the path seems to be misspelt, the error suggests the
+    /// correct path.
     fn nothing_here(&self, method: &Method, path: &str) -> ApiError {
         let hint = self.routing.meant(method.as_str(), path).map(|path| format!("; did you mean '{path}'?"));
         let message = format!("nothing exists at this path{}", hint.unwrap_or_default());
@@ -123,10 +124,10 @@ impl<E> UniformResponses<E> {
     }
 }
 
-/// Returns what a parameter allows, from the framework's reason for the rejection of a value. The reason names the type
-/// of the parameter.
+/// Returns a description of the values that a parameter allows, from the framework's reason for the rejection of a
+/// value. The reason names the type of the parameter.
 fn allowed_in(reason: &str) -> &str {
-    // The error of a required parameter is about the absent value.
+    // The framework gives this reason if a required parameter is absent.
     if reason.contains("expects an input value") {
         return "required";
     }

@@ -1,4 +1,5 @@
-//! The limit on wrong credentials from one address. It is on by default, because guesses cost lookups in the store.
+//! The limit on wrong credentials from one address. The limit is on by default, because each guess costs a lookup in
+//! the store.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -18,7 +19,7 @@ const EXCHANGE: &str = "/sign-in-codes/exchange";
 /// The addresses that have recently sent wrong credentials.
 pub struct WrongTokens {
     allowances: Allowances<IpAddr>,
-    /// The addresses without an allowance, each with the time at which it has one again.
+    /// The addresses that have used up their allowance, each with the time at which its block ends.
     blocked: Mutex<HashMap<IpAddr, Instant>>,
 }
 
@@ -45,7 +46,8 @@ impl WrongTokens {
         if blocked.len() >= MAX_CALLERS {
             blocked.retain(|_, until| *until > now);
         }
-        // Every further address is blocked for at most the time of one credential, so a missing one changes little.
+        // If the map is full, the address is not blocked. A block lasts only until the limit allows one more wrong
+        // credential, so a missing block changes little.
         if blocked.len() < MAX_CALLERS {
             blocked.insert(address, now + wait.max(Duration::from_millis(1)));
         }

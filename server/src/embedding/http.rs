@@ -7,7 +7,7 @@ use tokio::runtime::Handle;
 
 use crate::config::Embedding;
 
-/// The maximum number of characters of an error response in error messages.
+/// The maximum number of characters of the service's response that an error message includes.
 const MAX_ERROR_CHARS: usize = 200;
 
 /// A client of an embedding service for one of the service's models.

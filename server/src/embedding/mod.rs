@@ -13,7 +13,7 @@ use crate::config::{Embedding, EmbeddingKind};
 /// The name of the environment variable with the API key of the embedding service.
 const KEY_VARIABLE: &str = "FOLDWORK_EMBEDDING_KEY";
 
-/// Opens the configured embedding, or returns `None` if no embedding is configured. Returns an error if the model
+/// Opens the configured embedding model, or returns `None` if no model is configured. Returns an error if the model
 /// cannot be loaded, so that the server does not start.
 pub fn open(settings: &Embedding) -> anyhow::Result<Option<Arc<dyn Embed>>> {
     Ok(match settings.kind {

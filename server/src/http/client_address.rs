@@ -1,8 +1,9 @@
-//! The address of a request's client, and the origin that the client addressed: those of the connection and the request,
-//! or those that trusted proxies report.
+//! Determines the address of a request's client and the origin that the client addressed, from the connection or from
+//! the headers of trusted proxies.
 //!
 //! Every proxy adds the address of its own peer at the end of `X-Forwarded-For` or `Forwarded` (RFC 7239). The last
-//! address that is not a trusted proxy's is the client's. The client may have invented all addresses before it.
+//! address that does not belong to a trusted proxy is the client's address. The client may have invented all earlier
+//! addresses.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
@@ -72,9 +73,10 @@ impl TrustedProxies {
         }
     }
 
-    /// Returns the first address of `reported` that is not a trusted proxy's, and its place. `reported` begins with the
-    /// last address of the header, which the peer reported. If an address cannot be parsed, returns the proxy that
-    /// reported it. If all addresses are trusted proxies', returns the last address that was read.
+    /// Returns the first address of `reported` that does not belong to a trusted proxy, and its place. `reported`
+    /// begins with the last address of the header, which the peer reported. If an address cannot be parsed, returns the
+    /// address of the proxy that reported this address. If all addresses belong to trusted proxies, returns the last
+    /// address that was read.
     fn last_untrusted(&self, peer: IpAddr, reported: impl Iterator<Item = Option<IpAddr>>) -> (IpAddr, usize) {
         let mut nearest = (peer, 0);
         for (place, address) in reported.take(MAX_HOPS).enumerate() {
@@ -87,7 +89,7 @@ impl TrustedProxies {
     }
 }
 
-/// Returns what two headers both report.
+/// Returns the scheme and the host, each only if both headers report the same value.
 fn agreed(one: ForwardedOrigin, other: ForwardedOrigin) -> ForwardedOrigin {
     ForwardedOrigin {
         scheme: one.scheme.filter(|scheme| other.scheme.as_ref() == Some(scheme)),
@@ -106,14 +108,14 @@ fn origin_in_forwarded(headers: &HeaderMap, place: usize) -> ForwardedOrigin {
     ForwardedOrigin { scheme: parameter("proto"), host: parameter("host") }
 }
 
-/// Returns the value in a header's list at this place, counted from the end. A proxy that replaces the header leaves one
-/// value, which is the one of the client's request.
+/// Returns the value in a header's list at this place, counted from the end. A proxy that replaces the header leaves
+/// one value, which describes the client's request.
 fn value_at(headers: &HeaderMap, name: &str, place: usize) -> Option<String> {
     let values: Vec<&str> = fields(headers, name).take(MAX_HOPS).collect();
     values.get(place).or(values.last()).map(|value| value.to_ascii_lowercase())
 }
 
-/// Returns the elements of a header's list, the last one first. The list may be spread over several lines.
+/// Returns the elements of a header's list, beginning with the last element. The list may be spread over several lines.
 fn fields<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a str> {
     let lines: Vec<&str> = headers.get_all(name).iter().map(|line| line.to_str().unwrap_or_default()).collect();
     lines.into_iter().rev().flat_map(|line| line.rsplit(',')).map(str::trim).filter(|element| !element.is_empty())
@@ -157,7 +159,7 @@ mod tests {
         read(peer, headers).0.to_string()
     }
 
-    /// Returns the origin that the client addressed, in the same way.
+    /// Returns the origin that the client of a request from `peer` addressed. The same proxies are trusted.
     fn origin(peer: &str, headers: &[(&'static str, &str)]) -> String {
         let ForwardedOrigin { scheme, host } = read(peer, headers).1;
         format!("{}://{}", scheme.as_deref().unwrap_or("-"), host.as_deref().unwrap_or("-"))
@@ -181,7 +183,7 @@ mod tests {
         assert_eq!(origin("10.0.0.1", &x("https", "Example.org:8443")), "https://example.org:8443");
         assert_eq!(origin("203.0.113.7", &x("https", "example.org")), "-://-");
         assert_eq!(origin("10.0.0.1", &[("x-forwarded-proto", "https")]), "https://-");
-        // The inner proxy adds its own values, and the client has invented the first ones.
+        // The inner proxy adds its own values, and the client has invented the first values.
         let chain =
             [("x-forwarded-for", "198.51.100.1, 203.0.113.7, 10.9.9.9"), ("x-forwarded-proto", "ftp, https, http")];
         assert_eq!(origin("10.0.0.1", &chain), "https://-");

@@ -15,7 +15,7 @@ use serde_json::error::Category;
 #[derive(Debug)]
 pub struct ApiError {
     pub status: StatusCode,
-    /// The code in the body. `None` for an error of a pipeline, whose code is MongoDB's number.
+    /// The code in the body. `None` for an error of a pipeline whose code is MongoDB's number.
     pub code: Option<ErrorCode>,
     /// The fields of the JSON body: `error` and `code`, followed by the fields of the specific error.
     pub body: Object,
@@ -127,8 +127,8 @@ impl From<Error> for ApiError {
     }
 }
 
-/// Builds the response for a pipeline error. `code` is MongoDB's number and `error` is MongoDB's message. The other
-/// fields are not MongoDB's.
+/// Builds the response for a pipeline error. `code` is MongoDB's number, or a name if the pipeline exceeded its time
+/// limit. `error` is MongoDB's message. Responses of MongoDB do not have the other fields.
 fn pipeline_error(error: foldwork_engine::pipeline::error::Error) -> ApiError {
     let mut body = Object::new();
     body.push("error", error.message.as_str());

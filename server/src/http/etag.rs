@@ -3,8 +3,9 @@
 use foldwork_engine::Error;
 use foldwork_engine::model::event::StreamExpectation;
 
-/// Returns what a request expects of a version. A request may state it as `expected_version`, in the header `If-Match`,
-/// or in both. Fails if they differ, because the request would be served without one of its conditions.
+/// Returns the version that a request expects. The request may state the version as `expected_version`, in the header
+/// `If-Match`, or in both. Fails if the two versions differ, because the request would be served without one of its
+/// conditions.
 pub fn expected(stated: Option<StreamExpectation>, if_match: Option<&str>) -> Result<StreamExpectation, Error> {
     let header = if_match.map(version_of).transpose()?;
     match (stated, header) {
@@ -15,7 +16,7 @@ pub fn expected(stated: Option<StreamExpectation>, if_match: Option<&str>) -> Re
     }
 }
 
-/// Returns what a request expects of a version, from the parameter `expected_version` and the header `If-Match`.
+/// Returns the version that a request expects, from the parameter `expected_version` and the header `If-Match`.
 pub fn expected_at(version: Option<impl Into<u64>>, if_match: Option<&str>) -> Result<StreamExpectation, Error> {
     expected(version.map(|version| StreamExpectation::at(version.into())), if_match)
 }

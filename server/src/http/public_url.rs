@@ -39,7 +39,7 @@ impl PublicUrl {
     }
 }
 
-/// Returns whether a text has only characters that the host of a URL may have.
+/// Returns whether a text has 1 to 255 characters, and only characters that the host and port of a URL may have.
 fn is_host(host: &str) -> bool {
     !host.is_empty()
         && host.len() <= 255
@@ -62,7 +62,7 @@ mod tests {
         assert_eq!(reached.base(&request("localhost:8080")), "http://localhost:8080");
         assert_eq!(reached.base(&request("[::1]:80")), "http://[::1]:80");
         assert!(!reached.base(&request("evil/\"path")).contains("evil"));
-        // Only what the edge has read from a trusted proxy counts, not the header itself.
+        // The edge reads the header only from a trusted proxy, so the header alone has no effect.
         let mut forwarded = request("inner:8080");
         forwarded.headers_mut().insert("x-forwarded-proto", poem::http::HeaderValue::from_static("https"));
         assert_eq!(reached.base(&forwarded), "http://inner:8080");

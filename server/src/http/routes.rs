@@ -11,7 +11,7 @@ pub const DOWNLOADS: &str = "/files-dl";
 /// The base path of the sockets of the Realtime protocol. Clients append `/websocket`.
 pub const REALTIME: &str = "/realtime/v1";
 
-/// The paths of the checks of health.
+/// The paths of the health checks.
 pub const HEALTH: [&str; 2] = ["/healthz", "/readyz"];
 
 /// The routes: the segments of each path, and the methods that the path allows.

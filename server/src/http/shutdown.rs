@@ -21,7 +21,7 @@ pub struct Shutdown {
 pub struct ShutdownGuard(Arc<watch::Sender<usize>>);
 
 impl Shutdown {
-    /// Announces that the shutdown will begin soon. Until then, requests are served as before.
+    /// Announces that the shutdown will begin soon. Until the shutdown begins, requests are still served.
     pub fn announce(&self) {
         self.announced.store(true, Ordering::Release);
     }

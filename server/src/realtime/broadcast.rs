@@ -40,8 +40,8 @@ impl BroadcastSender {
     }
 }
 
-/// Returns whether only the server may use this event name. Clients ignore the case of event names, each by its own
-/// rules. The function ignores case by the rules of all clients together.
+/// Returns whether only the server may use this event name. Clients compare event names without regard to case, by
+/// different rules. To match the rules of all clients, the name is converted to upper case and then to lower case.
 pub fn is_reserved(event: &str) -> bool {
     event.trim().to_uppercase().to_lowercase().starts_with(OWN_EVENTS)
 }

@@ -48,7 +48,7 @@ pub enum MessagePayload {
         event: String,
         body: BroadcastBody,
     },
-    /// The bytes of a binary push. The bytes themselves are ignored.
+    /// A binary push, whose bytes are ignored.
     Bytes,
 }
 

@@ -23,7 +23,7 @@ pub fn credential(request: &Request) -> Result<String, Error> {
         Error::Unauthenticated("a credential is required: apikey in the query, x-api-key or a bearer token");
     let header = request.header("x-api-key").map(str::to_owned);
     let query = || parameter(request, "apikey").filter(|key| !key.is_empty());
-    // Requests other than socket upgrades may send the credential as a header.
+    // Requests other than socket upgrades may send the credential in the header `apikey`.
     let own_header = || request.header("apikey").map(str::to_owned);
     let authorization = || bearer(request).map(str::to_owned);
     let found = header.or_else(query).or_else(authorization).or_else(own_header).or_else(|| protocol_token(request));

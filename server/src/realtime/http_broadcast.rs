@@ -119,7 +119,7 @@ fn say(
     Ok(())
 }
 
-/// Parses a body in which no object has a name twice.
+/// Parses a body. Fails if an object in the body has a name twice.
 fn read<'b, T: Deserialize<'b>>(body: &'b [u8]) -> poem::Result<T> {
     if let Some(repeated) = repeated_name(body) {
         return Err(ApiError::faulty_body(vec![repeated]).into());

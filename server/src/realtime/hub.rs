@@ -200,7 +200,8 @@ impl Hub {
         others.for_each(|(_, member)| member.send(message));
     }
 
-    /// Sets a member's presence data. Returns false if the data of the channel would become too large.
+    /// Sets a member's presence data. Returns false if the data of the channel would become too large, or if the
+    /// channel does not exist any more.
     pub fn track(&self, membership: &ChannelMembership, key: &str, meta: Map<String, Value>) -> bool {
         let reference = format!("{:x}", self.next_member.fetch_add(1, Ordering::Relaxed));
         let mut channels = self.channels();

@@ -4,8 +4,8 @@
 //!
 //! 1. **Right.** `POST /agents/connect` returns a credential, signed with a key of the control database, so that any
 //!    server can check it. The credential gives a `Listener`, which reads feeds and updates presence, and moves cursors
-//!    if the credential was created by a caller who may write. Messages between clients carry a mark and cannot use the
-//!    names of the server's events. A socket holds its `Grant` like a stream.
+//!    if the credential was created by a caller who may write. Messages between clients name their sender, and cannot
+//!    have the names of the server's events. A socket holds its `Grant` as an event stream does.
 //! 2. **Hub.** A workspace with open sockets has one follower of the log (`hub.rs`), which sends each delivery to the
 //!    members of its channel and to no other channel. The follower ends with the last socket.
 //! 3. **Join.** A new member receives no live events at first: `replay.rs` reads from the agent's cursor, as fast as
@@ -14,7 +14,7 @@
 //!    closes the socket with the code 1013, and the agent reconnects and continues from its cursor.
 //!
 //! Live and replayed deliveries come from the same function (`engine/src/workspace/feed.rs`), and
-//! `server/src/wire/delivery.rs` writes all of them.
+//! `server/src/wire/delivery.rs` writes the JSON of both.
 
 mod allowance;
 mod broadcast;

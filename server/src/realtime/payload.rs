@@ -1,4 +1,4 @@
-//! The payloads of clients' messages. Every field is optional, because clients send different fields and types.
+//! The payloads of clients' messages. Most fields are optional, because clients send different fields and types.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;

@@ -17,7 +17,7 @@ pub struct ChannelPresence {
 
 struct PresenceMeta {
     member: u64,
-    /// The data that the client sent, with the added field `phx_ref`.
+    /// The data that the client sent, with the added field `phx_ref` and, after a change, `phx_ref_prev`.
     data: Map<String, Value>,
     bytes: usize,
 }

@@ -97,7 +97,8 @@ impl Queue {
         self.waiting().has_overflowed
     }
 
-    /// Waits until a message was added. Another task may have removed the message already.
+    /// Waits until a message has been added or the queue has overflowed. Another task may already have removed the
+    /// message.
     pub async fn filled(&self) {
         self.filled.notified().await;
     }

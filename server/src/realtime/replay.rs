@@ -1,4 +1,4 @@
-//! Reads events that a socket has missed from the log and sends these events, until the socket is live.
+//! Reads from the log the events that a socket has missed, and sends these events until the socket is live.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ const RETRY_DELAY: Duration = Duration::from_millis(500);
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Replay {
-    /// The time from which events are sent again, in milliseconds since the epoch.
+    /// The time from which events are sent again, in milliseconds since the Unix epoch.
     since: Option<i64>,
     /// The log position after which events are sent again.
     after: Option<u64>,
@@ -73,7 +73,7 @@ impl JoiningMember {
         tokio::time::sleep(RETRY_DELAY).await;
     }
 
-    /// Sends the acknowledged events that the client requests again. Returns the log position after which the unsent
+    /// Sends again the acknowledged events that the client requests. Returns the log position after which the unsent
     /// events begin.
     async fn begin(&self) -> Result<u64, Error> {
         let cursor = self.listener.cursor(&self.agent).await?;

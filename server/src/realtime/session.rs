@@ -215,7 +215,7 @@ impl SocketSession {
         }
     }
 
-    /// Returns the reason why events cannot be sent again from the position that a client names.
+    /// Checks that events can be sent again from the position that a client names. If not, the error is the reason.
     async fn check_replay(&self, config: &JoinConfig) -> Result<(), String> {
         let Some(after) = config.broadcast.replay.and_then(|replay| replay.after()) else { return Ok(()) };
         match self.listener.reached(after).await {
@@ -237,7 +237,7 @@ impl SocketSession {
         if listener.record().id != self.listener.record().id {
             return Err(Error::Unauthenticated("the token belongs to another workspace"));
         }
-        // The new token may not have access to all joined channels.
+        // The new token might lack access to some of the joined channels.
         let mut out_of_reach = Vec::new();
         for (topic, channel) in &self.channels {
             match listener.agent(channel.agent.id.as_str()).await {

@@ -18,7 +18,7 @@ use crate::{auth, embedding, telemetry};
 /// The exit code if everything is in order except that another process has the store open.
 const IN_USE: u8 = 3;
 
-/// The results of the checks so far, each printed as a line.
+/// The result of the checks so far. The result of each check is printed as a line.
 #[derive(Default)]
 struct CheckReport {
     failed: bool,

@@ -167,7 +167,7 @@ pub struct Permits {
     max: usize,
     /// The maximum number of connections per address. 0 means no limit.
     max_per_address: usize,
-    /// The trusted proxies, which have no limit because each of them connects for many clients.
+    /// The trusted proxies, which have no limit per address, because each proxy connects for many clients.
     unlimited: TrustedProxies,
     taken: Mutex<ConnectionCounts>,
 }

@@ -1,5 +1,5 @@
-//! The places of the data: the URLs of the store and of the files with absolute paths, and whether a start creates
-//! their folders.
+//! The locations of the data: the URLs of the store and of the files with absolute paths, and whether the folders of
+//! the data are new.
 
 use std::path::{Path, PathBuf};
 

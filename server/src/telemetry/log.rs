@@ -61,7 +61,7 @@ pub fn report(format: Format, error: &anyhow::Error) {
             format!("{}\n", json!({"timestamp": now, "level": "ERROR", "fields": fields, "target": "foldwork"}))
         }
     };
-    // Ignores a failed write, because there is no other place to report it.
+    // Ignores a failed write, because there is no other place to report the error.
     let _ = std::io::stderr().lock().write_all(line.as_bytes());
 }
 
@@ -83,7 +83,7 @@ pub fn print_address(format: Format, address: SocketAddr, metrics: Option<Socket
             Format::Json => tracing::info!(address = %metrics, "metrics on http://{metrics}/metrics"),
         }
     }
-    // Prints this line last, because a program that waits for the server may stop reading after it.
+    // Prints this line last, because a program that waits for the server may stop reading after this line.
     match format {
         Format::Text => print(&format!("listening on http://{address}"))?,
         Format::Json => tracing::info!(%address, "listening on http://{address}"),

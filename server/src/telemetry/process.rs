@@ -1,7 +1,7 @@
 //! The standard process metrics of Prometheus, read from `/proc`.
 //!
 //! The other metrics are recorded, and a recorded counter is a whole number. Processor time has fractions of a second,
-//! so the process metrics are read instead. On systems without `/proc`, they are absent.
+//! so the process metrics are read instead. On systems without `/proc`, the process metrics are absent.
 
 use std::fmt::Write;
 use std::fs;

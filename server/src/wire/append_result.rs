@@ -17,7 +17,7 @@ use super::closed_sets::{OneOf, SlugReasons};
 use super::event::EventBody;
 use super::new_event::described_by;
 
-/// An event whose article got another slug than the request has.
+/// An event whose article got another slug than the slug in the request.
 #[derive(Object, Serialize)]
 pub struct RenamedSlug {
     /// The event's index in the request.
@@ -43,7 +43,7 @@ pub struct AppendedBody {
     /// log.
     appended: u64,
     repeated: u64,
-    /// The events whose articles got another slug, because of `rename_slugs`.
+    /// The events whose articles got another slug. Present only if the request sets `rename_slugs`.
     #[oai(skip_serializing_if_is_none)]
     #[serde(skip_serializing_if = "Option::is_none")]
     renamed: Option<Vec<RenamedSlug>>,

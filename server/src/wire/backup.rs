@@ -13,7 +13,7 @@ use super::page::Listed;
 pub struct BackupPage {
     /// The URL of the archive, without credentials.
     pub url: String,
-    /// The time of the newest dump of the control database in the archive, or null if there is none.
+    /// The time of the newest dump of the control database in the archive, or null if the archive has no dump.
     #[oai(nullable)]
     pub control_at: Option<String>,
     /// The backups of workspaces, in the order of the workspaces' ids.
@@ -27,7 +27,8 @@ pub struct BackupPage {
 #[oai(rename = "Backup")]
 pub struct BackupBody {
     workspace_id: String,
-    /// A number that grows when the store was set back, so that its log differs from the archived log.
+    /// A number that grows when the store is set back to an earlier state, so that the log in the store differs from
+    /// the archived log.
     epoch: u64,
     /// The position of the last archived event.
     position: u64,
@@ -48,10 +49,11 @@ pub struct BackupBody {
     segments: u64,
     /// The size of the archived segments in bytes.
     bytes: u64,
-    /// The reason why this server's last attempt to archive the workspace failed, or null if there was no failure.
+    /// The reason why the backup cannot be read, or why this server's last attempt to archive the workspace failed.
+    /// Null if there was no failure.
     #[oai(nullable)]
     error: Option<String>,
-    /// The last verification of the archive, or null if there was none.
+    /// The last verification of the archive, or null if the archive has not been verified.
     #[oai(nullable)]
     verified: Option<VerificationBody>,
 }
@@ -66,7 +68,7 @@ struct VerificationBody {
     outcome: OneOf<VerificationOutcomes>,
     /// The number of events that were read from the archive.
     events: u64,
-    /// The problems of the archive. Each names the segment or the file.
+    /// The problems of the archive. Each problem names the segment or the file.
     problems: Vec<String>,
 }
 
@@ -77,14 +79,14 @@ pub struct RestoreBody {
     id: String,
     /// The id of the archived workspace.
     source_id: String,
-    /// The id of the new workspace, which appears when the restore is complete.
+    /// The id of the new workspace. The workspace appears when the restore is complete.
     workspace_id: String,
     /// The name of the new workspace.
     name: String,
     status: OneOf<RestoreStatuses>,
-    /// The position up to which events are restored.
+    /// The position up to which events have been restored.
     position: u64,
-    /// The position at which the restore ends, or null if it is not known yet.
+    /// The position at which the restore ends, or null if this position is not known yet.
     #[oai(nullable)]
     end: Option<u64>,
     /// The reason why the restore failed, or a note about files that could not be restored; null if there is neither.
@@ -93,8 +95,9 @@ pub struct RestoreBody {
     started_at: String,
     #[oai(nullable)]
     ended_at: Option<String>,
-    /// A key with the scopes of the caller's key, which works in the new workspace when the restore is complete. Only
-    /// in the response to the request that begins the restore, and only if the caller's key is valid in one workspace.
+    /// A key with the scopes of the caller's key, which works in the new workspace when the restore is complete.
+    /// Present only in the response to the request that begins the restore, and only if the caller's key is valid in a
+    /// single workspace.
     #[oai(skip_serializing_if_is_none)]
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<String>,
@@ -113,7 +116,7 @@ impl Listed for RestoreBody {
 }
 
 impl BackupBody {
-    /// Creates the body of a backup. `progress` is the progress of this server, if the workspace is open here.
+    /// Creates the body of a backup. `progress` is the progress of this server, if this server archives the workspace.
     pub fn new(described: &ArchivedWorkspace, progress: Option<&ArchiveProgress>) -> BackupBody {
         BackupBody {
             workspace_id: described.workspace_id.to_string(),

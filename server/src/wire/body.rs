@@ -71,9 +71,9 @@ impl<T: Type + DeserializeOwned> ParsePayload for Body<T> {
     }
 }
 
-/// Parses a body. The error has the place of each fault and what is allowed there.
+/// Parses a body. The error names the place of each fault and what is allowed at this place.
 fn parsed<T: Type + DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
-    // The parser would keep one of the two values.
+    // Rejects a repeated name, because the parser would keep only one of its values.
     if let Some(repeated) = repeated_name(body) {
         return Err(ApiError::faulty_body(vec![repeated]));
     }
@@ -136,7 +136,7 @@ impl<T: Serialize> JsonResponse<T> {
         JsonResponse { text: serde_json::to_vec(value).unwrap_or_default(), shown: PhantomData }
     }
 
-    /// Serialises a value of about `bytes` bytes without blocking other tasks if it is large.
+    /// Serialises a value of about `bytes` bytes. A large value does not block the other tasks of the thread.
     pub fn large(value: &T, bytes: usize) -> JsonResponse<T> {
         JsonResponse { text: offload(bytes, || serde_json::to_vec(value).unwrap_or_default()), shown: PhantomData }
     }

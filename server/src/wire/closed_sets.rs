@@ -155,13 +155,13 @@ closed_sets! {
     FieldTypes as "FieldType": names::<FieldType>();
     /// The rule that combines the values of a field.
     FieldFolds as "FieldFold": names::<Fold>();
-    /// The rule for fields that a type does not declare: the state has them (`accept`), or the event is rejected.
+    /// The rule for fields that a type does not declare: the state has the fields (`accept`), or the event is rejected.
     UnknownFieldRules as "UnknownFieldRule": names::<UnknownFields>();
     /// The reason for another slug: another article of the project has the requested slug, or the slug is not valid.
     SlugReasons as "SlugReason": ["taken", "invalid"];
     /// The kind of an entry of the pipeline language.
     LanguageKinds as "OperatorKind": names::<NameKind>();
-    /// The search score with the highest value.
+    /// The kind of the highest search score of a result.
     MatchKinds as "MatchKind": search::kinds();
     /// A hook that a plugin implements.
     Hooks as "Hook": names::<Hook>();
@@ -195,7 +195,7 @@ closed_sets! {
     StoreKinds as "StoreKind": ["folder", "memory", "service"];
     /// Whether one server or several may use the store.
     ServerCounts as "ServerCount": ["one", "several"];
-    /// The result of a verification. `partial`: the states are too many to compare, and only the segments were checked.
+    /// The result of a verification. `partial`: only the segments were checked, and the states were not compared.
     VerificationOutcomes as "VerificationOutcome": names::<VerificationResult>();
     /// The state of a restore.
     RestoreStatuses as "RestoreStatus": names::<RestoreStatus>();

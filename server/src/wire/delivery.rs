@@ -63,8 +63,8 @@ impl DeliveryPayload {
     }
 }
 
-/// Returns the payload `{task, event_id, position, cause}`. Leaves out long fields if the payload would be larger than
-/// [`MAX_BYTES`].
+/// Returns the payload `{task, event_id, position, cause}`. Leaves out the task's long fields and the event's payload
+/// if the payload would otherwise be larger than [`MAX_BYTES`].
 pub fn payload(delivery: &Delivery) -> SerialisedObject {
     let task = Box::new(TaskBody::from(&*delivery.task));
     let whole = text(&DeliveryPayload::new(delivery, TaskInPayload::Whole(task)));

@@ -1,4 +1,4 @@
-//! Keeps the text of numbers in appended events, if no value of the engine represents the number exactly.
+//! Keeps the text of a number in an appended event if no value of the engine represents the number exactly.
 
 use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::value::Object;
@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::http::offloading::offload;
 
-/// The JSON texts of an event's payload and metadata, or those of several events.
+/// The JSON texts of an event's payload and metadata, or the texts of several events.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct EventTexts<'t> {

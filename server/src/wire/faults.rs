@@ -1,9 +1,9 @@
 //! Finds what is wrong in a rejected request body: the fields that its schema does not have, or else missing fields and
 //! values of another type.
 //!
-//! Bodies are parsed directly into their types. That parser stops at the first fault, names it by a line and a column,
-//! and suggests no other name. Therefore this module parses a rejected body again and compares it with the schema of its
-//! type.
+//! Bodies are parsed directly into their types. The parser of bodies stops at the first fault, gives the place of the
+//! fault only as a line and a column, and suggests no other name. Therefore this module parses a rejected body again
+//! and compares it with the schema of its type.
 
 use foldwork_engine::model::excerpt::{excerpt, excerpt_of};
 use foldwork_engine::model::json;
@@ -17,9 +17,9 @@ use super::names;
 /// The maximum number of faults of one kind in one error.
 const MAX_FAULTS: usize = 20;
 
-/// Returns the faults of a body. If the body has fields that the schema of `T` does not have, these are the only faults,
-/// because a misspelt field is often a missing field, too. Returns no faults for a body that is not JSON, and for a body
-/// that the schema allows.
+/// Returns the faults of a body. If the body has fields that the schema of `T` does not have, only these fields are
+/// faults, because a misspelt field is often a missing field, too. Returns no faults for a body that is not JSON, and
+/// for a body that the schema allows.
 pub fn faults<T: Type>(body: &[u8]) -> Vec<Violation> {
     let Ok(body) = json::parse(body) else { return Vec::new() };
     let mut registry = Registry::new();
@@ -55,7 +55,7 @@ impl FaultSearch {
     /// Compares a value with its schema. `at` is the JSON pointer of the value.
     fn look_at(&mut self, value: &Value, schema: &MetaSchemaRef, at: &str) {
         let Some(mut schema) = self.resolved(schema) else { return };
-        // If the schema has several forms (`oneOf`), a field may be in any of them.
+        // If the schema has several forms (`oneOf`), a field may be in any form.
         let forms: Vec<MetaSchema> = schema.one_of.iter().filter_map(|form| self.resolved(form)).collect();
         let types: Vec<&str> = match forms.is_empty() {
             true => vec![schema.ty],

@@ -15,13 +15,13 @@ use serde_json::value::RawValue;
 #[serde(transparent)]
 pub struct AnyValue(pub Value);
 
-/// A JSON object. Responses share it with the state or the event that it comes from.
+/// A JSON object. A response shares the object with the state or the event that the object comes from.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct AnyObject(pub Arc<Object>);
 
 impl AnyObject {
-    /// Returns a value as an object, or `None` if it is not an object.
+    /// Returns a value as an object, or `None` if the value is not an object.
     pub fn of(value: &Value) -> Option<AnyObject> {
         match value {
             Value::Object(object) => Some(AnyObject(object.clone())),
@@ -29,7 +29,7 @@ impl AnyObject {
         }
     }
 
-    /// Returns the object. Copies it only if it is shared.
+    /// Returns the object. Copies the object only if it is shared.
     pub fn into_object(self) -> Object {
         Arc::unwrap_or_clone(self.0)
     }
@@ -41,7 +41,7 @@ impl From<Object> for AnyObject {
     }
 }
 
-/// A JSON object as text that is already serialised. The OpenAPI document describes it as [`AnyObject`].
+/// A JSON object as text that is already serialised. The OpenAPI document describes this type as [`AnyObject`].
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
 pub struct SerialisedObject(pub Box<RawValue>);

@@ -21,15 +21,15 @@ pub struct KeyBody {
     pub last_used_at: Option<String>,
     #[oai(nullable)]
     pub expires_at: Option<String>,
-    /// The id of the key that this key depends on, or `session:` or `user:` with the id of its creator. A key depends on
-    /// the key that created it, or on the successor of that key.
+    /// The id of the key that this key depends on, or `session:` or `user:` with the id of its creator. A key depends
+    /// on the key that created it, or on the successor of that key.
     #[oai(nullable)]
     pub derived_from: Option<String>,
     /// Whether the key is valid for every workspace of its user. Other keys are valid only for the workspace in which
     /// they were created.
     pub all_workspaces: bool,
-    /// The agents for which the key acts. A key that is bound to agents only reads, and works on the tasks of its
-    /// agents.
+    /// The agents to which the key is bound, or null. A key that is bound to agents can read, and can otherwise only
+    /// work on the tasks of these agents, report their presence, and revoke itself.
     #[oai(nullable)]
     pub agent_ids: Option<Vec<String>>,
 }

@@ -1,5 +1,5 @@
-//! Pages of lists that the engine returns whole. Clients choose how many items there are and how large, so a page ends
-//! at the maximum size of a page.
+//! Pages of lists that the engine returns whole. Clients create the items in any number and size, so a page ends at the
+//! maximum size of a page.
 
 use foldwork_engine::Error;
 use foldwork_engine::model::json;
@@ -9,11 +9,11 @@ use serde::Serialize;
 use super::body::JsonResponse;
 use super::page::{PageBody, PageBytes, limit, named_cursor, read_named_cursor};
 
-/// The part of a list that a request asks for.
+/// The requested part of a list.
 pub struct ListPart<'r> {
     /// The name of the list. A cursor is valid only for one list.
     pub list: &'static str,
-    /// The maximum number of rows. Without it, only the size in bytes is limited.
+    /// The maximum number of rows. If absent, only the size in bytes is limited.
     pub rows: Option<u64>,
     pub cursor: Option<&'r str>,
     pub bytes: PageBytes,
@@ -27,8 +27,8 @@ pub enum ListOrder {
 }
 
 impl ListPart<'_> {
-    /// Returns the page of a list that begins after the cursor. The items are sorted by their keys, which are unique. The
-    /// page has at least one item.
+    /// Returns the page of a list that begins after the cursor. The items are sorted by their keys, which are unique.
+    /// The page has at least one item if an item follows the cursor.
     pub fn of<S, T: Serialize>(
         &self,
         items: &[S],

@@ -2,8 +2,8 @@
 //! several operations return.
 //!
 //! Each type describes in the OpenAPI document what the server parses or serialises. Responses are built from the
-//! engine's data, such as `TaskView` and `Event`, which defines no wire format. `request_body.rs` reads fields with
-//! several spellings.
+//! engine's data, such as `TaskView` and `Event`, which defines no wire format. `request_body.rs` reads fields that
+//! have several names.
 
 pub mod activation;
 pub mod append_result;

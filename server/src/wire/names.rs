@@ -1,4 +1,4 @@
-//! Checks of the names in a request: the fields of a body, or the parameters of a query.
+//! Checks the names in a request: the fields of a body, or the parameters of a query.
 
 use foldwork_engine::Error;
 pub use foldwork_engine::model::hint::{add_unknown, unknown};

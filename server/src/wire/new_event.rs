@@ -61,7 +61,8 @@ pub struct AddressedEvent(EventInput);
 #[derive(Object)]
 struct StreamEvents {
     events: Vec<EventInput>,
-    /// The version of the stream that the first event expects, or `none`, `exists` or `any`. `any` holds for all events.
+    /// The version of the stream that the first event expects, or `none`, `exists` or `any`. `any` applies to all
+    /// events of the list.
     #[oai(nullable)]
     expected_version: Option<ExpectedVersion>,
 }
@@ -122,7 +123,7 @@ impl AppendBody {
 }
 
 impl EventInput {
-    /// Fails if fields of one event stand beside a list of events.
+    /// Fails if the body has fields of a single event beside a list of events.
     fn check_absent(&self) -> Result<(), Error> {
         let fields = [
             ("aggregate_id", self.aggregate_id.is_some()),
@@ -229,8 +230,8 @@ pub fn new_events(inputs: Vec<AddressedEvent>) -> Result<Vec<NewEvent>, Error> {
     inputs.into_iter().enumerate().map(new).collect()
 }
 
-/// Returns a new event. `stream` is the aggregate of the path, and `beside` is the expectation that is stated outside of
-/// the event. Fails if the event states another one.
+/// Returns a new event. `stream` is the aggregate of the path, and `beside` is the expectation that is stated outside
+/// of the event. Fails if the event states another expectation.
 fn new_event(input: EventInput, stream: Option<&str>, beside: Option<StreamExpectation>) -> Result<NewEvent, Error> {
     let required =
         |value: Option<String>, name: &str| value.ok_or_else(|| Error::invalid_at(format!("/{name}"), "required"));
@@ -269,7 +270,8 @@ fn type_name(name: String) -> Result<String, Error> {
     if name.is_empty() { Err(is_empty()) } else { Ok(name) }
 }
 
-/// Returns the expectation of an event that states one itself, has one beside it, or both. Fails if they differ.
+/// Returns the expectation of an event: `own` from the event, or `beside` from the rest of the request. Fails if both
+/// are present and differ.
 fn own_or(own: Option<StreamExpectation>, beside: Option<StreamExpectation>) -> Result<StreamExpectation, Error> {
     match (own, beside) {
         (Some(own), Some(beside)) if own != beside => {

@@ -149,12 +149,12 @@ pub fn time(name: &str, text: &str) -> Result<i64, Error> {
 pub fn limit(limit: Option<u64>) -> Result<usize, Error> {
     let limit = limit.unwrap_or(DEFAULT_LIMIT);
     if !(1..=MAX_LIMIT).contains(&limit) {
-        return Err(Error::invalid(format!("limit is {limit}; allowed is 1 to {MAX_LIMIT}")));
+        return Err(Error::invalid(format!("limit is {limit}; expected 1 to {MAX_LIMIT}")));
     }
     Ok(limit as usize)
 }
 
-/// Returns the limits of a page of `rows` rows, as [`limit`] does, with the maximum size in bytes.
+/// Returns the limits of a page: the number of rows, which [`limit`] checks, and the maximum size in bytes.
 pub fn page_limit(rows: Option<u64>, bytes: PageBytes) -> Result<PageLimit, Error> {
     Ok(PageLimit { rows: limit(rows)?, bytes: bytes.0 })
 }
@@ -170,15 +170,15 @@ fn seal(list: &str, position: u64) -> [u8; SEAL_BYTES] {
 
 /// Returns an opaque cursor for a position in a list.
 ///
-/// `list` names the list and its filters in the words of the request: a cursor stays valid when a type or a variant of
-/// the program gets another name.
+/// `list` names the list and its filters in the words of the request, so a cursor stays valid when a type or a variant
+/// of the program gets another name.
 pub fn cursor(list: &str, position: u64) -> String {
     let mut bytes = position.to_be_bytes().to_vec();
     bytes.extend(seal(list, position));
     hex::encode(bytes)
 }
 
-/// Returns the position that a cursor of this list holds.
+/// Returns the position that a cursor of this list holds. Fails for a cursor of another list.
 pub fn read_cursor(list: &str, cursor: Option<&str>) -> Result<Option<u64>, Error> {
     let Some(cursor) = cursor else { return Ok(None) };
     let read = || {
@@ -198,7 +198,8 @@ pub fn named_cursor(list: &str, id: &str) -> String {
     hex::encode(bytes)
 }
 
-/// Returns the id that a cursor of this list holds: the id of the previous page's last item.
+/// Returns the id that a cursor of this list holds: the id of the previous page's last item. Fails for a cursor of
+/// another list.
 pub fn read_named_cursor(list: &str, cursor: Option<&str>) -> Result<Option<String>, Error> {
     let Some(cursor) = cursor else { return Ok(None) };
     let read = || {
@@ -222,7 +223,7 @@ pub const MAX_ROWS: u64 = 10_000;
 pub fn paging(limit: Option<u64>, cursor: Option<&str>) -> Result<Option<PageRequest>, Error> {
     let limit = match limit {
         Some(limit @ 1..=MAX_ROWS) => Some(limit as u32),
-        Some(limit) => return Err(Error::invalid(format!("limit is {limit}; allowed is 1 to {MAX_ROWS}"))),
+        Some(limit) => return Err(Error::invalid(format!("limit is {limit}; expected 1 to {MAX_ROWS}"))),
         None => None,
     };
     let after = cursor.map(continuation).transpose()?;

@@ -35,11 +35,11 @@ pub struct ParkedBody {
     column: Option<u32>,
     /// The version of the plugin at the time of the failure.
     version: String,
-    /// The number of calls. 0 for a step for which a stopped or paused plugin was not called.
+    /// The number of calls. 0 if the plugin was stopped or paused and therefore not called for the step.
     attempts: u32,
     parked_at: String,
-    /// The time of the next retry, if the plugin's `on_error` is `retry`. `null` for a step that waits until somebody
-    /// replays or deletes it.
+    /// The time of the next retry, if the plugin's `on_error` is `retry`. `null` for a step that waits until a client
+    /// replays or deletes the step.
     #[oai(nullable)]
     retry_at: Option<String>,
 }
@@ -74,7 +74,8 @@ pub struct ReplayParked {
     pub dry_run: Option<bool>,
 }
 
-/// A selection of the parked steps to delete: `ids`, or with `expected` a `group`, the steps of a `plugin`, or all steps.
+/// A selection of the parked steps to delete: `ids`, a `group`, the steps of a `plugin`, or all steps. Without `ids`,
+/// `expected` is required.
 #[derive(Object, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeleteParked {
@@ -130,7 +131,7 @@ pub struct GroupBody {
     first: ParkedBody,
     /// The step of the newest event.
     last: ParkedBody,
-    /// The ids of up to 20 steps, those of the oldest events.
+    /// The ids of the steps of the oldest events, at most 20.
     ids: Vec<String>,
 }
 
@@ -147,7 +148,7 @@ pub struct GroupsBody {
 /// The result of replaying parked steps.
 #[derive(Object, Serialize)]
 pub struct ReplayedBody {
-    /// The number of steps that the request selects. If `more` is true, it may select further steps.
+    /// The number of steps that the request selects. If `more` is true, the request may select further steps.
     selected: u64,
     /// The number of replayed steps that succeeded.
     done: u64,
@@ -240,7 +241,8 @@ fn count(expected: Option<Whole>) -> Option<usize> {
     expected.map(|expected| usize::try_from(u64::from(expected)).unwrap_or(usize::MAX))
 }
 
-/// Returns the steps that a request names by their plugin, by their ids or as a group. Without a name, all steps.
+/// Returns the steps that a request names by their plugin, by their ids or as a group. If the request names none of
+/// these, returns all steps.
 fn which(plugin: Option<&str>, ids: Option<&[String]>, group: Option<&GroupName>) -> Result<StepChoice, Error> {
     match (named(ids, group)?, plugin) {
         (Some(_), Some(_)) => Err(Error::invalid("expected at most one of plugin, ids and group")),
@@ -249,7 +251,8 @@ fn which(plugin: Option<&str>, ids: Option<&[String]>, group: Option<&GroupName>
     }
 }
 
-/// Returns the steps that a request names by their ids or as a group, or `None` if it has neither ids nor a group.
+/// Returns the steps that a request names by their ids or as a group, or `None` if the request has neither ids nor a
+/// group.
 fn named(ids: Option<&[String]>, group: Option<&GroupName>) -> Result<Option<StepChoice>, Error> {
     match (ids, group) {
         (Some(_), Some(_)) => Err(Error::invalid("expected either ids or group, not both")),

@@ -30,7 +30,7 @@ pub struct PluginBody {
     from_position: Option<u64>,
     description: String,
     hooks: Vec<OneOf<Hooks>>,
-    /// The events that the plugin is called for: `{events, traits}`.
+    /// The events and traits for which the plugin is called: `{events, traits}`.
     on: AnyObject,
     /// The policy for the plugin's failed steps.
     on_error: OneOf<FailurePolicies>,
@@ -109,7 +109,7 @@ pub struct ReplayBody {
     /// The position of the first event; the default is the beginning of the log.
     #[oai(nullable)]
     pub from_position: Option<Whole>,
-    /// The hook to run again. The default is those of `enrich` and `route` that the plugin has.
+    /// The hook to run again. By default, `enrich` and `route` are run again, if the plugin has these hooks.
     #[oai(nullable)]
     pub hook: Option<OneOf<ReplayedHooks>>,
     /// Whether to call nothing and only return the number of events; the default is false.
@@ -131,7 +131,7 @@ pub struct ReplayResult {
     pub edges_closed: u64,
     /// The number of events for which the plugin assigned tasks.
     pub assigned: u64,
-    /// The number of events that were not routed again, because the plugin had already assigned tasks for them.
+    /// The number of events that were not routed again, because the plugin had already assigned tasks for these events.
     pub assigned_before: u64,
     /// The number of tasks to which the plugin's agent delivered an answer.
     pub delivered: u64,

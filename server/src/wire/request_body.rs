@@ -1,5 +1,5 @@
-//! Request bodies whose fields have several spellings. A field is kept as it was sent and checked when it is read,
-//! because the error names the spelling that the client used.
+//! Request bodies in which a field may have several names. A field is kept as it was sent, and is checked when the
+//! handler reads the field, because the error names the field by the name that the client used.
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
@@ -22,7 +22,7 @@ use super::names;
 
 /// A request body whose fields are [`SentField`].
 pub trait FromFields {
-    /// The names of the fields, in every accepted spelling.
+    /// All accepted names of the fields.
     const NAMES: &'static [&'static str];
     /// Whether a body with unknown fields is rejected. Otherwise, a misspelt field such as `expectedVersion` would be
     /// ignored, and the action would apply to any version of the task.
@@ -55,7 +55,7 @@ pub(super) use from_fields;
 /// A request body that is read field by field.
 pub struct ReceivedBody<T> {
     pub request: T,
-    /// All fields, also those that `T` does not have.
+    /// All fields, including the fields that `T` does not have.
     pub fields: Object,
 }
 
@@ -78,7 +78,7 @@ impl<'de, T: FromFields> Deserialize<'de> for ReceivedBody<T> {
     }
 }
 
-/// Reads the fields of a body. Numbers that no value represents exactly keep their text.
+/// Reads the fields of a body. Numbers that no [`Value`] represents exactly keep their text.
 fn read_fields(text: &str) -> Result<Object, serde_json::Error> {
     Ok(with_numbers_of(json::read(text.as_bytes())?, text))
 }
@@ -100,7 +100,7 @@ impl<'de, T> Deserialize<'de> for ForwardedBody<T> {
 pub struct SentField<T> {
     name: &'static str,
     value: Option<Value>,
-    /// The texts of the numbers in the value that no value represents exactly.
+    /// The texts of the numbers in the value that no [`Value`] represents exactly.
     numbers: Option<Numbers>,
     is_null: bool,
     shown: PhantomData<fn() -> T>,
@@ -206,7 +206,7 @@ impl<T> SentField<T> {
         }
     }
 
-    /// Returns the time, in milliseconds since the epoch.
+    /// Returns the time, in milliseconds since the Unix epoch.
     pub fn time(&self) -> Result<Option<i64>, Error> {
         let Some(text) = self.text()? else { return Ok(None) };
         parse_date(&text).map(Some).ok_or_else(|| self.invalid("expected an RFC 3339 date"))
@@ -221,13 +221,15 @@ pub fn exact(value: &Value, numbers: Option<&Numbers>) -> Value {
     }
 }
 
-/// Returns the one of several spellings that is present. If none is present, returns the first spelling.
+/// Returns the first field that is present, of several fields with the same meaning. If no field is present, returns
+/// the first field.
 pub fn first<'s, T>(spellings: &[&'s SentField<T>]) -> Option<&'s SentField<T>> {
     let present = spellings.iter().find(|sent| !sent.is_absent());
     present.or(spellings.first()).copied()
 }
 
-/// Returns the text in the one of several spellings that is present. Fails if several are present.
+/// Returns the text of the field that is present, of several fields with the same meaning. Fails if several fields are
+/// present.
 pub fn first_text<T>(spellings: &[&SentField<T>]) -> Result<Option<String>, Error> {
     let given: Vec<(&str, bool)> = spellings.iter().map(|sent| sent.given()).collect();
     if let Some(several) = several(&given) {
@@ -236,8 +238,8 @@ pub fn first_text<T>(spellings: &[&SentField<T>]) -> Result<Option<String>, Erro
     first(spellings).map_or(Ok(None), SentField::text)
 }
 
-/// Returns the violation of a request with several fields of which only one would be read. Each field is given by its
-/// name and whether it is present.
+/// Returns a violation if several of the fields are present, because only one field would be read. Each field is given
+/// by its name and whether it is present.
 pub fn several(fields: &[(&str, bool)]) -> Option<Violation> {
     let given: Vec<&str> = fields.iter().filter(|(_, is_present)| *is_present).map(|(name, _)| *name).collect();
     let [_, second, ..] = given[..] else { return None };

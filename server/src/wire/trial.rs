@@ -20,22 +20,22 @@ use super::plugin::FailureBody;
 pub struct DryRunBody {
     #[oai(nullable)]
     pub event_id: Option<String>,
-    /// The position in the log from which the events that the plugin is called for are taken.
+    /// A position in the log. The plugin is called for the first events from this position that the plugin handles.
     #[oai(nullable)]
     pub from_position: Option<Whole>,
     /// The number of events with `from_position`, 1 to 200; the default is 10.
     #[oai(nullable)]
     pub limit: Option<u64>,
-    /// The number of events, 1 to 200. The plugin is called for the last events in the log that it handles.
+    /// The number of events, 1 to 200. The plugin is called for the last events in the log that the plugin handles.
     #[oai(nullable)]
     pub last: Option<u64>,
-    /// The ids of parked steps, at most 200: the plugin is called for their events.
+    /// The ids of parked steps, at most 200. The plugin is called for the events of these steps.
     #[oai(nullable)]
     pub step_ids: Option<Vec<String>>,
     /// An event that need not be in the log.
     #[oai(nullable)]
     pub event: Option<DryRunEvent>,
-    /// The version to call. The default is `loaded`, and `folder` for a plugin that is not enabled.
+    /// The version to call. The default is `loaded`, or `folder` for a plugin that is not enabled.
     #[oai(nullable)]
     pub source: Option<OneOf<PluginSources>>,
     /// A script to call instead of the script in the plugin's folder, at most 256 KiB.

@@ -1,5 +1,4 @@
-//! Runs every command that calls a server against a real one, and checks what the commands send against the OpenAPI
-//! document.
+//! Runs every command that calls a server against a real server, and compares the requests with the OpenAPI document.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -109,7 +108,7 @@ fn call_keys(session: &mut Session) {
     let rotated = session.call("keys rotate", &format!("keys rotate {plain} --after 2h"));
     assert!(text(&rotated.stdout).starts_with("sk_"), "{}", text(&rotated.stderr));
     assert!(text(&rotated.stderr).contains(&format!("the old key {plain} ends at ")), "{}", text(&rotated.stderr));
-    // The owner's key has created all others.
+    // The owner's key has created all other keys.
     let owner = id_of(session, "owner");
     let refused = session.refused("keys revoke", &format!("keys revoke {owner}"));
     assert!(
@@ -143,7 +142,7 @@ fn call_members_and_workspaces(session: &mut Session) {
     let record: Value = serde_json::from_str(listed.lines().next().expect("a workspace")).expect("a record");
     let workspace = record["id"].as_str().expect("an id");
     assert!(session.ok("workspaces rename", &format!("workspaces rename {workspace} renamed")).contains("renamed"));
-    // The first workspace cannot be deleted, and is not to be deleted.
+    // The first workspace cannot be deleted, so no deletion is scheduled, and the restore changes nothing.
     let refused = session.refused("workspaces delete", &format!("workspaces delete {workspace}"));
     assert!(refused.contains("first_workspace"), "{refused}");
     session.call("workspaces restore", &format!("workspaces restore {workspace}"));
@@ -172,7 +171,8 @@ fn call_imports_and_exports(session: &mut Session) {
     session.ok("import", "import all.ndjson --files files");
 }
 
-/// Publishes an article as its file says, once, and takes it back when the file says the opposite.
+/// Imports an article several times. The import publishes the article once, and unpublishes it once after its file has
+/// become a draft.
 fn publish(session: &mut Session) {
     let file = session.path().join("repository/one.md");
     for (draft, expected) in [("false", [1, 0]), ("false", [1, 0]), ("true", [1, 1]), ("true", [1, 1])] {
@@ -238,7 +238,7 @@ fn operation<'a>(document: &'a Value, method: &str, path: &str) -> Option<&'a Va
     item.get(method.to_ascii_lowercase())
 }
 
-/// Returns what the document does not allow in a request to the API.
+/// Returns a message about the first part of a request to the API that the document does not allow.
 fn fault(document: &Value, sent: &Sent) -> Option<String> {
     let (path, query) = sent.target.split_once('?').unwrap_or((&sent.target, ""));
     let path = path.strip_prefix(API)?;
@@ -255,7 +255,7 @@ fn fault(document: &Value, sent: &Sent) -> Option<String> {
     if let Some(unknown) = names.iter().find(|name| !has(name)) {
         return Some(format!("{line}: no parameter {unknown}"));
     }
-    // A command that asks for pages follows them.
+    // A command that requests pages must be able to request the next page.
     if names.contains(&"limit") && !has("cursor") && !has("after") {
         return Some(format!("{line}: pages without a cursor"));
     }
@@ -298,8 +298,8 @@ fn every_path_in_the_source_of_the_commands_is_in_the_document() {
     assert!(unknown.is_empty(), "{unknown:?}");
 }
 
-/// Returns the method and the path of a call such as `.request(Method::GET, &["keys", id])`. Returns `None` if the first
-/// segment is a variable.
+/// Returns the method and the path of a call such as `.request(Method::GET, &["keys", id])`. Returns `None` if the
+/// first segment is a variable.
 fn named_path(call: &str) -> Option<(String, String)> {
     let (method, rest) = call.split_once(',')?;
     let (segments, _) = rest.trim_start().strip_prefix("&[")?.split_once(']')?;

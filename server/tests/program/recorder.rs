@@ -10,7 +10,7 @@ pub struct Sent {
     pub method: String,
     /// The path with the query.
     pub target: String,
-    /// The body, if the request says how long it is.
+    /// The body, or empty if the request has no `Content-Length` header.
     pub body: Vec<u8>,
 }
 

@@ -97,9 +97,9 @@ fn the_log_says_why_a_token_is_denied_without_the_token() {
         (token(known, r#"{"iss": "https://other.example.com"}"#), ["other.example.com", "no issuer with this name"]),
         (
             token(r#"{"alg": "RS256"}"#, r#"{"iss": "https://id.example.com"}"#),
-            ["id.example.com", "its algorithm is not"],
+            ["id.example.com", "algorithm is not allowed for its issuer"],
         ),
-        ("made-up".to_owned(), ["denied a token", "neither a key nor a token"]),
+        ("made-up".to_owned(), ["denied a token", "neither a key nor a JWT"]),
     ];
     for (token, expected) in &tokens {
         let bearer = format!("Bearer {token}");
@@ -137,7 +137,7 @@ fn clients_behind_a_trusted_proxy_have_their_own_limits() {
     assert_eq!(ask(&program, "203.0.113.7"), 429);
     assert_eq!(ask(&program, "198.51.100.9, 203.0.113.7"), 429);
     assert_eq!(ask(&program, "203.0.113.8"), 200);
-    // A check of health has no limit.
+    // Health checks have no limit.
     for _ in 0..4 {
         assert_eq!(program.status("GET", "/healthz", &[("x-forwarded-for", "203.0.113.7")], ""), 200);
     }

@@ -1,5 +1,5 @@
 //! Tests that the program ends within its time limit after SIGTERM, even while pipelines occupy its threads, and that
-//! it announces the stop to load balancers before.
+//! the readiness check announces the stop to load balancers beforehand.
 
 use std::net::TcpStream;
 

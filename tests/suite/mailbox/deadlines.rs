@@ -7,7 +7,7 @@ use super::board::{DRAFTER, HELPER, act, bring, get, post, request, server, task
 const SECOND: i64 = 1_000;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_ended_lease_releases_the_task_and_the_fifth_fails_it() {
+async fn an_expired_lease_releases_the_task_and_the_fifth_expiry_fails_the_task() {
     let server = server().await;
     let id = task(&server, DRAFTER).await;
     for attempt in 1..=5 {

@@ -82,7 +82,7 @@ async fn a_change_after_a_scripted_agent_has_read_makes_its_output_stale() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_change_after_the_claim_makes_a_delivery_without_a_version_stale() {
+async fn a_delivery_without_a_version_is_stale_if_the_aggregate_changed_after_the_claim() {
     let server = board::server().await;
     post(&server, "/aggregates/define", &json!({"type_name": "note"})).await;
     let by = |text: &str| json!({"aggregate_type": "note", "event_type": "note.changed", "payload": {"text": text}});

@@ -44,11 +44,11 @@ impl Denials {
     pub fn log(&self, token: &str, denied: &TokenDenial, now: i64) {
         let Some(omitted) = self.admit(now) else { return };
         let TokenIdentifiers { issuer, key_id } = TokenIdentifiers::by(token);
-        // Debug formatting escapes what a client may have put into its token.
+        // Debug formatting escapes the issuer and the key id, because a client may have put any text into its token.
         tracing::warn!(?issuer, ?key_id, reason = denied.reason, omitted, "denied a token");
     }
 
-    /// Returns the number of messages that were omitted since the last one, or `None` if this message is omitted.
+    /// Returns the number of messages that were omitted since the last message, or `None` if this message is omitted.
     fn admit(&self, now: i64) -> Option<u64> {
         let mut period = self.period.lock();
         // The clock may have been set back.

@@ -112,7 +112,7 @@ impl Issuer {
     }
 }
 
-/// Returns the reason why a token is not valid, without anything from the token.
+/// Returns the reason why a token is not valid. The reason contains no data of the token.
 fn reason_of(error: &jsonwebtoken::errors::Error) -> &'static str {
     match error.kind() {
         ErrorKind::InvalidSignature => "the token's signature is not valid",

@@ -8,15 +8,16 @@ use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey};
 use parking_lot::{Mutex, MutexGuard};
 use serde::Deserialize;
 
-/// The maximum size of a key set in bytes, and the maximum number of keys.
+/// The maximum size of a key set, in bytes.
 pub const MAX_BYTES: usize = 256 << 10;
+/// The maximum number of keys in a key set.
 const MAX_KEYS: usize = 64;
 /// The minimum time between two fetches from an issuer, in milliseconds.
 pub const FETCH_INTERVAL_MS: i64 = 30_000;
 /// The time for which fetched keys are used without a refresh, in milliseconds.
 const FRESH_MS: i64 = 600_000;
 
-/// A running fetch, which returns the bytes of the document or a message.
+/// A running fetch, which returns the bytes of the document or an error message.
 pub type Fetched<'a> = Pin<Box<dyn Future<Output = Result<Vec<u8>, String>> + Send + 'a>>;
 
 /// An interface for fetching key sets. Implemented outside the engine, which has no HTTP client.
@@ -37,7 +38,7 @@ pub struct KeySet {
 #[derive(Default)]
 struct KeySetCache {
     keys: Arc<[VerificationKey]>,
-    /// The number of times that a fetched set differed from the previous one.
+    /// The number of times that a fetched set differed from the previous set.
     generation: u64,
     text: Vec<u8>,
     attempted_at: Option<i64>,

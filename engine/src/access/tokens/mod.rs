@@ -1,6 +1,7 @@
 //! Tokens of identity providers: verifies them and returns the users they identify.
 //!
-//! A verified token is cached until it expires or its issuer's keys change, so that later requests cost only a hash.
+//! A verified token is cached until it expires or its issuer's keys change, so later requests with the token cost only
+//! a hash.
 
 mod claims;
 mod denial;
@@ -48,7 +49,7 @@ pub struct TokenIdentity {
     pub email_verified: bool,
     pub name: Option<Arc<str>>,
     pub session: Option<Arc<str>>,
-    /// The expiry time of the token, in milliseconds since the epoch.
+    /// The expiry time of the token plus the tolerance for clocks, in milliseconds since the epoch.
     pub expires_at: i64,
     valid_from: i64,
     issuer: usize,
@@ -134,7 +135,7 @@ impl TokenIdentity {
     fn new(claims: &TokenClaims, place: usize, issuer: &Issuer, generation: u64) -> TokenIdentity {
         let name = format!("{}\n{}", issuer.name, claims.sub);
         let email = claims.email();
-        // `trust_email` replaces a missing claim, but not a negative one.
+        // `trust_email` replaces a missing claim, but not a negative claim.
         let is_verified = claims.email_verified().unwrap_or(issuer.trusts_email);
         let validity = claims.validity();
         TokenIdentity {

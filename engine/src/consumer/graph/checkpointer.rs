@@ -49,12 +49,12 @@ impl Checkpointer {
         Checkpointer { state, db, lead, checkpoint, stored, has_new_basis, new_versions, unstored_bytes, facts, edges }
     }
 
-    /// Returns the right under which the changes are written.
+    /// Returns the right to process the log, under which the changes are written.
     pub fn lead(&self) -> Lead {
         self.lead
     }
 
-    /// Returns the position of the last event processed.
+    /// Returns the position of the last processed event.
     pub fn position(&self) -> u64 {
         self.checkpoint.position
     }
@@ -147,7 +147,7 @@ impl Checkpointer {
         if !effects.parked.is_empty() || !effects.released.is_empty() {
             self.state.plugins.note_parking();
         }
-        // Reads the facts from the graph, because the stored facts include those of plugins that are not enabled.
+        // Reads the facts from the graph, because the stored facts include facts of plugins that are not enabled.
         let shown: Vec<_> = effects.facts.iter().map(|(id, _)| (id, self.state.graph.facts(id.as_str()))).collect();
         show(&self.state, shown.iter().map(|(id, facts)| (*id, facts.as_deref())));
         self.stored = after.position;
@@ -159,8 +159,8 @@ impl Checkpointer {
         Ok(())
     }
 
-    /// Publishes the position to waiting tasks and other servers. A worker that begins again at an earlier position passes
-    /// only events that changed nothing, so the position never goes back.
+    /// Publishes the position to waiting tasks and other servers. A worker that begins again at an earlier position
+    /// passes only events that changed nothing, so the position never goes back.
     fn publish(&self) {
         let (position, writes) = (self.checkpoint.position, self.checkpoint.writes);
         self.state.graph_progress.advance(position);

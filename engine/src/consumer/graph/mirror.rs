@@ -30,7 +30,7 @@ const WRITES: u64 = 256;
 /// The graph of another server, as far as this server has applied it.
 #[derive(Default)]
 pub struct Mirror {
-    /// `None` if the graph has to be read whole.
+    /// `None` if the whole graph has to be read.
     applied: Mutex<Option<MirrorCheckpoint>>,
 }
 
@@ -62,10 +62,10 @@ impl Mirror {
         self.apply_newest(state, &mut applied, MirrorCheckpoint { checkpoint, read_at }).await
     }
 
-    /// Applies the writes of the leader up to now, whether or not the leader has reported them.
+    /// Applies all writes that the leader has made so far, whether or not the leader has reported them.
     pub async fn show_newest(&self, state: &Arc<State>) -> Result<()> {
         let mut applied = self.applied.lock().await;
-        // This server may have become the leader in the meantime. Its own graph is then the newest.
+        // This server may have become the leader in the meantime. In that case, the graph of this server is the newest.
         if state.leadership.is_own() {
             return Ok(());
         }
@@ -114,8 +114,8 @@ impl Mirror {
         Ok(())
     }
 
-    /// Ends following, because this server now processes the log itself. Waits for a running step, which could otherwise
-    /// show older facts after newer ones.
+    /// Stops applying the writes of another server, because this server now processes the log itself. Waits for a
+    /// running step, which could otherwise show older facts after newer facts.
     pub async fn end(&self) {
         *self.applied.lock().await = None;
     }
@@ -152,8 +152,8 @@ async fn apply(state: &Arc<State>, generation: u64, changed: Vec<ChangedKeys>) -
     Ok(())
 }
 
-/// Adopts what the checkpoint says besides the graph: stopped plugins, the versions of plugins, and whether the edges
-/// match the definitions.
+/// Adopts the contents of the checkpoint besides the graph: stopped plugins, the versions of plugins, and whether the
+/// edges match the definitions.
 async fn adopt(state: &Arc<State>, checkpoint: &GraphCheckpoint, before: Option<&GraphCheckpoint>) -> Result<()> {
     if before.is_none_or(|before| before.circuits != checkpoint.circuits) {
         Circuits::restore(state, &checkpoint.circuits).publish();

@@ -41,7 +41,7 @@ pub struct RebuildOutcome {
     pub parked: u64,
 }
 
-/// The log's aggregates, as far as the rebuild has folded them.
+/// The aggregates of the log, folded up to the position of the rebuild.
 struct PastStates<'a> {
     state: &'a State,
     states: FxHashMap<AggregateId, Arc<Aggregate>>,
@@ -73,7 +73,7 @@ struct Rebuild<'a> {
     failed: Vec<(PluginIndex, Arc<Event>, Failure)>,
 }
 
-/// Rebuilds the graph of a workspace. The old graph stays in use until the new one is complete.
+/// Rebuilds the graph of a workspace. The old graph stays in use until the new graph is complete.
 ///
 /// Each rebuild writes to its own generation. If two servers begin a rebuild on the same generation, the first to
 /// complete replaces the graph, and the other rebuild is dropped.
@@ -86,8 +86,8 @@ pub async fn rebuild(state: &Arc<State>, appender: &Appender, slot: &WorkerSlot)
     };
     let result = build(state, appender, slot, &claim).await;
     // Drops all older generations after a success, and the generation of this rebuild after a failure. Generations are
-    // claimed in order. A rebuild that still builds an older generation began on a generation that is gone, so that
-    // rebuild drops its own data itself.
+    // claimed in order. If another rebuild still builds an older generation, the generation that it was to replace is
+    // gone, so that rebuild fails and drops its own data.
     let unused = if result.is_ok() { 0..claim.generation } else { claim.generation..claim.generation + 1 };
     let dropped = appender.database().drop_generations(unused).await;
     match (result, dropped) {
@@ -147,8 +147,8 @@ async fn build(state: &Arc<State>, appender: &Appender, slot: &WorkerSlot, claim
             Err(error) => return Err(error),
         }
         drop(turn);
-        // A conflict means that another server wrote first: either events or a rebuild. A rebuild of another server
-        // ends this one.
+        // A conflict means that another server wrote first: either events or a rebuild. A rebuild by another server
+        // ends this rebuild.
         if state.db.read_graph_checkpoint().await?.generation != claim.serving {
             return Err(Error::conflict(
                 ErrorCode::RebuildOvertaken,

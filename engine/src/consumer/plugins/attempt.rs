@@ -46,7 +46,7 @@ impl<T> Attempt<T> {
 
 /// A value that a hook returned. The value may request appends to the log.
 pub trait RequestsAppends {
-    /// Returns whether the value requests appends to the log. The step is then not done before the appends.
+    /// Returns whether the value requests appends to the log. If so, the step is done only after the appends.
     fn requests_appends(&self) -> bool;
 }
 
@@ -161,8 +161,8 @@ impl Calls<'_> {
         self.state.plugins.call(self.plugin, inputs, hook, self.circuit.bears(retries_later)).await
     }
 
-    /// Retries the failed calls. Each delay applies to all of them together. Returns each outcome with the number of
-    /// attempts.
+    /// Retries the failed calls. Each delay applies to all failed calls together. Returns each outcome with the number
+    /// of attempts.
     ///
     /// A failure for an aggregate that is already failing is parked without a retry. Failures of a single aggregate do
     /// not open the circuit, so retries for each of its events would delay the log again and again.

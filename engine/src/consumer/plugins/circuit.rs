@@ -30,8 +30,9 @@ pub struct Circuit {
     failing: Vec<Arc<str>>,
     /// The id of the event whose failure opened the circuit.
     opened_by: Option<Arc<str>>,
-    /// The ids of the aggregates with steps that failed since the last success and are retried later, as `failing`. Not
-    /// stored: a worker that begins again calls a paused plugin for a few further events.
+    /// The ids of the aggregates with steps that failed since the last success and are retried later. Contains each id
+    /// once, and at most [`FAILURES`] ids. Not stored: a worker that begins again calls a paused plugin for a few
+    /// further events.
     retried: Vec<Arc<str>>,
     /// Whether the circuit never opens. A repair uses such a circuit, so that it calls the plugin however often the
     /// plugin fails.
@@ -52,7 +53,8 @@ impl Circuit {
         self.opened_by.is_some()
     }
 
-    /// Returns whether steps for so many aggregates wait for a retry that the plugin is not called for further events.
+    /// Returns whether the plugin is not called for further events, because steps for [`FAILURES`] aggregates wait for
+    /// a retry.
     pub fn is_paused(&self) -> bool {
         self.retried.len() >= FAILURES
     }
@@ -84,7 +86,7 @@ impl Circuit {
         self.retried.clear();
     }
 
-    /// Records a failure. Returns whether it opened the circuit.
+    /// Records a failure. Returns whether the failure opened the circuit.
     pub fn failed(&mut self, step: CallSubject<'_>) -> bool {
         add(&mut self.failing, step.aggregate_id);
         let opens = self.failing.len() >= FAILURES && self.opened_by.is_none() && !self.forced_closed;

@@ -1,4 +1,4 @@
-//! The circuits of all plugins in one workspace, and those that opened since the last commit.
+//! The circuits of all plugins in one workspace, and the circuits that opened since the last commit.
 
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ impl Circuits {
         self.circuits.iter_mut()
     }
 
-    /// Closes the circuit of a plugin. Returns whether it was open.
+    /// Closes the circuit of a plugin. Returns whether the circuit was open.
     pub fn close(&mut self, plugin: PluginIndex) -> bool {
         std::mem::take(&mut self.circuits[plugin]).is_open()
     }

@@ -86,7 +86,7 @@ fn task(context: &EventContext, plugin: &Arc<str>, assignment: Assignment) -> Ne
     new_task(&context.event, Some(&context.after), plugin, content, assignment.metadata)
 }
 
-/// The assignee in the id of a task for the workspace's owner, whoever that is.
+/// The type and id that stand for the workspace's owner in the id of a task. The user who is the owner may change.
 const OWNER: (&str, &str) = ("user", "owner");
 
 /// The reason for creating a task. The reason is part of the task's id.
@@ -114,8 +114,8 @@ pub struct TaskContent {
     pub due_at: Option<Value>,
 }
 
-/// Returns the id of the task that informs the owner about a stopped plugin. The id does not depend on the owner, because
-/// the workspace may get another one.
+/// Returns the id of the task that informs the owner about a stopped plugin. The id does not depend on the owner,
+/// because the workspace may get another owner.
 pub fn stopped_task_id(event_id: &str, plugin: &str) -> String {
     format!("task-{}", task_event_id(event_id, plugin, TaskReason::Stopped, OWNER.0, OWNER.1))
 }
@@ -124,9 +124,9 @@ fn task_event_id(event_id: &str, plugin: &str, reason: TaskReason, assignee_type
     derived_id(event_id, &format!("{plugin}/{}/{assignee_type}/{assignee_id}", reason.name()), 0)
 }
 
-/// Returns the event that creates a task. Its id is derived from the causing event, the plugin, the reason and the
-/// assignee, so there is at most one task for each combination of these. The reason distinguishes a task that the
-/// plugin's hook assigns from the task about the stopped plugin.
+/// Returns the event that creates a task. The id of the event is derived from the causing event, the plugin, the reason
+/// and the assignee, so there is at most one task for each combination of these. The reason distinguishes a task that
+/// the plugin's hook assigns from the task about the stopped plugin.
 pub fn new_task(
     event: &Event,
     about: Option<&Aggregate>,

@@ -30,8 +30,8 @@ pub enum HookResult {
     Assignments(Vec<Assignment>),
 }
 
-/// Dry runs of a plugin version. All events of a request share one roster, because building it visits every agent and
-/// every task.
+/// Dry runs of a plugin version. All events of a request share one roster, because building a roster visits every agent
+/// and every task.
 pub struct DryRuns<'a> {
     state: &'a State,
     members: &'a Members,

@@ -10,9 +10,9 @@ use crate::metric;
 use crate::state::plugins::PluginIndex;
 use crate::store::workspace::parked::{ParkedStep, Reason, StepId};
 
-/// Retries the steps whose time has come, in log order, until one fails again, so that a failing plugin delays new events
-/// by one call. Returns the time of the next retry. `position` is the position of the last event that the worker has
-/// processed or passed over.
+/// Retries the steps that are due, in log order, until one of them fails again, so that a failing plugin delays new
+/// events by only one call. Returns the time of the next retry. `position` is the position of the last event that the
+/// worker has processed or passed over.
 pub async fn retry_due(worker: &mut Worker, position: u64) -> Result<Option<i64>, StepEnd> {
     let next_at = retry_steps(worker).await.map_err(|error| worker.overtaken(error))?;
     worker.state.plugins.retries().report(position, next_at);
@@ -38,7 +38,7 @@ async fn retry_steps(worker: &mut Worker) -> Result<Option<i64>> {
     Ok(worker.parking.retries().next_at(&worker.circuits))
 }
 
-/// Reads parked steps, in log order. Forgets the retries of those that were deleted.
+/// Reads parked steps, in log order. Forgets the retries of steps that were deleted.
 async fn stored(worker: &mut Worker, steps: &[StepId]) -> Result<Vec<ParkedStep>> {
     if steps.is_empty() {
         return Ok(Vec::new());
@@ -53,7 +53,7 @@ async fn stored(worker: &mut Worker, steps: &[StepId]) -> Result<Vec<ParkedStep>
     Ok(found)
 }
 
-/// Parks the steps of a stopped plugin without a further retry.
+/// Ends the retries of a stopped plugin. The steps that waited for a retry stay parked.
 async fn end_retries(worker: &mut Worker, plugin: PluginIndex) -> Result<()> {
     let steps = worker.parking.retries().of(plugin);
     for steps in steps.chunks(MAX_WAITING / 4) {
@@ -65,7 +65,7 @@ async fn end_retries(worker: &mut Worker, plugin: PluginIndex) -> Result<()> {
     Ok(())
 }
 
-/// Retries one step. Returns whether it is done.
+/// Retries one step. Returns `false` if the plugin failed again.
 async fn retry_step(worker: &mut Worker, parked: ParkedStep, streams: &mut StreamData) -> Result<bool> {
     let state = worker.state.clone();
     let called = match LateCall::prepare(&state, &parked, streams).await? {

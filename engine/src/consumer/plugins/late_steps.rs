@@ -1,8 +1,9 @@
 //! Calls plugins for parked steps, whose events were processed earlier: when a request replays the steps, and when the
 //! time of their retry has come.
 //!
-//! A late call gets its event and the aggregate right after the event, like the first call. Its facts never replace
-//! those of a later event of the aggregate. The events and tasks that it requests are appended when it succeeds.
+//! A late call gets its event and the aggregate right after the event, like the first call. Facts of a late call never
+//! replace facts of a later event of the aggregate. The events and tasks that a late call requests are appended when
+//! the call succeeds.
 
 use std::sync::Arc;
 
@@ -30,7 +31,7 @@ use crate::store::workspace::parked::{ParkedStep, Reason, StepId};
 /// The number of steps retried in one turn of the worker. New events are processed between two turns.
 pub const STEPS_PER_TURN: usize = 64;
 
-/// Retries parked steps, in the order of their events. Returns the steps that failed again. These stay parked with the
+/// Retries parked steps, in the order of their events. Returns the steps that failed again, which stay parked with the
 /// reason of the new failure.
 pub async fn replay_parked(worker: &mut Worker, parked: Vec<ParkedStep>) -> Result<Vec<ParkedStep>> {
     let mut streams = StreamData::default();
@@ -57,7 +58,7 @@ async fn replay_step(
             Ok(())
         }
         Err(failure) => {
-            // Until the last of its own retries, a scripted agent may still answer its task.
+            // If the step still waits for a retry, the scripted agent may yet answer its task.
             if parked.reason.retry_at.is_none() {
                 called.give_up(worker, &failure).await?;
             }
@@ -102,7 +103,7 @@ impl StreamData {
         }
         let before = folding.map(|folding| Arc::new(folding.into_aggregate()));
         let after = Arc::new(Aggregate::fold(before.as_deref(), &event, &definition));
-        // Several plugins may have parked steps for the same event.
+        // Keeps the state before the event, because several plugins may have parked steps for the same event.
         self.states.extend(before.iter().map(|before| (before.id.clone(), before.clone())));
         Ok(Some(EventContext { event, before, after, definition }))
     }
@@ -266,7 +267,7 @@ impl LateStep<'_> {
 
     async fn work(self, cause: LateCause) -> Result<Result<(), Failure>> {
         let state = self.worker.state.clone();
-        // Meanwhile, somebody may have assigned the task to another agent or ended it.
+        // In the meantime, the task may have been assigned to another agent or ended.
         if cause == LateCause::Time && !work::is_waiting(&state, &self.context) {
             return Ok(Ok(()));
         }

@@ -11,8 +11,8 @@ use crate::model::definition::Definition;
 use crate::model::id::AggregateId;
 use crate::resident::graph::StateView;
 
-/// The minimum length of a label that is searched for, in bytes. Shorter labels are ordinary words that occur in any
-/// text.
+/// The minimum length of a label that is searched for, in bytes. Shorter labels are often ordinary words that occur in
+/// many texts.
 const MIN_LABEL_BYTES: usize = 4;
 /// The maximum length of a label that is searched for, in words.
 const MAX_LABEL_WORDS: usize = 12;

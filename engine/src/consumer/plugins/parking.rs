@@ -18,7 +18,7 @@ use crate::store::workspace::parked::{ParkedStep, Reason, StepId};
 /// The message of a step for which a paused plugin was not called.
 const PAUSED: &str = "the plugin is paused, because its last steps failed and wait for a retry";
 
-/// The failure kind recorded for a step that was not attempted because its plugin's circuit was open.
+/// The failure kind of a step for which a stopped or paused plugin was not called.
 const CIRCUIT_OPEN: &str = "circuit_open";
 
 /// The event for which a plugin requested appends, and the aggregate whose content the plugin worked on.
@@ -44,7 +44,8 @@ impl ParkingBuffer {
         &self.retries
     }
 
-    /// Returns the value of a successful call. Parks the step of a failed call, for a retry or until it is replayed.
+    /// Returns the value of a successful call. Parks the step of a failed call, for a retry or until it is replayed,
+    /// unless the plugin's `on_error` ignores failures.
     pub fn receive<T>(
         &mut self,
         circuits: &mut Circuits,

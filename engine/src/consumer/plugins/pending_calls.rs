@@ -37,8 +37,8 @@ pub struct PendingCalls<I> {
     by_plugin: BTreeMap<PluginIndex, Vec<Arc<I>>>,
 }
 
-/// The results of the calls of one plugin. Failed calls are parked, also those that are retried later, unless the
-/// plugin's `on_error` ignores failures.
+/// The results of the calls of one plugin. The steps of failed calls are parked, including steps that are retried
+/// later, unless the plugin's `on_error` ignores failures.
 pub struct CallResults<I, T> {
     pub plugin: PluginIndex,
     /// The values that the successful calls returned.

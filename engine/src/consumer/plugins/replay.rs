@@ -35,7 +35,7 @@ const PAGE: usize = 512;
 /// The counts of calls and changes during a replay.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReplayTally {
-    /// The number of events for which the plugin was called, or would be called by a replay that was only counted.
+    /// The number of events for which the plugin was called, or, for a count, for which a replay would call the plugin.
     pub events: u64,
     /// The number of failed calls. The step of each failed call stays parked.
     pub failed: u64,
@@ -45,7 +45,7 @@ pub struct ReplayTally {
     pub edges_closed: u64,
     /// The number of events for which tasks were assigned.
     pub assigned: u64,
-    /// The number of events that were not routed, because the plugin has already assigned tasks for them.
+    /// The number of events that were not routed, because the plugin has already assigned tasks for these events.
     pub assigned_before: u64,
     /// The number of tasks to which the plugin's agent delivered an answer.
     pub delivered: u64,
@@ -67,9 +67,9 @@ impl ReplayTally {
     }
 }
 
-/// Runs one of a plugin's hooks again for the events after a position. New facts replace the earlier ones. Tasks are
-/// assigned only for events for which the plugin has not assigned tasks yet. Work is done again only for tasks without an
-/// answer.
+/// Runs one of a plugin's hooks again for the events after a position. New facts replace the earlier facts. Tasks are
+/// assigned only for events for which the plugin has not assigned tasks yet. Work is done again only for tasks without
+/// an answer.
 pub async fn replay_plugin(
     worker: &mut Worker,
     plugin: PluginIndex,
@@ -286,7 +286,7 @@ impl PluginReplay<'_> {
     }
 
     /// Applies the facts page by page. A step is released in the same commit that writes its facts, so a crash between
-    /// two pages loses neither.
+    /// two pages loses neither facts nor steps.
     async fn apply(self) -> Result<ReplayTally> {
         let PluginReplay { worker, plugin, mut tally, last, .. } = self;
         let mut remaining = last.into_values().peekable();

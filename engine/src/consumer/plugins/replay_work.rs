@@ -1,5 +1,5 @@
-//! Replay of work: calls a plugin's hook `work` again for the tasks that wait for the plugin's agent, and for those
-//! that ended as failed.
+//! Replay of work: calls a plugin's hook `work` again for the tasks that wait for the plugin's agent, and for the tasks
+//! that have failed.
 
 use std::sync::Arc;
 
@@ -110,8 +110,8 @@ fn works_by(state: &State, agent: &str, plugin: &str) -> bool {
     agent.is_some_and(|agent| agent.state.get(PLUGIN).and_then(Value::as_str) == Some(plugin))
 }
 
-/// Returns the last event that made a task wait for the agent that it is assigned to now, if the event is at one of these
-/// positions, except the first.
+/// Returns the last event that made a task wait for its current agent, if the event is at one of these positions,
+/// except the first position.
 async fn asked(
     state: &State,
     id: &AggregateId,

@@ -1,4 +1,4 @@
-//! The parked steps that are retried without a request: those of plugins with `on_error = "retry"`.
+//! The parked steps that are retried without a request: the steps of plugins with `on_error = "retry"`.
 //!
 //! The times of the retries are stored with the steps, so a worker that starts again finds all waiting steps.
 
@@ -12,12 +12,12 @@ use crate::state::State;
 use crate::state::plugins::{PluginIndex, PluginMap};
 use crate::store::workspace::parked::{ParkedStep, StepId};
 
-/// The waits before the retries of a step, in milliseconds. A step that fails after the last of them stays parked.
+/// The waits before the retries of a step, in milliseconds. A step that fails after the last wait stays parked.
 const WAITS_MS: [i64; 5] = [1_000, 4_000, 16_000, 64_000, 256_000];
 /// The maximum number of a plugin's steps that wait for a retry. Further failed steps are parked.
 pub const MAX_WAITING: usize = 2_000;
 
-/// Returns the time of the next retry of a step after this many calls, or `None` after the last retry. A step that was
+/// Returns the time of the next retry of a step after `calls` calls, or `None` after the last retry. A step that was
 /// set aside without a call has the same time as after one call.
 pub fn retry_at(calls: u32, now_ms: i64) -> Option<i64> {
     let wait_ms = WAITS_MS.get(usize::try_from(calls.saturating_sub(1)).ok()?)?;
@@ -46,7 +46,7 @@ pub struct Retries {
 }
 
 impl Retries {
-    /// Finds the stored steps of the enabled plugins.
+    /// Restores the waiting steps of the enabled plugins from the store.
     pub async fn restore(state: &Arc<State>) -> Result<Retries> {
         let plugins = &state.plugins;
         let names: Vec<Arc<str>> = plugins.indexes().map(|plugin| plugins.name(plugin).clone()).collect();
@@ -80,7 +80,7 @@ impl Retries {
         MAX_WAITING.saturating_sub(self.waiting[plugin].len())
     }
 
-    /// Returns whether a step waits for a retry for which the plugin was called before.
+    /// Returns whether the plugin was already called for a step that waits for a retry.
     pub fn has_called(&self, plugin: PluginIndex) -> bool {
         self.waiting[plugin].values().any(|retry| retry.was_called)
     }

@@ -17,7 +17,7 @@ use crate::model::value::{Object, Value};
 #[derive(Default)]
 pub struct Roster {
     agents: IndexMap<AggregateId, Arc<Aggregate>>,
-    /// The id of the agent that each open task is assigned to, by task.
+    /// The id of the agent to which each open task is assigned, by the id of the task.
     tasks: FxHashMap<AggregateId, Arc<str>>,
     open: FxHashMap<Arc<str>, i64>,
     /// The lists of agents that hooks receive, built on demand. There is one list of all agents, and one for each list

@@ -78,7 +78,7 @@ pub fn call(plugin: &dyn Plugin, input: &PreparedRoute) -> Outcome<Vec<Assignmen
 }
 
 /// Returns the place of an invalid value in an assignment and the allowed values, or `None` if the assignment is valid.
-/// The limits are those of a request that creates a task.
+/// The limits are the same as for a request that creates a task.
 fn refused(assignment: &Assignment) -> Option<(String, String)> {
     if let Some(Err(allowed)) = assignment.title.as_deref().map(title::check) {
         return Some(("title".into(), allowed));
@@ -113,8 +113,8 @@ impl Assignees {
         Assignees { members, known: FxHashSet::default() }
     }
 
-    /// Returns a failure if an assignment, or a step of its escalation, names an agent that is unknown or disabled, or a
-    /// user who is not a member of the workspace, because nobody would see the task.
+    /// Returns a failure if an assignment, or a step of its escalation, names an agent that is unknown or disabled, or
+    /// a user who is not a member of the workspace, because nobody would see the task.
     pub async fn check(&mut self, roster: &Roster, assigned: &[Assignment]) -> Result<Result<(), Failure>> {
         for (index, assignment) in assigned.iter().enumerate() {
             let steps = escalation(&assignment.metadata).into_iter().enumerate();
@@ -202,7 +202,7 @@ impl Router {
         Ok(())
     }
 
-    /// Appends the tasks of a plugin's assignments. Returns the reason if they are rejected.
+    /// Appends the tasks of a plugin's assignments. Returns the reason if the tasks are rejected.
     pub async fn assign(
         &mut self,
         plugin: PluginIndex,

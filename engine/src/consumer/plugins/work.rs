@@ -40,13 +40,15 @@ pub struct PreparedWork {
     task: Value,
     messages: Vec<Value>,
     aggregate: Option<Value>,
-    /// The version of the subject in `aggregate`. `None` if the task has no source aggregate.
+    /// The version of the subject in `aggregate`, or 0 if the subject does not exist. `None` if the task has no
+    /// subject.
     read_version: Option<u64>,
     related: Vec<Value>,
     now_ms: i64,
 }
 
-/// Returns the plugin that must work because of an event: after this event, a task waits for the plugin's agent.
+/// Returns the plugin whose scripted agent a task waits for after this event. Returns `None` if the event causes no
+/// work.
 pub fn worker(plugins: &PluginHost, roster: &Roster, context: &EventContext) -> Option<PluginIndex> {
     if !asks(&context.event) {
         return None;
@@ -59,7 +61,7 @@ pub fn worker(plugins: &PluginHost, roster: &Roster, context: &EventContext) -> 
     plugins.find(plugin).filter(|plugin| plugins.about(*plugin).hooks.contains(&Hook::Work))
 }
 
-/// Returns whether a task waits for its agent, if it has one.
+/// Returns whether a task waits for its agent, if the task has an agent.
 pub fn waits(task: &Task<'_>) -> bool {
     matches!(task.status(), Status::Pending | Status::AwaitingReply)
 }
@@ -74,7 +76,7 @@ fn asks_for_work(event: &Event) -> Option<bool> {
         TaskEvent::Created | TaskEvent::Assigned | TaskEvent::Asked => true,
         TaskEvent::ChangesRequested | TaskEvent::Answered => true,
         TaskEvent::Resumed | TaskEvent::Retried => true,
-        // A scripted agent claims no task, so these events do not concern it.
+        // Scripted agents do not claim tasks, so these events do not concern scripted agents.
         TaskEvent::Released | TaskEvent::Expired | TaskEvent::Claimed => false,
         TaskEvent::Unassigned | TaskEvent::Message | TaskEvent::Artifact | TaskEvent::InputRequested => false,
         TaskEvent::Delivered | TaskEvent::Completed | TaskEvent::Failed | TaskEvent::Canceled => false,
@@ -157,7 +159,7 @@ pub fn call(plugin: &dyn Plugin, input: &PreparedWork) -> Outcome<Product> {
 }
 
 /// Returns the place of an invalid value in an artifact and the allowed values, or `None` if the artifact is valid. The
-/// limits are those of a request that sends an artifact.
+/// limits are the same as for a request that sends an artifact.
 fn refused(artifact: &Artifact) -> Option<(&'static str, String)> {
     if let Err(allowed) = check_name(&artifact.name) {
         return Some(("name", allowed));
@@ -208,7 +210,7 @@ pub fn delivery(input: &PreparedWork, plugin: &Arc<str>, product: Product, is_re
     let draft = |artifact: Artifact| ArtifactDraft {
         name: Some(artifact.name),
         parts: Some(artifact.parts),
-        // A script returns its whole output each time.
+        // A script returns its whole output in each call, so an effect that is missing in the output is dropped.
         drops_effect: true,
         effect: artifact.effect.map(|effect| Effect {
             aggregate_id: None,

@@ -1,4 +1,5 @@
-//! The declared events of a type, with the fields of their payloads. The declarations inform readers of the schema.
+//! The declared events of a type, with the fields of their payloads. The declarations inform readers of the schema. A
+//! type that rejects unknown fields accepts the declared fields in the payload of the event.
 
 use std::sync::Arc;
 
@@ -8,8 +9,8 @@ use crate::model::id::is_valid_name;
 use crate::model::value::{Object, Value};
 use crate::model::violation::{Violations, segment};
 
-/// Parses the event schemas: an object that maps each event type to `{fields: [...]}`. The fields are checked like the
-/// fields of the aggregate type.
+/// Parses the event schemas: an object that maps each event type to `{description, fields}`. The fields are checked
+/// like the fields of the aggregate type.
 pub(super) fn parse(
     value: Option<&Value>,
     type_name: &str,

@@ -1,5 +1,5 @@
-//! A JSON Schema as a graph. Its edges lead to the subschemas for the same value, and to the subschemas for the values
-//! inside it.
+//! A JSON Schema as a graph. The edges of a schema lead to the subschemas for the same value, and to the subschemas for
+//! the values inside this value.
 
 use std::collections::HashMap;
 
@@ -24,7 +24,7 @@ const MAX_SUBSCHEMAS: usize = 500;
 const MAX_LEVELS: usize = 64;
 /// The maximum nesting depth of subschemas that apply to the same value.
 pub(super) const MAX_NESTED: usize = 32;
-/// The maximum number of evaluations of one value, including those through references.
+/// The maximum number of evaluations of one value, including evaluations through references.
 const MAX_EXPANDED: u64 = 1_000;
 /// The maximum number of subschemas with `unevaluatedProperties` or `unevaluatedItems`. Each of them evaluates its
 /// sibling keywords again.
@@ -37,7 +37,8 @@ const UNEVALUATED_REPEATS: u64 = 8;
 const SAME_VALUE: [&str; 4] = ["not", "if", "then", "else"];
 const SAME_VALUE_LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 const SAME_VALUE_MAPS: [&str; 2] = ["dependentSchemas", "dependencies"];
-/// Keywords for references that the validator resolves only while it checks a value. Schemas with them are rejected.
+/// Keywords for references that the validator resolves only while it checks a value. A schema with such a keyword is
+/// rejected.
 const DYNAMIC: [&str; 2] = ["$dynamicRef", "$recursiveRef"];
 
 /// The subschemas reachable from the root. The root comes first.
@@ -51,8 +52,8 @@ pub(super) struct Graph {
 pub(super) struct SchemaNode {
     pub same_value: Vec<usize>,
     pub properties: HashMap<String, usize>,
-    /// The subschema of each pattern, by index, and the number of steps that matching the pattern takes for each byte
-    /// of a member's name.
+    /// For each pattern, the number of steps that matching takes for each byte of a member's name, and the index of the
+    /// subschema.
     pub pattern_properties: Vec<(u64, usize)>,
     /// Indexes of the subschemas for the members that `properties` does not name.
     pub other_properties: Vec<usize>,

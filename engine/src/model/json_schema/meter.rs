@@ -6,7 +6,7 @@ use super::graph::{Graph, SchemaNode, size};
 
 /// The maximum number of steps that one [`SchemaMeter`] counts. A step takes about ten nanoseconds.
 const MAX_STEPS: u64 = 40_000_000;
-/// The number of steps that each evaluation counts as, in addition to the steps of its keywords.
+/// The number of steps that are counted for each evaluation, in addition to the steps of its keywords.
 const STEPS_PER_EVALUATION: u64 = 10;
 /// The maximum nesting depth of evaluations. Each level takes stack space.
 const MAX_NESTED: usize = 256;

@@ -1,4 +1,4 @@
-//! Patterns that need backtracking, because they contain back-references or look-around assertions.
+//! Patterns that need backtracking, for example because they contain back-references or look-around assertions.
 
 use std::sync::OnceLock;
 
@@ -14,8 +14,8 @@ const MAX_BYTES_READ: usize = 1 << 27;
 /// The maximum length of a text that is searched in one call, in bytes. In a longer text, the search starts separately
 /// at each position, with a tick for each start.
 const MAX_UNINTERRUPTED_BYTES: usize = 4_096;
-/// The maximum number of states up to which the cost of a step depends only on the bytes that the step reads. Beyond
-/// it, the cost also grows with the square of the number of states.
+/// The number of states up to which the cost of a step depends only on the bytes that the step reads. With more states,
+/// the cost also grows with the square of the number of states.
 const SMALL_STATES: usize = 64;
 /// The maximum number of states of all parts of a pattern together.
 const MAX_STATES: usize = 20_000;

@@ -41,8 +41,8 @@ enum PatternEngine {
 }
 
 impl CompiledPattern {
-    /// Compiles a pattern. The options `i`, `m`, `s`, `x` and `u` have an effect. The error describes the mistake in
-    /// the pattern.
+    /// Compiles a pattern. The options `i`, `m`, `s` and `x` have an effect. The error describes the mistake in the
+    /// pattern.
     pub fn new(pattern: &str, options: &str, syntax: Syntax) -> Result<CompiledPattern, String> {
         if pattern.len() > syntax.longest_bytes() {
             let limit = syntax.longest_bytes();

@@ -8,8 +8,9 @@ pub struct TranslatedPattern {
     pub backtracks: bool,
 }
 
-/// Translates a pattern. `\d`, `\w` and `\s` match only ASCII, unless the pattern starts with `(*UCP)`. The translation
-/// escapes brackets and hyphens inside a class, so that the engines treat them as literal characters.
+/// Translates a pattern. `\d`, `\w` and `\s` match only ASCII, unless the pattern starts with `(*UCP)`. Inside a class,
+/// the translation escapes brackets, `&`, `~` and repeated hyphens, so that the engines treat these as literal
+/// characters.
 pub fn translate(pattern: &str) -> TranslatedPattern {
     let (pattern, unicode) = without_verbs(pattern);
     let mut out = String::with_capacity(pattern.len() + 8);

@@ -1,4 +1,4 @@
-//! The acts that change a task: acts of people, acts of agents, and deadlines.
+//! The acts that change a task: acts of people, acts of agents, deadlines, and the departure of the assignee.
 
 use strum::{EnumString, IntoStaticStr, VariantArray};
 

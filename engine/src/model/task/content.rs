@@ -13,8 +13,8 @@ use crate::model::{json, written};
 /// The name of an artifact that was sent without a name.
 pub const DEFAULT_NAME: &str = "output";
 
-/// The author and creation time of a new message or artifact, and the seed of the generated ids. The same seed results
-/// in the same ids.
+/// The author, the sender and the creation time of a new message or artifact, and the seed of the generated ids. The
+/// same seed results in the same ids.
 #[derive(Debug, Clone)]
 pub struct Stamp {
     pub seed: String,
@@ -46,27 +46,28 @@ impl TaskSender {
         self.lineage.first()
     }
 
-    /// Returns the credentials from which the sender's key was derived, and the user. These may not decide on the
-    /// sender's deliveries. The list is empty for a key that is bound to agents: such a key cannot decide, so its
-    /// creator counts as another person.
+    /// Returns the credentials from which the sender's key was derived, and the user. Neither these credentials nor the
+    /// user may decide on the sender's deliveries. The list is empty for a key that is bound to agents: such a key
+    /// cannot decide, so its creator counts as another person.
     pub fn above(&self) -> &[Arc<str>] {
         if self.agents.is_some() { &[] } else { self.lineage.get(1..).unwrap_or_default() }
     }
 
-    /// Returns the user in the form in which a lineage has it.
+    /// Returns the user as the last item of the lineage, `user:ID`.
     pub fn user(&self) -> Option<&Arc<str>> {
         self.lineage.last()
     }
 
-    /// Returns whether the sender may replace output of an author, or work on a task that nobody gave to the sender's
-    /// agents and that has such output. A key that is bound to agents may do so only with the output of its agents.
+    /// Returns whether the sender may replace the output of an author, and may claim an unassigned task that has such
+    /// output. A key that is bound to agents may do so only with the output of these agents.
     pub fn may_replace(&self, author: &str) -> bool {
         self.agents.as_ref().is_none_or(|agents| agents.iter().any(|agent| **agent == *author))
     }
 }
 
 impl Stamp {
-    /// Returns whether output of an author may be replaced: by the author, and by people.
+    /// Returns whether the output of `author` may be replaced. A plugin may replace only its own output. For a caller,
+    /// [`TaskSender::may_replace`] decides.
     pub fn may_replace(&self, author: &str) -> bool {
         match &self.sender {
             Some(sender) => sender.may_replace(author),
@@ -143,7 +144,7 @@ impl Message {
     }
 }
 
-/// The name of the field of a stored effect with the payload as text. The field exists if the payload has numbers whose
+/// The field of a stored effect that contains the payload as text. The field exists if the payload has numbers whose
 /// written form must be kept.
 const PAYLOAD_TEXT: &str = "payload_text";
 
@@ -212,7 +213,7 @@ impl Effect {
             None | Some(Value::Null) => Object::new(),
             Some(payload) => payload.as_object()?.clone(),
         };
-        // The payload in the state has rounded numbers. Its text has the written forms.
+        // The payload in the state has rounded numbers. The text of the payload has the written forms.
         let written = stored.get(PAYLOAD_TEXT).and_then(Value::as_str).and_then(written::read);
         let payload = written.filter(|written| *written == payload).unwrap_or(payload);
         let expected_version = stored.get("expected_version").and_then(Value::as_int);

@@ -141,8 +141,9 @@ fn argued(before: Option<&Object>, entry: &Object) -> Option<Value> {
     argument(entry)
 }
 
-/// Checks that an edit gives no artifact the name of another artifact, and that it changes no artifact twice.
-/// Otherwise, the effects of both versions would be appended. Artifacts of older tasks may already share a name.
+/// Checks that an edit gives no artifact the name of another artifact, and that the edit changes no artifact twice.
+/// Without these checks, the effects of both versions would be appended. Artifacts of older tasks may already share a
+/// name.
 fn check_names(current: &[&Object], changes: &[ArtifactChange<'_>], entries: &[Object]) -> Result<(), Vec<Violation>> {
     for (number, (change, entry)) in changes.iter().zip(entries).enumerate() {
         let is_same = |artifact: &Object, field: &str, other: &Object| artifact.get(field) == other.get(field);

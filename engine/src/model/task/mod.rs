@@ -26,8 +26,8 @@ pub use status::Status;
 
 /// The number of attempts after which a task fails.
 pub const MAX_ATTEMPTS: i64 = 5;
-/// The default duration of an agent's lease on a task, in seconds. Agents send a heartbeat every 30 seconds, so this
-/// duration tolerates three missed heartbeats.
+/// The default duration of an agent's lease on a task, in seconds. Agents send a heartbeat every 30 seconds, so a lease
+/// ends after three missed heartbeats.
 pub const LEASE_S: i64 = 90;
 /// The maximum duration of an agent's lease on a task, in seconds.
 pub const MAX_LEASE_S: i64 = 600;

@@ -1,5 +1,5 @@
-//! The review settings in `metadata.review` of a task: the allowed decisions, a schema for edits, and the escalation of
-//! an overdue task. The creator of the task chooses these settings.
+//! The review settings in `metadata.review` of a task: the allowed decisions, the lowest role that may decide, a schema
+//! for edits, and the escalation of an overdue task. The creator of the task chooses these settings.
 
 use super::act::Action;
 use super::escalation::{self, EscalationStep};
@@ -22,9 +22,9 @@ pub struct Review<'a> {
     is_required: bool,
 }
 
-/// The review settings.
+/// The names of the review settings.
 const SETTINGS: [&str; 4] = ["allowed_decisions", "arguments_schema", ESCALATE, "required_role"];
-/// The review setting that concerns only overdue tasks.
+/// The name of the review setting that concerns only overdue tasks.
 const ESCALATE: &str = "escalate";
 
 impl<'a> Review<'a> {
@@ -42,7 +42,7 @@ impl<'a> Review<'a> {
 
     /// Returns whether the review allows an action. Actions that are not decisions are always allowed.
     pub fn allows(&self, action: Action) -> bool {
-        // `ask` is the earlier name of both actions.
+        // The name `ask` also allows `request_changes` and `answer`, which had this name in the past.
         let is_asking = matches!(action, Action::RequestChanges | Action::Answer);
         let names = |name: &Value| {
             name.as_str() == Some(action.name()) || (is_asking && name.as_str() == Some(Action::Ask.name()))
@@ -51,8 +51,8 @@ impl<'a> Review<'a> {
         !action.is_decision() || self.allowed.is_none_or(named)
     }
 
-    /// Returns whether output needs a decision even if its author does not request one. This is the case if the creator
-    /// of the task has any review setting except the escalation.
+    /// Returns whether output needs a decision even if its author does not request a decision. This is the case if the
+    /// task has any review setting except the escalation.
     pub fn is_required(&self) -> bool {
         self.is_required
     }
@@ -90,7 +90,7 @@ pub fn check(metadata: &Value) -> Vec<Violation> {
         add("", "expected an object".into());
         return violations;
     };
-    // A misspelt setting would leave the review without it, and anybody could decide.
+    // Without this check, a misspelt setting would have no effect, and anybody could decide.
     let mut unknown = Violations::default();
     hint::add_unknown(settings, &SETTINGS, "", &mut unknown);
     unknown.into_vec().into_iter().for_each(|wrong| add(&wrong.pointer, wrong.message));

@@ -85,8 +85,8 @@ fn cell(status: Status, act: Act) -> Cell {
     }
 }
 
-/// Returns the effect on a task if its assignee leaves. A claim ends. Every other open status stays, so that a new
-/// assignee can continue.
+/// Returns the effect on a task if its assignee leaves. The claim on a task in progress ends. Every other open status
+/// stays, so that a new assignee can continue.
 fn of_leaving(status: Status) -> Cell {
     use Status::*;
     match status {

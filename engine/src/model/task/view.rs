@@ -306,8 +306,8 @@ pub struct StaleEffect {
     /// The version that the author has read.
     pub expected_version: u64,
     pub current_version: u64,
-    /// The fields that differ, each with `was` and `now`. `None` if the aggregates have too many events to
-    /// compare, or if the differences of the other effects already reach the size limit.
+    /// The fields that differ, each with `was` and `now`. `None` if the aggregates of the effects have too many events
+    /// to compare, or if the differences of the other effects already reach the size limit.
     pub difference: Option<Object>,
 }
 

@@ -1,7 +1,8 @@
 //! Decimal numbers of any length, for comparing the written forms of numbers.
 
-/// A number in a normalized form, which is the same for equal numbers: a sign, and the digits after the point times a
-/// power of ten. The digits neither begin nor end with a zero. Zero has no digits.
+/// A number in a normalized form, which is the same for equal numbers: a sign, the digits after a decimal point, and
+/// the exponent of the power of ten that multiplies the digits. The digits neither begin nor end with a zero. Zero has
+/// no digits.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Decimal {
     is_negative: bool,
@@ -9,7 +10,7 @@ pub(super) struct Decimal {
     exponent: i64,
 }
 
-/// The largest exponent. It stands for all larger exponents, and is far beyond the exponents of doubles.
+/// The largest exponent, which also stands for all larger exponents. The exponents of doubles are far smaller.
 const MAX_EXPONENT: i64 = i64::MAX / 4;
 
 impl Decimal {
@@ -33,8 +34,8 @@ impl Decimal {
         Decimal { is_negative, digits: digits.to_owned(), exponent: power + whole.len() as i64 - leading_zeros }
     }
 
-    /// Returns the number with the fewest digits whose nearest double is `double`. JSON text contains this number for
-    /// the double.
+    /// Returns the number with the fewest digits whose nearest double is `double`. The JSON text of the double is this
+    /// number.
     pub(super) fn of_double(double: f64) -> Decimal {
         Decimal::of(&format!("{double:e}"))
     }

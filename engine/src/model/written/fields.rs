@@ -1,4 +1,5 @@
-//! Changes of an object that keep the written forms of its numbers: merging, and replacing a value at a place.
+//! Changes of an object that keep the written forms of its numbers: merging objects, copying or removing fields, and
+//! replacing a value at a place.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -27,7 +27,7 @@ pub fn read(text: &str) -> Option<Object> {
 }
 
 /// Adds the written forms of the numbers in a text to the object that was parsed from the text. Every object that may
-/// become a payload or metadata of an event goes this way.
+/// become the payload or the metadata of an event passes through this function.
 pub fn with_numbers_of(object: Object, text: &str) -> Object {
     if is_likely_in(text.as_bytes()) { object.with_numbers(numbers_of(text)) } else { object }
 }

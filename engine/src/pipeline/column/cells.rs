@@ -37,7 +37,7 @@ pub enum Cells {
     Numbers(Vec<f64>),
     Dates(Vec<i64>),
     Bools(Vec<bool>),
-    /// Strings, each stored as its code in the column's dictionary. A cell without a string holds the code of none.
+    /// Strings, each stored as its code in the column's dictionary. A cell without a string holds the default code.
     Texts(Vec<TextCode>),
     /// Arrays that contain only strings.
     Lists(Lists),

@@ -14,7 +14,7 @@ use super::index::NumberIndex;
 /// The number of strings in a block. A view holds one pointer for each block.
 const BLOCK: usize = 1_024;
 
-/// The code of a string in a dictionary. The default is the code of no string, which a cell without a string holds.
+/// The code of a string in a dictionary. The default code stands for no string. Cells without a string hold this code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TextCode(u32);
 
@@ -25,7 +25,7 @@ impl Default for TextCode {
 }
 
 impl TextCode {
-    /// Returns the index of the string in its dictionary, or `None` for the code of no string.
+    /// Returns the index of the string in its dictionary, or `None` for the default code.
     pub fn index(self) -> Option<usize> {
         (self != TextCode::default()).then_some(self.0 as usize)
     }
@@ -62,7 +62,7 @@ impl Dictionary {
         (0..self.len).map(TextCode)
     }
 
-    /// Returns the string with the given code. There is none for the code of no string.
+    /// Returns the string with the given code. Returns `None` for the default code.
     pub fn text(&self, code: TextCode) -> Option<&Arc<str>> {
         let index = code.index()?;
         let (block, offset) = (index / BLOCK, index % BLOCK);

@@ -5,7 +5,7 @@ use hashbrown::HashTable;
 /// A hash table of numbers. The keys are stored elsewhere, and the caller compares them to find the right number.
 #[derive(Default)]
 pub struct NumberIndex {
-    /// Pairs of half of the hash and the number. The stored half lets the table grow without reading keys.
+    /// Pairs of one half of a hash and a number. The stored half lets the table grow without reading keys.
     entries: HashTable<(u32, u32)>,
 }
 

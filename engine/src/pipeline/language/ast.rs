@@ -216,7 +216,7 @@ pub struct Windows {
     /// The path of the sort values, if there is exactly one sort key.
     pub sort_path: Option<FieldPath>,
     pub outputs: Vec<WindowOutput>,
-    /// Writes the computed fields. Each reads a variable that holds the value of the output with the same index.
+    /// Writes the computed fields. Each field reads a variable that holds the value of the output with the same index.
     pub write: Projection,
 }
 

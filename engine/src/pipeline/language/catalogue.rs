@@ -53,7 +53,7 @@ impl CatalogueEntry {
     }
 
     /// Returns the example as a JSON pipeline that includes the example's rows. The example of `$fold` reads events
-    /// instead.
+    /// instead, and the example of `$documents` contains its own rows.
     pub fn pipeline(&self) -> String {
         let [written, input, _] = self.word.example;
         let rows = if input.starts_with('[') { input.to_owned() } else { format!("[{input}]") };

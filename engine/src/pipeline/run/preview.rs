@@ -67,7 +67,7 @@ pub enum RowCountBound {
     Own,
 }
 
-/// The rows after one step. Counts the rows that pass and keeps the first ones.
+/// A tap after one step. Returns the rows of the step, counts these rows and keeps the first ones.
 struct Tap<'a> {
     number: usize,
     index: usize,
@@ -132,7 +132,7 @@ impl Preview {
             let (rows, us) = (tap.first.take(), shared.watch.us(tap.number));
             let stage = StagePreview { index: tap.index, name: String::new(), count: before, rows, us };
             match stages.last_mut() {
-                // A stage of several steps shows the rows after the last of them.
+                // A stage of several steps shows the rows after its last step.
                 Some(last) if last.index == tap.index && !is_source => {
                     *last = StagePreview { us: last.us.saturating_add(us), ..stage };
                 }
@@ -206,7 +206,7 @@ impl Preview {
     }
 }
 
-/// Counts and shows the rows of a source.
+/// Runs the program of a leading stage. Returns the number of rows and the first `shown` rows.
 fn level(index: usize, program: &Program, run: RunContext, shown: usize) -> Result<StagePreview> {
     let start = (run.query.elapsed_us)();
     let known = program.count(run)?;

@@ -107,12 +107,12 @@ impl ConditionWriter {
         }
     }
 
-    /// Writes a test of a column that always holds a string. The project column may also be empty.
+    /// Writes a test of a column that holds strings. Only the project column may be empty.
     fn own(&mut self, column: &str, test: &Test) -> Option<String> {
         match test {
             Test::Compare(comparison, value @ Value::String(_)) => {
                 let operator = operator(*comparison);
-                // An empty project sorts below any string, so these comparisons accept more rows.
+                // An empty project sorts below any string, so these comparisons may accept more rows than the filter.
                 self.inexact |= column == "project_id" && *comparison != Comparison::Eq;
                 let parameter = self.bind(value.clone());
                 Some(format!("{column} {operator} {parameter}"))

@@ -7,7 +7,7 @@ use crate::model::value::Value;
 use crate::pipeline::column::{Column, Mask};
 use crate::pipeline::value::error::Result;
 
-/// The rows that a source returned for a scan. The pipeline may read them more than once.
+/// The rows that a source returned for a scan. The pipeline may read the rows more than once.
 pub trait Table {
     fn rows(&self) -> Box<dyn Iterator<Item = Value> + '_>;
 

@@ -10,7 +10,7 @@ pub struct NameDocumentation {
     pub arguments: &'static str,
     /// A summary of the effect, in one sentence.
     pub summary: &'static str,
-    /// An example as JSON: the source text, the rows (or a single row) that it reads, and its result.
+    /// An example as JSON: the text of the example, the rows (or a single row) that the example reads, and the result.
     pub example: [&'static str; 3],
     /// The differences from MongoDB, and the features that MongoDB does not have; empty if there are none.
     pub remark: &'static str,

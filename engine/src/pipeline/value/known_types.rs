@@ -41,37 +41,39 @@ pub enum FieldKind {
     Date,
     /// A decimal in every type that has the field.
     Decimal,
-    /// A date or decimal in some types, and another value in others.
+    /// Different kinds in different types.
     Mixed,
     /// Objects with declared fields.
     Objects,
-    /// None of these.
+    /// Any other kind.
     Plain,
 }
 
-/// Why no value of a field can equal a constant.
+/// The reason why no value of a field can equal a constant.
 #[derive(Debug, Clone, Copy)]
 pub enum ConstantMismatch<'d> {
-    /// The values have this type.
+    /// The values of the field have this type.
     Type(FieldType),
-    /// The values are among these.
+    /// The field allows only these values.
     Values(&'d [Value]),
 }
 
-/// The form of the values at a path: payloads have dates and decimals as clients sent them, states have them converted.
+/// The form of the values at a path. Payloads have dates and decimals as clients sent them. States have the converted
+/// dates and decimals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueForm {
     Payload,
     State,
 }
 
-/// What a definition declares about the values at a path.
+/// The declaration that a definition contains for the values at a path.
 enum PathDeclaration<'d> {
     /// The values are those of a field or of its items.
     Values(&'d Field),
     /// The values are inside a field whose objects or items are not described.
     Undescribed,
-    /// Nothing. The path leads to an object with these other fields, or to a value without fields.
+    /// The definition declares no values at the path. The fields are those of the object that lacks the next name of
+    /// the path. `None` stands for a value without fields.
     Nothing(Option<&'d Fields>),
 }
 
@@ -99,7 +101,7 @@ impl<'a> KnownTypes<'a> {
         known.unwrap_or(FieldKind::Plain)
     }
 
-    /// Returns why no value at a path equals a constant, or `None` if a value may equal it.
+    /// Returns the reason why no value at a path can equal a constant, or `None` if a value may equal the constant.
     pub fn refusal<'s>(
         &'s self,
         types: &'s TypeNames,
@@ -112,7 +114,7 @@ impl<'a> KnownTypes<'a> {
         for definition in self.among(types) {
             match (definition.field(name), declared(definition, path)) {
                 (Some(field), PathDeclaration::Values(inner)) => {
-                    // A value that one of the types allows is no mistake.
+                    // If one of the types allows the constant, the comparison is no mistake.
                     let refused = refused(field, inner, constant, form)?;
                     refusal.get_or_insert(refused);
                 }
@@ -124,7 +126,8 @@ impl<'a> KnownTypes<'a> {
         refusal
     }
 
-    /// Returns whether one of these types declares a value at the path, or an object or array there that it leaves open.
+    /// Returns whether one of these types declares a value at the path, or a field on the path whose content is not
+    /// described.
     pub fn declares(&self, types: &TypeNames, path: &str) -> bool {
         let is_declared = |found: &Definition| {
             found.field(first_of(path)).is_some() && !matches!(declared(found, path), PathDeclaration::Nothing(_))
@@ -145,7 +148,8 @@ impl<'a> KnownTypes<'a> {
         self.among(types).any(has)
     }
 
-    /// Returns whether one of these types declares a value at the path, or leaves open which values are there.
+    /// Returns whether aggregates of these types may have a value at the path: a declared value, a value in a field
+    /// that is not described, or a value in a field that events had.
     pub fn may_have(&self, types: &TypeNames, path: &str) -> bool {
         let name = first_of(path);
         self.among(types).any(|definition| match definition.field(name) {
@@ -154,15 +158,15 @@ impl<'a> KnownTypes<'a> {
         })
     }
 
-    /// Returns the path that differs from `path` in one name and leads to a declared field, in the first of these types
-    /// that declares a similar name. Called if no value may be at the path.
+    /// Returns `path` with the first undeclared name replaced by the most similar declared name, in the first of these
+    /// types that declares a similar name. Called if no value may be at the path.
     pub fn nearest_path(&self, types: &TypeNames, path: &str) -> Option<String> {
         if self.among(types).count() > MAX_COMPARED_TYPES || self.comparisons.get() >= MAX_COMPARISONS {
             return None;
         }
         self.comparisons.set(self.comparisons.get() + 1);
         self.among(types).find_map(|definition| {
-            // The shortest beginning of the path that leads nowhere ends with the wrong name.
+            // The shortest beginning of the path that is not declared ends with the wrong name.
             let ends = path.match_indices('.').map(|(end, _)| end).chain([path.len()]);
             let (wrong, fields) = ends.map(|end| &path[..end]).find_map(|part| match declared(definition, part) {
                 PathDeclaration::Nothing(fields) => Some((part, fields)),
@@ -206,8 +210,8 @@ fn first_of(path: &str) -> &str {
     path.split_once('.').map_or(path, |(first, _)| first)
 }
 
-/// Returns what a definition declares about the values at a path. An index may follow the name of any field, because
-/// folds collect values in lists.
+/// Returns the declaration that a definition contains for the values at a path. An index may follow the name of any
+/// field, because folds collect values in lists.
 fn declared<'d>(definition: &'d Definition, path: &str) -> PathDeclaration<'d> {
     let mut names = path.split('.');
     let Some(mut field) = names.next().and_then(|name| definition.field(name)) else {
@@ -221,7 +225,7 @@ fn declared<'d>(definition: &'d Definition, path: &str) -> PathDeclaration<'d> {
             field = field.items.as_deref().unwrap_or(field);
             continue;
         }
-        // The name of a field leads through a list to the objects in it.
+        // After a list, the name of a field refers to the objects in the list.
         while let Some(item) = field.items.as_deref() {
             field = item;
         }
@@ -249,7 +253,7 @@ fn kind_of(field: &Field, inner: &Field) -> FieldKind {
     }
 }
 
-/// Returns why no value at the field `inner` inside `field`, or in its items, equals a constant.
+/// Returns the reason why no value at the field `inner` inside `field`, or in its items, can equal a constant.
 fn refused<'d>(field: &Field, inner: &'d Field, constant: &Value, form: ValueForm) -> Option<ConstantMismatch<'d>> {
     let of_type = |is_possible: bool, field_type| (!is_possible).then_some(ConstantMismatch::Type(field_type));
     let is_text = constant.as_str().is_some();

@@ -53,7 +53,7 @@ struct KeySlot<'r> {
     key: usize,
     /// The remaining names of the key's path.
     names: &'r [Arc<str>],
-    /// What the path leads to if its first remaining name is the index of an item of the array.
+    /// The value that the path leads to if its first remaining name is the index of an item of the array.
     indexed: Option<PathValue<'r>>,
 }
 
@@ -64,7 +64,8 @@ struct PathValue<'r> {
     value: Option<&'r Value>,
     /// The names that remain.
     names: &'r [Arc<str>],
-    /// Whether the value is an item of an array that the path reaches by its index. Such an array is a value of its own.
+    /// Whether the value is an array that is itself an item of an array, reached by its index. Such an inner array
+    /// counts as one value.
     is_item: bool,
 }
 
@@ -168,7 +169,7 @@ impl<'r> KeySlot<'r> {
     }
 }
 
-/// Follows a path from an array if its first name is the index of an item.
+/// Follows a path from an array if the first name of the path is the index of an item.
 fn indexed<'r>(items: &'r [Value], name: &str, rest: &'r [Arc<str>]) -> Option<PathValue<'r>> {
     let item = items.get(index(name)?)?;
     match item {

@@ -32,8 +32,8 @@ pub struct Graph {
 #[derive(Default)]
 pub struct Edges {
     facts: FxHashMap<AggregateId, Arc<EnrichmentFacts>>,
-    /// The facts of plugins that are not enabled. They are kept until their plugins are enabled again, and have no
-    /// other effect.
+    /// The facts of plugins that are not enabled. These facts are kept until their plugins are enabled again, and have
+    /// no other effect.
     hidden: FxHashMap<AggregateId, Arc<EnrichmentFacts>>,
     /// The aggregates with a desired edge to each address.
     referrers: FxHashMap<Address, BTreeSet<AggregateId>>,
@@ -127,7 +127,7 @@ impl Graph {
         before.facts.into_keys().collect()
     }
 
-    /// Replaces the facts of an aggregate by stored ones, without reconciling edges. Returns the facts of enabled
+    /// Replaces the facts of an aggregate by stored facts, without reconciling edges. Returns the facts of enabled
     /// plugins. Only used while another server reconciles edges.
     pub fn set_facts(
         &self,

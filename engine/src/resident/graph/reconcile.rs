@@ -1,7 +1,8 @@
 //! Opens and closes edges: a desired edge is open while its target exists, and otherwise its link is broken.
 //!
-//! The target of an edge is the oldest node of the same project that matches it, or the page that its references name
-//! (`model/page.rs`). An event that removes the target closes the edge. So edges do not depend on the order of writes.
+//! The target of an edge is the aggregate with the id that the edge names, the oldest matching aggregate of the same
+//! project, or the page that the references name (`model/page.rs`). An event that removes the target closes the edge.
+//! So edges do not depend on the order of writes.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,13 +16,14 @@ use crate::model::graph::{Address, AddressedBy, DesiredEdge, Edge, addresses};
 use crate::model::id::AggregateId;
 use crate::model::page;
 
-/// The maximum number of pages with one address that a reference is compared with. Of more pages, the oldest count.
+/// The maximum number of pages with one address that a reference is compared with. If there are more pages, only the
+/// oldest are compared.
 const MAX_COMPARED: usize = 256;
 
-/// The node that a target means.
+/// The node that a target refers to.
 enum ResolvedTarget {
     Node(AggregateId),
-    /// The aggregate at which the edge starts. It has no edge to itself.
+    /// The aggregate at which the edge starts. An aggregate has no edge to itself.
     Itself,
 }
 
@@ -78,7 +80,7 @@ impl Edges {
             }
             let old = before.map(|before| addresses_of(view, before, by)).unwrap_or_default();
             let new = addresses_of(view, after, by);
-            // Pages with the same address are still different, as `a.md` and `a/index.md` are.
+            // Pages with the same address can still be different pages, such as `a.md` and `a/index.md`.
             for old in old.iter().filter(|old| is_moved || !new.contains(old)) {
                 if let Some(answering) = self.addresses.get_mut(old) {
                     answering.remove(&after.first_position);
@@ -167,7 +169,7 @@ impl Edges {
         found
     }
 
-    /// Replaces the broken links of an aggregate. Returns whether they have changed.
+    /// Replaces the broken links of an aggregate. Returns whether the broken links have changed.
     fn set_broken(&mut self, id: &AggregateId, broken: Vec<(Arc<str>, Vec<Arc<str>>)>) -> bool {
         let Some(facts) = self.facts.get_mut(id) else { return false };
         let of = |plugin: &str| {
@@ -184,8 +186,9 @@ impl Edges {
         true
     }
 
-    /// Returns the node that matches a target. For a page, this is the page that the references name in the project of
-    /// `from`. Otherwise, it is the oldest matching aggregate of this project, other than `from` itself.
+    /// Returns the node that matches a target. For an id, this is the aggregate with the id. For a page, this is the
+    /// page that the references name in the project of `from`. Otherwise, this is the oldest matching aggregate of this
+    /// project, other than `from` itself.
     fn resolve(&self, view: &dyn StateView, target: &Target, from: &Aggregate) -> Option<ResolvedTarget> {
         match target {
             Target::Id(id) => {
@@ -213,7 +216,7 @@ impl Edges {
             let page = view.aggregate(id.as_str())?;
             Some((page::rank(&page.state, reference, &from.state)?, id))
         });
-        // Of equal pages, the oldest comes first.
+        // Of pages with the same rank, the oldest counts.
         let (_, id) = ranked.min_by(|(a, _), (b, _)| a.cmp(b))?;
         Some(if *id == from.id { ResolvedTarget::Itself } else { ResolvedTarget::Node(id.clone()) })
     }

@@ -76,7 +76,7 @@ impl Articles {
 fn an_edge_is_open_while_its_target_exists() {
     let mut articles = Articles::default();
     assert_eq!(articles.event("a", "created", &[("slug", "one")], &[link(slug("two"))]), [""; 0]);
-    // The target appears, so the edge opens. The edge contains the id of the event in which the plugin found it.
+    // The target appears, so the edge opens. The edge contains the id of the event in which the plugin found the edge.
     assert_eq!(articles.event("b", "created", &[("slug", "two")], &[]), ["a to b of e-1 from 2"]);
     // A younger article with the same slug is not the target.
     assert_eq!(articles.event("c", "created", &[("slug", "two")], &[]), [""; 0]);
@@ -143,7 +143,7 @@ fn an_edge_to_a_page_points_to_the_first_reference_that_exists() {
         articles.event("file", "created", &[("path", "docs/a.md")], &[]),
         ["from to first of e-1 from 3 until 4", "from to file of e-1 from 4"]
     );
-    // The renamed page has the address that it had, but another page is now nearer to the link.
+    // The renamed page keeps its address, but another page is now nearer to the link.
     assert_eq!(
         articles.event("first", "updated", &[("path", "docs/A.md")], &[]).len() + articles.broken("from").len(),
         1

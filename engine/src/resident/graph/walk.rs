@@ -1,5 +1,4 @@
-//! Traverses the graph from given nodes along edges. The edges are the edges that are open now, or the edges that were
-//! open at a moment of the past.
+//! Traverses the graph from given nodes, along the edges that are open now or were open at a moment of the past.
 
 use std::convert::Infallible;
 use std::sync::Arc;

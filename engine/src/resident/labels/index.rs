@@ -9,8 +9,7 @@ use super::fold::{fold, trigrams, words};
 use super::words::{MAX_ENTRIES, Words, length};
 use crate::model::id::AggregateId;
 
-/// The maximum number of bytes of a label that are indexed. The same limit applies to all other texts of one aggregate
-/// together.
+/// The maximum number of bytes that are indexed of one label, and of all other texts of one aggregate together.
 pub const LABEL_BYTES: usize = 512;
 pub const BODY_BYTES: usize = 20_000;
 
@@ -21,7 +20,7 @@ pub struct SearchText {
     pub aggregate_type: Arc<str>,
     pub project_id: Option<Arc<str>>,
     pub last_event_at: i64,
-    /// The labels of the aggregate. The first one is the aggregate's own label, if it has one.
+    /// The labels of the aggregate. If the aggregate has its own label, this label is the first.
     pub labels: Vec<Arc<str>>,
     /// The texts that are searched besides the labels.
     pub body: Vec<TextPart>,
@@ -48,8 +47,8 @@ pub struct LabelEntry {
     /// the texts of lists do not.
     pub body: Vec<TextPart>,
     pub body_words: u32,
-    /// Whether the label is not the aggregate's first label. The first label is the aggregate's own label, if it has
-    /// one. All other labels come from plugins.
+    /// Whether the label is not the aggregate's first label. If the aggregate has its own label, this label is the
+    /// first. All other labels come from plugins.
     pub further: bool,
 }
 

@@ -1,24 +1,24 @@
 //! Search over the labels of aggregates: an index in memory that is built for the first search and then kept current.
 //!
-//! The index does not exist before the first search. Later, each append marks the changed aggregates. The next search,
-//! or the follower of the log before it, indexes the marked aggregates again.
+//! The index does not exist before the first search. Later, each append marks the changed aggregates. The next search
+//! indexes the marked aggregates again, unless the follower of the log has already done so.
 //!
 //! * **What is searched**: labels and the first 20 kB of the other searched texts of an aggregate. A search finds
-//!   everything that was appended before it. A definition with another label or other searched fields marks the
-//!   aggregates of its type.
+//!   everything that was appended before the search. If a changed definition has another label or other searched
+//!   fields, the aggregates of its type are marked.
 //! * **Candidates**: texts are converted to lower case, and Latin, Greek and Cyrillic letters lose their accents. In
-//!   scripts without spaces, each pair of neighbouring characters is a word. After the filter, up to 250 candidates are
-//!   the entries that share the most trigrams with the query. Up to 250 more candidates have the words of the query,
-//!   similar words (up to two wrong letters in five), or words that begin with a word of the query.
-//! * **Scores**: every candidate is measured by `exact`, `prefix`, `trigram`, `token_set` and `bm25`, and its score is
-//!   the highest. Among equals the label that equals the query comes first, then the latest change, then the id. Only
-//!   `exact` reaches a score of 1. Tasks are found only if `type` asks for them, because they repeat the labels of
-//!   their subjects.
+//!   scripts without spaces, each pair of neighbouring characters is a word. Of the entries that pass the filter, the
+//!   250 that share the most trigrams with the query are candidates. Up to 250 more candidates contain the words of the
+//!   query, similar words (up to two wrong letters in five), or words that begin with a word of the query.
+//! * **Scores**: every candidate is measured by `exact`, `prefix`, `trigram`, `token_set` and `bm25`. The highest of
+//!   these scores is the score of the candidate. Among equal scores, the label that equals the query comes first, then
+//!   the latest change, then the id. Only `exact` reaches a score of 1. Tasks are found only if `type` names them,
+//!   because they repeat the labels of their subjects.
 //! * **Meaning**, if `[search.embedding]` is on: the follower of vectors embeds changed labels, recognised by a hash,
-//!   and stores the vectors next to the log with an HNSW index. The query's neighbours and the clear text hits are
-//!   merged by reciprocal rank: a hit that is first in both rankings scores 1, a hit that is first in one ranking 0.5.
-//!   If the model fails or takes too long, the search returns the text hits with a warning. After a change of the
-//!   model, all labels are embedded again.
+//!   and stores the vectors next to the log with an HNSW index. The query's neighbours are merged with the text hits
+//!   that have a BM25 score or a score of at least 0.5, by reciprocal rank: a hit that is first in both rankings scores
+//!   1, a hit that is first in one ranking 0.5. If the model fails or takes too long, the search returns the text hits
+//!   with a warning. After a change of the model, all labels are embedded again.
 
 pub mod candidates;
 pub mod fold;

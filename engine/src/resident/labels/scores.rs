@@ -44,7 +44,7 @@ pub struct Scores {
     /// The score for a label that begins with the query. A label with a later word that begins with the query gets a
     /// lower score. A single character of a script without spaces also matches the end of a pair.
     pub prefix: f64,
-    /// The share of the trigrams of label and query that both have in common.
+    /// The number of trigrams that label and query have in common, as a share of all trigrams of the two.
     pub trigram: f64,
     /// The share of words that label and query have in common, in any order, weighted by their lengths. Words with a
     /// few wrong letters count as well.
@@ -91,8 +91,8 @@ impl Scores {
 pub struct Scorer<'a> {
     index: &'a LabelIndex,
     query: &'a LabelQuery,
-    /// For each query word, the similarities of the label words compared so far. They are cached because labels share
-    /// many words.
+    /// For each query word, the similarities of the label words compared so far. The similarities are cached because
+    /// labels share many words.
     likenesses: Vec<FxHashMap<&'a str, f64>>,
     /// For each query word, the number of the word in labels and in bodies, and the word's rarity.
     terms: Vec<Term>,
@@ -184,8 +184,8 @@ impl<'a> Scorer<'a> {
         query_covered / query_length * (QUERY_SHARE + (1.0 - QUERY_SHARE) * of_label) * in_order
     }
 
-    /// Scores the similarity of label and query letter by letter. This finds a label even if a space is missing in the
-    /// query, for example. Returns 0 if many letters differ.
+    /// Scores the similarity of label and query letter by letter. For example, a label is found even if the query lacks
+    /// a space. Returns 0 if many letters differ.
     fn as_a_whole(&self, entry: &LabelEntry, trigram: f64) -> f64 {
         let (query, label) = (self.query.folded.as_str(), &*entry.folded);
         let longer = query.len().max(label.len());

@@ -73,7 +73,8 @@ impl Words {
         self.words.iter().map(of).sum::<usize>() + self.sketches.capacity() * (size_of::<Sketch>() + size_of::<u32>())
     }
 
-    /// Adds the words of an entry's folded texts. Each occurrence of a word counts as often as the weight of its text.
+    /// Adds the words of an entry's folded texts. If a text has the weight 2, each occurrence of a word in the text
+    /// counts twice.
     pub fn insert(&mut self, entry: u32, texts: &[(impl AsRef<str>, u32)]) {
         self.texts += u64::from(is_any(texts));
         self.total += length(texts);

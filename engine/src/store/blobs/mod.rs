@@ -28,12 +28,12 @@ pub struct BlobKind {
     pub content_disposition: String,
 }
 
-/// An object store for other objects than files.
+/// An object store for objects other than files.
 pub struct OpenObjects {
     pub objects: Arc<dyn ObjectStore>,
-    /// The path that is in front of every key.
+    /// The path that is put before every key.
     pub prefix: Path,
-    /// The same store, if it is a local folder.
+    /// The folder, if the store is a local folder.
     pub folder: Option<Arc<LocalFileSystem>>,
 }
 
@@ -71,7 +71,7 @@ impl Blobs {
         Ok(Blobs { place })
     }
 
-    /// Opens an object store for other objects than files. `url` and `options` are those of [`Blobs::open`].
+    /// Opens an object store for objects other than files. `url` and `options` are those of [`Blobs::open`].
     pub fn open_objects(url: &str, options: impl IntoIterator<Item = (String, String)>) -> Result<OpenObjects> {
         Ok(match Blobs::open(url, options)?.place {
             BlobPlace::Folder(folder) => folder.into_objects(),
@@ -170,7 +170,7 @@ mod tests {
         blocks.concat()
     }
 
-    /// Checks that a storage can write, read and remove a large file.
+    /// Checks that a storage can write, read and remove large, small and empty files, and can remove whole folders.
     async fn check(blobs: &Blobs) {
         // The file has more than one part, and its size is not a multiple of the part size.
         let blocks: Vec<Bytes> = (0..150u8).map(|number| Bytes::from(vec![number; 131_071])).collect();
@@ -217,7 +217,7 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("foldwork-blobs-{}", uuid::Uuid::now_v7()));
         let blobs = Blobs::open(&format!("file://{}", folder.display()), []).expect("a folder");
         check(&blobs).await;
-        // An interrupted upload can be removed like a completed one.
+        // An interrupted upload can be removed like a completed upload.
         let mut writer = blobs.write("w/4", kind()).await.expect("begun");
         writer.write(Bytes::from(vec![1; 1 << 20])).await.expect("written");
         drop(writer);

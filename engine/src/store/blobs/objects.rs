@@ -32,7 +32,7 @@ pub struct Objects {
     objects: Arc<dyn ObjectStore>,
     parts: Arc<dyn MultipartStore>,
     signer: Option<Arc<dyn Signer>>,
-    /// The path that is added in front of every key.
+    /// The path that is put before every key.
     prefix: Path,
 }
 
@@ -83,7 +83,7 @@ impl Objects {
         Ok(Objects { objects: store.clone(), parts: store.clone(), signer: Some(store), prefix })
     }
 
-    /// Returns the object store for other objects than files.
+    /// Returns the object store for objects other than files.
     pub fn into_objects(self) -> OpenObjects {
         OpenObjects { objects: self.objects, prefix: self.prefix, folder: None }
     }
@@ -132,7 +132,7 @@ impl Objects {
     pub async fn remove_all(&self, folder: &Path) -> Result<()> {
         let found = self.objects.list(Some(&self.path(folder))).map_ok(|meta| meta.location).boxed();
         let deleted = self.objects.delete_stream(found).map(|deleted| match deleted {
-            // Another server has removed the object since the list was read.
+            // NotFound means that another server has removed the object since the list was read.
             Ok(_) | Err(object_store::Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(Error::Blobs(error)),
         });

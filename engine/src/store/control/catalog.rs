@@ -8,8 +8,8 @@ use super::workspaces::{NOT_BEING_DELETED, deletion_id};
 use crate::model::access::{KeyRecord, Membership, Role, WorkspaceRecord};
 use crate::store::{Database, Result, convert, retry};
 
-/// The transaction that replaces the key of the first start. Fails if the key was used, or if another server has
-/// replaced it, since the key was read.
+/// The transaction that replaces the key of the first start. Fails if, since the key was read, the key was used or
+/// another server has replaced the key.
 const REPLACE: &str = "
 BEGIN;
 IF ((SELECT VALUE key FROM ONLY first_start:done) ?? '') != $old_name { THROW 'stale head' };

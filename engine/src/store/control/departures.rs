@@ -1,5 +1,5 @@
-//! The keys that were revoked and the members who were removed. An export of an earlier time still has them, and an
-//! import must not bring them back.
+//! The keys that were revoked and the members who were removed. An earlier export still contains these keys and
+//! members, and an import must not bring them back.
 
 use std::sync::Arc;
 
@@ -13,7 +13,8 @@ pub(super) const REVOKE_KEYS: &str = "FOR $one IN $keys {
     UPSERT type::record('revoked_key', $one) SET workspace_id = $workspace RETURN NONE
 };";
 
-/// The statement that records the removal of a member at `$now`. A later removal stays.
+/// The statement that records the removal of a member at `$now`. If a later removal is already recorded, its time
+/// stays.
 pub(super) const REMOVE_MEMBER: &str = "UPSERT $removed SET workspace_id = $workspace, user_id = $user,
     removed_at = math::max([removed_at ?? $now, $now]) RETURN NONE;";
 
@@ -38,7 +39,7 @@ impl Database {
         convert::list(found.first())?.next().map(|record| convert::int_field(record, "removed_at")).transpose()
     }
 
-    /// Returns the ids of the revoked keys of a workspace, in their order.
+    /// Returns the ids of the revoked keys of a workspace, in ascending order.
     pub async fn read_revoked_keys(&self, workspace_id: &str) -> Result<Vec<Arc<str>>> {
         let statement = "SELECT record::id(id) AS key FROM revoked_key WHERE workspace_id = $workspace ORDER BY key";
         let found = self.query(statement, [("workspace", convert::text(workspace_id))]).await?;
@@ -70,7 +71,8 @@ impl Database {
         self.query_again(REMOVE_MEMBER, values).await.map(drop)
     }
 
-    /// Makes a key expire at a time, unless it expires earlier. Returns whether this changes the key.
+    /// Makes a key expire at the time `expires_at`, unless the key expires earlier. Returns whether the key was
+    /// changed.
     pub async fn shorten_key(&self, key_id: &str, expires_at: i64) -> Result<bool> {
         let values = [("id", convert::record_id("key", key_id.to_owned())), ("until", convert::integer(expires_at))];
         let statement =

@@ -4,7 +4,8 @@ use surrealdb::types::{ToSql, Value as Record};
 
 use crate::store::{Database, DatabaseReader, Error, Result, convert};
 
-/// The tables in a dump. The other tables describe running servers and what they do at the moment.
+/// The tables in a dump. A restored installation does not need the other tables, such as the running servers and the
+/// sign-in codes.
 const TABLES: [&str; 14] = [
     "installation",
     "workspace",
@@ -66,7 +67,7 @@ impl DatabaseReader {
 }
 
 impl Database {
-    /// Returns the id of the installation. The first call sets it to `candidate`.
+    /// Returns the id of the installation. The first call sets the id to `candidate`.
     pub async fn installation(&self, candidate: &str) -> Result<String> {
         let statements = "BEGIN;
             IF !record::exists(installation:current) { CREATE installation:current SET key = $candidate RETURN NONE };
@@ -81,8 +82,8 @@ impl Database {
         id.ok_or_else(|| Error::corrupt("the installation has no id"))
     }
 
-    /// Writes the records of a dump. `content` is trusted: its seal was checked. Records that exist already are
-    /// replaced, so a restore that ended early can be repeated.
+    /// Writes the records of a dump. `contents` is trusted, because the seal of the dump was checked. Records that
+    /// exist already are replaced, so a restore that ended early can be repeated.
     pub async fn write_dumped(&self, table: &str, contents: &[String]) -> Result<()> {
         let table = TABLES.into_iter().find(|known| *known == table);
         let table = table.ok_or_else(|| Error::corrupt("a dump has an unknown table"))?;

@@ -10,7 +10,7 @@ use crate::model::access::{Invitation, Membership, Role};
 use crate::store::{Database, Error, Result, convert, retry};
 
 /// The maximum number of invitations that one query returns for an address. Further invitations are returned after some
-/// of these were accepted or declined.
+/// of the returned invitations were accepted or declined.
 const MAX_PER_ADDRESS: usize = 200;
 
 /// The statement that checks whether the maker of an invitation is still an owner. It follows [`MAKER`], which writes
@@ -50,8 +50,8 @@ impl Database {
     }
 
     /// Writes an invitation that an owner of the workspace creates. Replaces an invitation with the same id. Fails with
-    /// the reason if the user is no longer an owner, if the key that creates the invitation no longer exists, or if the workspace has
-    /// the maximum number of invitations.
+    /// the reason if the user is no longer an owner, if the key that creates the invitation no longer exists, or if the
+    /// workspace has the maximum number of invitations.
     pub async fn write_invitation(
         &self,
         invitation: &Invitation,
@@ -79,9 +79,9 @@ impl Database {
         refused_by_origin(self.query_again(&statements, values).await.map(drop))
     }
 
-    /// Changes the role of an invitation. Whoever changes it answers for it from then on. Returns the changed invitation,
-    /// or `None` if the invitation does not exist any more, for example because it was accepted. Fails with the reason if
-    /// the user is no longer an owner.
+    /// Changes the role of an invitation. From then on, the invitation counts as made by the user `user_id`. Returns
+    /// the changed invitation, or `None` if the invitation does not exist any more, for example because it was
+    /// accepted. Fails with the reason if the user is no longer an owner.
     pub async fn write_invited_role(
         &self,
         workspace_id: &str,
@@ -111,7 +111,8 @@ impl Database {
     }
 
     /// Makes the invited user a member of the workspace, and deletes the invitation. An existing member keeps their
-    /// role. Returns the membership, or `None` if there is no longer such an invitation for the address.
+    /// role. Returns the membership, or `None` if the address no longer has this invitation, or if the key that created
+    /// the invitation was revoked.
     pub async fn accept_invitation(
         &self,
         id: &str,

@@ -21,7 +21,8 @@ pub struct FoundKey {
 /// The reason why no key, sign-in code or invitation can be created from an origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OriginFault {
-    /// The key or one of its ancestors was revoked, or its user has left the workspace.
+    /// The key or one of its ancestors was revoked, the user has left the workspace, the maker of an invitation is no
+    /// longer an owner, or the sign-in code no longer exists.
     Gone,
     /// The chain of keys from which the key was derived has the maximum length.
     TooDeep,
@@ -49,22 +50,22 @@ IF $origin != NONE {
 };
 FOR $one IN $above { IF !record::exists(type::record('key', $one)) { THROW 'origin gone' } };";
 
-/// The maximum number of keys from which a key is derived, directly or through others.
+/// The maximum number of keys from which a key is derived, directly or through other keys.
 pub const MAX_ANCESTORS: usize = 16;
 
 /// The statement that limits the chain of a key's ancestors to [`MAX_ANCESTORS`] keys.
 pub(super) const DEPTH: &str = "IF array::len($lineage) > 16 { THROW 'origin too deep' };";
 
-/// The statements that limit the keys of `$user` to 1,000, in all workspaces together. At the limit they delete the keys
-/// that have expired. They follow [`MAKER`], which writes the membership, so concurrent keys of a member conflict.
+/// The statements that limit the keys of `$user` to 1,000, in all workspaces together. At the limit they delete the
+/// keys that have expired. They follow [`MAKER`], which writes the membership, so concurrent keys of a member conflict.
 pub(super) const ROOM: &str = "
 IF ((SELECT VALUE count() FROM key WHERE user_id = $user GROUP ALL)[0] ?? 0) >= 1000 {
     DELETE key WHERE user_id = $user AND expires_at != NONE AND expires_at <= $now RETURN NONE;
     IF ((SELECT VALUE count() FROM key WHERE user_id = $user GROUP ALL)[0] ?? 0) >= 1000 { THROW 'too many keys' }
 };";
 
-/// The statement that gives the keys in `$moved` their new origins. It writes each key, so that a key that is derived
-/// from one of them at the same time conflicts.
+/// The statement that gives the keys in `$moved` their new origins. It writes each key, so that a concurrent
+/// transaction that derives a key from one of these keys conflicts.
 const MOVE: &str = "
 FOR $one IN $moved {
     IF !record::exists($one.id) { THROW 'stale head' };
@@ -182,8 +183,9 @@ impl Database {
         convert::list(answers.first())?.map(read_key).collect()
     }
 
-    /// Deletes a key, and the sign-in codes and invitations created with the key. Keys derived from the deleted key
-    /// stop working as well. The keys in `moved` are written with their new origins and keep working.
+    /// Deletes a key, and the sign-in codes and invitations created with the key. Records the key as revoked. Keys
+    /// derived from the deleted key stop working as well. The keys in `moved` are written with their new origins and
+    /// keep working.
     pub async fn delete_key(&self, id: &str, moved: &[KeyRecord]) -> Result<()> {
         let values = [
             ("id", convert::record_id("key", id.to_owned())),
@@ -203,9 +205,9 @@ impl Database {
         self.query(&statements, values).await.map(drop)
     }
 
-    /// Writes the successor of a key, and the new expiry of the replaced key. The keys in `moved` are written with their
-    /// new origins. Sign-in codes and invitations that the replaced key created depend on the successor from then on.
-    /// Fails with the reason if the user of the key has left the workspace.
+    /// Writes the successor of a key, and the new expiry of the replaced key. The keys in `moved` are written with
+    /// their new origins. Sign-in codes and invitations that the replaced key created depend on the successor from then
+    /// on. Fails with the reason if the user of the key has left the workspace or has the maximum number of keys.
     pub async fn replace_key(
         &self,
         old: &KeyRecord,
@@ -240,6 +242,7 @@ impl Database {
     }
 
     /// Deletes the given keys, which no longer work, and the sign-in codes and invitations created with these keys.
+    /// Records the keys as revoked.
     pub async fn sweep_keys(&self, ids: &[Arc<str>]) -> Result<()> {
         let records: Vec<Record> = ids.iter().map(|id| convert::record_id("key", id.to_string())).collect();
         let values = [("records", Record::Array(records.into())), ("names", names(ids))];

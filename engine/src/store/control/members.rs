@@ -19,8 +19,8 @@ pub enum GrantBasis {
     Member(Arc<str>, Arc<str>, Role),
 }
 
-/// The statement that deletes the invitations that `$user` made for `$workspace` with a key, a session or a token. An
-/// invitation ends as well if the store does not know its maker.
+/// The statement that deletes the invitations that `$user` made for `$workspace` with a key, a session or a token. It
+/// also deletes the workspace's invitations whose maker is unknown, unless a key created them.
 const END_INVITATIONS: &str = "DELETE invitation WHERE workspace_id = $workspace
     AND (made_by = $user OR (made_by = NONE AND (derived_from ?? ':') CONTAINS ':')) RETURN NONE";
 
@@ -80,9 +80,9 @@ impl Database {
         Ok(answers.contains(&Record::Bool(true)))
     }
 
-    /// Changes the role of a member. If the member was an owner and is none now, deletes the invitations and sign-in codes
-    /// that the member made for the workspace. Returns whether the member exists. Fails with [`WorkspaceOwner`] if the change
-    /// would demote the owner of the workspace.
+    /// Changes the role of a member. If the member loses the role owner, deletes the invitations and sign-in codes that
+    /// the member made for the workspace. Returns whether the member exists. Fails with [`WorkspaceOwner`] if the
+    /// change would demote the owner of the workspace.
     pub async fn write_role(
         &self,
         workspace_id: &str,
@@ -122,7 +122,7 @@ impl Database {
             ("user", convert::text(user_id)),
             ("about", workspace_id_of(workspace_id)),
         ];
-        // Changes the membership in any case, so that a removal or another role at the same time conflicts.
+        // Always changes the membership, so that a concurrent removal or change of the role conflicts.
         let statements = "BEGIN;
             LET $was_member = record::exists($id);
             IF $was_member {
@@ -136,8 +136,9 @@ impl Database {
     }
 
     /// Removes a user from a workspace. Deletes the user's keys and sign-in codes for the workspace, and the
-    /// invitations that the user or these keys created. Returns the ids of the deleted keys, or `None` if the user was
-    /// not a member. Fails with [`WorkspaceOwner`] if the user is the owner of the workspace.
+    /// invitations that the user or these keys created. Records the removal and the revocation of the keys. Returns the
+    /// ids of the deleted keys, or `None` if the user was not a member. Fails with [`WorkspaceOwner`] if the user is
+    /// the owner of the workspace.
     pub async fn delete_member(
         &self,
         workspace_id: &str,

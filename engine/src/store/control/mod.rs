@@ -1,4 +1,5 @@
-//! The control database: users, workspaces with their members and keys, the servers, and what all workspaces share.
+//! The control database: users, workspaces with their members and keys, servers, and the data that all workspaces
+//! share.
 
 pub mod activations;
 pub mod catalog;

@@ -35,9 +35,9 @@ pub struct RestoreRecord {
     pub workspace_id: Arc<str>,
     pub name: String,
     pub status: RestoreStatus,
-    /// The position up to which the log was restored.
+    /// The position up to which the log has been restored.
     pub position: u64,
-    /// The position at which the restore ends, once it is known.
+    /// The position at which the restore ends. `None` if this position is not known yet.
     pub end: Option<u64>,
     /// The reason for a failure.
     pub message: Option<String>,
@@ -48,10 +48,17 @@ pub struct RestoreRecord {
 }
 
 impl DatabaseReader {
-    /// Returns the last restores, the newest first.
+    /// Returns the most recent restores, the newest first.
     pub async fn read_restores(&self) -> Result<Vec<RestoreRecord>> {
         let statement = "SELECT *, record::id(id) AS key FROM restore ORDER BY started_at DESC, key DESC LIMIT $limit";
         let found = self.query(statement, [("limit", convert::integer(LISTED))]).await?;
+        convert::list(found.first())?.map(read_restore).collect()
+    }
+
+    /// Returns all restores that have not ended, in no particular order.
+    pub async fn read_running_restores(&self) -> Result<Vec<RestoreRecord>> {
+        let statement = "SELECT *, record::id(id) AS key FROM restore WHERE status = $status";
+        let found = self.query(statement, [("status", convert::text(RestoreStatus::Running.name()))]).await?;
         convert::list(found.first())?.map(read_restore).collect()
     }
 
@@ -107,10 +114,12 @@ mod tests {
     use super::*;
     use crate::store::Store;
 
-    #[tokio::test]
-    async fn a_restore_is_read_as_it_was_written() {
-        let control = Store::connect("mem://").await.expect("a store").control().await.expect("a database");
-        let restore = |id: &str, started_at, status| RestoreRecord {
+    async fn control() -> Database {
+        Store::connect("mem://").await.expect("a store").control().await.expect("a database")
+    }
+
+    fn restore(id: &str, started_at: i64, status: RestoreStatus) -> RestoreRecord {
+        RestoreRecord {
             id: id.into(),
             source_id: "a".into(),
             workspace_id: "b".into(),
@@ -122,13 +131,31 @@ mod tests {
             started_at,
             ended_at: None,
             server: Some("s".into()),
-        };
+        }
+    }
+
+    #[tokio::test]
+    async fn a_restore_is_read_as_it_was_written() {
+        let control = control().await;
         let (first, second) = (restore("1", 1, RestoreStatus::Running), restore("2", 2, RestoreStatus::Failed));
         for written in [&first, &second, &first] {
             control.write_restore(written).await.expect("written");
         }
-        assert_eq!(control.read_restores().await.expect("read"), [second, first.clone()]);
+        assert_eq!(control.read_restores().await.expect("read"), [second.clone(), first.clone()]);
         assert_eq!(control.read_restore("1").await.expect("read"), Some(first));
         assert_eq!(control.read_restore("3").await.expect("read"), None);
+    }
+
+    #[tokio::test]
+    async fn a_running_restore_is_found_behind_many_newer_restores() {
+        let control = control().await;
+        let running = restore("first", 0, RestoreStatus::Running);
+        control.write_restore(&running).await.expect("written");
+        for number in 1..=LISTED {
+            let ended = restore(&number.to_string(), number as i64, RestoreStatus::Done);
+            control.write_restore(&ended).await.expect("written");
+        }
+        assert!(!control.read_restores().await.expect("read").contains(&running));
+        assert_eq!(control.read_running_restores().await.expect("read"), [running]);
     }
 }

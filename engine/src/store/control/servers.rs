@@ -6,19 +6,20 @@ use surrealdb::types::Value as Record;
 
 use crate::store::{CONTROL_MIGRATIONS, Database, Error, Result, WORKSPACE_MIGRATIONS, convert};
 
-/// The time after its last report for which a server counts as alive, in milliseconds.
+/// The time for which a server counts as alive after its last report, in milliseconds.
 pub const ALIVE_MS: i64 = 10_000;
-/// The time after its last report after which the row of a server is deleted, in milliseconds.
+/// The time after a server's last report at which the row of the server is deleted, in milliseconds.
 const FORGOTTEN_MS: i64 = 60_000;
-/// The time before the last known change from which changes are read again, in milliseconds. A transaction that takes a
-/// time before another one may commit after it.
+/// The time by which a read starts before the last known change, in milliseconds. Changes of this period may be missing
+/// from the previous read, because a transaction can commit some time after it has read the clock.
 const OVERLAP_MS: i64 = 2_000;
 
-/// The number of migrations that this program knows. A newer program knows more.
+/// The number of migrations that this program knows. A newer program may know more migrations.
 pub const SCHEMA: u64 = (CONTROL_MIGRATIONS.len() + WORKSPACE_MIGRATIONS.len()) as u64;
 
-/// The statements of a beat: they read the changes since a time, and list the servers that are alive. All times are
-/// those of the clock of the store.
+/// The statements of a beat. If `$reports` is set, they record that the server is alive, and delete the rows of servers
+/// that stopped reporting. They return the servers that are alive and the changes since a time. All times come from the
+/// clock of the store.
 const BEAT: &str = "
 LET $now = time::millis(time::now());
 IF $reports { UPSERT $server SET seen = $now, schema = $schema RETURN NONE };
@@ -27,7 +28,7 @@ RETURN $now;
 SELECT record::id(id) AS server, schema ?? 0 AS schema FROM server WHERE seen > $now - $alive;
 SELECT record::id(id) AS workspace, position, types, writes, consumed, changed FROM progress WHERE changed > $since;";
 
-/// The statement that reports progress. A value that is lower than the stored one has no effect.
+/// The statement that reports progress. A value that is lower than the stored value has no effect.
 const REPORT: &str = "
 LET $now = time::millis(time::now());
 FOR $row IN $rows {
@@ -36,7 +37,7 @@ FOR $row IN $rows {
         changed = $now RETURN NONE
 };";
 
-/// The statement that notes the leaders of workspaces. An earlier epoch never replaces a later one.
+/// The statement that notes the leaders of workspaces. An earlier epoch never replaces a later epoch.
 const NOTE_LEADERS: &str = "
 FOR $row IN $rows {
     UPSERT $row.id SET leader = IF $row.epoch >= (epoch ?? 0) { $row.leader } ELSE { leader },
@@ -51,8 +52,8 @@ SELECT VALUE record::id(id) FROM progress WHERE leader != NONE AND leader NOT IN
 /// The leader of a workspace, as noted for the other servers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaderNote {
-    /// The id of the server. `None` if the workspace needs no leader, because its last leader has closed it while
-    /// nothing was left to do.
+    /// The id of the server. `None` if the workspace needs no leader, because the last leader has closed the workspace
+    /// while nothing was left to do.
     pub server: Option<Arc<str>>,
     pub epoch: u64,
 }
@@ -66,7 +67,8 @@ pub struct WorkspaceProgress {
     pub types: u64,
     /// The number of writes of the graph.
     pub writes: u64,
-    /// The position up to which plugins were called. The graph includes these events after the last of `writes`.
+    /// The position up to which plugins have been called. A graph that includes all of `writes` includes the events up
+    /// to this position.
     pub consumed: u64,
 }
 
@@ -82,14 +84,14 @@ impl WorkspaceProgress {
     }
 }
 
-/// The result of one read of the changes.
+/// The result of [`Database::beat`].
 #[derive(Debug, Default)]
 pub struct Beat {
     /// The store's time, in milliseconds since the epoch.
     pub now_ms: i64,
     /// The ids of the servers that are alive.
     pub servers: Vec<Arc<str>>,
-    /// The highest number of a migration that a server which is alive knows.
+    /// The highest number of migrations that any of these servers knows.
     pub schema: u64,
     /// The workspaces whose progress has changed, with their progress.
     pub changed: Vec<(Arc<str>, WorkspaceProgress)>,

@@ -48,7 +48,7 @@ impl Database {
         self.query(&format!("BEGIN; CREATE $id CONTENT $about RETURN NONE; {own} COMMIT;"), values).await.map(drop)
     }
 
-    /// Writes the own workspace of an existing user. Does nothing if the workspace exists.
+    /// Writes the own workspace of an existing user and the user's membership. Does not change existing records.
     pub async fn write_own_workspace(&self, own: &WorkspaceRecord) -> Result<()> {
         self.query_again(&format!("BEGIN; {NOT_BEING_DELETED} {OWN_WORKSPACE} COMMIT;"), owned(own)).await.map(drop)
     }

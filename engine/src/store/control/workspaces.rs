@@ -20,8 +20,7 @@ use crate::store::{Database, Error, Result, Store, convert, database_name, retry
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkspaceDeletion {
     pub workspace_id: Arc<str>,
-    /// The time from which the workspace is deleted, in milliseconds since the epoch. `None` after the deletion was
-    /// canceled.
+    /// The time at which the deletion is due, in milliseconds since the epoch. `None` after the deletion was canceled.
     pub delete_at: Option<i64>,
     /// The value of `delete_at` about which the owners were notified. `None` if they have not been notified yet.
     pub told: Option<i64>,
@@ -40,7 +39,8 @@ pub struct RemovedAccess {
     pub members: Vec<Arc<str>>,
 }
 
-/// The statement that fails while the data of the workspace `$deletion` is being deleted.
+/// The statement that fails while the data of the workspace is being deleted. `$deletion` is the record of the
+/// deletion.
 pub(super) const NOT_BEING_DELETED: &str =
     "IF record::exists($deletion) AND $deletion.removed_at != NONE { THROW 'stale head' };";
 
@@ -64,7 +64,7 @@ RETURN {due: $due, keys: $keys, members: $members};
 COMMIT;";
 
 impl Store {
-    /// Deletes the database of a workspace. Succeeds if there is none.
+    /// Deletes the database of a workspace. Succeeds if the database does not exist.
     pub async fn remove_workspace(&self, workspace_id: &str) -> Result<()> {
         let session = self.root.clone();
         session.use_namespace(crate::store::NAMESPACE).await?;
@@ -76,7 +76,8 @@ impl Store {
 }
 
 impl Database {
-    /// Returns workspaces in the order of their ids, after the given id, and the deletion of each, if there is one.
+    /// Returns at most `limit` workspaces after the given id, in the order of their ids. Each workspace comes with its
+    /// deletion, if one is recorded.
     pub async fn workspace_page(
         &self,
         after: Option<&str>,
@@ -97,7 +98,7 @@ impl Database {
         convert::list(Some(workspaces))?.map(with_deletion).collect()
     }
 
-    /// Returns users in the order of their ids, after the given id, with their memberships.
+    /// Returns at most `limit` users after the given id, in the order of their ids, with their memberships.
     pub async fn user_page(&self, after: Option<&str>, limit: usize) -> Result<Vec<FoundUser>> {
         let statements = "LET $found = (SELECT *, record::id(id) AS key FROM $range LIMIT $limit);
             RETURN $found;
@@ -139,7 +140,7 @@ impl Database {
         Ok(self.query_again(statements, values).await?.contains(&Record::Bool(true)))
     }
 
-    /// Cancels the deletion of a workspace, if there is one. Returns whether the workspace exists.
+    /// Cancels the deletion of a workspace, if a deletion is recorded. Returns whether the workspace exists.
     pub async fn cancel_deletion(&self, id: &str) -> Result<bool> {
         let statements = "BEGIN;
             LET $exists = record::exists($workspace);
@@ -183,8 +184,9 @@ impl Database {
         self.query_again(statements, [id, ("at", at)]).await.map(drop)
     }
 
-    /// Removes a workspace, its members, keys and invitations, if its deletion is due and it has not been removed yet.
-    /// Returns the keys and members that had access.
+    /// Removes a workspace with its members, keys, sign-in codes and invitations, if its deletion is due and the
+    /// workspace has not been removed yet. Returns the keys and members that had access, or `None` if nothing was
+    /// removed.
     pub async fn remove_due_workspace(&self, id: &str, now: i64) -> Result<Option<RemovedAccess>> {
         let [workspace, deletion] = ids(id);
         let values = [workspace, deletion, ("name", convert::text(id)), ("now", convert::integer(now))];
@@ -276,7 +278,7 @@ mod tests {
         assert!(control.remove_due_workspace(&id, 99).await.expect("a response").is_none());
         control.settle_deletion(&deletion).await.expect("settled");
         assert_eq!(control.read_deletions().await.expect("deletions")[0].told, Some(100));
-        // A deletion that was read before the cancellation has no effect.
+        // Settling a deletion that was read before the cancellation has no effect.
         assert!(control.cancel_deletion(&id).await.expect("canceled"));
         control.settle_deletion(&deletion).await.expect("settled");
         assert!(control.remove_due_workspace(&id, 1_000).await.expect("a response").is_none());

@@ -14,9 +14,9 @@ use crate::model::aggregate::Aggregate;
 use crate::model::event::Event;
 use crate::store::{Database, Error, Result, convert};
 
-/// The transaction that appends a batch: the events, the ids that clients chose, and the commit record, which is needed
-/// to read the log in order. The transaction fails if another writer has appended events or changed definitions since
-/// the batch was checked.
+/// The transaction that appends a batch: the events, the ids that clients chose, the responses, the entries in the
+/// feeds of agents, and the commit record, which is needed to read the log in order. The transaction fails if another
+/// writer has appended events or changed definitions since the batch was checked.
 const APPEND: &str = "
 BEGIN;
 IF ((SELECT VALUE position FROM ONLY head:log) ?? 0) != $head
@@ -35,8 +35,8 @@ UPSERT head:log SET position = $position RETURN NONE;
 const APPEND_ALONE: &str = "INSERT $records RETURN NONE;";
 
 /// The statements that are added to the transaction if the batch contains files. They fail if an upload that the files
-/// refer to is not in progress. They delete the records of these uploads, and record the uploads that files no longer
-/// refer to for removal.
+/// refer to is not in progress. They delete the records of these uploads. They also record for removal the uploads that
+/// files no longer refer to.
 const FILES: &str = "
 IF array::len($taken) > 0 {
     LET $under_way = (DELETE $taken WHERE state = 'writing' RETURN BEFORE);
@@ -78,8 +78,9 @@ pub struct AppendBatch<'a> {
 }
 
 impl Database {
-    /// Writes a batch atomically. Fails with [`Error::Conflict`] if another writer has appended first. Fails with
-    /// [`Error::Closing`] if this process is the only writer and has opened the log again.
+    /// Writes a batch atomically. Fails with [`Error::Conflict`] if another writer has appended events or changed
+    /// definitions first. Fails with [`Error::Closing`] if this process is the only writer and has opened the log
+    /// again.
     ///
     /// The future must not be dropped before it completes, except when the process ends. Otherwise the transaction may
     /// continue after the append right was released.

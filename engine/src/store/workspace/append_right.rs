@@ -26,7 +26,7 @@ pub struct AppendRight {
 }
 
 impl AppendRights {
-    /// Claims the append right for a new handle and revokes it for all earlier handles. Waits for any commit in
+    /// Claims the append right for a new handle and revokes the right of all earlier handles. Waits for any commit in
     /// progress, so that later reads see every event that earlier handles committed.
     pub async fn claim(&self, database: &str) -> AppendRight {
         let latest = {

@@ -108,8 +108,8 @@ fn read_definition(record: &Record) -> Result<StoredDefinition> {
                 let (definition, left_out) = declaration::read(&body);
                 (definition, left_out, convert::unsigned_field(record, "revision")?)
             }
-            // No valid definition has revision 0. States that are folded under this definition are therefore folded again
-            // under the next definition.
+            // No valid definition has revision 0. States that are folded under this definition are therefore folded
+            // again under the next definition.
             Err(message) => {
                 let violation = Violation { pointer: String::new(), message };
                 (declaration::read(&Value::Null).0, vec![violation], 0)

@@ -9,8 +9,8 @@ use surrealdb::types::{Number, Value as Record};
 use crate::model::id::AggregateId;
 use crate::store::{Database, DatabaseReader, Result, convert};
 
-/// An embedding has the vector and the hash of a label, under the aggregate's id. `embedding_model:current` has the
-/// model that made all of them.
+/// The statements that define the tables. An embedding contains the vector and the hash of a label, under the id of the
+/// aggregate. `embedding_model:current` contains the model that made all embeddings.
 const TABLES: &str = "
 DEFINE TABLE IF NOT EXISTS embedding SCHEMALESS;
 DEFINE TABLE IF NOT EXISTS embedding_model SCHEMALESS;";

@@ -12,7 +12,8 @@ use super::log::EventRef;
 use crate::model::event::Event;
 use crate::store::{Database, DatabaseReader, Error, Result, convert};
 
-/// The name of the checkpoint after which all events have feed entries. Older versions of the program wrote no entries.
+/// The name of the checkpoint that holds the position after which all events have feed entries. Older versions of the
+/// program wrote no entries.
 const CHECKPOINT: &str = "feed";
 /// The number of positions in the first searched range, and the factor by which the range grows while it is empty. The
 /// search uses growing ranges because the database reads a range to its end, even if the query has a limit.

@@ -58,8 +58,8 @@ pub struct GraphCheckpoint {
     /// The digest of the definitions and the enabled plugins with which all edges were built. `None` if this is not
     /// known, for example because an older version of the program built the edges.
     pub basis: Option<Arc<str>>,
-    /// The adopted version of each scripted plugin: the digest of its source, and the position of the first event that
-    /// it processes. The version stays recorded when the plugin is disabled.
+    /// The adopted version of each scripted plugin: the digest of the version's source, and the position of the first
+    /// event that the version processes. The version stays recorded when the plugin is disabled.
     pub versions: Object,
     /// The number of writes of the graph.
     pub writes: u64,
@@ -170,8 +170,8 @@ impl DatabaseReader {
 
 impl Database {
     /// Writes effects and moves the checkpoint. Fails with [`Error::Conflict`] if the checkpoint has another position,
-    /// another generation or other versions of plugins than `before`, and if `epoch` is given and the workspace has a
-    /// leader of another epoch.
+    /// another generation or other versions of plugins than `before`. Also fails if `epoch` is given and the leader of
+    /// the workspace has another epoch.
     pub async fn write_effects(
         &self,
         effects: &FollowerWrites,

@@ -1,5 +1,5 @@
-//! The facts and edges that recent writes of the graph have changed. A server that does not write the graph reads them
-//! to follow the server that does.
+//! The facts and edges that recent writes of the graph have changed. A server that does not write the graph reads these
+//! changes to follow the server that writes the graph.
 
 use std::ops::{Bound, RangeInclusive};
 use std::sync::Arc;
@@ -66,7 +66,7 @@ impl DatabaseReader {
         let found = self.query("SELECT VALUE changed FROM $range", [("range", range)]).await?;
         let changed = convert::list(found.first())?.map(|changed| match changed {
             Record::String(changed) => convert::parse_json(changed),
-            _ => Err(Error::corrupt("the changed keys of a write are not a string")),
+            _ => Err(Error::corrupt("the record of the changed keys of a write is not a string")),
         });
         let changed: Vec<ChangedKeys> = changed.collect::<Result<_>>()?;
         let count = writes.end().saturating_sub(*writes.start()).saturating_add(1);

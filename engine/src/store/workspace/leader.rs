@@ -10,8 +10,8 @@ use surrealdb::types::Value as Record;
 
 use crate::store::{Database, DatabaseReader, Error, Result, convert};
 
-/// The statement that makes a server the leader if there is none, if the leader is not among the servers that are
-/// alive, or if `$force` is set. The leader keeps its epoch.
+/// The statement that makes a server the leader if the workspace has no leader, if the leader is not among the servers
+/// that are alive, or if `$force` is set. A server that is already the leader keeps its epoch.
 const LEAD: &str = "
 BEGIN;
 LET $held = (SELECT server, epoch FROM ONLY leader:consumer);

@@ -27,7 +27,8 @@ until = IF claim < $input.claim OR (claim = $input.claim AND !expired AND until 
 expired = IF claim < $input.claim { false } ELSE { expired },
 claim = IF claim < $input.claim { $input.claim } ELSE { claim }";
 
-/// The statement that marks a lease as expired, unless it was renewed beyond `$now`, or beyond the store's time.
+/// The statement that marks a lease as expired, unless the lease was renewed beyond `$now`. If `$now` is `NONE`, the
+/// store's time applies.
 const EXPIRE: &str = "
 LET $at = $now ?? time::millis(time::now());
 INSERT INTO lease $leases ON DUPLICATE KEY UPDATE
@@ -66,8 +67,9 @@ impl Database {
         convert::list(found.last())?.map(read_lease).collect()
     }
 
-    /// Marks a lease as expired, unless it was renewed beyond `now_ms`, or beyond the store's time if that is `None`.
-    /// `lease.until` is the original end, which the claiming event recorded. Returns the current state of the lease.
+    /// Marks a lease as expired, unless the lease was renewed beyond `now_ms`. If `now_ms` is `None`, the store's time
+    /// applies. `lease.until` is the original end, which the claiming event recorded. Returns the current state of the
+    /// lease.
     pub async fn expire_lease(&self, lease: &LeaseRow, now_ms: Option<i64>) -> Result<LeaseRow> {
         let ended = LeaseRow { expired: true, ..lease.clone() };
         let values = [

@@ -177,9 +177,9 @@ impl DatabaseReader {
 
     /// Returns the events with the given ids, by id. Finds only events whose ids a server generated.
     ///
-    /// There is no index of generated ids, because each of them contains the position of its event. A client can invent
-    /// such ids, so the cost is limited: each position is looked up only once, and only the event at that position is
-    /// read.
+    /// There is no index of generated ids, because each generated id contains the position of its event. A client can
+    /// invent such ids, so the cost is limited: each position is looked up only once, and only the event at that
+    /// position is read.
     pub async fn find_generated(&self, event_ids: &[Arc<str>], head: u64) -> Result<HashMap<Arc<str>, Event>> {
         let hints = event_ids.iter().filter_map(|id| position_hint(id));
         let positions: BTreeSet<u64> = hints.filter(|position| (1..=head).contains(position)).collect();

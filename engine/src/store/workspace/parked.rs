@@ -42,7 +42,8 @@ pub struct Reason {
     pub attempts: u32,
     /// The time at which the step was parked, in milliseconds since the epoch.
     pub parked_at: i64,
-    /// The time of the next retry, in milliseconds since the epoch. `None` if the step waits for a replay by somebody.
+    /// The time of the next retry, in milliseconds since the epoch. `None` if the step is not retried automatically and
+    /// waits until it is replayed on request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<i64>,
 }

@@ -29,7 +29,8 @@ impl PresenceRecord {
 }
 
 /// The statement that writes presence rows. Several servers write the same rows, so smaller values never replace larger
-/// values. A stored time after `$latest` comes from a wrong clock, so any time up to `$latest` replaces it.
+/// values. A stored time after `$latest` comes from a wrong clock, so any time up to `$latest` replaces the stored
+/// time.
 const WRITE: &str = "INSERT INTO presence $rows ON DUPLICATE KEY UPDATE
     last_seen_at = IF $input.last_seen_at > 0 AND $input.last_seen_at <= $latest
         AND (last_seen_at < $input.last_seen_at OR last_seen_at > $latest) { $input.last_seen_at } ELSE { last_seen_at },
@@ -43,8 +44,8 @@ impl DatabaseReader {
         convert::list(found.first())?.map(read).collect()
     }
 
-    /// Returns the presence that was written since a time of the store, in milliseconds since the epoch, or all
-    /// presence without a time. Also returns the time from which the next read continues.
+    /// Returns the presence that was written since the time `since` of the store's clock, in milliseconds since the
+    /// epoch. If `since` is `None`, returns all presence. Also returns the time from which the next read continues.
     pub async fn read_presence_since(&self, since: Option<i64>) -> Result<(Vec<(Arc<str>, PresenceRecord)>, i64)> {
         let condition = if since.is_some() { "WHERE changed > $since" } else { "" };
         let statements =
@@ -58,8 +59,8 @@ impl DatabaseReader {
     }
 }
 
-/// The time before the last read from which presence is read again, in milliseconds. A transaction that takes a time
-/// before another one may commit after it.
+/// The time by which a read starts before the previous read, in milliseconds. Changes of this period may be missing
+/// from the previous read, because a transaction can commit some time after it has read the clock.
 const OVERLAP_MS: i64 = 2_000;
 
 impl Database {

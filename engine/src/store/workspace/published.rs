@@ -15,7 +15,8 @@ use crate::store::{DatabaseReader, Result, convert};
 pub(super) const PUBLISHED: &str = "FOR $revision IN $published { UPSERT $revision.id CONTENT $revision RETURN NONE };";
 
 impl DatabaseReader {
-    /// Returns the stored published revision of an article. Returns `None` if an older program published the article.
+    /// Returns the stored published revision of an article. Returns `None` if no revision is stored, for example
+    /// because an older program published the article.
     pub async fn read_published(&self, id: &AggregateId, definition: &Arc<Definition>) -> Result<Option<NodeSnapshot>> {
         let found = self.query("SELECT * FROM $id", [("id", record_id(id))]).await?;
         let record = convert::list(found.first())?.next();

@@ -1,5 +1,5 @@
 //! Stored responses to requests with an idempotency key. For an append, the store keeps references to the events. For
-//! any other request, it keeps the body of the response.
+//! any other request, the store keeps the body of the response.
 
 use std::collections::HashMap;
 use std::ops::Bound;
@@ -63,7 +63,8 @@ impl DatabaseReader {
 
 impl Database {
     /// Stores a response, or a record without a body, which marks the request as in progress. Does not replace a stored
-    /// response. Completes the record of the same request in progress. Returns the record that is then stored.
+    /// response. If the record of the same request is still in progress, completes the record. Returns the record that
+    /// is stored after the call.
     pub async fn keep_response(&self, key: &str, response: &StoredResponse) -> Result<StoredResponse> {
         // The entry for the later deletion is written before the response, so that every response has such an entry.
         let statement =
@@ -247,7 +248,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_batch_with_an_answered_key_writes_nothing() {
+    async fn a_batch_with_the_key_of_a_stored_response_writes_nothing() {
         let store = Store::connect("mem://").await.expect("a store");
         let (alone, one_of_many) = (store.workspace("w").await, store.share().workspace("w").await);
         for database in [alone.expect("a database"), one_of_many.expect("a database")] {

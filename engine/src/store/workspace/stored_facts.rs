@@ -17,7 +17,7 @@ use crate::store::convert::{json_text, parse_json};
 struct StoredFacts {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     labels: Vec<Arc<str>>,
-    /// The edges that the plugin requests. Older programs stored them under the name `wishes`.
+    /// The edges that the plugin requests. Older programs stored these edges under the name `wishes`.
     #[serde(default, alias = "wishes", skip_serializing_if = "Vec::is_empty")]
     desired: Vec<StoredEdge>,
     #[serde(deserialize_with = "json::stored_object")]
@@ -29,12 +29,13 @@ struct StoredFacts {
 #[derive(Serialize, Deserialize)]
 struct StoredEdge {
     kind: Arc<str>,
-    /// The kind of target: `id`, `label`, `field` or `page`. For `field`, the next member contains the name of the field.
+    /// The kind of target: `id`, `label`, `field` or `page`. For `field`, the next member contains the name of the
+    /// field.
     by: Arc<str>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     field: Option<Arc<str>>,
     to: Arc<str>,
-    /// The references of a page after the first.
+    /// The further references of a page. The first reference is in `to`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     or_to: Vec<Arc<str>>,
     weight: f64,

@@ -101,8 +101,8 @@ impl Database {
         }
     }
 
-    /// Sets the reserved storage of an upload to the number of received bytes, and releases any storage beyond that.
-    /// Returns whether the upload is still in progress.
+    /// Sets the reserved storage of an upload to the number of received bytes, and releases the rest. Returns whether
+    /// the upload is still in progress.
     pub async fn settle(&self, upload: &Upload, bytes: u64) -> Result<bool> {
         let statement = "
             IF (SELECT VALUE state FROM ONLY $id) != 'writing' { RETURN false } ELSE {
@@ -161,7 +161,7 @@ impl Database {
         convert::list(found.last())?.map(leftover).collect()
     }
 
-    /// Deletes the record of an upload whose bytes were removed, and releases its storage.
+    /// Deletes the record of an upload whose bytes were removed, and releases the upload's storage.
     pub async fn forget_upload(&self, id: &str) -> Result<()> {
         let statement = "
             BEGIN;

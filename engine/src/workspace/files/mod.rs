@@ -3,27 +3,28 @@
 //! The order is always the same: reserve storage, write the bytes, append the event, and then remove bytes that no file
 //! refers to any more. Deleting an aggregate does not delete the files attached to it.
 //!
-//! 1. **Place** (`upload.rs`): the server makes the path of project, type, aggregate and name; only
-//!    `model/file_path.rs` knows what a path may contain. The file's aggregate id is derived from its path, so a path
-//!    has one history, whatever is stored, deleted and stored there again.
+//! 1. **Place** (`upload.rs`): the server builds the path from the project, type, aggregate and name. Only
+//!    `model/file_path.rs` defines what a path may contain. The file's aggregate id is derived from its path, so all
+//!    files that are ever stored at a path share one history.
 //! 2. **Reservation**: an `upload` record and the counter of the workspace's bytes change in one transaction, which
-//!    fails beyond the quota. The announced `Content-Length` is reserved before a byte is read. Otherwise the
-//!    reservation grows with what arrives, and the excess is returned at the end.
-//! 3. **Bytes** (`receive.rs`): blocks of 128 KiB, each within its time and its share of the memory for bodies, are
-//!    hashed, counted and written under a key that nobody knows yet: to a folder and synced, or to an object store in
-//!    parts. The record's lease is renewed meanwhile.
-//! 4. **Event**: `file.created` or `file.replaced` names the upload. The events' transaction deletes the upload's
-//!    record, and creates one that marks the replaced bytes for removal: staging sees both in the states before and
-//!    after. An upload whose record is gone was removed by another server, and cannot be named any more.
+//!    fails beyond the quota. The announced `Content-Length` is reserved before a byte is read. Without an announced
+//!    length, the reservation grows with the arriving bytes. The excess is released at the end.
+//! 3. **Bytes** (`receive.rs`): the body arrives in blocks of 128 KiB. Each block has a time limit and uses its share
+//!    of the memory for bodies. The blocks are hashed, counted and written under a key that no event names yet: to a
+//!    folder and synced, or to an object store in parts. Meanwhile, the lease of the record is renewed.
+//! 4. **Event**: `file.created` or `file.replaced` names the upload. The transaction of the event deletes the upload's
+//!    record, and creates a record that marks the replaced bytes for removal. Staging finds the two uploads in the
+//!    file's states before and after the event. If the record of an upload is gone, another server has removed the
+//!    upload, and no event can name the upload any more.
 //! 5. **Removal**: bytes that no file refers to any more are deleted, and then subtracted from the counter. A process
 //!    that dies at any of these steps leaves a record. A server that has the workspace open clears records with an
-//!    expired lease, or, if no other server uses its store, the records of all other processes
+//!    expired lease, or, if no other server uses the store, the records of all other processes
 //!    (`state/upload_cleanup.rs`).
 //!
 //! A link to a file is signed by the object store, or by a server of this store with keys that rotate automatically.
 //! The link is valid for an hour and for its path. An upload link covers the path, the media type, the largest size,
-//! the version of the file's stream, which must be unchanged, and its creator. Each use checks again what the creator's
-//! key, role and plan allow at that time. The upload then continues like any other.
+//! the version of the file's stream, which must be unchanged, and its creator. Each use of the link checks what the
+//! creator's key, role and plan allow at the time of the use. The upload then continues like any other upload.
 
 mod attachment;
 mod bytes;
@@ -85,8 +86,8 @@ impl CallContext {
 }
 
 impl Reader {
-    /// Returns files. Files whose paths were first used most recently come first. `prefix` selects the files at or
-    /// below a path, and matches only whole segments.
+    /// Returns a page of files. Files whose paths were first used most recently come first. `prefix` selects the files
+    /// at or below a path, and matches only whole segments.
     pub async fn list_files(
         &self,
         prefix: Option<&str>,

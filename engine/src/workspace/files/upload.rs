@@ -63,8 +63,8 @@ pub(super) struct UploadTarget {
 
 impl Writer {
     /// Stores a file at the path made from its place and name. Replaces an existing file. The old bytes are removed
-    /// after the new bytes are stored, and count toward the quota until then. Uploading the same bytes again changes
-    /// nothing.
+    /// after the new bytes are stored, and count toward the quota until then. An upload of the same bytes with the same
+    /// metadata changes nothing.
     pub async fn upload_file(&self, new: NewFile, bytes: Incoming) -> Result<UploadOutcome> {
         Operation::perform(self, |operation| async move {
             operation.state().refresh().await?;
@@ -89,8 +89,8 @@ impl Writer {
 }
 
 impl CallContext {
-    /// Returns the validated target of an upload. Project and type must exist. The aggregate may be created later; if
-    /// it exists, it must have this type and project.
+    /// Returns the validated target of an upload. A given project and a given type must exist. The aggregate may be
+    /// created later. If the aggregate exists, it must have the given type and project.
     pub(super) fn target(&self, new: &NewFile) -> Result<UploadTarget> {
         let state = self.state();
         let mut place = new.place.clone();

@@ -1,7 +1,8 @@
 //! Upload links: a link fixes the path and the version of the file that may be replaced. The holder of the link sends
 //! the bytes.
 //!
-//! An upload through a link runs on behalf of the link's creator, with the rights that the creator has at that time.
+//! An upload through a link runs on behalf of the link's creator, with the rights that the creator has at the time of
+//! the upload.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +19,7 @@ use crate::model::id::AggregateId;
 use crate::workspace::call_context::CallContext;
 use crate::workspace::rights::{Uploader, Writer};
 
-/// The lifetime of a link, in milliseconds. A link expires earlier if the right of its creator does.
+/// The lifetime of a link, in milliseconds. A link expires earlier if the right of its creator expires earlier.
 pub const VALID_MS: i64 = 15 * 60 * 1_000;
 
 /// An upload link. A request with the link needs no other credential.
@@ -51,8 +52,8 @@ pub struct LinkedUpload {
 }
 
 impl Writer {
-    /// Returns a link with which its holder can store a file of this place, name and media type once, without a token.
-    /// The link is rejected if the file at the path has changed since the link was created.
+    /// Returns a link. The holder of the link can store a file with the place, name and media type of `new` once,
+    /// without another credential. The link is rejected if the file at the path has changed since the link was created.
     pub async fn upload_link(&self, new: NewFile, max_bytes: Option<u64>) -> Result<UploadLink> {
         let state = self.context.state();
         state.refresh().await?;
@@ -84,8 +85,8 @@ impl CheckedLink {
         Ok((CheckedLink(claims), caller))
     }
 
-    /// Returns the upload that the link allows. `right` is the right of the link's creator. Checks everything that can
-    /// be checked before the bytes arrive.
+    /// Checks everything that can be checked before the bytes arrive, and returns the upload that the link allows.
+    /// `right` is the right of the link's creator.
     pub async fn upload(self, right: Uploader) -> Result<LinkedUpload> {
         let LinkClaims { path, mime_type, max_bytes, version, .. } = self.0;
         let (_, place, filename) = FilePath::read(&path).map_err(Error::invalid)?;

@@ -24,7 +24,7 @@ const MAX_ATTEMPTS: usize = 8;
 /// The result of a person's action.
 pub struct ActedTask {
     pub task: Arc<Aggregate>,
-    /// The events that an approval has appended besides the event of the task, with the states after them.
+    /// The events that an approval has appended besides the event of the task, with the states after these events.
     pub appended: Vec<EffectView>,
 }
 

@@ -1,4 +1,4 @@
-//! The events that an approval appends for effects, with the states after them: the preview and the result.
+//! Previews and reports the events that an approval appends for effects, with the states after these events.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,7 +22,8 @@ use crate::state::State;
 use crate::state::stream_pages::StreamPages;
 use crate::workspace::rights::Reader;
 
-/// The maximum size of all states in one response, and of all differences, in bytes. Those beyond it are left out.
+/// The maximum size of all states in one response, in bytes. The same limit applies to all differences. States and
+/// differences beyond the limit are left out.
 const MAX_STATE_BYTES: usize = 4 << 20;
 /// The maximum number of events that one preview folds to find the states that authors have read.
 const MAX_READ_EVENTS: u64 = 10_000;
@@ -30,7 +31,8 @@ const MAX_READ_EVENTS: u64 = 10_000;
 /// A preview of the approval of a task.
 #[derive(Default)]
 pub struct Approval {
-    /// The events that approval would append now, with the states after them. Empty if the task cannot be approved.
+    /// The events that an approval would append for effects now, with the states after these events. Empty if the task
+    /// has no effects or cannot be approved.
     pub would_append: Vec<EffectView>,
     /// The error with which an approval would be rejected, although the task's status allows it. Stale effects are
     /// marked in `would_append` instead.
@@ -50,8 +52,8 @@ impl Approval {
 }
 
 impl Reader {
-    /// Returns a preview of the approval of a task in this version. A preview of effects counts as a query, and runs on
-    /// a thread for blocking work.
+    /// Returns a preview of the approval of `task` in its given version. A preview of effects counts as a query, and
+    /// runs on a thread for blocking work.
     pub async fn approval(&self, task: &Arc<Aggregate>) -> Result<Approval> {
         if !Task::new(task).has_effects() {
             return Ok(Approval { refusal: person::sent_back(task), ..Approval::default() });
@@ -88,7 +90,7 @@ pub(super) fn effects(state: &State, appended: &AppendOutcome) -> Vec<EffectView
     let mut bytes = 0;
     let row = |after: &Arc<Aggregate>| Some(after.row(&*state.types.get(&after.aggregate_type)?));
     let view = |(event, after): (&Arc<Event>, &Arc<Aggregate>)| {
-        // A state that follows too many bytes is not measured either.
+        // After the limit is exceeded, the sizes of further states are not computed.
         if bytes <= MAX_STATE_BYTES {
             bytes += after.size_bytes();
         }
@@ -112,8 +114,8 @@ pub(super) fn limit_states<'v>(effects: impl Iterator<Item = &'v mut EffectView>
     }
 }
 
-/// Adds to each stale effect the changes of its aggregate since the author of the effect read it. Each aggregate is
-/// read once.
+/// Adds to each stale effect the changes of its aggregate since the author of the effect read the aggregate. Each
+/// aggregate is read once.
 async fn mark_stale(state: &State, task: &Aggregate, effects: &mut [EffectView]) -> Result<()> {
     let read = read_versions(task);
     let read_by = |view: &EffectView| read.get(view.artifact_id.as_deref()?).copied();
@@ -146,15 +148,16 @@ async fn mark_stale(state: &State, task: &Aggregate, effects: &mut [EffectView])
     Ok(())
 }
 
-/// Returns the version of an aggregate that the author of each effect has read, by the id of the artifact.
+/// Returns, for each effect, the version of the aggregate that the author of the effect has read, by the id of the
+/// artifact.
 fn read_versions(task: &Aggregate) -> FxHashMap<&str, u64> {
     let read = |artifact: &'_ Object| artifact.get("effect")?.get("expected_version")?.as_int();
     let entry = |artifact| Some((Object::get(artifact, "id")?.as_str()?, u64::try_from(read(artifact)?).ok()?));
     Task::new(task).current_artifacts().into_iter().filter_map(entry).collect()
 }
 
-/// Returns the fields of an aggregate that have changed since each of the versions. Leaves out versions after more than
-/// `events_left` events, and subtracts the events that it reads from `events_left`.
+/// Returns the fields of an aggregate that have changed since each of the versions. Leaves out versions above
+/// `events_left`, and subtracts the events that it reads from `events_left`.
 async fn changed_since(
     state: &State,
     id: &AggregateId,

@@ -19,8 +19,8 @@ impl CallContext {
         }
     }
 
-    /// Rejects an escalation to a user who is not a member, or to an agent that is unknown or disabled. If the
-    /// user or agent leaves before the step begins, the owner of the workspace takes its place.
+    /// Rejects an escalation to a user who is not a member, or to an agent that is unknown or disabled. If the user or
+    /// agent leaves before the step begins, the owner of the workspace takes the place of the user or agent.
     pub(super) async fn check_escalation(&self, metadata: &Object) -> Result<()> {
         if !review::is_in(metadata) {
             return Ok(());

@@ -9,10 +9,10 @@ use crate::model::task::view::TaskView;
 use crate::workspace::call_context::CallContext;
 use crate::workspace::rights::{AgentWriter, Reader, Writer};
 
-/// The caller of a request, as somebody who may act on tasks.
+/// Decides which actions on tasks the caller of a request may take.
 #[derive(Debug, Clone)]
 pub struct Decider {
-    /// The caller, or `None` for a caller that changes no task as a person.
+    /// The caller, or `None` if the caller cannot act on tasks as a person.
     sender: Option<TaskSender>,
 }
 
@@ -36,11 +36,11 @@ impl CallContext {
     }
 }
 
-/// Gives a handle the caller as somebody who may act on tasks.
+/// Defines the method `decider` of the given handles.
 macro_rules! decides {
     ($($handle:ident),+) => {
         $(impl $handle {
-            /// Returns the caller as somebody who may act on tasks.
+            /// Returns the [`Decider`] for the caller of this handle.
             pub fn decider(&self) -> Decider {
                 self.context.decider()
             }

@@ -13,7 +13,8 @@ use crate::workspace::rights::AgentWriter;
 const MAX_TRIED: usize = 256;
 
 impl AgentWriter {
-    /// Claims the next task that is assigned to an agent and waits for it. Returns `None` if there is none.
+    /// Claims the next task that is assigned to an agent and waits for the agent. Returns `None` if no such task could
+    /// be claimed.
     pub async fn claim_next(
         &self,
         agent_id: &str,
@@ -31,7 +32,7 @@ impl AgentWriter {
         if agent::is_disabled(&found) {
             return Err(Error::conflict(ErrorCode::AgentDisabled, "the agent is disabled and gets no work"));
         }
-        // An agent that finds no task is present, too.
+        // An agent counts as present even if no task waits for it.
         self.seen(agent_id).await;
         let filter = TaskFilter {
             statuses: Some(vec![Status::Pending, Status::AwaitingReply]),

@@ -1,4 +1,4 @@
-//! Tasks: creating, finding and reading them.
+//! Creates, finds and reads tasks.
 
 use std::sync::Arc;
 
@@ -195,7 +195,7 @@ impl Reader {
     pub async fn whole_task(&self, task: &Aggregate, timeline: Option<u64>) -> Result<WholeTask> {
         let timeline = timeline.unwrap_or(MAX_TIMELINE_EVENTS);
         if timeline > MAX_TIMELINE_EVENTS {
-            return Err(Error::invalid(format!("timeline is {timeline}; allowed is 0 to {MAX_TIMELINE_EVENTS}")));
+            return Err(Error::invalid(format!("timeline is {timeline}; expected 0 to {MAX_TIMELINE_EVENTS}")));
         }
         let first = task.version.saturating_sub(timeline) + 1;
         let mut pages = StreamPages::new(task.id.clone(), first..=task.version);
@@ -206,7 +206,8 @@ impl Reader {
         Ok(WholeTask { task: self.decider().view(task), ..WholeTask::new(task, entries) })
     }
 
-    /// Returns tasks, newest first. The cursor of a page is the position of a task's first event.
+    /// Returns tasks, newest first. The cursor of the next page is the position of the first event of the page's last
+    /// task.
     pub async fn list_tasks(
         &self,
         filter: &TaskFilter,
@@ -218,7 +219,7 @@ impl Reader {
 }
 
 impl CallContext {
-    /// Returns tasks, newest first, including those that other servers created.
+    /// Returns tasks, newest first, including tasks that other servers created.
     pub(super) async fn select_tasks(
         &self,
         filter: &TaskFilter,

@@ -1,4 +1,4 @@
-//! The actions that agents take on tasks.
+//! Performs the actions of agents on tasks.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::workspace::rights::{AgentWriter, Writer};
 
 /// The maximum length of the name of an agent's instance, in bytes.
 const MAX_INSTANCE: usize = 200;
-/// The time after which an action marks a present agent as present again, in milliseconds. Each mark may be a write.
+/// The minimum time between two marks of an agent as present, in milliseconds. Each mark may write to the store.
 const SEEN_AGAIN_MS: i64 = 5_000;
 
 /// The result of an agent's action.
@@ -30,9 +30,9 @@ pub struct ActionOutcome {
     pub task: Arc<Aggregate>,
     /// The appended event. `None` if a claim was renewed, which appends no event.
     pub event: Option<Arc<Event>>,
-    /// The lease on the task. `None` if nobody holds the task.
+    /// The lease on the task. `None` if no agent holds the task.
     pub lease: Option<HeldLease>,
-    /// Whether an earlier request with the same key had this result.
+    /// Whether this is the result of an earlier request with the same idempotency key.
     pub repeated: bool,
 }
 
@@ -53,7 +53,7 @@ impl HeldLease {
 }
 
 impl ActionOutcome {
-    /// Returns the lease of a claim.
+    /// Takes the lease from the result of a claim. Fails if the lease has expired.
     pub fn claimed(&mut self) -> Result<HeldLease> {
         self.lease.take().ok_or_else(|| Error::conflict(ErrorCode::NotLeaseHolder, "the lease has expired"))
     }
@@ -109,7 +109,8 @@ impl AgentWriter {
         Ok(worked)
     }
 
-    /// Marks an agent as present, because it works. Does nothing if the agent was seen shortly before.
+    /// Marks an agent as present, because the agent has sent a request. Does nothing if the agent was seen shortly
+    /// before.
     pub(super) async fn seen(&self, agent_id: &str) {
         let state = self.context.state();
         let Some(agent) = state.folded.get(agent_id).filter(|found| is_agent(found)) else { return };
@@ -118,7 +119,7 @@ impl AgentWriter {
             return;
         }
         state.presence.seen([&id], now);
-        // The agent's action is done. The next action or heartbeat writes the presence again.
+        // A failed write does not undo the agent's action. The next action or heartbeat writes the presence again.
         if let Err(error) = state.presence.settle().await {
             tracing::warn!(%error, agent = %id, "failed to write the presence of an agent");
         }
@@ -126,8 +127,8 @@ impl AgentWriter {
 }
 
 impl AgentWriter {
-    /// Restricts a key that is bound to agents to these agents. If the key has a single agent, the request need not
-    /// name the agent.
+    /// If the caller's key is bound to agents, rejects the action `Cancel` and every other agent. If the key has a
+    /// single agent, the request need not name the agent.
     pub(super) fn bind(&self, worker: &mut Claimant, work: &AgentAction) -> Result<()> {
         let Some(agents) = self.caller().agents() else { return Ok(()) };
         if matches!(work, AgentAction::Cancel { .. }) {
@@ -182,14 +183,14 @@ impl Operation {
 }
 
 impl Writer {
-    /// Renews all leases that the agents hold.
+    /// Renews the leases that the agents hold in any of their workers.
     pub async fn renew_leases(&self, agent_ids: Vec<Arc<str>>) -> Result<Vec<LeaseRenewal>> {
         Operation::perform(self, |operation| async move { operation.renew_leases(&agent_ids).await }).await
     }
 }
 
 impl Operation {
-    /// Renews all leases that the agents hold, whichever worker holds them.
+    /// Renews the leases that the agents hold in any of their workers.
     pub async fn renew_leases(&self, agent_ids: &[Arc<str>]) -> Result<Vec<LeaseRenewal>> {
         let state = self.state();
         state.refresh().await?;

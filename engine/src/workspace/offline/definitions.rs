@@ -48,14 +48,14 @@ impl Offline {
         define(&self.state, &self.appender, self.parsed(declaration)?, true).await
     }
 
-    /// Defines or redefines a type as another log has recorded it. Parts that today's rules reject are left out, as they
-    /// are when a stored definition is loaded.
+    /// Defines or redefines a type as another log has recorded it. Leaves out the parts that today's rules reject, as
+    /// when a stored definition is loaded.
     pub async fn define_recorded(&self, declaration: &Value) -> Result<DefinitionOutcome> {
         let definition = self.parsed(declaration).unwrap_or_else(|_| declaration::read(declaration).0);
         define(&self.state, &self.appender, definition, true).await
     }
 
-    /// Returns whether this is the current definition of a type.
+    /// Returns whether the declaration is the current definition of its type.
     pub fn is_defined_as(&self, declaration: &Value) -> Result<bool> {
         let mut definition = self.parsed(declaration)?;
         let Some(current) = self.state.types.get(&definition.type_name) else { return Ok(false) };

@@ -26,7 +26,7 @@ impl Offline {
         self.append_naming(events, None).await
     }
 
-    /// Appends events, one of which refers to an upload.
+    /// Appends events. If `upload` is set, one of the events refers to this upload.
     pub(super) async fn append_naming(&self, events: Vec<NewEvent>, upload: Option<Arc<str>>) -> Result<AppendOutcome> {
         if events.len() > MAX_EVENTS_PER_APPEND {
             return Err(Error::invalid(format!("expected at most {MAX_EVENTS_PER_APPEND} events")));

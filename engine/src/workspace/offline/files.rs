@@ -1,4 +1,4 @@
-//! The bytes of the workspace's files.
+//! Reads and stores the bytes of the workspace's files.
 
 use std::sync::Arc;
 
@@ -44,11 +44,11 @@ impl Offline {
         Ok(Some(blocks.map(|block| block.map_err(Error::from)).boxed()))
     }
 
-    /// Stores the bytes of a file, then appends the event that refers to them. `bytes` is `None` if the file was
+    /// Stores the bytes of a file, then appends the event that refers to the bytes. `bytes` is `None` if the file was
     /// replaced or deleted later, because the bytes no longer exist.
     pub async fn append_file(&self, event: NewEvent, bytes: Option<FileBytes>) -> Result<AppendOutcome> {
-        // An event that is already in the log is only compared. Storing the bytes again would remove the bytes that the
-        // file refers to.
+        // An event that is already in the log is only compared with the logged event. Storing the bytes again would
+        // remove the bytes that the file refers to.
         let is_known = match &event.event_id {
             Some(id) => self.has_event(id).await?,
             None => return Err(Error::invalid_at("/event_id", "required for an event of a file")),
@@ -65,9 +65,9 @@ impl Offline {
         self.store_file(event, named, bytes).await
     }
 
-    /// Does the same as [`Offline::append_file`] for an event of an archive, whose workspace may have lost its store and
-    /// kept its files. Keeps bytes that the storage still has if they have the right hash, and replaces others. Returns
-    /// whether the file has its bytes.
+    /// Does the same as [`Offline::append_file`] for an event of an archive, whose workspace may have lost its store
+    /// and kept its files. Keeps stored bytes that have the right hash, and replaces all other bytes. Returns whether
+    /// the file has its bytes.
     pub async fn append_archived_file(
         &self,
         event: NewEvent,
@@ -93,7 +93,7 @@ impl Offline {
         Some(hex::encode(context.finish()))
     }
 
-    /// Stores the bytes of a file if there are any, then appends the event that refers to them.
+    /// Stores the bytes of a file, if there are bytes. Then appends the event that refers to the bytes.
     async fn store_file(
         &self,
         event: NewEvent,
@@ -118,7 +118,7 @@ impl Offline {
             self.append_naming(vec![event.clone()], Some(upload.clone())).await
         };
         let appended = outcome.await;
-        // Has no effect if the file refers to the bytes.
+        // This call has no effect if the file refers to the bytes.
         receiving.give_up().await;
         appended
     }

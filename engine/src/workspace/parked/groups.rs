@@ -1,4 +1,4 @@
-//! Groups of parked steps that failed for the same cause.
+//! Groups parked steps by the cause of their failure.
 
 use std::sync::Arc;
 

@@ -12,8 +12,8 @@ use crate::workspace::CallContext;
 pub const MAX_EXAMINED: usize = 100_000;
 /// The number of positions in the first part of a scan.
 const FIRST_WIDTH: u64 = 4_096;
-/// The number of steps in a part above which the next part covers fewer positions. If a part has fewer than an eighth
-/// of this number, the next part covers more positions.
+/// The number of steps in a part above which the next part covers fewer positions. If a part has fewer steps than an
+/// eighth of this number, the next part covers more positions.
 const FULL_PART: usize = 2_000;
 
 /// The criterion by which a request selects parked steps.
@@ -23,7 +23,7 @@ pub enum StepChoice {
     Plugin(Option<Arc<str>>),
     /// The steps with these ids. Ids of steps that are no longer parked are ignored.
     Ids(Vec<StepId>),
-    /// The steps that failed for the same cause.
+    /// The steps that failed for this cause.
     Cause(FailureCause),
 }
 
@@ -31,8 +31,8 @@ pub enum StepChoice {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepSelection {
     pub which: StepChoice,
-    /// The number of steps that the request must select. If the number differs, the request is rejected, so that it
-    /// cannot affect steps that the client has not counted.
+    /// The number of steps that the request must select. If the number differs, the request is rejected, because it
+    /// could affect steps that the client has not counted.
     pub expected: Option<usize>,
     /// The step after which the selection begins. This step and all steps before it are left out.
     pub after: Option<StepId>,

@@ -1,4 +1,4 @@
-//! Dry runs: calls a version of a plugin for events and returns the results, without writing anything.
+//! Performs dry runs: calls a version of a plugin for events and returns the results, without writing anything.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ pub enum DryRunVersion {
 /// The result of a dry run.
 pub struct DryRun {
     pub trials: Vec<Trial>,
-    /// The position of the last event of the dry run, if the time limit left further events out.
+    /// The position of the last event of the dry run, if further events were left out because of the time limit.
     pub ended_at: Option<u64>,
 }
 

@@ -77,7 +77,7 @@ impl Table for EdgeTable<'_> {
     }
 }
 
-/// Adds the edges to `past` that were open at its moment and were closed later. Reads these edges from the store, one
+/// Adds to `past` the edges that were open at its moment and were closed later. Reads these edges from the store, one
 /// range of aggregates at a time.
 pub fn read_past(reader: &QueryReader<'_>, mut past: PastGraph, kinds: &Kinds) -> Result<PastGraph> {
     let log = &reader.state.db;

@@ -14,7 +14,7 @@ use crate::pipeline::{self, EventScan, Filter, Positions, Table};
 use crate::store;
 use crate::store::workspace::log::{EventRef, take_part};
 
-/// The number of events in the first page and in later ones, the maximum bytes per page, and the number of pages read
+/// The number of events in the first page and in later pages, the maximum bytes per page, and the number of pages read
 /// concurrently. The first page is small and is read alone, since it may be enough.
 const FIRST_PAGE: usize = 16;
 const PAGE: usize = 128;
@@ -25,7 +25,7 @@ const AT_ONCE: usize = 3;
 pub struct EventTable<'a> {
     pub reader: &'a QueryReader<'a>,
     pub scan: &'a EventScan,
-    /// The fields that the pipeline reads.
+    /// The fields that the pipeline reads. `None` means all fields.
     pub fields: Option<&'a BTreeSet<Arc<str>>>,
     pub streams: StreamScan<'a>,
 }
@@ -98,7 +98,7 @@ impl EventSelection {
     }
 }
 
-/// An iterator over the events of the selected streams. It reads the next pages while one page is processed.
+/// An iterator over the events of the selected streams. The next pages are read while one page is processed.
 pub struct Pages<'a> {
     reader: &'a QueryReader<'a>,
     streams: &'a StreamScan<'a>,
@@ -140,7 +140,7 @@ impl<'a> Pages<'a> {
         }
     }
 
-    /// Loads the next events. Returns `false` if there are no more.
+    /// Loads the next events. Returns `false` if there are no more events.
     fn next_page(&mut self) -> Result<bool> {
         let state = self.reader.state;
         while self.reading.len() < self.at_once {

@@ -69,7 +69,7 @@ impl Reader {
     /// Counts the events of the log by time, within the limits of a query.
     pub async fn histogram(&self, counting: HistogramQuery) -> Result<Histogram> {
         if !(1..=MAX_BUCKETS).contains(&counting.buckets) {
-            let message = format!("buckets is {}; allowed is 1 to {MAX_BUCKETS}", counting.buckets);
+            let message = format!("buckets is {}; expected 1 to {MAX_BUCKETS}", counting.buckets);
             return Err(Error::invalid(message));
         }
         if counting.from.zip(counting.to).is_some_and(|(from, to)| from > to) {
@@ -206,8 +206,9 @@ impl<'c> Counter<'c> {
         Ok(found)
     }
 
-    /// Calls `visit` for each event that counts, after the position `after` and up to `position`. The arguments are the
-    /// event's position, its time of occurrence, and its time of recording, which is `None` unless the event was read.
+    /// Calls `visit` for each event that the filter admits, after the position `after` and up to `position`. The
+    /// arguments are the event's position, its time of occurrence, and its time of recording, which is `None` unless
+    /// the event was read.
     fn visit(
         &self,
         after: u64,

@@ -21,7 +21,7 @@ const MAX_SEPARATE_STREAMS: usize = 100;
 
 /// The events of a scan whose references are not listed yet, in the order of the log.
 pub enum EventPlaces {
-    /// The events of the whole log, after one position and up to another.
+    /// The events of the whole log, after the position `after` and up to the position `end`.
     Log { after: u64, end: u64 },
     /// The events of one stream.
     Stream { id: AggregateId, versions: RangeInclusive<u64> },
@@ -29,7 +29,7 @@ pub enum EventPlaces {
     Streams(Vec<StreamHead>),
 }
 
-/// One of several streams, with the references listed from it.
+/// One of several streams, with the references listed from this stream.
 pub struct StreamHead {
     id: AggregateId,
     /// The versions that are not listed yet.

@@ -10,7 +10,7 @@ pub const MAX_SHOWN: usize = 20;
 pub fn check(query: &Query) -> Result<()> {
     let Some(shown) = query.preview else { return Ok(()) };
     if !(1..=MAX_SHOWN).contains(&shown) {
-        return Err(Error::invalid(format!("preview is {shown}; allowed is 1 to {MAX_SHOWN}")));
+        return Err(Error::invalid(format!("preview is {shown}; expected 1 to {MAX_SHOWN}")));
     }
     if query.dry_run {
         return Err(Error::invalid("expected either preview or dry_run, not both: a dry run reads no rows"));

@@ -19,7 +19,7 @@ use crate::state::State;
 use crate::state::stream_pages::StreamPages;
 use crate::state::types::Definitions;
 
-/// The source of all tables of one query. All of them read the same state of the workspace.
+/// The source of all tables of one query. All tables read the same state of the workspace.
 pub struct QueryReader<'a> {
     pub state: &'a Arc<State>,
     pub handle: &'a Handle,
@@ -38,7 +38,7 @@ impl QueryReader<'_> {
     }
 
     /// Returns an aggregate as of the query's moment. Folds the aggregate from the log if it has changed since that
-    /// moment. Enrichment facts are always the current ones.
+    /// moment. The enrichment facts are always the current facts.
     pub fn state_then(&self, id: &str) -> Result<Option<Arc<Aggregate>>> {
         match self.state(id) {
             Some(now) => self.state_at(now),
@@ -88,7 +88,7 @@ impl QueryReader<'_> {
     }
 }
 
-/// Returns the id of the project with a slug. Returns `None` for a text that is no slug, or that is the id of an
+/// Returns the id of the project with a slug. Returns `None` if no project has the slug, or if the text is the id of an
 /// aggregate.
 pub fn project_of_slug(state: &State, text: &str) -> Option<Arc<str>> {
     let found = state.folded.by_slug(PROJECT, None, text);

@@ -30,7 +30,7 @@ pub struct ResidentTable<'a> {
     pub offered: Option<StateSelection<'a>>,
 }
 
-/// The types and projects that a scan selects, as the codes that they have in columns.
+/// The types and projects that a scan selects, as their codes in columns.
 pub struct StateSelection<'a> {
     base: &'a BaseColumns,
     /// For each type code, whether the type is read.
@@ -53,7 +53,7 @@ impl<'a> StateSelection<'a> {
         Some(StateSelection { base, types: types.collect(), projects })
     }
 
-    /// Removes the rows of other types and projects from the mask.
+    /// Removes from the mask the rows of other types and projects. Also removes deleted rows, unless `deleted` is set.
     fn restrict(&self, segment: usize, mask: &mut Mask, deleted: bool) {
         let segment_of = |column: &'a Column| column.segments().get(segment).map(|segment| segment.cells());
         if !deleted && let Some(Cells::Bools(deleted)) = segment_of(&self.base.deleted) {
@@ -255,8 +255,8 @@ impl<'a> FoldCharge<'a> {
     }
 }
 
-/// Returns the rows of the states at the query's moment, which is earlier than that of the states in memory. States
-/// that have not changed since the query's moment are taken from memory. All others are folded again.
+/// Returns the rows of the states at the query's moment, which is earlier than the end of the log. States that have not
+/// changed since the query's moment are taken from memory. All other states are folded again.
 pub fn states_at<'a>(
     reader: &'a QueryReader<'a>,
     scan: &'a StateScan,
@@ -331,7 +331,7 @@ fn rows_of(
         if scan.limit.is_some_and(|limit| rows.len() as u64 >= limit) {
             break;
         }
-        // Derived facts exist only for current states, in memory. Past states have none.
+        // Derived facts exist only for current states, in memory. Past states have no derived facts.
         if scan.as_of == AsOf::Now
             && let Some(now) = reader.state(aggregate.id.as_str()).filter(|now| !now.facts.is_empty())
         {
@@ -366,7 +366,7 @@ fn row(
     let Some(definition) = reader.definitions.get(&aggregate.aggregate_type) else { return Ok(None) };
     let whole = || aggregate.row_of(definition, fields);
     let Some(filter) = &scan.filter else { return Ok(Some(whole())) };
-    // The filter rejects most rows, so it gets a row with only the fields that it reads.
+    // The filter rejects most rows, so the filter gets a row with only the fields that it reads.
     match &streams.filter_fields {
         Some(filter_fields)
             if !filter.matches_row(&aggregate.row_of(definition, Some(filter_fields)), reader.context)? =>

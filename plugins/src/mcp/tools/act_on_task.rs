@@ -1,4 +1,4 @@
-//! `act_on_task`: a person's decision on a task.
+//! `act_on_task`: performs a person's action on a task.
 
 use foldwork_engine::model::date::parse_date;
 use foldwork_engine::model::event::StreamExpectation;
@@ -36,7 +36,7 @@ const WORDS: ToolWords = ToolWords {
 struct Arguments {
     task_id: String,
     action: OneOf<Action>,
-    /// The comment of `approve`, `edit` and `retry`, the reason of `reject` and `defer`, the message of
+    /// The comment of `approve`, `edit` and `retry`, the reason of `reject` and `defer`, or the message of
     /// `request_changes`, `answer` and `ask`.
     text: Option<String>,
     /// For `edit`: the fields to merge into the data of the delivered output.
@@ -50,7 +50,7 @@ struct Arguments {
     /// For `approve` and `edit`: whether output from before the last `request_changes` may be approved. Otherwise, such
     /// an approval fails with `superseded`.
     accept_superseded: Option<bool>,
-    /// For `defer`: the time at which the task wakes, in RFC 3339. Without it, `text` must say why the task waits.
+    /// For `defer`: the time at which the task wakes, in RFC 3339. Without `until`, `text` must say why the task waits.
     until: Option<String>,
     /// For `assign`: the id of the agent.
     agent_id: Option<String>,
@@ -77,8 +77,8 @@ pub(super) fn tool() -> BuiltinTool {
 }
 
 impl Arguments {
-    /// Fails if an argument has no meaning for the action. An approval with `modifications` would approve the output
-    /// without them.
+    /// Fails if an argument has no meaning for the action. For example, `approve` with `modifications` would approve
+    /// the output without the modifications.
     fn check_meant(&self) -> Result<()> {
         let action = self.action.0;
         let approves = matches!(action, Action::Approve | Action::Edit);

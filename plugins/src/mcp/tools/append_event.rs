@@ -24,7 +24,7 @@ const WORDS: ToolWords = ToolWords {
 struct Arguments {
     /// The id of an existing aggregate, or a new id of letters, digits and `._:-`.
     aggregate_id: String,
-    /// The type of a new aggregate. Not needed for an existing one.
+    /// The type of a new aggregate. Not needed for an existing aggregate.
     aggregate_type: Option<String>,
     /// The type of the event, in the form `<aggregate_type>.<verb>`.
     event_type: String,
@@ -34,7 +34,8 @@ struct Arguments {
     metadata: Option<Object>,
     /// The id or slug of the project. Allowed only for the first event of an aggregate.
     project_id: Option<String>,
-    /// A unique id for the event. It makes the call safe to repeat: an event with the same id is appended only once.
+    /// A unique id for the event. With an id, the call is safe to repeat: an event with the same id is appended only
+    /// once.
     event_id: Option<String>,
     /// The version that the aggregate must have, or 0 if it must not exist yet. If the aggregate has another version,
     /// the call fails with `version_conflict`.

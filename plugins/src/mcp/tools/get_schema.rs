@@ -22,7 +22,7 @@ const WORDS: ToolWords = ToolWords {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// The type to describe. If it is missing, all types are listed.
+    /// The type to describe. By default, all types are listed.
     aggregate_type: Option<String>,
 }
 
@@ -38,7 +38,7 @@ pub struct ShownType {
     type_name: String,
     display_name: String,
     traits: Vec<String>,
-    /// Whether only dedicated operations change aggregates of this type. `append_event` cannot change them.
+    /// Whether only dedicated operations change aggregates of this type. `append_event` cannot change these aggregates.
     managed: bool,
     /// The fields of the type. Present only if `aggregate_type` is given.
     #[schemars(with = "Option<Vec<serde_json::Map<String, serde_json::Value>>>")]

@@ -44,7 +44,7 @@ pub(super) fn tool() -> BuiltinTool {
 
 async fn get_task(reader: Reader, arguments: Arguments, _call: ToolCall) -> Result<Output> {
     let task = reader.task(&arguments.task_id).await?;
-    // The timeline repeats what the other fields contain.
+    // The timeline repeats what the other fields contain, so the result omits the timeline by default.
     let with_timeline = arguments.timeline.unwrap_or(false);
     let whole = reader.whole_task(&task, if with_timeline { None } else { Some(0) }).await?;
     let approval = reader.approval(&task).await?;

@@ -48,8 +48,8 @@ struct Output {
     rows: Vec<Value>,
     /// The number of rows in this result.
     count: usize,
-    /// Whether there are more rows than requested, or more than fit into the result. To get them, narrow the pipeline
-    /// or continue with $skip.
+    /// Whether there are more rows than requested, or more than fit into the result. To get the other rows, narrow the
+    /// pipeline or continue with $skip.
     more: bool,
     /// Messages about differences between the result and the request.
     warnings: Vec<String>,

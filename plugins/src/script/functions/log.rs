@@ -28,7 +28,7 @@ pub(super) fn register(engine: &mut Engine, plugin: &str) {
 }
 
 thread_local! {
-    /// The lines of the calls on this thread, while they are captured.
+    /// The lines that calls on this thread have logged. `None` if the lines are not captured.
     static CAPTURED: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
 }
 

@@ -13,8 +13,8 @@ use super::registration::{Refused, function};
 use super::site_tags;
 use crate::script::guard::{checkpoint, count_read};
 
-/// The number of entries charged for each link of a list: one for its map, one for each field, and one for each
-/// reference that most links have at most.
+/// The number of entries charged for each link of a list: one for its map, one for each of its two fields, and five for
+/// its references. Few links have more references.
 const ENTRIES_PER_ITEM: usize = 8;
 
 pub(super) fn register(engine: &mut Engine) {

@@ -1,8 +1,8 @@
 //! The references to pages that a link may mean, in the order in which Obsidian, Hugo, Jekyll and Docusaurus resolve
 //! the link.
 //!
-//! The site generator of a project is not known. Therefore the rules of all generators are tried, those of paths first.
-//! [`foldwork_engine::model::page`] has the forms of references.
+//! The site generator of a project is not known. Therefore the rules of all generators are tried, the rules for paths
+//! first. [`foldwork_engine::model::page`] describes the forms of references.
 
 use foldwork_engine::model::page::{is_index, is_markdown, stem};
 use percent_encoding::percent_decode_str;
@@ -15,7 +15,7 @@ const MAX_BYTES: usize = 500;
 const MAX_URL_BYTES: usize = 3 * MAX_BYTES;
 /// The maximum number of folders above a page that are tried as the root of its site.
 const MAX_ROOTS: usize = 4;
-/// The suffixes of files that Obsidian embeds, and that are no pages.
+/// The suffixes of files that Obsidian embeds and that are not pages.
 const ATTACHMENTS: [&str; 26] = [
     "3gp", "avif", "base", "bmp", "canvas", "flac", "gif", "jpeg", "jpg", "m4a", "mkv", "mov", "mp3", "mp4", "oga",
     "ogg", "ogv", "opus", "pdf", "png", "svg", "wav", "webm", "webp", "css", "json",
@@ -28,10 +28,10 @@ type ReferencesOf = fn(&str, &str) -> Vec<String>;
 /// A link to another page.
 #[derive(Debug, PartialEq)]
 pub(super) struct PageLink {
-    /// The link as it is written. `None` if the link may lead to a file that is no page, so that it is not broken if no
-    /// page matches.
+    /// The link as it is written. `None` if the link may lead to a file that is not a page. Such a link is not broken
+    /// if no page matches.
     pub text: Option<String>,
-    /// The references to the page. The first that a page matches counts.
+    /// The references to the page. The first reference that matches a page counts.
     pub references: Vec<String>,
 }
 
@@ -63,14 +63,15 @@ pub(super) fn of_url(url: &str, from: &str) -> Option<PageLink> {
     link(url, path, references)
 }
 
-/// Returns the references of a wikilink, or `None` if it leads to a file that is no page or to the page itself.
+/// Returns the references of a wikilink, or `None` if the wikilink leads to a file that is not a page or to the page
+/// itself.
 pub(super) fn of_wikilink(target: &str, from: &str) -> Option<PageLink> {
     if target.len() > MAX_BYTES {
         return None;
     }
     let name = target.split('#').next().unwrap_or_default().trim().trim_end_matches('\\').trim_end();
     let suffix = name.rsplit_once('.').map(|(_, suffix)| suffix.to_ascii_lowercase());
-    // Obsidian allows none of these characters in names, so the brackets are not those of a link.
+    // Obsidian does not allow these characters in names, so the brackets do not belong to a link.
     if name.is_empty() || name.contains(['*', '"', '\\', '<', '>', ':', '|', '?']) {
         return None;
     }
@@ -116,7 +117,7 @@ fn of_site(path: &str, from: &str) -> Vec<String> {
     let path = path.trim_start_matches('/');
     let bare = path.trim_end_matches('/');
     if !bare.contains('/') {
-        // The end of a path alone would match pages of the whole project.
+        // A reference with only this segment would match pages anywhere in the project.
         return from_roots(path, from).collect();
     }
     let mut references = vec![format!("/{path}"), path.to_owned()];
@@ -137,8 +138,8 @@ fn from_roots(path: &str, from: &str) -> impl Iterator<Item = String> {
     std::iter::once(format!("/{path}")).chain(folders.map(move |folder| format!("/{folder}/{path}")))
 }
 
-/// Returns the references of a path that is relative to the page. Without the suffix of a file, the path may also be
-/// relative to the address of the page, whose last segment is the page itself.
+/// Returns the references of a path that is relative to the page. A path without the suffix of a Markdown file may also
+/// be relative to the address of the page, whose last segment is the page itself.
 fn of_relative(path: &str, from: &str) -> Vec<String> {
     let mut references: Vec<String> = joined(folder(from), path).into_iter().collect();
     if !is_markdown(path) && !is_index(last(from)) {
@@ -199,7 +200,7 @@ fn with_suffix(name: &str) -> String {
     if is_markdown(name) { name.to_owned() } else { format!("{name}.md") }
 }
 
-/// Returns whether the last segment of a path ends like the name of a file, as `a.rs` and not as `v1.2`.
+/// Returns whether the last segment of a path ends like the name of a file: `a.rs` does, `v1.2` does not.
 fn has_suffix(path: &str) -> bool {
     let is_suffix = |suffix: &str| {
         (1..=8).contains(&suffix.len())
@@ -227,7 +228,8 @@ fn decoded(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Returns the references of a link in `site/docs/b.md`, with `?` before those of a link that may lead to no page.
+    /// Returns the references of a link in `site/docs/b.md`, with `?` first if the link may lead to a file that is not
+    /// a page.
     fn shown(link: Option<PageLink>) -> String {
         let Some(link) = link else { return "none".to_owned() };
         let mark = if link.text.is_none() { "? " } else { "" };

@@ -257,7 +257,7 @@ enum MatchGroups<'a> {
     /// The pattern has no groups.
     None,
     Known(&'a Captures),
-    /// The match is too long to search it for groups.
+    /// The match is too long for the search for groups.
     TooLong,
 }
 
@@ -266,7 +266,7 @@ enum MatchGroups<'a> {
 enum SearchEnd {
     /// The search reached the end of the text, or the caller ended it.
     Complete,
-    /// The automaton was rebuilt too often, or a match was too long to search it for groups.
+    /// The automaton was rebuilt too often, or a match was too long for the search for groups.
     TooExpensive,
 }
 

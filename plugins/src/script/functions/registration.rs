@@ -1,4 +1,4 @@
-//! The registration of host functions with their documentation, and the errors that host functions return.
+//! Registers host functions with their documentation, and creates the errors that host functions return.
 
 use rhai::{EvalAltResult, FuncRegistration, Position};
 

@@ -1,11 +1,11 @@
-//! The tags by which pages of Hugo and Jekyll name other pages. They are replaced by URLs, because Markdown does not
-//! accept the tags as targets of links.
+//! Replaces the tags with which pages of Hugo and Jekyll name other pages. URLs replace the tags, because Markdown does
+//! not accept the tags as targets of links.
 
 use std::borrow::Cow;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// The schemes of URLs that replace tags. What follows is the argument of the tag, with percent encoding.
+/// The schemes of URLs that replace tags. The scheme is followed by the argument of the tag, with percent encoding.
 pub(super) const HUGO_REF: &str = "x-hugo-ref:";
 pub(super) const JEKYLL_LINK: &str = "x-jekyll-link:";
 pub(super) const JEKYLL_POST: &str = "x-jekyll-post:";
@@ -73,7 +73,7 @@ fn url(scheme: &str, argument: &str) -> String {
     format!("{scheme}{}", utf8_percent_encode(argument, NON_ALPHANUMERIC))
 }
 
-/// Returns the page in the arguments of `ref` and `relref`: the first argument, or the one with the name `path`.
+/// Returns the page in the arguments of `ref` and `relref`: the first argument, or the argument with the name `path`.
 fn hugo_argument(arguments: &str) -> Option<&str> {
     let separated = arguments.trim_start();
     if separated.len() == arguments.len() {

@@ -71,7 +71,7 @@ fn edge(path: String, value: &Value) -> Result<EdgeFact, String> {
     Ok(EdgeFact { kind: kind_name.into(), to, weight, link })
 }
 
-/// Reads a reference to a page, or a list of references of which the first that names a page counts.
+/// Reads a reference to a page, or a list of references. In a list, the first reference that names a page counts.
 fn page_target(path: &str, value: &Value) -> Result<Target, String> {
     let references = match value {
         Value::Array(_) => list(path, value, MAX_REFERENCES, |path, item| short(&path, item))?,

@@ -14,7 +14,8 @@ const FIELDS: [&str; 5] = ["artifacts", "message", "review", "does_not_apply", "
 /// A function that creates a product from a reason.
 type OfReason = fn(&str) -> Product;
 
-/// The fields that contain a reason and must be the only field, each with the function that creates the product.
+/// The fields that contain a reason and must be the only field of the result, each with the function that creates the
+/// product.
 const ALONE: [(&str, OfReason); 2] = [("does_not_apply", not_applicable), ("declines", declined)];
 
 /// The default message for a task that does not apply to the plugin.

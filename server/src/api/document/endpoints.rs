@@ -1,5 +1,5 @@
-//! Serves the OpenAPI document as JSON, as YAML and as a page. The server builds each response body once, and inserts
-//! the address by which the client reached the server for each request.
+//! Serves the OpenAPI document as JSON, as YAML and as a page. The server builds each response body once. For each
+//! request, the server inserts the address by which the client reached the server.
 
 use bytes::Bytes;
 use poem::http::header::{CACHE_CONTROL, ETAG, IF_NONE_MATCH};
@@ -54,8 +54,9 @@ impl Endpoint for DocumentText {
 
     async fn call(&self, request: poem::Request) -> poem::Result<Response> {
         let base = request.data::<PublicUrl>().map(|url| url.base(&request)).unwrap_or_default();
-        // Caches must revalidate with every request, because the document changes with the version of the server. No
-        // cache may give a response with an address to another client, because the address comes from the request.
+        // Caches must revalidate with every request, because the document changes with the version of the server. A
+        // response that contains an address must not be cached for other clients, because the address comes from the
+        // request.
         let (tag, caching) = match self.parts.len() {
             1 => (format!("\"{}\"", self.tag), "no-cache"),
             _ => (format!("\"{}\"", digest(&format!("{}{base}", self.tag))), "private, no-cache"),

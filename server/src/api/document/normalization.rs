@@ -44,7 +44,8 @@ pub fn normalise(node: &mut Value, closed: &BTreeSet<String>) {
     }
 }
 
-/// Replaces `{allOf: [{$ref}], …}` by the reference. The two are equivalent unless the value may be null.
+/// Replaces `{allOf: [{$ref}], …}` by the reference, or by an equivalent schema if the value may be null, or if a
+/// closed set has a description or a default.
 fn unwrap_reference(object: &mut Map<String, Value>, closed: &BTreeSet<String>) {
     let Some(Value::Array(parts)) = object.get("allOf") else { return };
     let Some((Some(reference), rest)) = parts.split_first().map(|(first, rest)| (first["$ref"].as_str(), rest)) else {
@@ -79,7 +80,7 @@ fn object_of(value: Value) -> Map<String, Value> {
     }
 }
 
-/// Adds the entries for which `lookup` returns a value to an object.
+/// Adds to an object the entries of `names` for which `lookup` returns a value.
 fn with(mut object: Map<String, Value>, names: &[&str], lookup: impl Fn(&str) -> Option<Value>) -> Map<String, Value> {
     object.extend(names.iter().filter_map(|name| Some(((*name).to_owned(), lookup(name)?))));
     object

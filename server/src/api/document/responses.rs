@@ -1,5 +1,5 @@
-//! Adds errors and headers to the responses in the OpenAPI document. Handlers do not declare them, because they depend
-//! only on the kind of operation.
+//! Adds errors and headers to the responses in the OpenAPI document. Handlers do not declare these errors and headers,
+//! because both depend only on the kind of operation.
 
 use serde_json::{Map, Value, json};
 
@@ -103,8 +103,8 @@ fn errors(
     let is_member = method == "delete" && ["{member_id}", "{workspace_id}"].iter().any(|end| path.ends_with(end));
     // Renaming a workspace cannot cause a conflict.
     let is_renaming = method == "patch" && path.ends_with("{workspace_id}");
-    // Reloading a plugin takes no input, but the plugin's files can be rejected. Rebuilding the graph takes none either,
-    // but another rebuild can be running.
+    // Reloading a plugin takes no input, but the plugin's files can be rejected. Rebuilding the graph takes no input
+    // either, but another rebuild can be running.
     let is_exclusive = ["/reload", "/rebuild-graph"].iter().any(|end| path.ends_with(end));
     if (needed.is_some() || is_linked)
         && (has_input || is_member || is_exclusive)

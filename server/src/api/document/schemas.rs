@@ -74,8 +74,8 @@ pub fn close_requests(schemas: &mut Value, requests: &BTreeSet<String>) {
     }
 }
 
-/// Gives responses schemas of their own where requests have the same ones. Requests reject unlisted fields, but clients
-/// should accept the fields that a later server adds to its responses.
+/// Gives responses schemas of their own where requests and responses have the same schema. Requests reject unlisted
+/// fields, but clients should accept the fields that a later server adds to its responses.
 pub fn separate_responses(document: &mut Value, schemas: &mut Value, requests: &BTreeSet<String>) {
     let responses = response_schemas_of(document, schemas);
     let is_object = |name: &&String| schemas[name.as_str()].get("properties").is_some();
@@ -101,7 +101,7 @@ pub fn separate_responses(document: &mut Value, schemas: &mut Value, requests: &
         .for_each(|node| refer_to_returned(node, &shared));
 }
 
-/// The prefix of the name of a schema that responses have instead of the schema of requests.
+/// The prefix of the name of a schema that responses use instead of the same schema of requests.
 const RETURNED: &str = "Returned";
 
 fn refer_to_returned(node: &mut Value, shared: &BTreeSet<String>) {

@@ -27,12 +27,13 @@ impl Api {
     /// has these events in `appended`; `would_append` of the task shows them beforehand.
     ///
     /// If an aggregate has changed since the author of an effect read it, the response is 409 `stale` with the
-    /// difference, unless `accept_stale` is true. If the output is from before the last request for changes, the response
-    /// is 409 `superseded`, unless `accept_superseded` is true. Effects that the log rejects get 409 `effect_refused`.
+    /// difference, unless `accept_stale` is true. If the output is from before the last request for changes, the
+    /// response is 409 `superseded`, unless `accept_superseded` is true. Effects that the log rejects get 409
+    /// `effect_refused`.
     ///
     /// If the task's status does not allow the approval, the response is 409 `task_state_conflict` with the status and
-    /// the allowed actions. A user who has delivered output of the task gets 403 `own_delivery`, unless the server allows
-    /// such decisions.
+    /// the allowed actions. A user who has delivered output of the task gets 403 `own_delivery`, unless the server
+    /// allows such decisions.
     #[oai(path = "/mailbox/:task_id/approve", method = "post", operation_id = "approve_task")]
     async fn approve_task(
         &self,
@@ -82,7 +83,7 @@ impl Api {
     }
 
     /// Defers the task. The task returns to its previous status at the given time, or at the next action on the task if
-    /// that is earlier.
+    /// that action comes earlier.
     ///
     /// Without a time, the task stays deferred until the next action on the task.
     #[oai(path = "/mailbox/:task_id/defer", method = "post", operation_id = "defer_task")]
@@ -158,9 +159,9 @@ impl Api {
         act(&access.0, &task_id, expected, body.command(access.0.now_ms())?).await
     }
 
-    /// Returns a failed task to its assignee. The attempts are counted from the first again.
+    /// Returns a failed task to its assignee, and restarts the count of attempts.
     ///
-    /// A failed task waits for a person until it is read. The server notifies the agent of the task.
+    /// A failed task waits for a person until the task is marked as read. The server notifies the task's agent.
     #[oai(path = "/mailbox/:task_id/retry", method = "post", operation_id = "retry_task")]
     async fn retry_task(
         &self,

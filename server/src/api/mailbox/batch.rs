@@ -33,9 +33,9 @@ impl Api {
     /// The request names the tasks by id, by id with the version that each must have, or by a filter with the number of
     /// matching tasks.
     ///
-    /// A task with a version other than the one in `expected_versions` keeps its state, and its result is 409
-    /// `version_conflict`. If a filter matches another number of tasks, the request is rejected. So the action cannot
-    /// affect tasks, or output, that the caller has not seen.
+    /// If a task has another version than `expected_versions` states, the action does not change the task, and the
+    /// task's result is 409 `version_conflict`. If the filter matches another number of tasks than `expected`, the
+    /// request is rejected. So the action cannot affect tasks, or output, that the caller has not seen.
     #[oai(path = "/mailbox/actions", method = "post", operation_id = "act_on_tasks")]
     async fn act_on_tasks(
         &self,

@@ -35,8 +35,8 @@ pub trait Acting {
     fn command(&self, now_ms: i64) -> Result<TaskCommand, Error>;
 }
 
-/// Returns the command for an action on many tasks. `fields` are the fields of the request: those of the action without
-/// `expected_version`, because the request does not concern a single task.
+/// Returns the command for an action on many tasks. `fields` are the fields of the request: the fields of the action
+/// without `expected_version`, because the request does not concern a single task.
 pub fn command(action: Action, fields: &Object, now_ms: i64) -> Result<TaskCommand, Error> {
     match action {
         Action::Approve => of_many::<ApproveTask>(fields)?.command(now_ms),
@@ -260,7 +260,7 @@ impl FilterTexts {
         })
     }
 
-    /// Checks the filters.
+    /// Converts the texts to a filter. Fails if a text is not valid.
     pub fn filter(self) -> Result<TaskFilter, Error> {
         let wrong = |name: &str, allowed: &str| Error::invalid(format!("{name} must be {allowed}"));
         let statuses = match self.status.as_deref() {

@@ -93,8 +93,9 @@ impl Api {
 
     /// Creates a task.
     ///
-    /// An assignee who is not in the workspace is rejected, also in `metadata.review.escalate`. If the body has an `idempotency_key`, a later request with the same key creates no task and returns the first
-    /// task. The key never expires.
+    /// An assignee who is not in the workspace is rejected, also in `metadata.review.escalate`. If the body has an
+    /// `idempotency_key`, a later request with the same key creates no task and returns the first task. The key never
+    /// expires.
     #[oai(path = "/mailbox", method = "post", operation_id = "create_task")]
     async fn create_task(
         &self,

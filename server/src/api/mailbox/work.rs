@@ -47,8 +47,8 @@ impl Api {
     /// Claims the task for an agent, or renews the claim. Heartbeats of the agent renew the claim as well.
     ///
     /// Only one agent can hold a task. A lease that is not renewed expires, and the task then returns to its previous
-    /// status. A key that is bound to agents claims the tasks of its agents, and unassigned tasks without output of others
-    /// (403 `others_output`).
+    /// status. A key that is bound to agents can claim only the tasks of its agents, and unassigned tasks without
+    /// output of others (403 `others_output`).
     #[oai(path = "/mailbox/:task_id/claim", method = "post", operation_id = "claim_task")]
     async fn claim_task(
         &self,
@@ -108,8 +108,8 @@ impl Api {
 
     /// Adds an artifact to the task that the agent holds, or a new version of an existing artifact.
     ///
-    /// Earlier versions stay stored. A review concerns the newest version. Only people and the author of an artifact
-    /// replace it: a key that is bound to agents gets 403 `not_author` for the artifacts of others.
+    /// Earlier versions remain stored. A review concerns the newest version. Only people and the author of an artifact
+    /// can add a new version: a key that is bound to agents gets 403 `not_author` for the artifacts of others.
     #[oai(path = "/mailbox/:task_id/artifacts", method = "post", operation_id = "add_artifact")]
     async fn add_artifact(
         &self,
@@ -132,8 +132,8 @@ impl Api {
 
     /// Completes the agent's work: the task goes to review or, with `review: false`, is completed without a review.
     ///
-    /// The request may add output. A task needs no output to be completed. A task that has a review, and output with an
-    /// effect, cannot be completed without the review (409 `review_required`).
+    /// The request may add output. A task needs no output to be completed. If a task requires a review, or if the
+    /// output has an effect, the task cannot be completed without the review (409 `review_required`).
     #[oai(path = "/mailbox/:task_id/complete", method = "post", operation_id = "complete_task")]
     async fn complete_task(
         &self,
@@ -196,7 +196,8 @@ impl Api {
 
     /// Releases the claim and returns the task to its status before the claim.
     ///
-    /// The task stays assigned to its agent, which can claim the task again. Other agents can claim it after `assign`.
+    /// The task stays assigned to its agent, which can claim the task again. Other agents can claim the task after
+    /// `assign`.
     #[oai(path = "/mailbox/:task_id/release", method = "post", operation_id = "release_task")]
     async fn release_task(
         &self,

@@ -8,14 +8,14 @@ use super::{date, slug, title};
 
 /// The names of a description in front matter, in order of preference.
 const DESCRIPTION: [&str; 3] = ["description", "summary", "excerpt"];
-/// The names of the date of a text. `date` is that of Hugo, Jekyll, Zola and Docusaurus, `pubDate` that of Astro, and
-/// `created` that of notes in Obsidian.
+/// The names of the date of a text in front matter, in order of preference. Hugo, Jekyll, Zola and Docusaurus use
+/// `date`, Astro uses `pubDate`, and notes in Obsidian use `created`.
 const DATE: [&str; 5] = ["date", "pubDate", "publishDate", "created", "created_at"];
-/// The names of the date of the last change.
+/// The names of the date of the last change in front matter, in order of preference.
 const UPDATED: [&str; 7] =
     ["updated", "lastmod", "last_modified_at", "updatedDate", "modified", "updated_at", "last_update.date"];
-/// The names of tags: `taxonomies.tags` is that of Zola. A file without tags has its categories instead. Keywords are
-/// for search engines, so they are no tags.
+/// The names of tags in front matter, in order of preference. Zola uses `taxonomies.tags`. A file without tags has its
+/// categories instead. Keywords are for search engines, so they do not become tags.
 const TAGS: [&str; 6] = ["tags", "taxonomies.tags", "tag", "categories", "taxonomies.categories", "category"];
 /// The maximum number of characters of a description.
 const MAX_DESCRIPTION: usize = 10_000;
@@ -41,7 +41,7 @@ impl<'a> Document<'a> {
         self.front.get("slug").and_then(scalar_text).and_then(|text| slug::of_front_matter(&text))
     }
 
-    /// Returns the fields of the file's article. No field that belongs to publication comes from a file.
+    /// Returns the fields of the file's article. A file sets no field that belongs to publication.
     pub fn into_fields(self, path: &str, slug: &str, warnings: &mut Vec<Warning>) -> Map<String, Value> {
         let folders: Vec<&str> =
             path.rsplit_once('/').map(|(folders, _)| folders.split('/').collect()).unwrap_or_default();
@@ -91,7 +91,8 @@ impl<'a> Document<'a> {
         Some(text)
     }
 
-    /// Returns the first of several dates. A value that is no date is only part of the front matter.
+    /// Returns the date under the first of `names` that has a value. A value that is not a date is kept only in the
+    /// field `front_matter`.
     fn date(&self, names: &[&str], warnings: &mut Vec<Warning>) -> Option<String> {
         let (name, text) = names.iter().find_map(|&name| Some((name, scalar_text(self.front.get(name)?)?)))?;
         let date = date::rfc3339(&text);
@@ -111,7 +112,7 @@ impl<'a> Document<'a> {
         };
         let mut tags: Vec<Value> = Vec::new();
         for tag in &listed {
-            // Obsidian also writes tags with the `#` that they have in a text.
+            // Removes a leading `#`: tags in the front matter of Obsidian may have the `#` that marks a tag in a text.
             let tag = tag.trim();
             let tag = tag.strip_prefix('#').unwrap_or(tag);
             if tag.is_empty() || tags.iter().any(|other| other == tag) {
@@ -133,8 +134,9 @@ impl<'a> Document<'a> {
     }
 }
 
-/// Returns whether front matter says that the article is published: `draft: false`, as of Hugo, Zola, Astro and
-/// Docusaurus, `published: true`, as of Jekyll, or `publish: true`, as of Obsidian. `None` if it says nothing about it.
+/// Returns whether front matter states that the article is published: `draft: false` in Hugo, Zola, Astro and
+/// Docusaurus, `published: true` in Jekyll, or `publish: true` in Obsidian. Returns `None` if the front matter has none
+/// of these fields.
 pub fn is_published(front: &Map<String, Value>) -> Option<bool> {
     let flag = |name: &str| match front.get(name)? {
         Value::Bool(flag) => Some(*flag),
@@ -142,7 +144,7 @@ pub fn is_published(front: &Map<String, Value>) -> Option<bool> {
         _ => None,
     };
     let said = [flag("draft").map(|is_draft| !is_draft), flag("published"), flag("publish")];
-    // One `no` keeps the article from readers.
+    // An article is published only if each of these fields that is present says so.
     said.into_iter().flatten().reduce(|all, one| all && one)
 }
 

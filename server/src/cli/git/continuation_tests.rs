@@ -1,4 +1,4 @@
-//! Tests imports that continue others: after merges, resets and histories that are written again, and of files that
+//! Tests imports that continue earlier imports: after merges, resets and rewritten histories, and with files that
 //! cannot be articles.
 
 use git2::{Oid, Signature, Time};
@@ -10,7 +10,7 @@ use super::tests::{LONG, Scratch, of_type};
 use super::walk::ProjectArticles;
 use super::*;
 
-/// Imports the branch at a commit.
+/// Moves HEAD to a commit and imports the repository.
 fn import_at(scratch: &Scratch, model: &mut Model, head: Oid) -> Vec<Value> {
     scratch.repository.set_head_detached(head).expect("moved");
     model.import(&SourcePlace::Git(scratch.folder.clone()), None).0
@@ -72,7 +72,7 @@ fn a_history_that_is_written_again_makes_no_second_articles() {
         let note = scratch.commit_on(None, &[root], 1, &[("a.md", b"one"), ("note.md", LONG)]);
         import_at(&scratch, &mut model, note);
         let id = model.id("note.md");
-        // Rebased on a commit of somebody else, then amended.
+        // The note is rebased on another commit, and then amended.
         let base: &[Oid] = if root_too { &[] } else { &[root] };
         let pulled = scratch.commit_on(None, base, 2, &[("a.md", b"two")]);
         let rebased = scratch.commit_on(None, &[pulled], 3, &[("a.md", b"two"), ("note.md", LONG)]);
@@ -94,7 +94,7 @@ fn after_a_reset_no_later_file_stays() {
     import_at(&scratch, &mut model, later);
     import_at(&scratch, &mut model, root);
     assert_eq!(model.texts(), texts(&[("a.md", b"one")]));
-    // And forward again, with the same commit.
+    // HEAD moves forward again, to the same commit.
     import_at(&scratch, &mut model, later);
     assert_eq!(model.texts(), texts(&[("a.md", b"two"), ("b.md", OTHER)]));
     assert!(import_at(&scratch, &mut model, later).is_empty());

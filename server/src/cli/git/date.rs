@@ -7,11 +7,11 @@ use jiff::tz::TimeZone;
 
 /// The maximum length of a date in bytes.
 const MAX_LEN: usize = 64;
-/// Forms with the name of a month. Commas are left out before.
+/// The formats of dates with the name of a month. Commas are removed before a date is parsed.
 const NAMED_MONTHS: [&str; 4] = ["%b %d %Y", "%B %d %Y", "%d %b %Y", "%d %B %Y"];
 
-/// Returns a date as RFC 3339 in UTC, or `None` if the text is no date. A date without a time zone is in UTC, and a date
-/// without a time is midnight.
+/// Returns a date as RFC 3339 in UTC, or `None` if the text is no date. A date without a time zone is in UTC, and a
+/// date without a time is midnight.
 pub fn rfc3339(text: &str) -> Option<String> {
     let text = text.trim();
     if text.len() > MAX_LEN {

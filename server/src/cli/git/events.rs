@@ -14,16 +14,17 @@ use crate::cli::event::PortableEvent;
 /// The namespace of the ids of articles and events. With another namespace, repeated imports would create a second copy
 /// of every article.
 const GIT_NAMESPACE: Uuid = Uuid::from_u128(0x3b8e_52f1_c7d4_4a06_8f19_5d02_ae64_7c38);
-/// The maximum size in bytes of an event as JSON. A request's body of 1 MiB has space for it.
+/// The maximum size in bytes of an event as JSON, so that the event fits into a request body of 1 MiB.
 const MAX_EVENT_BYTES: usize = (1 << 20) - (16 << 10);
 
-/// What an event belongs to: a commit, or a comparison with the files.
+/// The cause of an event: a commit, or a comparison with the files.
 #[derive(Clone, Debug, Default)]
 pub struct EventMoment {
     pub commit: Option<Commit>,
-    /// The time of the commit, but never before that of the commit before it.
+    /// The time of the commit, or the time of an earlier commit of the import if that time is later.
     pub at: Option<Timestamp>,
-    /// Whether the event brings the project to the files in one step, instead of commit by commit.
+    /// Whether the event belongs to a step that brings the project to the state of the files at once, instead of commit
+    /// by commit.
     pub reconciled: bool,
 }
 
@@ -35,13 +36,13 @@ pub struct ArticleDiff<'a> {
     pub payload: Map<String, Value>,
     /// Whether the article belongs to this import from this event on.
     pub is_new: bool,
-    /// The content of the file, unless it is removed.
+    /// The git id of the file's content, unless the file is removed.
     pub blob: Option<Oid>,
-    /// The time of the article's last event, before which the event does not occur.
+    /// The time of the article's last event. The new event does not occur earlier.
     pub after: Option<Timestamp>,
 }
 
-/// An event to send. The sender adds its id.
+/// An event to send. The sender adds the event's id.
 #[derive(Debug)]
 pub struct PreparedEvent {
     /// The event as JSON, without an id.

@@ -23,7 +23,7 @@ const MAX_WARNINGS: usize = 8;
 pub struct FrontMatter {
     /// The values by name, in the order of the file.
     pub values: Map<String, Value>,
-    /// The lines of the names in the file.
+    /// Maps each top-level name to its line in the file.
     lines: HashMap<String, usize>,
 }
 
@@ -50,8 +50,8 @@ impl FrontMatter {
         split
     }
 
-    /// Returns the value with a name. If no name is equal, the case of ASCII letters does not count. A `.` in `name`
-    /// separates the names of nested values.
+    /// Returns the value with a name. If no name is exactly equal, the case of ASCII letters is ignored. A `.` in
+    /// `name` separates the names of nested values.
     pub fn get(&self, name: &str) -> Option<&Value> {
         let mut names = name.split('.');
         let first = member(&self.values, names.next()?);

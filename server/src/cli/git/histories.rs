@@ -1,6 +1,6 @@
 //! Imports random histories with merges, renames, and heads that move, and compares the articles with the trees.
 //!
-//! `SEEDS=FIRST..LAST` chooses the histories. A failure names its seed.
+//! The environment variable `SEEDS=FIRST..LAST` selects the histories. A failure names its seed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -20,7 +20,7 @@ const MAX_FILES: usize = 12;
 
 type Tree = BTreeMap<String, String>;
 
-/// A sequence of numbers that a seed decides (SplitMix64).
+/// A sequence of pseudorandom numbers that a seed determines (SplitMix64).
 struct NumberSequence(u64);
 
 /// A repository whose commits are chosen at random.
@@ -99,7 +99,7 @@ impl RandomRepository {
                 tree.insert(path, moved);
             }
             4 => {
-                // Renamed and rewritten.
+                // Renames and rewrites a file.
                 tree.remove(&one);
                 tree.insert(path, text);
             }
@@ -120,7 +120,7 @@ impl RandomRepository {
         }
     }
 
-    /// Commits a change of a commit.
+    /// Commits changes on top of a commit.
     fn advance(&mut self, on: Oid) -> Oid {
         let mut tree = self.trees[&on].clone();
         for _ in 0..=self.numbers.below(3) {
@@ -129,7 +129,7 @@ impl RandomRepository {
         self.commit(&[on], tree)
     }
 
-    /// Merges two or three commits. Each file comes from one of them, or is missing.
+    /// Merges a commit with one or two others. Each file comes from one of the merged commits, or is missing.
     fn merge(&mut self, on: Oid) -> Oid {
         let mut parents = vec![on];
         for _ in 0..=self.numbers.below(2) {
@@ -154,7 +154,7 @@ impl RandomRepository {
         self.commit(&parents, tree)
     }
 
-    /// Moves HEAD to a new commit on it, or to another commit.
+    /// Moves HEAD to a new commit on top of HEAD, or to another commit.
     fn step(&mut self) {
         let head = self.head;
         self.head = match self.numbers.below(12) {
@@ -185,7 +185,7 @@ impl RandomRepository {
     }
 }
 
-/// Checks that the events of each commit lead to its tree. Returns whether the import followed the commits.
+/// Checks that the events of each commit lead to the commit's tree. Returns whether the import followed the commits.
 fn check_each_commit(random: &RandomRepository, mut before: Model, base: Option<Oid>, events: &[Value]) -> bool {
     if events.iter().any(|event| event["metadata"]["reconciled"] == true) {
         return false;

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 const MARKDOWN: [&str; 3] = ["*.[mM][dD]", "*.[mM][aA][rR][kK][dD][oO][wW][nN]", "*.[mM][dD][xX]"];
 /// The endings of the names of Markdown files, as in `MARKDOWN`.
 const ENDINGS: [&str; 3] = [".md", ".markdown", ".mdx"];
-/// The maximum number of characters of a commit's subject that an event has.
+/// The maximum number of characters of a commit's subject that an event includes.
 const MAX_SUBJECT_CHARS: usize = 500;
 /// The earliest time that the server accepts: 0000-01-01T00:00:00Z.
 const YEAR_0000: Timestamp = Timestamp::constant(-62_167_219_200, 0);
@@ -20,7 +20,7 @@ const RENAME_SIMILARITY: u16 = 50;
 /// content are matched.
 const RENAME_LIMIT: usize = 1_000;
 
-/// A commit, as its events describe it.
+/// The data of a commit that its events contain.
 #[derive(Clone, Debug)]
 pub struct Commit {
     pub id: Oid,
@@ -63,7 +63,7 @@ impl Commit {
     }
 }
 
-/// Returns whether the name of a file is that of a Markdown file.
+/// Returns whether a file name is the name of a Markdown file.
 pub fn is_markdown(name: &str) -> bool {
     let bytes = name.as_bytes();
     ENDINGS.iter().any(|ending| {
@@ -72,7 +72,7 @@ pub fn is_markdown(name: &str) -> bool {
     })
 }
 
-/// Returns whether a mode is that of a file, and not of a symbolic link or a submodule.
+/// Returns whether a mode is the mode of a regular file, not of a symbolic link or a submodule.
 pub fn is_regular(mode: i32) -> bool {
     matches!(mode, 0o100_644 | 0o100_755 | 0o100_664)
 }
@@ -115,7 +115,7 @@ pub fn steps(repository: &Repository, before: Option<Oid>, after: Oid) -> Result
     let mut diff = || repository.diff_tree_to_tree(before.as_ref(), Some(&after), Some(&mut options));
     let mut found = diff()?;
     if find_renames(&mut found, false).is_err() {
-        // A partial clone may lack the content that is compared.
+        // Matches only equal content, because a partial clone may lack the content to compare.
         found = diff()?;
         find_renames(&mut found, true)?;
     }
@@ -125,7 +125,7 @@ pub fn steps(repository: &Repository, before: Option<Oid>, after: Oid) -> Result
     });
     let side = |file: DiffFile<'_>, exists: bool| -> Option<(String, Oid)> {
         let is_file = matches!(file.mode(), FileMode::Blob | FileMode::BlobExecutable | FileMode::BlobGroupWritable);
-        // The last comparison with the tree reports paths that are not UTF-8.
+        // Skips a path that is not UTF-8. The final comparison with the tree reports such paths.
         let path = file.path_bytes().and_then(|path| std::str::from_utf8(path).ok())?;
         (exists && is_file).then(|| (path.to_owned(), file.id()))
     };

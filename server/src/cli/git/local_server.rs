@@ -1,4 +1,4 @@
-//! Imports into a server in memory.
+//! Tests imports into a server in memory.
 
 use std::fs;
 
@@ -14,7 +14,7 @@ use crate::serve;
 
 const KEY: &str = "sk_7777777777777777777777777777777777777777777777777777777777777777";
 
-/// A server without plugins, which ends with the value.
+/// A server without plugins, which stops when this value is dropped.
 struct LocalServer {
     client: Client,
     _stop: oneshot::Sender<()>,

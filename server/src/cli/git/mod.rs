@@ -57,7 +57,8 @@ use super::progress::ProgressIndicator;
 
 /// The number of batches that are buffered while a request is in flight.
 const QUEUE_CAPACITY: usize = 2;
-/// The maximum number of times that an import begins again because another one has changed the project meanwhile.
+/// The maximum number of attempts of an import. An import begins again if another import has changed the project
+/// meanwhile.
 const MAX_STARTS: usize = 3;
 /// The exit code with `--strict` if a file is left out.
 const LEFT_OUT: u8 = 2;
@@ -74,8 +75,8 @@ pub struct Options {
     /// Exits with 2 if a file is left out.
     #[arg(long)]
     pub strict: bool,
-    /// Publishes the articles whose front matter has `draft: false` or `published: true`, and unpublishes those with
-    /// the opposite.
+    /// Publishes the articles whose front matter has `draft: false`, `published: true` or `publish: true`, and
+    /// unpublishes the articles with the opposite.
     #[arg(long)]
     pub publish: bool,
     /// Imports again whenever HEAD or the files change, until the command is stopped.
@@ -114,7 +115,7 @@ pub struct Outcome {
     pub missing: usize,
 }
 
-/// Brings a project to the files of a source, and publishes its articles if the options say so.
+/// Brings a project to the state of a source's files, and publishes its articles if `options.publish` is set.
 pub async fn import(
     client: &Client,
     progress: &ProgressIndicator,
@@ -128,7 +129,7 @@ pub async fn import(
     Ok(outcome)
 }
 
-/// Brings a project to the files of a source.
+/// Brings a project to the state of a source's files.
 async fn reconcile(
     client: &Client,
     progress: &ProgressIndicator,
@@ -155,7 +156,7 @@ pub fn project_slug(source: &FileSource) -> String {
     Some(slug::slugify(&source.name())).filter(|slug| !slug.is_empty()).unwrap_or_else(|| "repository".to_owned())
 }
 
-/// An import that begins.
+/// The parameters of an import.
 struct Import<'a> {
     client: &'a Client,
     progress: &'a ProgressIndicator,
@@ -165,7 +166,7 @@ struct Import<'a> {
 }
 
 impl Import<'_> {
-    /// Imports the source. `version` is that of a record which the server does not list, because it is deleted.
+    /// Imports the source. `version` is the version of a deleted record, which the server does not list.
     async fn run(&self, version: Option<u64>) -> anyhow::Result<Outcome> {
         self.progress.say("reading the history");
         let source = self.place.open()?;
@@ -185,7 +186,8 @@ impl Import<'_> {
         if sender.refused.is_empty() {
             return Ok(self.outcome(&sender, &first));
         }
-        // Events that follow a refused one were not sent. What the server does hold is compared with HEAD again.
+        // The later events of an article with a refused event were not sent. Compares the articles on the server with
+        // HEAD again.
         sender.broken.clear();
         sender.refused.clear();
         sender.reported.extend(first.reported);

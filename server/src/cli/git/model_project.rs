@@ -1,4 +1,4 @@
-//! A project in memory, for tests of imports: takes their events as the server does, and keeps what it holds.
+//! A project in memory for tests of imports, which applies events as the server does.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -11,10 +11,10 @@ use super::state::ArticleState;
 use super::walk::{Article, ProjectArticles};
 use super::{ProgressIndicator, glob_set};
 
-/// A project.
+/// A project in memory.
 #[derive(Default)]
 pub struct Model {
-    /// The fields of all articles by their ids. Those of deleted articles are `None`.
+    /// Maps the id of each article to its fields, or to `None` if the article is deleted.
     pub articles: BTreeMap<String, Option<Map<String, Value>>>,
     /// All events that were appended.
     pub events: Vec<Value>,
@@ -25,8 +25,8 @@ pub struct Model {
 }
 
 impl Model {
-    /// Imports a source. With `stop`, the import is interrupted after so many batches. Returns the events and the
-    /// outcome.
+    /// Imports a source. With `stop`, the import is interrupted after this number of batches. Returns the events and
+    /// the outcome.
     pub fn import(&mut self, place: &SourcePlace, stop: Option<usize>) -> (Vec<Value>, Option<Summary>) {
         let commit = |id: &str| Oid::from_str(id).ok();
         let reading = SourceReader {

@@ -6,7 +6,7 @@ use super::events::PreparedEvent;
 
 /// The maximum size of a batch in bytes. A single event that is larger becomes a batch alone.
 const MAX_BYTES: usize = 512 * 1024;
-/// Tests have small batches, so that small histories need several.
+/// The maximum number of events in a batch. Tests use small batches, so that a small history needs several batches.
 const MAX_EVENTS: usize = if cfg!(test) { 4 } else { 256 };
 
 /// A batch of events, which are appended together.
@@ -18,14 +18,14 @@ pub struct ImportBatch {
     pub read: u64,
 }
 
-/// How far an import has come.
+/// The progress of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
-    /// The last commit whose changes are all there, or the empty string.
+    /// The last commit whose changes have all been appended, or the empty string.
     pub commit: String,
-    /// The commit of which some changes are there, or the empty string.
+    /// The commit of which some changes have been appended, or the empty string.
     pub towards: String,
-    /// The time of the last commit of which changes are there. No later event occurs before it.
+    /// The time of the last commit of which changes have been appended. No later event occurs before this time.
     pub at: Option<Timestamp>,
 }
 
@@ -38,7 +38,7 @@ pub struct Outbox<'a> {
     read: u64,
     /// The number of events so far.
     pub pushed: u64,
-    /// `None` if nothing is sent, because the history is only read.
+    /// The recipient of full batches. `None` if the history is only read, and nothing is sent.
     put: Option<&'a mut dyn FnMut(ImportBatch) -> anyhow::Result<()>>,
 }
 
@@ -48,7 +48,7 @@ impl<'a> Outbox<'a> {
         Self { project: project.to_owned(), open, bytes, mark, read, pushed, put: Some(put) }
     }
 
-    /// Returns an outbox that takes no events.
+    /// Returns an outbox that sends nothing.
     pub fn closed() -> Self {
         let (project, open, bytes, mark, read, pushed) = Default::default();
         Self { project, open, bytes, mark, read, pushed, put: None }
@@ -62,8 +62,8 @@ impl<'a> Outbox<'a> {
         &self.project
     }
 
-    /// Begins the changes of a commit, whose events occur at a time. The mark has the time from now on, because an
-    /// import that is interrupted within the commit has appended some of them.
+    /// Begins the changes of a commit, whose events occur at a time. The mark has this time from now on, because an
+    /// import that is interrupted within the commit has appended some of the commit's events.
     pub fn begin(&mut self, commit: &str, at: Option<Timestamp>) {
         commit.clone_into(&mut self.mark.towards);
         self.mark.at = at.max(self.mark.at);
@@ -92,7 +92,8 @@ impl<'a> Outbox<'a> {
         Ok(())
     }
 
-    /// Passes on the open batch. `sent` is the mark that the project has already.
+    /// Passes on the open batch, unless the batch is empty and the project already has the mark. `sent` is the mark of
+    /// the project.
     pub fn finish(mut self, sent: &Mark) -> anyhow::Result<()> {
         if self.open.events.is_empty() && self.mark == *sent {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Reads what a project holds of an import: the record, and the articles with their fields.
+//! Reads the state of a project before an import: the record, and the articles with their fields.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,7 +16,7 @@ use crate::cli::client::{CallError, Client};
 use crate::cli::projects::Projects;
 use crate::cli::retry;
 
-/// The maximum number of projects that are tried for a second source with the same name.
+/// The maximum number of slugs that are tried for the project of a source, if other sources have the same name.
 const MAX_PROJECTS: u32 = 100;
 
 /// The state of a project before an import.
@@ -25,7 +25,7 @@ pub struct ProjectState {
     pub project: String,
     pub record: Record,
     pub held: ProjectArticles,
-    /// Whether the workspace has the type of records.
+    /// Whether the workspace defines the type of import records.
     pub is_typed: bool,
 }
 
@@ -63,8 +63,8 @@ struct DeletionEvent {
 }
 
 impl WorkspaceReader<'_> {
-    /// Reads the project with a slug, or the project of the source. Its slug is `default`, or `default` with a number
-    /// if that project belongs to another source.
+    /// Reads the project with the slug `project`. Without `project`, reads the project of the source: its slug is
+    /// `default` or, if that project belongs to another source, `default` with a number.
     pub async fn load(&self, project: Option<&str>, default: &str) -> anyhow::Result<ProjectState> {
         let projects = Projects::load(self.client, self.note).await?;
         let (rows, is_typed) = self.records().await.context("the records of imports cannot be read")?;
@@ -94,7 +94,8 @@ impl WorkspaceReader<'_> {
         Ok(ProjectState { project, record, held, is_typed })
     }
 
-    /// Returns the first project with the default slug and a number that has no record, or the record of the source.
+    /// Returns the default slug, or the default slug with a number, of the first project that has no record or has the
+    /// record of the source.
     fn project_of<'r>(&self, default: &str, records: impl Fn(&str) -> Vec<&'r Row>) -> String {
         let numbered = (2..=MAX_PROJECTS).map(|number| format!("{default}-{number}"));
         let mut slugs = std::iter::once(default.to_owned()).chain(numbered);
@@ -113,7 +114,7 @@ impl WorkspaceReader<'_> {
             true
         });
         match read.await {
-            // A list of an unknown type is refused.
+            // The server rejects a list of an unknown type.
             Err(error) if error.has_status(StatusCode::BAD_REQUEST) => return Ok((Vec::new(), false)),
             read => read?,
         }
@@ -144,8 +145,8 @@ impl WorkspaceReader<'_> {
         Ok(held)
     }
 
-    /// Returns the times of the deletions of articles, by id. The events of a folder take the server's time, which is
-    /// later.
+    /// Returns the times of the deletions of articles, by id. Returns no times for a folder, because events of a folder
+    /// have the server's time, which is later.
     async fn ended(&self, project: &str) -> anyhow::Result<HashMap<String, Timestamp>> {
         let mut ended: HashMap<String, Timestamp> = HashMap::new();
         if self.source.kind != "git" {
@@ -163,7 +164,7 @@ impl WorkspaceReader<'_> {
         Ok(ended)
     }
 
-    /// Returns the ids of the records by the ids of the articles that they created.
+    /// Maps the ids of articles to the ids of the records of the imports that created the articles.
     async fn owners(&self, records: &[&Row]) -> anyhow::Result<HashMap<String, String>> {
         let mut owners = HashMap::new();
         for record in records {
@@ -178,7 +179,8 @@ impl WorkspaceReader<'_> {
         Ok(owners)
     }
 
-    /// Finds the articles of an import that kept no record. The import goes on from the last commit of their events.
+    /// Adds to the record the articles of an earlier import that kept no record. The new import continues at the last
+    /// commit of the events of these articles.
     async fn add_unrecorded(
         &self,
         record: &mut Record,
@@ -215,7 +217,7 @@ impl WorkspaceReader<'_> {
         Ok(())
     }
 
-    /// Returns the article of an event that came from git, and whether its commit is known.
+    /// Returns the id of the article of an event that came from git, and whether the source has the event's commit.
     fn taken(&self, event: Value) -> Option<(String, bool)> {
         let ImportedEvent { aggregate_id, payload, metadata } = serde_json::from_value(event).ok()?;
         let is_git = metadata.get("source").and_then(Value::as_str) == Some("git") && payload.contains_key("path");

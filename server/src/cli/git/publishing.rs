@@ -21,8 +21,8 @@ struct ResultPage {
     results: Vec<Map<String, Value>>,
 }
 
-/// Publishes and unpublishes the articles of a project as their front matter says. Articles whose front matter says
-/// nothing about it stay as they are.
+/// Publishes and unpublishes the articles of a project according to their front matter. Articles whose front matter
+/// does not state whether they are published stay as they are.
 pub async fn publish(client: &Client, progress: &ProgressIndicator, project: &str) -> anyhow::Result<()> {
     let note = |text: &str| progress.note(text);
     let projects = Projects::load(client, note).await?;
@@ -41,7 +41,7 @@ pub async fn publish(client: &Client, progress: &ProgressIndicator, project: &st
                     _ => client.request(Method::POST, &["articles", id, "unpublish"]),
                 };
                 match retry::call(client, note, request).await {
-                    // Somebody has deleted the article meanwhile.
+                    // The article was deleted meanwhile.
                     Err(error) if error.has_status(StatusCode::NOT_FOUND) => {}
                     done => drop(done.with_context(|| format!("cannot {act} the article '{id}'"))?),
                 }
@@ -54,7 +54,7 @@ pub async fn publish(client: &Client, progress: &ProgressIndicator, project: &st
     }
 }
 
-/// Returns the operation that an article needs.
+/// Returns the operation that an article needs, or `None` if the article needs no operation.
 fn act(row: &Map<String, Value>) -> Option<&'static str> {
     let is_visible = row.get(STATUS).and_then(Value::as_str) == Some(PUBLISHED);
     let is_current = is_visible && row.get(PUBLISHED_VERSION) == row.get("version");

@@ -1,5 +1,6 @@
-//! The record of an import: an aggregate of the project that says how far the import has come and which articles it has
-//! created. Each batch of events contains an event of the record, so the two never differ.
+//! The record of an import: an aggregate of the project with the progress of the import and the ids of the articles
+//! that the import has created. Each batch of events contains an event of the record, so the record always matches the
+//! articles.
 
 use git2::Oid;
 use serde::Deserialize;
@@ -12,16 +13,16 @@ use super::source::SourceIdentity;
 /// The type of records.
 pub const TYPE: &str = "import_record";
 
-/// A record of the workspace.
+/// An import record, which may not exist yet.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
     pub id: String,
     /// The version of the record's stream.
     pub version: u64,
-    /// Whether the record exists. A record that somebody has deleted begins again.
+    /// Whether the record exists. A deleted record is created again.
     pub exists: bool,
     pub mark: Mark,
-    /// What the ids of articles are derived from.
+    /// The text from which the ids of articles are derived, besides paths and commits.
     pub seed: String,
     pub identity: SourceIdentity,
     /// The articles of an import that kept no record.
@@ -60,8 +61,9 @@ impl Row {
         &self.id
     }
 
-    /// Returns the record of a source among those of a project. A repository is known by its first commit, which a
-    /// rewritten history or a shallow clone may have lost, or by the commit that was imported last, or by its remote.
+    /// Returns the record of a source among the records of a project. A repository is recognised by its first commit,
+    /// by the commit that was imported last, or by its remote. A rewritten history or a shallow clone may lack the
+    /// first commit.
     pub fn of<'r>(rows: &[&'r Row], source: &SourceIdentity, knows: &dyn Fn(&str) -> bool) -> Option<&'r Row> {
         let same_kind = || rows.iter().copied().filter(|row| row.kind == source.kind);
         if source.kind != "git" {
@@ -87,8 +89,8 @@ impl Row {
 }
 
 impl Record {
-    /// Returns the record of a source that was not imported into a project before. `project` tells the ids of articles
-    /// apart if another project has articles of the same source.
+    /// Returns a new record for a source that was not imported into the project before. If `is_second` is set, another
+    /// project has articles of the same repository, and `project` distinguishes the ids of the articles.
     pub fn new(source: &SourceIdentity, project: &str, is_second: bool) -> Self {
         let seed = match source.kind {
             "git" if !is_second => source.root.clone(),
@@ -99,7 +101,8 @@ impl Record {
         Self { id, seed, identity: source.clone(), ..Self::default() }
     }
 
-    /// Returns the commits of the mark: the last complete one, and the one whose changes are partly there.
+    /// Returns the commits of the mark: the last complete commit, and the commit of which only some changes have been
+    /// appended.
     pub fn commits(&self) -> (Option<Oid>, Option<Oid>) {
         (Oid::from_str(&self.mark.commit).ok(), Oid::from_str(&self.mark.towards).ok())
     }

@@ -1,4 +1,4 @@
-//! The report of an import: warnings, once for each file, and the files that are missing at the end.
+//! The report of an import: the warnings, once for each file, and the files without an article at the end.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -11,7 +11,7 @@ const MAX_WARNINGS: usize = 10;
 /// The warnings of an import.
 pub struct ImportWarnings<'a> {
     note: &'a dyn Fn(&str),
-    /// The files that were reported as left out, and those whose front matter was reported.
+    /// The files that were reported as left out, and the files whose front matter was reported.
     pub left_out: HashSet<String>,
     pub doubtful: HashSet<String>,
     /// The files that have no article at the current commit.
@@ -31,7 +31,7 @@ impl<'a> ImportWarnings<'a> {
         }
     }
 
-    /// Reports what is not taken from a file as it is written.
+    /// Reports the parts of a file that are not imported as they are written.
     pub fn warn(&mut self, path: &str, moment: &EventMoment, warnings: Vec<Warning>) {
         if warnings.is_empty() || !self.doubtful.insert(path.to_owned()) {
             return;

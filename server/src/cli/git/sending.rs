@@ -33,7 +33,7 @@ pub struct BatchSender<'a> {
     pub has_project: bool,
     /// The number of events that were appended.
     pub appended: u64,
-    /// The articles of which the server refused an event. Later events of theirs are not sent.
+    /// The articles of which the server refused an event. Later events of these articles are not sent.
     pub broken: HashSet<String>,
     /// The paths of the files whose events were refused.
     pub refused: HashSet<String>,
@@ -52,13 +52,13 @@ struct ImportResponse {
     appended: Option<u64>,
 }
 
-/// What a refusal is about.
+/// The part of a request that caused a refusal.
 enum RefusalSubject {
     /// One event of the batch.
     Event(usize),
-    /// Some event of the batch.
+    /// An unknown event of the batch.
     Batch,
-    /// The record.
+    /// The record, whose current version is given.
     Record(u64),
     /// The whole import.
     Import,
@@ -97,7 +97,7 @@ impl BatchSender<'_> {
         Ok(())
     }
 
-    /// Takes the articles of an import that kept no record into the record.
+    /// Adds to the record the articles of an earlier import that kept no record.
     async fn record_articles(&mut self) -> Result<(), CallError> {
         let ids = mem::take(&mut self.record.unrecorded);
         for some in ids.chunks(MAX_IDS) {
@@ -150,20 +150,21 @@ impl BatchSender<'_> {
         Ok(())
     }
 
-    /// Returns the body of a request. The event of the record is the first, so that the server checks its version
-    /// before the other events.
+    /// Returns the body of a request. The event of the record is the first, so that the server checks the record's
+    /// version before the other events.
     fn body(&self, events: &[PreparedEvent], mark: &Mark, added: &[&str]) -> String {
         let mut body = format!(r#"{{"events":[{}"#, self.record.event(&self.project, mark, added));
         for (index, event) in events.iter().enumerate() {
             let rest = event.json.strip_prefix('{').unwrap_or_default();
             body.push_str(&format!(r#",{{"event_id":"{}",{rest}"#, self.record.event_id(index)));
         }
-        // With `rename_slugs`, the server gives an article another slug if an article outside of the import has it.
+        // With `rename_slugs`, the server gives an article another slug if an article outside of the import has the
+        // slug.
         body.push_str(r#"],"rename_slugs":true}"#);
         body
     }
 
-    /// Splits a batch. Its first half does not complete the commit.
+    /// Splits a batch into halves. The first half does not complete the commit.
     fn halves(&self, mut batch: ImportBatch) -> (ImportBatch, ImportBatch) {
         let rest = batch.events.split_off(batch.events.len() / 2);
         let towards = if batch.mark.towards.is_empty() { &batch.mark.commit } else { &batch.mark.towards };
@@ -215,7 +216,8 @@ impl BatchSender<'_> {
     }
 }
 
-/// Returns what a refusal of a batch with so many events is about. The event of the record is the first.
+/// Returns the cause of a refusal of a batch with `events` events. In the request, the event of the record precedes the
+/// events of the batch.
 fn fault(refusal: &ErrorReply, events: usize) -> RefusalSubject {
     let code = refusal.body.get("code").and_then(Value::as_str).unwrap_or_default();
     let index = refusal.body.get("index").and_then(Value::as_u64).and_then(|index| usize::try_from(index).ok());
@@ -227,7 +229,7 @@ fn fault(refusal: &ErrorReply, events: usize) -> RefusalSubject {
         StatusCode::UNPROCESSABLE_ENTITY,
     ];
     match index {
-        // Only another import of the source uses these ids and this version.
+        // Only another import of the source can have used these ids and this version.
         _ if matches!(code, "event_id_conflict" | "version_conflict") => {
             RefusalSubject::Record(refusal.body.get("current_version").and_then(Value::as_u64).unwrap_or_default())
         }

@@ -36,7 +36,7 @@ impl Slugs {
         let mut number: u32 = 2;
         while !self.is_free(&slug, article) {
             let ending = format!("-{number}");
-            // With its number, the slug must not be longer than a slug may be.
+            // Shortens the base, so that the slug with its number does not exceed the maximum length.
             let stem = base.get(..MAX_LEN - ending.len()).unwrap_or(&base);
             slug = format!("{stem}{ending}");
             number = number.saturating_add(1);
@@ -72,8 +72,9 @@ pub fn of_path(path: &str) -> String {
     slug.trim_end_matches('-').to_owned()
 }
 
-/// Returns whether a slug is that of a path, or has a number after it. So is the slug without the letters other than
-/// ASCII, which articles of earlier versions have: an article does not lose its slug while its path stays.
+/// Returns whether a slug is the slug of a path, with or without a number at its end. Also accepts the slug that
+/// earlier versions derived from only the ASCII letters and digits of the path, so that an article keeps its slug while
+/// its path stays the same.
 pub fn is_of_path(slug: &str, path: &str) -> bool {
     let stem = path.rsplit_once('.').map_or(path, |(stem, _)| stem);
     let earlier = match words(stem) {
@@ -83,7 +84,8 @@ pub fn is_of_path(slug: &str, path: &str) -> bool {
     rules::is_numbered(slug, &of_path(path)) || rules::is_numbered(slug, &earlier)
 }
 
-/// Returns the slug for a slug or a path of a page that front matter has. Returns `None` if no slug can be derived.
+/// Returns the slug for a slug in front matter, which may also be the path of a page. Returns `None` if no slug can be
+/// derived.
 pub fn of_front_matter(text: &str) -> Option<String> {
     let text = text.trim().trim_matches('/');
     if rules::is_valid(text) && text.contains(|letter: char| letter.is_ascii_alphanumeric()) {
@@ -106,7 +108,7 @@ fn slugify_part(part: &str) -> String {
     if part.is_ascii() {
         return words(part);
     }
-    // Symbols such as emoji have names, but are no part of a slug.
+    // Removes symbols such as emoji, whose names would otherwise become part of the slug.
     let is_kept = |letter: char| letter.is_ascii() || letter.is_alphanumeric() || is_combining_mark(letter);
     let letters: String = part.nfc().map(|letter| if is_kept(letter) { letter } else { ' ' }).collect();
     match rules::slugify(&letters) {
@@ -116,7 +118,8 @@ fn slugify_part(part: &str) -> String {
     }
 }
 
-/// Returns the ASCII letters and digits of a text in lower case, with a `-` in place of each sequence of others.
+/// Returns the ASCII letters and digits of a text in lower case, with a `-` in place of each sequence of other
+/// characters.
 fn words(text: &str) -> String {
     let words = text.split(|character: char| !character.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     words.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-")
@@ -159,7 +162,7 @@ mod tests {
         let arabic = ["ar/مقدمة.md", "ar/دليل.md", "ar/أسئلة 57.md"].map(of_path);
         assert!(arabic.iter().all(|slug| rules::is_valid(slug) && slug.starts_with("ar-")), "{arabic:?}");
         assert!(arabic[0] != arabic[1] && arabic[2].ends_with("-57") && arabic[2] != "ar-57");
-        // No transcription is known of these letters.
+        // These letters have no known transcription.
         assert_ne!(of_path("x/\u{13000}.md"), of_path("x/\u{13001}.md"));
         assert_eq!(slugify("\u{13000}").len(), 8);
     }

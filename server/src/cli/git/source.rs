@@ -20,7 +20,7 @@ pub enum FileSource {
     Folder(PathBuf),
 }
 
-/// What distinguishes the sources that are imported into one project.
+/// The data that distinguishes the sources that are imported into one project.
 #[derive(Clone, Debug, Default)]
 pub struct SourceIdentity {
     pub kind: &'static str,
@@ -74,7 +74,7 @@ impl FileSource {
         }
     }
 
-    /// Returns what identifies the source.
+    /// Returns the identity of the source.
     pub fn identity(&self) -> anyhow::Result<SourceIdentity> {
         let name = self.name();
         let Self::Git(repository) = self else {
@@ -85,7 +85,7 @@ impl FileSource {
         Ok(SourceIdentity { kind: "git", name, root, remote: without_secret(remote.as_deref().unwrap_or_default()) })
     }
 
-    /// Returns the name of the source's folder. A bare repository's folder loses its `.git`.
+    /// Returns the name of the source's folder, without the ending `.git` that the folder of a bare repository has.
     pub fn name(&self) -> String {
         let folder = match self {
             Self::Git(repository) => repository.workdir().unwrap_or_else(|| repository.path()),
@@ -174,7 +174,7 @@ impl Files {
         }
     }
 
-    /// Adds the files below a folder. Hidden folders, such as `.obsidian`, have no notes.
+    /// Adds the files below a folder. Skips hidden folders, such as `.obsidian`, which have no notes.
     fn add_folder(&mut self, root: &Path, below: &str, depth: usize) -> anyhow::Result<()> {
         let folder = root.join(below);
         let entries = fs::read_dir(&folder).with_context(|| format!("{} cannot be read", folder.display()))?;
@@ -206,7 +206,7 @@ impl Files {
     }
 }
 
-/// Returns the bytes of a file, or `None` if it is too large.
+/// Returns the bytes of a file, or `None` if the file is too large.
 fn read_file(path: &Path) -> std::io::Result<Option<Vec<u8>>> {
     if fs::metadata(path)?.len() > MAX_FILE_BYTES { Ok(None) } else { fs::read(path).map(Some) }
 }

@@ -30,7 +30,7 @@ pub enum SourcePlace {
     Folder(PathBuf),
 }
 
-/// The reading of a source into batches.
+/// A reader that converts the changes of a source to batches of events.
 pub struct SourceReader {
     pub place: SourcePlace,
     pub project: String,
@@ -49,7 +49,7 @@ pub struct SourceReader {
     pub now: Timestamp,
 }
 
-/// The outcome of a reading.
+/// The outcome of reading a source.
 #[derive(Debug, Default)]
 pub struct Summary {
     /// The number of articles at HEAD.
@@ -62,14 +62,14 @@ pub struct Summary {
     pub reconciled: u64,
 }
 
-/// The commits that lead from what a project holds to HEAD.
+/// The commits to follow from the state of a project to HEAD.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct CommitRoute {
-    /// A commit of which some changes are there. The project is compared with it first.
+    /// The commit with which the project is compared first, because an earlier import was interrupted within a commit.
     partial: Option<Oid>,
     /// The commits to follow one by one, each with the commit before it.
     commits: Vec<(Option<Oid>, Oid)>,
-    /// Whether the commits are one step of a history that was written again, instead of commits and their parents.
+    /// Whether the route is a single step across a rewritten history, instead of commits that follow their parents.
     is_one_step: bool,
 }
 
@@ -89,7 +89,7 @@ impl SourcePlace {
 }
 
 impl SourceReader {
-    /// Passes batches to `put`.
+    /// Reads the source and passes the batches to `put`.
     pub fn run(
         mut self,
         progress: &ProgressIndicator,
@@ -132,7 +132,7 @@ impl SourceReader {
             return CommitRoute { partial: self.towards, commits: after(place), is_one_step: false };
         }
         if let Some(place) = place(self.base) {
-            // Changes of a commit that is no longer part of the history are taken back first.
+            // The comparison with the base first reverts the changes of a commit that is no longer part of the history.
             let partial = self.base.filter(|_| self.towards.is_some());
             return CommitRoute { partial, commits: after(place), is_one_step: false };
         }
@@ -150,7 +150,7 @@ impl SourceReader {
         }
     }
 
-    /// Returns the ids of the articles of which a file has a matching path at any time of the route.
+    /// Returns the ids of the articles whose files have a matching path at any commit of the route.
     ///
     /// An article is imported with its whole history or not at all.
     fn chosen(&self, route: &CommitRoute) -> anyhow::Result<HashSet<String>> {
@@ -185,7 +185,7 @@ impl SourceReader {
             let origin = |source: &FileSource, path: &str| {
                 let own = || Birth { path: path.to_owned(), commit: id };
                 match source.as_repository().filter(|_| !route.is_one_step) {
-                    // Without the origin, the article begins with this commit.
+                    // If the origin cannot be found, the article begins with this commit.
                     Some(repository) => Ok(origins.of(repository, id, path).unwrap_or_else(|_| own())),
                     None => Ok(own()),
                 }
@@ -197,7 +197,7 @@ impl SourceReader {
         Ok(())
     }
 
-    /// Brings the project to the files at a commit, or of the folder.
+    /// Brings the project to the state of the files at a commit or in the folder.
     fn compare(
         &self,
         walk: &mut HistoryWalk<'_>,

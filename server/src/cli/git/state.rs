@@ -21,12 +21,13 @@ pub struct ArticleState {
 #[derive(Clone, Copy, Debug)]
 struct FieldState {
     digest: Digest,
-    /// Whether the field comes from the file. An import removes no other field.
+    /// Whether the field comes from the file. An import removes only fields that come from the file.
     of_file: bool,
 }
 
 impl ArticleState {
-    /// Returns the state of an article from its fields. `of_file` is whether they come from its file.
+    /// Returns the state of an article from its fields. `of_file` states whether the fields come from the article's
+    /// file.
     pub fn new(fields: &Map<String, Value>, of_file: bool) -> Self {
         let mut state = Self::default();
         state.merge(fields, of_file);
@@ -70,7 +71,7 @@ impl ArticleState {
         changed
     }
 
-    /// Takes in the fields of the file. Removes other fields of earlier texts.
+    /// Adds or replaces the fields of the file. Removes the other fields that earlier texts of the file had.
     pub fn update(&mut self, fields: &Map<String, Value>) {
         self.fields.retain(|name, field| !field.of_file || fields.contains_key(name));
         self.merge(fields, true);

@@ -9,7 +9,7 @@ use regex::{Captures, Regex};
 pub const MAX_TITLE: usize = 1_000;
 /// The maximum number of bytes between `<h1>` and `</h1>`.
 const MAX_HTML: usize = 4 * 1024;
-/// The maximum number of `<h1>` without a text or an end that are looked at.
+/// The maximum number of `<h1>` tags that the search for a heading tries.
 const MAX_ATTEMPTS: usize = 16;
 
 /// Attributes at the end of a heading: `{#id}`, `{.class}`, `{: .class}`, `{name=value}` and `{/* #id */}`.
@@ -55,7 +55,8 @@ pub fn first_heading(body: &str) -> Option<String> {
     None
 }
 
-/// Returns a text as one line: without control characters, and with single spaces around line breaks.
+/// Returns a text as one line of at most [`MAX_TITLE`] characters. Line breaks and other control characters, with the
+/// white space around them, become single spaces.
 pub fn one_line(text: &str) -> String {
     let lines = text.split(|letter: char| letter.is_control()).map(str::trim).filter(|line| !line.is_empty());
     let joined = lines.collect::<Vec<_>>().join(" ");
@@ -76,7 +77,7 @@ fn without_attributes(heading: &str) -> &str {
 fn html_heading(html: &str) -> Option<String> {
     let rest = html.get(..html.floor_char_boundary(MAX_HTML))?;
     let inside = rest.get(..HEADING_END.as_ref()?.find(rest)?.start())?;
-    // The text of an image stands for it, as in a heading in Markdown.
+    // The alternative text of an image replaces the image, as in a heading in Markdown.
     let text =
         TAG.as_ref()?.replace_all(inside, |tag: &Captures<'_>| tag.get(1).map_or("", |alt| alt.as_str()).to_owned());
     let text = ENTITY.as_ref()?.replace_all(&text, |entity: &Captures<'_>| decoded(entity));

@@ -25,13 +25,13 @@ pub struct Article {
     pub path: String,
     /// A number that distinguishes the article from the others.
     pub number: usize,
-    /// The article's fields. `None` if the article is deleted, or is not created because its file cannot be one.
+    /// The article's fields. `None` if the article is deleted, or if its file cannot be an article.
     pub state: Option<ArticleState>,
-    /// The content of the file that the state is known to have.
+    /// The git id of the file content that the state is known to have.
     pub blob: Option<Oid>,
     /// The time of the article's last event.
     pub last: Option<Timestamp>,
-    /// Whether the file is imported. The others are followed, because a renamed file may have to be imported.
+    /// Whether the file is imported. Other files are followed too, because a renamed file may have to be imported.
     pub is_chosen: bool,
 }
 
@@ -40,16 +40,16 @@ pub struct HistoryWalk<'a> {
     pub source: FileSource,
     pub report: ImportWarnings<'a>,
     globs: &'a GlobSet,
-    /// What the ids of new articles are derived from, besides paths and commits.
+    /// The text from which the ids of new articles are derived, besides paths and commits.
     seed: String,
     /// Distinguishes the ids of articles whose files were created, removed and created again in one commit.
     salt: u64,
     /// The ids of the articles that are imported from their creation on, because their files get a matching path later.
     chosen: HashSet<String>,
     live: HashMap<String, Article>,
-    /// Second articles of a path.
+    /// Further articles of paths that already have an article.
     spare: Vec<Article>,
-    /// Articles of other origin that have the path of a file, by path.
+    /// The articles that were not imported from this source, by path.
     others: HashMap<String, Article>,
     /// The ids of all articles of the project.
     living: HashSet<String>,
@@ -69,7 +69,7 @@ pub struct ProjectArticles {
     pub others: Vec<Article>,
     /// The ids of further articles, with their slugs.
     pub further: Vec<(String, String)>,
-    /// The times of the last events of deleted articles, by id. An article with such an id is created after it.
+    /// The times of the last events of deleted articles, by id. A new article with such an id is created later.
     pub ended: HashMap<String, Timestamp>,
 }
 
@@ -178,7 +178,7 @@ impl<'a> HistoryWalk<'a> {
             }
             let birth = origin(&self.source, &path)?;
             let id = self.id_of(&birth);
-            // A merge may bring a file that was renamed and rewritten: git reports a removal and a new file.
+            // A merge may bring a file that was renamed and rewritten, which git reports as a removal and a new file.
             let place = removed.iter().position(|gone: &Article| gone.id == id);
             let place = place.or_else(|| removed.iter().position(|gone| gone.path == birth.path && gone.path != path));
             match place {
@@ -200,12 +200,12 @@ impl<'a> HistoryWalk<'a> {
         Ok(())
     }
 
-    /// Returns the id of the article for a file that was created at a birth.
+    /// Returns the id of the article for a file with this birth.
     fn id_of(&self, birth: &Birth) -> String {
         name_id(&[&self.seed, &birth.path, &birth.commit.to_string()])
     }
 
-    /// Creates the article of a new file. If the file that was created there still exists under another path, this file
+    /// Creates the article of a new file. If a file with the same birth still exists under another path, the new file
     /// is a copy and gets an article of its own.
     fn create(
         &mut self,
@@ -278,12 +278,12 @@ impl<'a> HistoryWalk<'a> {
             }
         }
         article.path.clone_from(&path);
-        // The project may hold another article with the path, if it differs from the files before this commit.
+        // If the project differed from the files before this commit, another article may already have the path.
         self.spare.extend(self.live.insert(path, article));
         Ok(())
     }
 
-    /// Writes the event that gives an article the text of its file. Returns the reason if the file cannot be one.
+    /// Writes the event that gives an article the text of its file. Returns a reason if the file cannot be an article.
     fn text_event(
         &mut self,
         article: &mut Article,
@@ -320,7 +320,7 @@ impl<'a> HistoryWalk<'a> {
         Ok(Ok(()))
     }
 
-    /// Marks the fields that the earlier text of a file gave the article, if they are only known from the server.
+    /// Marks the fields that the earlier text of a file gave the article, if the state comes only from the server.
     fn mark(&self, article: &mut Article, before: Option<Oid>) -> anyhow::Result<()> {
         if let (Some(state), Some(before)) = (&mut article.state, before)
             && !state.is_marked()
@@ -367,7 +367,7 @@ impl<'a> HistoryWalk<'a> {
     }
 
     /// Returns the slug of an article. A file that keeps its path keeps the slug of the path, unless its front matter
-    /// asks for another one that is free.
+    /// asks for another slug that is free.
     fn slug(&mut self, article: &Article, path: &str, wanted: Option<&str>) -> String {
         let current = article.slug();
         let is_kept = match wanted {

@@ -35,7 +35,7 @@ pub async fn watch(client: &Client, place: &SourcePlace, options: &Options) -> a
     }
 }
 
-/// Returns a value that differs if HEAD or a file of the folder differs.
+/// Returns a value that changes when HEAD or a file of the folder changes.
 fn fingerprint(source: &FileSource) -> anyhow::Result<u64> {
     let mut hasher = DefaultHasher::new();
     match source {

@@ -1,7 +1,7 @@
 //! The folder with the bytes of files that belongs to an export. The name of each file in the folder is the SHA-256 of
 //! its content.
 //!
-//! No name from a client is used on the disk. Several exports may use one folder, and each content is written once.
+//! No file name on the disk comes from a client. Several exports may use one folder, and each content is written once.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -97,7 +97,7 @@ impl FilesFolder {
 
     fn path_of(&self, sha256: &str) -> anyhow::Result<PathBuf> {
         if sha256.len() != 64 || !sha256.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
-            bail!("a SHA-256 in lower-case hexadecimal is expected");
+            bail!("expected a SHA-256 of 64 lower-case hexadecimal digits");
         }
         Ok(self.path.join(sha256))
     }

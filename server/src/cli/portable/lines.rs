@@ -7,11 +7,12 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The latest version of the format that this program writes. The program can read this version and all earlier versions.
+/// The latest version of the format that this program writes. The program can read this version and all earlier
+/// versions.
 pub const FORMAT: u64 = 2;
 
-/// Returns the version of the format of an export. Only people and keys need version 2, which has revocations and
-/// removals, so that earlier programs read all other exports.
+/// Returns the version of the format of an export. Version 2, which has revocations and removals, is needed only for
+/// members and keys. Earlier programs can therefore read all other exports.
 pub fn format_of(has_members: bool) -> u64 {
     if has_members { FORMAT } else { 1 }
 }
@@ -145,7 +146,7 @@ pub struct MemberRemoval {
     pub removed_at: i64,
 }
 
-/// A line about who may enter the workspace.
+/// A line about access to the workspace.
 #[derive(Debug)]
 pub enum ExportedAccess {
     Member(ExportedMember),

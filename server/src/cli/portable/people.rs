@@ -14,7 +14,7 @@ use super::lines::{
 use super::store::OpenStore;
 use crate::cli::output::Output;
 
-/// Writes the members and keys of a workspace.
+/// Writes the members and keys of a workspace, its revoked keys, and its removed members.
 pub async fn write(store: &OpenStore, output: &mut Output) -> anyhow::Result<()> {
     let id = &store.workspace.record().id;
     for (member, user) in store.engine.people_of(id).await? {
@@ -65,14 +65,14 @@ pub struct People {
     pub keys: u64,
     /// The members who were removed or got a lower role, and the keys that were revoked or expire earlier.
     pub ended: u64,
-    /// The members and keys that were removed or revoked before, and the roles that would have risen.
+    /// The members and keys that the workspace removed or revoked before, and the members whose role would have risen.
     pub refused: u64,
     /// The lines that were left out, because the workspace existed before the import.
     pub left_out: u64,
 }
 
 impl People {
-    /// Imports a line about who may enter a workspace.
+    /// Imports a line about access to a workspace.
     pub async fn import(
         &mut self,
         engine: &Engine,
@@ -99,7 +99,7 @@ impl People {
         Ok(())
     }
 
-    /// Returns what was left out, in lines of the import's output.
+    /// Returns the numbers of ended, refused and left out members and keys, as lines of the import's output.
     pub fn remarks(&self) -> Vec<String> {
         let remarks = [
             (

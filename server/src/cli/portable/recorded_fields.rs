@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use crate::cli::event::PortableEvent;
 
-/// The maximum length of the name of an actor.
+/// The maximum length of the name of an actor in bytes.
 const MAX_ACTOR: usize = 200;
 
 /// The fields of an event that only the log sets.
@@ -40,7 +40,7 @@ pub fn new_event(event: PortableEvent<'_>, kept: RecordedFields<'_>) -> anyhow::
         (Some(actor), Some(at)) => {
             ensure!(
                 !actor.is_empty() && actor.len() <= MAX_ACTOR && !actor.chars().any(char::is_control),
-                "actor: expected 1 to {MAX_ACTOR} characters"
+                "actor: expected 1 to {MAX_ACTOR} bytes without control characters"
             );
             Some(OriginalRecord { actor: actor.into(), at: time("recorded_at", at)? })
         }

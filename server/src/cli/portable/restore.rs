@@ -55,12 +55,12 @@ pub struct ImportReport {
     /// The number of events that were left out because they belong to agents of plugins that a server has already
     /// registered in the workspace.
     pub left_out: u64,
-    /// The number of articles' events that got another slug.
+    /// The number of article events that got another slug.
     pub renamed: u64,
 }
 
-/// Imports a file. `chosen` is the id or the name of the workspace, and `files` is the folder with the bytes of files. Into
-/// a workspace that exists, members and keys are imported only if `with_members` is set.
+/// Imports a file. `chosen` is the id or the name of the workspace, and `files` is the folder with the bytes of files.
+/// If the workspace exists, members and keys are imported only if `with_members` is set.
 pub async fn restore(
     engine: Arc<Engine>,
     chosen: Option<&str>,
@@ -187,7 +187,7 @@ impl ImportRun {
         }
     }
 
-    /// Imports a line about who may enter the workspace.
+    /// Imports a line about access to the workspace.
     async fn admit(&mut self, line: ExportedAccess) -> anyhow::Result<()> {
         let id = self.opened().await?.workspace.record().id.clone();
         if self.admits {
@@ -217,7 +217,7 @@ impl ImportRun {
         self.opened().await.map(drop)
     }
 
-    /// Returns the open workspace. Opens the chosen or the only workspace if the file has no first line.
+    /// Returns the open workspace. If no workspace is open yet, opens the chosen workspace or the only workspace.
     async fn opened(&mut self) -> anyhow::Result<&OpenStore> {
         if self.store.is_none() {
             self.store = Some(OpenStore::open(self.engine.clone(), self.chosen.as_deref()).await?);
@@ -321,7 +321,7 @@ impl ImportRun {
         Ok(())
     }
 
-    /// Creates a project that an event belongs to, if the workspace lacks it and the file describes it.
+    /// Creates a project that an event belongs to, if the workspace lacks the project and the file describes it.
     async fn ensure_project(&mut self, name: &str) -> anyhow::Result<()> {
         if self.present.contains(name) {
             return Ok(());

@@ -11,7 +11,7 @@ use foldwork_engine::model::value::{Object, Value};
 use crate::cli::progress::ProgressIndicator;
 use crate::cli::sender::RenamedArticle;
 
-/// The slugs of the articles that the lines so far have.
+/// The slugs of the articles in the lines that were read so far.
 #[derive(Debug, Default)]
 pub struct FileSlugs(Arc<SlugsInLog>);
 
@@ -41,7 +41,7 @@ impl FileSlugs {
     }
 }
 
-/// Warns about the appended events that got another slug than their lines have. Returns their number.
+/// Warns about the appended events that got another slug than their lines have. Returns the number of these events.
 pub fn warn(progress: &ProgressIndicator, appended: &AppendOutcome, sent: &[Sent], lines: &[u64]) -> u64 {
     let mut renamed_slugs = 0;
     let events = appended.events.iter().zip(&appended.repeated).zip(sent.iter().zip(lines)).enumerate();

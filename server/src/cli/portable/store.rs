@@ -42,7 +42,7 @@ impl StoreArguments {
     }
 }
 
-/// Opens the store of a configuration without plugins. Fails if a server has the store in a folder open.
+/// Opens the configured store, without plugins. Fails if the store is in a folder and a server has the store open.
 pub async fn open_engine(config: &Config) -> anyhow::Result<Arc<Engine>> {
     let store = match serve::open_store(config).await {
         Err(error) if error.chain().any(|cause| matches!(cause.downcast_ref(), Some(StoreError::Locked))) => {

@@ -43,8 +43,8 @@ from_fields!(only ClaimNext { agent_id, lease_seconds, instance });
 pub struct AddMessage {
     #[oai(nullable)]
     pub agent_id: SentText,
-    /// The number of the claim to which the message belongs. After the claim has ended, the message is rejected with 409
-    /// `not_lease_holder`.
+    /// The number of the claim to which the message belongs. After the claim has ended, the message is rejected with
+    /// 409 `not_lease_holder`.
     #[oai(nullable)]
     pub claim: SentField<Option<u64>>,
     #[oai(nullable)]
@@ -56,10 +56,10 @@ pub struct AddMessage {
     pub in_reply_to: SentText,
     #[oai(nullable)]
     pub expected_version: SentField<Option<u64>>,
-    /// Another spelling of `text`.
+    /// Another name for `text`.
     #[oai(nullable)]
     pub message: SentText,
-    /// Another spelling of `text`.
+    /// Another name for `text`.
     #[oai(nullable)]
     pub content: SentText,
 }
@@ -71,33 +71,33 @@ from_fields!(only AddMessage { agent_id, claim, text, parts, in_reply_to, expect
 pub struct AddArtifact {
     #[oai(nullable)]
     pub agent_id: SentText,
-    /// The number of the claim under which the agent made the output.
+    /// The number of the claim under which the agent produced the output.
     #[oai(nullable)]
     pub claim: SentField<Option<u64>>,
     #[oai(nullable)]
     pub name: SentText,
-    /// The content. Each part is `{text}`, `{data}` or `{file}`, with an optional `media_type`. `text` or `data` may
-    /// replace the parts.
+    /// The content. Each part is `{text}`, `{data}` or `{file}`, with an optional `media_type`. A request may have
+    /// `text`, `data` or `content` instead of `parts`.
     #[oai(nullable)]
     pub parts: SentField<Option<Vec<AnyObject>>>,
     #[oai(nullable)]
     pub text: SentText,
     #[oai(nullable)]
     pub data: SentField<Option<AnyValue>>,
-    /// The id of the previous version of this artifact. The default is the artifact of the same name.
+    /// The id of the previous version of this artifact. The default is the artifact with the same name.
     #[oai(nullable)]
     pub supersedes: SentText,
     /// The event that approval appends: `{aggregate_id, event_type, payload, expected_version}`. `expected_version` is
-    /// the version of the aggregate that the agent has read. The default is the version of the task's source at the
-    /// claim, and the version of another aggregate at this request.
+    /// the version of the aggregate that the agent has read. The default is the version at the claim for the aggregate
+    /// of the task's source, and the version at this request for another aggregate.
     #[oai(nullable)]
     pub effect: SentField<Option<AnyObject>>,
     #[oai(nullable)]
     pub expected_version: SentField<Option<u64>>,
-    /// Another spelling of `supersedes`.
+    /// Another name for `supersedes`.
     #[oai(nullable)]
     pub id: SentText,
-    /// The content: a text, or any other value as `data`.
+    /// The content instead of `parts`: a string becomes a `{text}` part, and any other value becomes a `{data}` part.
     #[oai(nullable)]
     pub content: SentField<Option<AnyValue>>,
 }
@@ -136,7 +136,7 @@ pub struct CompleteTask {
     pub review: SentField<Option<bool>>,
     #[oai(nullable)]
     pub expected_version: SentField<Option<u64>>,
-    /// Another spelling of `message`.
+    /// Another name for `message`.
     #[oai(nullable)]
     pub text: SentText,
     /// The message as parts instead of text. Each part is `{text}`, `{data}` or `{file}`.
@@ -173,10 +173,10 @@ pub struct RequestInput {
     pub schema: SentField<Option<AnyObject>>,
     #[oai(nullable)]
     pub expected_version: SentField<Option<u64>>,
-    /// Another spelling of `message`.
+    /// Another name for `message`.
     #[oai(nullable)]
     pub question: SentText,
-    /// Another spelling of `message`.
+    /// Another name for `message`.
     #[oai(nullable)]
     pub text: SentText,
     /// The message as parts instead of text. Each part is `{text}`, `{data}` or `{file}`.
@@ -195,7 +195,7 @@ pub struct FailTask {
     pub agent_id: SentText,
     #[oai(nullable)]
     pub claim: SentField<Option<u64>>,
-    /// The reason of the failure. Required, in one of its spellings.
+    /// The reason for the failure. Exactly one of `error`, `message` and `reason` is required.
     #[oai(nullable)]
     pub error: SentText,
     /// Whether another attempt may succeed.
@@ -203,10 +203,10 @@ pub struct FailTask {
     pub retryable: SentField<Option<bool>>,
     #[oai(nullable)]
     pub expected_version: SentField<Option<u64>>,
-    /// Another spelling of `error`.
+    /// Another name for `error`.
     #[oai(nullable)]
     pub message: SentText,
-    /// Another spelling of `error`.
+    /// Another name for `error`.
     #[oai(nullable)]
     pub reason: SentText,
 }
@@ -233,10 +233,10 @@ pub struct CancelTask {
     pub reason: SentText,
     #[oai(nullable)]
     pub expected_version: SentField<Option<u64>>,
-    /// Another spelling of `reason`.
+    /// Another name for `reason`.
     #[oai(nullable)]
     pub message: SentText,
-    /// Another spelling of `reason`.
+    /// Another name for `reason`.
     #[oai(nullable)]
     pub comment: SentText,
 }

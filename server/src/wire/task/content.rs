@@ -86,16 +86,16 @@ pub struct TimelineEntry {
     event_type: Text,
     occurred_at: String,
     actor: Text,
-    /// The person who sent the request.
+    /// The id of the person who sent the request.
     #[oai(nullable)]
     user_id: Option<Text>,
     /// The id of the key that authenticated the request. Null for a session.
     #[oai(nullable)]
     key_id: Option<Text>,
-    /// The agent for which the request acted.
+    /// The id of the agent for which the request acted.
     #[oai(nullable)]
     agent_id: Option<Text>,
-    /// The status after the event, if the event changes it.
+    /// The status after the event, if the event changes the status.
     #[oai(nullable)]
     status: Option<String>,
     /// The ids of the messages that the event added. `artifacts` has the ids of the added artifacts.

@@ -25,8 +25,8 @@ const MAX_ARTIFACTS: usize = 100;
 /// The parts of a message or an artifact.
 pub type SentParts = SentField<Option<Vec<AnyObject>>>;
 
-/// Reads a message from its parts, or from the first of the `texts` that is present. Returns `None` if there are
-/// neither parts nor a text.
+/// Reads a message from its parts, or from the field of `texts` that is present. Returns `None` if the request has
+/// neither parts nor a text, and fails if the request has several of these fields.
 pub fn message(parts: &SentParts, in_reply_to: &SentText, texts: &[&SentText]) -> Result<Option<Message>, Error> {
     let mut violations = Violations::default();
     let given: Vec<(&str, bool)> =
@@ -79,7 +79,7 @@ pub fn drafts(
     Ok(drafts)
 }
 
-/// An artifact as it was sent: `{id?, name?, parts | text | data | content, effect?}`.
+/// An artifact as it was sent: `{supersedes? | id?, name?, parts | text | data | content, effect?}`.
 struct SentDraft {
     id: SentText,
     supersedes: SentText,
@@ -114,7 +114,7 @@ impl AddArtifact {
 }
 
 impl SentDraft {
-    /// Checks the artifact. `at` is its JSON pointer.
+    /// Checks and converts the artifact. `at` is the JSON pointer of the artifact.
     fn read(self, at: &str) -> Result<ArtifactDraft, Vec<Violation>> {
         let mut inner = Violations::default();
         let content = [self.parts.given(), self.text.given(), self.data.given(), self.content.given()];

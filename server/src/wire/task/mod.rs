@@ -141,13 +141,13 @@ pub struct WholeTaskBody {
     #[serde(flatten)]
     task: TaskBody,
     messages: Vec<MessageBody>,
-    /// All versions of all artifacts, at most 2,000 with 16 MiB. Output beyond the limits of a task gets 409
-    /// `task_full`.
+    /// All versions of all artifacts. A task has at most 2,000 versions of artifacts, and at most 16 MiB of content.
+    /// Output beyond these limits gets 409 `task_full`.
     artifacts: Vec<ArtifactBody>,
     /// The task's events in the order of the log, at most the last 1,000.
     timeline: Vec<TimelineEntry>,
-    /// The events that approval would append now, with the states after them, at most 500. Empty if approval would
-    /// append more: `would_refuse` then has `approval_too_large`.
+    /// The events that approval would append now, at most 500, each with the state of its aggregate after the approval.
+    /// Empty if approval would append more events: `would_refuse` then has `approval_too_large`.
     would_append: Vec<EffectBody>,
     /// The error that approval would return now, although the status of the task allows approval.
     #[oai(nullable)]
@@ -176,7 +176,8 @@ pub struct ApprovedBody {
     #[oai(flatten)]
     #[serde(flatten)]
     task: TaskBody,
-    /// The events that the approval has appended in addition to the event of the task, with the states after them.
+    /// The events that the approval has appended in addition to the event of the task, each with the state of its
+    /// aggregate.
     appended: Vec<EffectBody>,
 }
 
@@ -235,7 +236,8 @@ struct ActedOn {
     /// The task after the action, if the action succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     task: Option<TaskBody>,
-    /// The events that an approval has appended in addition to the event of the task, with the states after them.
+    /// The events that an approval has appended in addition to the event of the task, each with the state of its
+    /// aggregate.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[oai(default, skip_serializing_if_is_empty)]
     appended: Vec<EffectBody>,
@@ -245,7 +247,7 @@ struct ActedOn {
 }
 
 impl ActedBody {
-    /// Returns the results of an action, as the caller who took it sees the tasks.
+    /// Returns the results of an action. Each task lists the actions that the caller, `decider`, may take.
     pub fn new(outcomes: Vec<TaskOutcome>, decider: &Decider) -> ActedBody {
         let succeeded = outcomes.iter().filter(|outcome| outcome.result.is_ok()).count();
         ActedBody {

@@ -42,10 +42,11 @@ pub struct CreateTask {
     /// The initial artifacts. Each item is `{name, parts | text | data, effect}`.
     #[oai(nullable)]
     pub artifacts: SentField<Option<Vec<AnyObject>>>,
-    /// A key chosen by the client. A later request with the same key returns the first task. The key never expires.
+    /// A key chosen by the client. A later request with the same key returns the task of the first request. The key
+    /// never expires.
     #[oai(nullable)]
     pub idempotency_key: SentText,
-    /// An initial artifact, before those in `artifacts`.
+    /// An initial artifact, which is added before the artifacts in `artifacts`.
     #[oai(nullable)]
     pub artifact: SentField<Option<AnyObject>>,
 }
@@ -123,17 +124,17 @@ from_fields!(only EditTask {
     expected_version,
 });
 
-/// Rejects the task's output. `message` and `comment` are synonyms of `reason`.
+/// Rejects the task's output. `message` and `comment` are other names for `reason`.
 #[derive(Object)]
 pub struct RejectTask {
     #[oai(nullable)]
     pub reason: SentText,
     #[oai(nullable)]
     pub expected_version: SentField<Option<u64>>,
-    /// Another spelling of `reason`.
+    /// Another name for `reason`.
     #[oai(nullable)]
     pub message: SentText,
-    /// Another spelling of `reason`.
+    /// Another name for `reason`.
     #[oai(nullable)]
     pub comment: SentText,
 }
@@ -157,7 +158,7 @@ pub struct DeferTask {
 
 from_fields!(only DeferTask { until, for_seconds, reason, expected_version });
 
-/// Sends a message to the agent, which is expected to reply. `question` and `text` are synonyms of `message`.
+/// Sends a message to the agent, which is expected to reply. `question` and `text` are other names for `message`.
 #[derive(Object)]
 pub struct AskTask {
     #[oai(nullable)]
@@ -169,17 +170,17 @@ pub struct AskTask {
     pub in_reply_to: SentText,
     #[oai(nullable)]
     pub expected_version: SentField<Option<u64>>,
-    /// Another spelling of `message`.
+    /// Another name for `message`.
     #[oai(nullable)]
     pub question: SentText,
-    /// Another spelling of `message`.
+    /// Another name for `message`.
     #[oai(nullable)]
     pub text: SentText,
 }
 
 from_fields!(only AskTask { message, parts, in_reply_to, expected_version, question, text });
 
-/// Sends the output back to the agent. `text` is a synonym of `message`.
+/// Sends the output back to the agent. `text` is another name for `message`.
 #[derive(Object)]
 pub struct RequestChanges {
     /// The requested changes.
@@ -192,14 +193,14 @@ pub struct RequestChanges {
     pub in_reply_to: SentText,
     #[oai(nullable)]
     pub expected_version: SentField<Option<u64>>,
-    /// Another spelling of `message`.
+    /// Another name for `message`.
     #[oai(nullable)]
     pub text: SentText,
 }
 
 from_fields!(only RequestChanges { message, parts, in_reply_to, expected_version, text });
 
-/// Answers the agent's question. `answer` and `text` are synonyms of `message`.
+/// Answers the agent's question. `answer` and `text` are other names for `message`.
 #[derive(Object)]
 pub struct AnswerTask {
     #[oai(nullable)]
@@ -211,10 +212,10 @@ pub struct AnswerTask {
     pub in_reply_to: SentText,
     #[oai(nullable)]
     pub expected_version: SentField<Option<u64>>,
-    /// Another spelling of `message`.
+    /// Another name for `message`.
     #[oai(nullable)]
     pub answer: SentText,
-    /// Another spelling of `message`.
+    /// Another name for `message`.
     #[oai(nullable)]
     pub text: SentText,
 }
@@ -268,9 +269,9 @@ pub struct ActOnTasks {
     pub action: SentField<OneOf<TaskActions>>,
     #[oai(nullable)]
     pub ids: SentField<Option<Vec<String>>>,
-    /// The ids of the tasks instead of `ids`, each with the version that the task must have: the version that the
-    /// caller has read. The results have the order of this object. A task with another version gets 409
-    /// `version_conflict`.
+    /// An object instead of `ids`, with the id of each task and the version that the task must have, which is the
+    /// version that the caller has read. The results have the order of this object. A task with another version gets
+    /// 409 `version_conflict`.
     #[oai(nullable)]
     pub expected_versions: SentField<Option<HashMap<String, u64>>>,
     /// A filter instead of `ids`. Its fields are parameters of `GET /mailbox`: `status`, `assignee_id`,

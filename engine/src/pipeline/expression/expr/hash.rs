@@ -36,7 +36,7 @@ fn hex_hash(call: &OperatorCall, env: &Env) -> Answer {
     match input {
         Value::Null => NULL,
         Value::String(text) => {
-            // A hash takes longer than reading the text, for which the argument was already counted.
+            // Computing the hash takes longer than reading the text, which has already been counted.
             env.query.tick_bytes(text.len().saturating_mul(8))?;
             some(hash(text.as_bytes()))
         }

@@ -86,7 +86,7 @@ pub enum ValueShape<'e> {
     Decimal,
     /// Neither a date nor a decimal.
     Plain,
-    /// One of the values of [`Expr::choices`], or of the items of their arrays.
+    /// A value of one of [`Expr::choices`], or an item of an array that is such a value.
     Choice(&'e Expr),
     Any,
 }
@@ -94,11 +94,11 @@ pub enum ValueShape<'e> {
 /// The operators that return dates.
 pub const OF_DATES: [&str; 6] =
     ["$dateAdd", "$dateFromParts", "$dateFromString", "$dateSubtract", "$dateTrunc", "$toDate"];
-/// Common operators that return strings or numbers. They return neither dates nor decimals.
+/// Common operators that return strings, and therefore neither dates nor decimals.
 const OF_TEXTS: [&str; 9] =
     ["$concat", "$dateToString", "$substr", "$substrBytes", "$substrCP", "$toLower", "$toString", "$toUpper", "$type"];
 
-/// Operators that return one of their arguments, an item of one, or some of its items.
+/// Operators that return one of their arguments, an item of an argument, or some items of an argument.
 const CHOOSING: [&str; 9] =
     ["$arrayElemAt", "$cond", "$first", "$ifNull", "$last", "$max", "$min", "$reverseArray", "$slice"];
 
@@ -175,7 +175,8 @@ impl Expr {
         }
     }
 
-    /// Returns the arguments of an operator in [`CHOOSING`] that it may return. A constant null is left out.
+    /// Returns the arguments that an operator in [`CHOOSING`] may return, or whose items the operator may return. A
+    /// constant null is left out.
     pub fn choices(&self) -> Vec<&Expr> {
         let ExprNode::Call(call) = &self.node else { return Vec::new() };
         let (skipped, taken) = match call.name() {

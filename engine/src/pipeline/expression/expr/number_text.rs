@@ -1,4 +1,4 @@
-//! Numbers as text in conversions.
+//! Converts numbers to text, and text to numbers.
 
 /// Parses a number in decimal notation, or in hexadecimal notation with the prefix `0x`.
 pub(super) fn parse_double(text: &str) -> Option<f64> {

@@ -42,7 +42,7 @@ fn trunc(call: &OperatorCall, env: &Env) -> Answer {
 }
 
 /// Rounds the first argument to the decimal place in the second argument. `digits` receives three numbers: the
-/// magnitude cut off at the place, the remainder, and the unit of the place. It returns the rounded magnitude.
+/// magnitude cut off at the place, the remainder, and the unit of the place. `digits` returns the rounded magnitude.
 fn to_place(
     call: &OperatorCall,
     env: &Env,

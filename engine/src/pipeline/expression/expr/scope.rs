@@ -24,7 +24,7 @@ impl<'a> Env<'a> {
         Env { query, root, variables: None }
     }
 
-    /// Returns a frame with the values of the next user variables, in the order of [`Scope::with`].
+    /// Returns a frame with the values of the next user variables, in the order of `ParseScope::with`.
     pub fn frame(&self, values: &'a [Option<Value>]) -> Frame<'a> {
         let first = self.variables.map_or(0, |frame| frame.first + frame.values.len());
         Frame { first, values, outer: self.variables }

@@ -111,7 +111,7 @@ fn distance(left: &[f64], right: &[f64]) -> f64 {
 
 /// Returns the cosine of the angle between two vectors, or 0 if one of them is zero.
 fn cosine(left: &[f64], right: &[f64]) -> f64 {
-    // Vectors whose greatest item is 1 have the same angle, and squares that do not overflow.
+    // The scaling keeps the angle, and prevents an overflow of the squares.
     let (left, right) = (scaled(left), scaled(right));
     let lengths = dot_product(&left, &left).sqrt() * dot_product(&right, &right).sqrt();
     if lengths == 0.0 { 0.0 } else { (dot_product(&left, &right) / lengths).clamp(-1.0, 1.0) }

@@ -68,7 +68,7 @@ pub static VARIABLES: &[NameDocumentation] = &[
 /// The names that only `$redact` defines.
 pub const OF_REDACT: [&str; 3] = ["DESCEND", "PRUNE", "KEEP"];
 
-/// The name of the index in a loop that does not name it.
+/// The default name of the index variable of a loop.
 pub const INDEX: &str = "IDX";
 
 /// Returns the names that are available everywhere, without their dollar signs.

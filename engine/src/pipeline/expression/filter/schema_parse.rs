@@ -1,4 +1,4 @@
-//! Parses a `$jsonSchema`, which has the form of draft 4 that MongoDB supports.
+//! Parses a `$jsonSchema`, in the form of JSON Schema draft 4 that MongoDB supports.
 
 use super::schema::{Dependency, FilterSchema, Items, Keyword, Properties, SchemaRest, natural};
 use super::types::TypeSet;
@@ -135,8 +135,8 @@ fn keyword(name: &str, value: &Value, all: &Object, at: SchemaContext) -> Result
         "additionalProperties" if !all.contains("properties") && !all.contains("patternProperties") => {
             Keyword::Properties(properties(all, at)?)
         }
-        // The keywords `properties`, `patternProperties` and `additionalProperties` are parsed together. The first of
-        // them in this order that the schema contains stands for all three.
+        // The keywords `properties`, `patternProperties` and `additionalProperties` are parsed together, at the first
+        // of these keywords, in this order, that the schema contains.
         "patternProperties" | "additionalProperties" => return Ok(None),
         "dependencies" => Keyword::Dependencies(dependencies(value, at)?),
         "title" | "description" => match value {

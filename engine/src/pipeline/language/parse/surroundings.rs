@@ -68,7 +68,7 @@ impl<'q> PipelineSurroundings<'q> {
         ParseScope::root(self.query).with(self.variables.iter().cloned())
     }
 
-    /// Returns the place of constants in a stage over rows.
+    /// Returns the place of constants in a stage over `rows`.
     pub fn place<'s>(&'s self, rows: &'s RowFields) -> ConstantPlace<'s, 'q> {
         ConstantPlace::new(rows, self.query, &self.variables, &self.kinds)
     }

@@ -13,7 +13,7 @@ use crate::pipeline::value::error::Error;
 use crate::pipeline::value::hint;
 use crate::pipeline::value::known_types::ConstantMismatch;
 
-/// MongoDB's error number for a string that is no date.
+/// MongoDB's error number for a string that is not a date.
 const NO_DATE: i32 = 241;
 /// The maximum number of allowed values in a warning.
 const MAX_LISTED: usize = 8;
@@ -29,8 +29,8 @@ pub struct ComparisonTarget<'v> {
 }
 
 impl ComparisonTarget<'_> {
-    /// Converts a constant to the type of the values. Fails if the values are dates and the constant is a string that is
-    /// none.
+    /// Converts a constant to the type of the values. Fails if the values are dates and the constant is a string that
+    /// is not a date.
     pub fn convert(self, constant: &Value, query: &Context) -> Converted {
         query.tick()?;
         let name = excerpt_of(self.name);
@@ -82,7 +82,7 @@ impl ComparisonTarget<'_> {
         Ok(None)
     }
 
-    /// Warns if the types of the values refuse the constant.
+    /// Warns if the types of the values do not allow the constant.
     fn refused(self, source: &FieldSource, constant: &Value, query: &Context) -> Converted {
         let FieldSource { types, path, form } = source;
         let name = excerpt_of(self.name);

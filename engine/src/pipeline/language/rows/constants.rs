@@ -67,8 +67,8 @@ impl<'p, 'q> ConstantPlace<'p, 'q> {
         ConstantPlace { bound: Some(bound), ..self }
     }
 
-    /// Returns the kind of the values at a path of an expression, which is written after a dollar sign. The path of a
-    /// variable begins with another dollar sign.
+    /// Returns the kind of the values at a path in an expression. `path` is the text after the first dollar sign. The
+    /// path of a variable begins with another dollar sign.
     pub fn kind(self, path: &str) -> Option<ValueKind> {
         let Some(variable) = path.strip_prefix('$') else {
             return (!path.is_empty()).then(|| self.rows.kind(path, self.query));
@@ -207,7 +207,7 @@ fn warns_of_object(path: &str, condition: &Value, place: ConstantPlace) -> bool 
     !is_field
 }
 
-/// Returns the first name of an object whose names are all those of operators, but without the dollar sign.
+/// If every name in an object is the name of an operator without the dollar sign, returns the first name.
 fn operator_without_dollar(value: &Value) -> Option<&str> {
     let names = || value.as_object().into_iter().flat_map(Object::keys);
     let first = names().next()?;
@@ -217,7 +217,7 @@ fn operator_without_dollar(value: &Value) -> Option<&str> {
 /// Converts a constant that a filter compares with the values at a path.
 fn compared(path: &str, value: &Value, is_order: bool, place: ConstantPlace) -> Converted {
     match value {
-        // Objects and arrays are compared as a whole, and so are the dates and decimals in them.
+        // An object or array is compared as a whole, so the constants in the object or array are converted too.
         Value::Object(object) => fields(object, |name, inner| {
             place.query.tick_many(1 + path.len() / 64)?;
             match name.starts_with('$') {

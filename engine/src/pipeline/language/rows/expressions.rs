@@ -1,5 +1,5 @@
-//! Converts the constants in expressions that are compared with values of a known kind: beside a path, a variable, or an
-//! operator that returns such values.
+//! Converts the constants that expressions compare with values of a known kind: the values of a path, of a variable, or
+//! of an operator.
 
 use super::comparison::ComparisonTarget;
 use super::constants::{ConstantPlace, Converted, each, fields, replaced};
@@ -113,7 +113,8 @@ fn sets(items: &[Value], place: ConstantPlace) -> Converted {
     })
 }
 
-/// Converts the constant date beside a known date in `$dateDiff`. MongoDB's operator takes no strings.
+/// Converts a constant date in `$dateDiff` if the other date is known to be a date. In MongoDB, the operator accepts no
+/// strings.
 fn difference(object: &Object, place: ConstantPlace) -> Converted {
     let mut is_known = false;
     for name in DIFFERENCE {
@@ -149,7 +150,7 @@ fn with_variables(object: &Object, place: ConstantPlace) -> Converted {
     let variables = object.get("vars").and_then(Value::as_object);
     let mut bound: Vec<(&str, ValueKind)> = Vec::new();
     for (name, value) in variables.into_iter().flat_map(Object::iter) {
-        // Plain paths would begin at another value than the row.
+        // The variable `CURRENT` makes plain paths begin at another value than the row.
         if &**name == "CURRENT" {
             return Ok(None);
         }

@@ -3,7 +3,7 @@
 //!
 //! As in MongoDB, reading a missing field is not an error, and neither a date nor a decimal equals a string. The known
 //! fields serve to convert constants and to warn. A pipeline is rejected only if it compares a date with a string that
-//! is none, because such a filter would match nothing or everything.
+//! is not a date, because such a filter would match nothing or everything.
 
 mod after;
 mod comparison;
@@ -68,13 +68,14 @@ enum BaseFields {
 pub enum ValueKind {
     Date,
     Decimal,
-    /// A date or decimal in some rows, and another value in others.
+    /// A date or decimal in some rows, and another value in other rows.
     Mixed,
     /// The id of a project.
     Project,
     /// A number that the engine or a stage counts.
     Number,
-    /// The values of a field that are none of the above, which the types may describe further.
+    /// The values of a field of aggregates that have none of the kinds above. The types may describe these values
+    /// further.
     Field(FieldSource),
     /// None of the above.
     Plain,
@@ -231,7 +232,7 @@ impl BaseFields {
     }
 }
 
-/// Returns the kind of a value that is of one of these kinds, as far as known.
+/// Returns the kind of a value that has one of these kinds, as far as known.
 fn one_of(mut kinds: Vec<ValueKind>) -> Option<ValueKind> {
     let all = |is_kind: fn(&ValueKind) -> bool| !kinds.is_empty() && kinds.iter().all(is_kind);
     if all(|kind| matches!(kind, ValueKind::Date)) {
@@ -300,15 +301,16 @@ fn of_state(types: &TypeNames, first: &str, path: &str, query: &Context) -> Opti
     }
 }
 
-/// Returns a warning if no aggregate of these types has had the field at the beginning of a path, or if no type declares
-/// the rest of the path, but a field with a similar name. `before` is the path of the fields in the rows.
+/// Returns a warning if no aggregate of these types has had the first field of a path. Also returns a warning if no
+/// type declares the rest of the path, but a type declares a similar path. `before` is the prefix of the path in the
+/// rows.
 fn misspelt(types: &TypeNames, path: &str, before: &str, query: &Context) -> Option<String> {
     let known = query.types.as_ref()?;
     let first = path.split('.').next().unwrap_or(path);
     if known.has_field(types, first) {
         return misspelt_inside(types, path, query).map(|nearest| undeclared(path, &nearest, before));
     }
-    // There is another warning about types that do not exist.
+    // Another warning reports types that do not exist.
     if !known.has_any(types) {
         return None;
     }
@@ -316,7 +318,7 @@ fn misspelt(types: &TypeNames, path: &str, before: &str, query: &Context) -> Opt
     Some(format!("no aggregate has the field '{before}{}'{}", excerpt_of(first), hint.unwrap_or_default()))
 }
 
-/// Returns the declared path that is similar to a path at which no value may be.
+/// If the types allow no value at a path, returns a declared path that is similar.
 fn misspelt_inside(types: &TypeNames, path: &str, query: &Context) -> Option<String> {
     let known = query.types.as_ref().filter(|known| !known.may_have(types, path))?;
     known.nearest_path(types, path)

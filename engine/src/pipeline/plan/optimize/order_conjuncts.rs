@@ -1,5 +1,5 @@
-//! Puts the conjuncts of a `$match` that cannot fail first. The same rows then cause errors, regardless of whether the
-//! source or the pipeline evaluates the conditions.
+//! Puts the conjuncts that cannot fail at the beginning of a `$match`. The same rows then cause errors, regardless of
+//! whether the source or the pipeline evaluates the conditions.
 
 use crate::model::value::Object;
 use crate::pipeline::expression::filter::Filter;

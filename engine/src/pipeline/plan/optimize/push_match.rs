@@ -46,14 +46,14 @@ pub fn apply(plan: &mut LogicalPlan, _around: &Surroundings) -> bool {
     changed
 }
 
-/// Returns `Exact` if the conjunct reads only fields of the row, and `No` otherwise. A source in memory cannot evaluate
-/// other conjuncts.
+/// Returns `Support::Exact` if the conjunct reads only fields of the row, and `Support::None` otherwise. A source in
+/// memory cannot evaluate other conjuncts.
 fn plain(conjunct: &Filter) -> Support {
     if conjunct.is_plain() { Support::Exact } else { Support::None }
 }
 
-/// Returns `Exact` if the conjunct selects whole streams, and `No` otherwise. Folding from the log can skip only whole
-/// streams.
+/// Returns `Support::Exact` if the conjunct selects whole streams, and `Support::None` otherwise. Folding from the log
+/// can skip only whole streams.
 fn of_stream(conjunct: &Filter) -> Support {
     if StreamFilter::default().take_set(conjunct, "_id") { Support::Exact } else { Support::None }
 }

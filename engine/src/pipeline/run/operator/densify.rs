@@ -58,7 +58,7 @@ impl Operator for DensifyOperator {
             };
             rows.push(PartitionedRow { partition, value, row });
         }
-        // Without rows, the whole series is added, without partition fields.
+        // If there are no rows, the whole series is added without partition fields.
         if let (true, Range::Between(lower, _)) = (partitions.is_empty(), &self.densify.range) {
             let key = vec![None; self.densify.partition.len()];
             partitions.push(DensifyPartition { key, next: Some(lower.clone()) });
@@ -177,7 +177,7 @@ struct DensifiedRows<'a> {
     added: usize,
 }
 
-/// The partition to which rows are being added, and the value at which this ends.
+/// The partition to which rows are being added, and the value at which the additions end.
 struct Goal {
     partition: usize,
     end: Value,
@@ -214,7 +214,7 @@ impl Iterator for DensifiedRows<'_> {
 }
 
 impl DensifiedRows<'_> {
-    /// Adds the next row before the end of the goal.
+    /// Returns the next added row, or `None` if the goal is reached.
     fn add(&mut self) -> Result<Option<Value>> {
         let Some(goal) = &self.goal else { return Ok(None) };
         let partition = &mut self.partitions[goal.partition];
@@ -240,7 +240,7 @@ impl DensifiedRows<'_> {
         Ok(Some(row.into()))
     }
 
-    /// Returns the goal before a row of a partition.
+    /// Returns the goal of the additions before a row with this partition and value.
     fn before(&mut self, partition: usize, value: Value) -> Goal {
         let start = match &self.densify.range {
             Range::Full => self.least.clone(),
@@ -256,7 +256,7 @@ impl DensifiedRows<'_> {
         Goal { partition, end, is_included: false }
     }
 
-    /// Lets a row pass. No row is added at the value of the row.
+    /// Records a row of the input, so that no row is added at the value of this row.
     fn pass(&mut self, keyed: &PartitionedRow) -> Result<()> {
         let next = &mut self.partitions[keyed.partition].next;
         if *next == keyed.value

@@ -32,7 +32,7 @@ struct SearchedRows {
     by_value: FxHashMap<Value, Vec<usize>>,
     /// For each row, the first row with the same `_id`, or `None` if the row has no `_id`.
     first: Vec<Option<usize>>,
-    /// The path of the values that lead further.
+    /// The path of the values with which the search continues.
     from: QueryPath,
     /// The results of earlier searches by their start.
     known: FxHashMap<Value, Value>,
@@ -101,7 +101,7 @@ impl GraphLookupOperator {
         // The operator that keeps the row charges the query for the found rows as well.
         let found = run.passing(|| self.search(&start, searched, run.query))?;
         let bytes = 2 * size_of::<Value>() * (1 + found.as_array().map_or(0, <[Value]>::len));
-        // Results are remembered while they take only a part of the memory.
+        // A result is kept for later rows if the result takes only a part of the remaining memory.
         if bytes < run.query.remaining_bytes() / 8 {
             run.query.charge(bytes)?;
             searched.known.insert(start, found.clone());
@@ -109,7 +109,7 @@ impl GraphLookupOperator {
         Ok(found)
     }
 
-    /// Searches in breadth. Rows of one depth are in the order in which they are read.
+    /// Searches breadth first. Rows of one depth are in the order in which they are read.
     fn search(&self, start: &Value, searched: &SearchedRows, query: &Context) -> Result<Value> {
         let mut is_found: FxHashSet<usize> = FxHashSet::default();
         let mut asked: FxHashSet<Value> = FxHashSet::default();
@@ -164,7 +164,7 @@ impl GraphLookupOperator {
 }
 
 impl SearchedRows {
-    /// Adds the values of a row that lead further and were not asked for.
+    /// Adds to `values` the values of a row with which the search continues, except the values in `asked`.
     fn next(&self, row: &Value, asked: &FxHashSet<Value>, values: &mut Vec<Value>, query: &Context) -> Result<()> {
         self.from.any(row, Leaf::Whole, &mut |value| {
             let Some(value) = value else { return Ok(false) };

@@ -73,7 +73,7 @@ impl Operator for LookupOperator {
 }
 
 impl LookupOperator {
-    /// Reads the foreign rows before the steps of the sub-pipeline.
+    /// Reads the foreign rows, before the steps of the sub-pipeline run.
     fn read<'a>(&'a self, run: RunContext<'a>) -> Result<ForeignSide<'a>> {
         if let Some((_, path)) = &self.join
             && let Some(probe) = self.program.probe(path.text(), run)?

@@ -42,9 +42,9 @@ pub enum IntermediateStep<'p> {
 }
 
 impl<'p> IntermediateStep<'p> {
-    /// Creates the step for a projection. Returns `None` if the projection does more than compute top-level fields.
-    /// Also returns `None` if the grouping does not read every computed field, because the expression of an unread
-    /// field may fail and so must still be evaluated.
+    /// Creates the step for a projection. Returns `None` if the projection does more than keep, drop or compute
+    /// top-level fields, or if an expression draws random numbers. Also returns `None` if the grouping does not read
+    /// every computed field, because the expression of an unread field may fail and so must still be evaluated.
     pub fn projection(projection: &'p Projection, group: &ast::Group) -> Option<IntermediateStep<'p>> {
         let mut read = Vec::new();
         group.visit_paths(&mut |path| read.extend(path.segments().first().cloned()));
@@ -87,8 +87,8 @@ impl<'p> IntermediateStep<'p> {
         Some(row)
     }
 
-    /// Returns the path, or only its first segment if that is a computed field. Returns `None` for the path of the
-    /// whole row.
+    /// Returns the path, or only its first segment if this segment names a computed field. Returns `None` for the path
+    /// of the whole row.
     fn readable(&self, path: FieldPath) -> Option<FieldPath> {
         let first = path.segments().first()?;
         match self.computed(first) {

@@ -14,7 +14,7 @@ use crate::pipeline::value::error::Result;
 const MAX_SCANS: usize = 4;
 const NO_ROW: u32 = u32::MAX;
 
-/// A finder of a table's rows by their value at a path.
+/// Finds the rows of a table by their value at a path.
 pub struct RowProbe<'a> {
     selection: RowSelection<'a>,
     column: &'a Column,

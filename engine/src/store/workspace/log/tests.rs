@@ -73,7 +73,7 @@ async fn a_batch_is_written_once_and_read_in_order() {
     assert!(matches!(refused, Err(Error::Closing)), "{refused:?}");
     assert!(reopened.read_stream(&late[0].aggregate_id, 1, 9).await.expect("events").is_empty());
     // Opening the log in a shared store moves the head to the end of the log, because the single writer has not
-    // maintained it.
+    // maintained the head.
     let log = alone.share().workspace("0-1").await.expect("a database");
     assert_eq!(log.ends().await.expect("a head").position, 4);
     assert!(matches!(

@@ -3,7 +3,7 @@
 use super::entry::{Block, FrontMatterFormat, Warning};
 use super::{from_json, from_yaml};
 
-/// Returns the front matter at the top of a file. The first line decides about the format.
+/// Returns the front matter at the top of a file. The first line determines the format.
 pub fn find<'a>(text: &'a str, warnings: &mut Vec<Warning>) -> Option<Block<'a>> {
     if text.starts_with('{') {
         return find_object(text, warnings);
@@ -44,7 +44,7 @@ fn format_of(name: &str, warnings: &mut Vec<Warning>) -> Option<FrontMatterForma
     }
 }
 
-/// Returns the text before the first of the lines `closing`, and the text after that line and further empty lines.
+/// Returns the text before the first line in `closing`, and the text after this line without leading line breaks.
 fn split_at_line<'a>(text: &'a str, closing: &[&str]) -> Option<(&'a str, &'a str)> {
     let mut end = 0;
     for line in text.split_inclusive('\n') {
@@ -57,8 +57,8 @@ fn split_at_line<'a>(text: &'a str, closing: &[&str]) -> Option<(&'a str, &'a st
     None
 }
 
-/// Returns the JSON object at the top of a file. Only white space may follow it on its last line, because templates and
-/// attributes begin with `{` too.
+/// Returns the JSON object at the top of a file. Only white space may follow the object on its last line, because
+/// templates and attributes also begin with `{`.
 fn find_object<'a>(text: &'a str, warnings: &mut Vec<Warning>) -> Option<Block<'a>> {
     let inside = text.get(1..)?.trim_start();
     if !inside.starts_with(['"', '}']) {

@@ -1,16 +1,17 @@
-//! What the formats of front matter have in common: its text, its entries, and its limits.
+//! The parts that the formats of front matter share: the text, the entries, the warnings, and the limits.
 
 use foldwork_engine::model::excerpt::excerpt_of;
 use serde_json::{Number, Value};
 
 /// The maximum nesting depth of a value. The server stores deeper values, but no generator of sites needs them.
 pub const MAX_DEPTH: usize = 64;
-/// The maximum number of values in a file's front matter. Aliases count as what they stand for.
+/// The maximum number of values in a file's front matter. An alias counts as the value that it refers to.
 pub const MAX_VALUES: usize = 10_000;
-/// The maximum size of all names and texts in a file's front matter, in bytes. Aliases count as what they stand for.
+/// The maximum size of all names and texts in a file's front matter, in bytes. An alias counts as the value that it
+/// refers to.
 pub const MAX_BYTES: usize = 256 * 1024;
 
-/// A part of a file that is not taken as it is written.
+/// A warning about a part of a file that is not imported as it is written.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Warning {
     /// The number of the line in the file, from 1.
@@ -52,7 +53,7 @@ pub struct FrontMatterFault {
     pub reason: String,
 }
 
-/// What the values of a file may still need.
+/// The numbers of values and bytes that the front matter of a file may still use.
 pub struct Budget {
     values: usize,
     bytes: usize,
@@ -63,7 +64,8 @@ impl Budget {
         Self { values: MAX_VALUES, bytes: MAX_BYTES }
     }
 
-    /// Takes a number of values with texts of `bytes` bytes from the budget.
+    /// Subtracts a number of values, and the `bytes` bytes of their texts, from the budget. Fails if the budget is too
+    /// small.
     pub fn charge(&mut self, values: usize, bytes: usize) -> Result<(), String> {
         match (self.values.checked_sub(values), self.bytes.checked_sub(bytes)) {
             (Some(values), Some(bytes)) => {
@@ -77,7 +79,7 @@ impl Budget {
 }
 
 /// Returns a number if its JSON is exactly the written text. Any other number, such as `007`, `1.10` or an integer of
-/// more than 64 bits, would lose something that was written.
+/// more than 64 bits, would lose a part of the written text.
 pub fn exact_number(text: &str) -> Option<Number> {
     if !text.starts_with(|first: char| first == '-' || first.is_ascii_digit()) {
         return None;

@@ -1,4 +1,4 @@
-//! Reads front matter in JSON. Values that cannot be kept are kept as text.
+//! Reads front matter in JSON. Values that cannot be converted are kept as text.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use super::entry::{
 
 /// Returns the entries of front matter, or `None` if the text is not JSON.
 pub fn read(block: &Block<'_>, warnings: &mut Vec<Warning>) -> Option<Vec<FrontMatterEntry>> {
-    // Between `;;;`, the braces may be left out.
+    // Front matter between two lines `;;;` may omit the braces.
     let is_bare = !block.text.trim_start().starts_with('{');
     let wrapped = is_bare.then(|| format!("{{{}}}", block.text));
     let source = wrapped.as_deref().unwrap_or(block.text);
@@ -103,7 +103,8 @@ fn convert(
     })
 }
 
-/// Returns a number that JSON would write in another way, such as `1.50`. An integer of more than 64 bits is text.
+/// Converts a number that JSON would write in another way, such as `1.50`. An integer of more than 64 bits becomes
+/// text.
 fn number(text: &str) -> Value {
     let is_integer = text.bytes().all(|byte| byte == b'-' || byte.is_ascii_digit());
     match serde_json::from_str(text) {

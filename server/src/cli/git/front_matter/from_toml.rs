@@ -8,13 +8,13 @@ use super::entry::{
     Block, Budget, FrontMatterEntry, FrontMatterFault, MAX_DEPTH, Warning, kept_as_text, shown, too_deep,
 };
 
-/// The maximum number of invalid statements. Each one is followed by another attempt.
+/// The maximum number of invalid statements. After each of them, the rest of the text is parsed again.
 const MAX_FAULTS: usize = 20;
 /// The maximum size in bytes of the name of an invalid statement that is kept as text.
 const MAX_NAME: usize = 1_000;
 
-/// Returns the entries of front matter. Up to [`MAX_FAULTS`] invalid statements are kept as text or left out, each with a
-/// warning. Returns `None` if the rest is still not valid TOML.
+/// Returns the entries of front matter. Up to [`MAX_FAULTS`] invalid statements are kept as text or left out, each with
+/// a warning. Returns `None` if the rest is still not valid TOML.
 pub fn read(block: &Block<'_>, warnings: &mut Vec<Warning>) -> Option<Vec<FrontMatterEntry>> {
     let mut source = block.text.to_owned();
     let mut found = Vec::new();
@@ -24,7 +24,7 @@ pub fn read(block: &Block<'_>, warnings: &mut Vec<Warning>) -> Option<Vec<FrontM
             Ok(mut entries) => {
                 warnings.append(&mut found);
                 for (entry, warning) in kept {
-                    // A repeated name is reported as such.
+                    // Omits the warning if the name is repeated, because the repetition is reported.
                     if !entries.iter().any(|other| other.name == entry.name) {
                         warnings.push(warning);
                     }
@@ -77,7 +77,7 @@ fn parse(
         });
         converted.push((at, FrontMatterEntry { name, line, value }));
     }
-    // The table is sorted by name.
+    // Restores the order of the file, because the table is sorted by name.
     converted.sort_by_key(|(at, _)| *at);
     Ok(converted.into_iter().map(|(_, entry)| entry).collect())
 }
@@ -140,7 +140,7 @@ struct Statement<'a> {
     first: usize,
     /// The number of lines.
     count: usize,
-    /// The name with the name of its table. `None` if the statement is no `name = value`.
+    /// The name with the name of its table. `None` if the statement is not `name = value`.
     name: Option<String>,
     value: &'a str,
 }
@@ -164,7 +164,8 @@ fn statement_at(source: &str, line: usize) -> Option<Statement<'_>> {
     Some(Statement { first, count: next - first, name, value: value.trim() })
 }
 
-/// Returns whether a line begins a statement. Lines of a list or of a text of several lines seldom do.
+/// Returns whether a line begins a statement. A line inside a list or a multi-line text seldom looks like the beginning
+/// of a statement.
 fn is_beginning(line: &str) -> bool {
     let is_name = |name: &str| {
         let name = name.trim();

@@ -13,8 +13,8 @@ use super::entry::{
 /// The nesting limit of the YAML parser, one level above [`MAX_DEPTH`] so that the reader reports deeper values itself.
 const PARSER_DEPTH: usize = MAX_DEPTH + 1;
 
-/// Returns the entries of front matter. Returns `None` if the text does not begin with a name: the lines around it are
-/// horizontal rules then.
+/// Returns the entries of front matter. Returns `None` if the text has no names with values. Text between two lines
+/// `---` is then Markdown between two horizontal rules.
 pub fn read(block: &Block<'_>, warnings: &mut Vec<Warning>) -> Option<Vec<FrontMatterEntry>> {
     let mut found = Vec::new();
     match parse(block.text, block.first_line, &mut Budget::new(), &mut found) {
@@ -22,7 +22,7 @@ pub fn read(block: &Block<'_>, warnings: &mut Vec<Warning>) -> Option<Vec<FrontM
             warnings.append(&mut found);
             return Some(entries);
         }
-        // A single text, as between two horizontal rules.
+        // The text is not a mapping, so the lines around it are horizontal rules.
         Ok(None) if block.is_ambiguous => return None,
         Ok(None) | Err(_) => found.clear(),
     }
@@ -39,13 +39,14 @@ pub fn read(block: &Block<'_>, warnings: &mut Vec<Warning>) -> Option<Vec<FrontM
     Some(entries)
 }
 
-/// Returns whether the first line that is not empty has the form `name: value`.
+/// Returns whether the first line that is neither empty nor a comment has the form `name: value`, with a name without
+/// white space.
 pub fn begins_with_name(yaml: &str) -> bool {
     let first = yaml.lines().find(|line| !line.trim().is_empty() && !line.starts_with('#'));
     first.and_then(split_name).is_some_and(|(name, _)| !name.contains(char::is_whitespace))
 }
 
-/// Reads a block of invalid YAML part by part. One invalid part does not lose the others.
+/// Reads a block of invalid YAML part by part. An invalid part does not affect the other parts.
 fn read_in_parts(block: &Block<'_>, warnings: &mut Vec<Warning>) -> Vec<FrontMatterEntry> {
     let mut budget = Budget::new();
     let mut entries = Vec::new();
@@ -258,7 +259,7 @@ impl<'e> YamlReader<'_, 'e> {
         if level + size.depth > MAX_DEPTH {
             return Err(FrontMatterFault { line, reason: too_deep() });
         }
-        // The budget is taken before the copy is made.
+        // Charges the budget before making the copy.
         self.budget.charge(size.values, size.bytes).map_err(|reason| FrontMatterFault { line, reason })?;
         Ok(value.clone())
     }
@@ -322,7 +323,7 @@ fn object(members: impl Iterator<Item = (String, Value)>) -> Value {
     Value::Object(members.collect::<Map<String, Value>>())
 }
 
-/// Returns whether a tag makes a scalar text: `!` alone.
+/// Returns whether a tag is `!` alone, which turns a scalar into text.
 fn is_text_tag(tag: &Tag) -> bool {
     tag.original() == "!"
 }

@@ -1,4 +1,4 @@
-//! Tests front matter as generators of sites and people write it, and as attackers do.
+//! Tests the front matter of site generators and of people, and malicious front matter.
 
 use serde_json::json;
 

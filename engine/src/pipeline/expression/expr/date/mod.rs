@@ -1,4 +1,4 @@
-//! Dates: their operators, time zones, and the forms in which texts contain dates.
+//! Dates: their operators, time zones, and the notations of dates in strings.
 
 pub(super) mod arithmetic;
 mod calendar;

@@ -5,8 +5,8 @@ use super::calendar::parse_offset;
 /// The names of zones, each with its offset in seconds east of Greenwich. A name of daylight saving time denotes the
 /// offset of that time.
 ///
-/// If several zones share a name, the table contains the zone that MongoDB uses: `IST` is Israel's, `KST` is Korea's
-/// before 1961.
+/// If several zones share a name, the table contains the zone that MongoDB uses: `IST` is the zone of Israel, and `KST`
+/// is the zone of Korea before 1961.
 const NAMES: &[(&str, i32)] = &[
     ("ACDT", 37_800),
     ("ACST", 34_200),

@@ -8,7 +8,7 @@ use crate::pipeline::value::error::Result;
 
 /// A window function over one partition.
 pub trait Computation<'a> {
-    /// Returns the value for a row whose window contains the rows in `frame`, or `None` if the field is missing. The
-    /// calls are in the order of the rows.
+    /// Returns the value for `row`, whose window contains the rows in `frame`. Returns `None` if the value is missing.
+    /// Callers pass the rows in ascending order.
     fn value(&mut self, row: usize, frame: Range<usize>, partition: &WindowPartition) -> Result<Option<Value>>;
 }

@@ -1,4 +1,5 @@
-//! Functions that read the ends of the window, or a slice of it, and need no data structure.
+//! Window functions that need no data structure: they count rows, or read the values of single rows or of a slice of
+//! the window.
 
 use std::ops::Range;
 
@@ -131,7 +132,7 @@ impl Slide for ListWindow<'_> {
     }
 }
 
-/// Returns the items of an array, or the error for another value.
+/// Returns the items of an array. Returns an error for any other value.
 pub fn array_of<'v>(name: &str, value: &'v Value) -> Result<&'v [Value]> {
     value.as_array().ok_or_else(|| {
         let (shown, found) = (excerpt(value), value.type_name());
@@ -173,7 +174,7 @@ impl<'a> Derivative<'a> {
         Ok(Derivative { column: ComputedColumn::new(input, partition)?, unit })
     }
 
-    /// Returns the sort value of a row as a number: a date in milliseconds.
+    /// Returns the sort value of a row as a number. A date becomes its milliseconds since the epoch.
     fn place(&self, row: usize, partition: &WindowPartition) -> Result<Value> {
         match (partition.sort_value(row), self.unit) {
             (Some(Value::Date(ms)), Some(_)) => Ok(Value::Int(ms)),

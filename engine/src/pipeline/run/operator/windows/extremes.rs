@@ -1,5 +1,5 @@
 //! The least and the greatest value of a moving window. A monotone deque keeps only the rows that can still become the
-//! extreme, so each row enters and leaves it once.
+//! extreme, so each row enters and leaves the deque at most once.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -19,7 +19,7 @@ use crate::pipeline::value::memory::measure;
 pub struct Extreme<'a> {
     column: ComputedColumn<'a>,
     direction: Extremum,
-    /// The rows that may become the extreme when the rows before them have left, with their values.
+    /// The rows that are or may become the extreme, with their values. The first row holds the current extreme.
     rows: VecDeque<(usize, Value)>,
 }
 

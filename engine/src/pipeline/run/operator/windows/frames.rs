@@ -42,7 +42,7 @@ impl Frames {
         Ok(Frames { rows, kind, last: 0..0 })
     }
 
-    /// Returns the rows in the window of a row. The rows must be asked for in ascending order.
+    /// Returns the rows in the window of `row`. Callers pass the rows in ascending order.
     pub fn of(&mut self, row: usize) -> Result<Range<usize>> {
         let last = &self.last;
         let next = match &self.kind {
@@ -103,7 +103,8 @@ fn range<T: Ord, B>(
     Ok(start..end.max(start))
 }
 
-/// Returns the sum of a sort value and a distance. MongoDB adds doubles as decimals with the first 15 digits.
+/// Returns the sum of a sort value and a distance. A sum with a double is rounded to 15 digits, because MongoDB adds
+/// doubles as decimals of 15 digits.
 fn shifted(value: &Value, by: &Value) -> Value {
     match (value, by) {
         (Value::Double(_), _) | (_, Value::Double(_)) if !matches!(value, Value::Decimal(_)) => {
@@ -116,7 +117,7 @@ fn shifted(value: &Value, by: &Value) -> Value {
     }
 }
 
-/// Rounds a double to 15 digits.
+/// Rounds a double to 15 digits. Does not change integers below 2^53.
 fn rounded(number: f64) -> f64 {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if !number.is_finite() || (number.fract() == 0.0 && number.abs() < EXACT) {

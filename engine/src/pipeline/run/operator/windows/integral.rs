@@ -9,19 +9,19 @@ use crate::model::value::Value;
 use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::value::error::{Error, Result};
 
-/// The operator's state.
+/// The window function `$integral` over one partition.
 pub struct Integral<'a> {
     column: ComputedColumn<'a>,
     unit: Option<i64>,
-    /// For each row from `first` on, the areas before it.
+    /// For each row from `first` on, the sum of the areas before the row.
     before: Vec<Areas>,
     first: usize,
     /// The last row as a point.
     last: (f64, f64),
 }
 
-/// The sum of areas, as two doubles. Numbers that are not finite are counted, so that they leave no trace when their
-/// rows leave the window.
+/// A sum of areas, as two doubles. Areas that are not finite are counted instead of added, so that they do not affect
+/// windows that no longer contain their rows.
 #[derive(Clone, Copy, Default)]
 struct Areas {
     high: f64,
@@ -49,7 +49,7 @@ impl Areas {
         }
     }
 
-    /// Returns the areas of this prefix that are not in an earlier prefix.
+    /// Returns the sum of the areas in this prefix that are not in the earlier prefix `start`.
     fn since(&self, start: &Areas) -> f64 {
         let (positive, negative) = (self.positive > start.positive, self.negative > start.negative);
         match (positive, negative) {
@@ -95,7 +95,7 @@ impl Slide for Integral<'_> {
         if row == self.first + self.before.len() && !self.before.is_empty() {
             areas.add((self.last.1 + y) * (x - self.last.0) / 2.0);
         } else {
-            // The window has skipped rows, so no earlier row is in it.
+            // The window has skipped rows, so no earlier row is in the window.
             (self.before, self.first, areas) = (Vec::new(), row, Areas::default());
         }
         areas.nan_points += u64::from(x.is_nan() || y.is_nan());

@@ -3,9 +3,11 @@
 //! The rows are gathered into partitions and sorted. Then one partition after the other returns its rows. A function
 //! updates a data structure as its window moves, instead of reading the whole window for each row.
 //!
-//! Two stacks serve what can only be merged (sums, deviations, objects), a monotone deque extremes, a tree of ranks
-//! medians and first values, and prefix sums areas. A sum keeps no error of rows that have left. `$fill` becomes such
-//! windows and a `$set`. A filter on the key of the partitions moves before the stage.
+//! The data structure depends on the function. Two stacks compute sums, deviations and merged objects, because these
+//! results can be merged, but a value cannot be taken out again. A monotone deque finds extremes, a tree of ranks finds
+//! medians and the first values in an order, and prefix sums compute areas. A sum keeps no rounding error of rows that
+//! have left the window. `$fill` is translated into such windows and a `$set`. A filter on the partition key moves
+//! before the stage.
 
 mod computation;
 mod ends;

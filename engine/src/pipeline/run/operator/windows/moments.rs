@@ -12,8 +12,8 @@ use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::Result;
 
-/// The count, the means and the sum of products of distances from the means. A pair with a number that is not finite
-/// counts separately.
+/// The count and the means of pairs of numbers, and the sum of the products of their distances from the means. Pairs
+/// with a number that is not finite are counted separately.
 #[derive(Clone, Default)]
 struct Moments {
     count: u64,
@@ -21,7 +21,7 @@ struct Moments {
     y: f64,
     products: f64,
     not_finite: u64,
-    /// The sum of the numbers of the pairs that are not finite: an infinity or NaN.
+    /// The sum of the numbers in the pairs that have a number that is not finite: an infinity or NaN.
     sum: f64,
 }
 
@@ -98,7 +98,8 @@ impl Slide for DeviationWindow<'_> {
     fn value(&mut self, _frame: Range<usize>, partition: &WindowPartition) -> Result<Option<Value>> {
         let moments = self.stacks.total(partition.run.query)?;
         Ok(Some(match moments.divisor(self.sampled) {
-            // As in MongoDB, a number that is not finite makes the deviation null only until it leaves the window.
+            // As in MongoDB, a number that is not finite makes the deviation null until the number leaves the window.
+            // If no row ever leaves the window, the deviation is NaN.
             _ if moments.not_finite > 0 && self.keeps => Value::Null,
             _ if moments.not_finite > 0 => Value::Double(f64::NAN),
             0 => Value::Null,

@@ -40,7 +40,8 @@ impl<'a> WindowPartition<'a> {
         self.sort_path.and_then(|path| path.eval(&self.rows[row]))
     }
 
-    /// Returns whether a row and the next one are equal in the order of the only sort key.
+    /// Returns whether a row and the next row have equal values of the only sort key. Without a sort, all rows are
+    /// equal.
     pub fn equals_next(&self, row: usize) -> Result<bool> {
         let (Some(Some(a)), Some(Some(b))) =
             (self.keys.get(row).map(|key| key.first()), self.keys.get(row + 1).map(|key| key.first()))

@@ -15,7 +15,7 @@ use crate::pipeline::value::memory::{measure, measure_all};
 use crate::pipeline::value::sort_key::SortKey;
 use crate::pipeline::value::sorting::sorted;
 
-/// The state of the function.
+/// A function that selects values of a moving window by rank.
 pub struct RankWindow<'a> {
     kind: &'a AccumulatorKind,
     count: usize,
@@ -76,7 +76,7 @@ impl<'a> RankWindow<'a> {
         Ok(RankWindow { kind, count, values, ranks, tree })
     }
 
-    /// Returns the values of the window whose places in the order are in `places`, from 0.
+    /// Returns the values of the window at `places` in the sort order, counted from 0.
     fn at(&self, places: Range<usize>, partition: &WindowPartition) -> Result<Vec<Value>> {
         partition.check_bytes(places.len() * size_of::<Value>())?;
         let mut values = Vec::with_capacity(places.len());
@@ -100,7 +100,7 @@ impl<'a> RankWindow<'a> {
     }
 }
 
-/// Returns the rows that are in the window of some row.
+/// Returns the range that contains all rows that are in the window of any row.
 fn reached(bounds: &Bounds, rows: usize) -> Range<usize> {
     let Bounds::Documents(lower, upper) = bounds else { return 0..rows };
     let start = match lower {
@@ -149,7 +149,7 @@ impl Slide for RankWindow<'_> {
     }
 }
 
-/// A Fenwick tree: a set of ranks that knows the rank at each place.
+/// A set of ranks, stored as a Fenwick tree, which finds the rank at a place in ascending order.
 struct Tree {
     counts: Vec<usize>,
     /// The number of ranks in the set.

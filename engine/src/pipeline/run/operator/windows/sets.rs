@@ -16,7 +16,7 @@ use crate::pipeline::value::memory::measure;
 /// The place of a value: its row, and its index in the row's array.
 type SetPlace = (usize, usize);
 
-/// The state of the function.
+/// The window functions `$addToSet` and `$setUnion` over one partition.
 pub struct SetWindow<'a> {
     column: ComputedColumn<'a>,
     is_of_items: bool,
@@ -27,7 +27,7 @@ pub struct SetWindow<'a> {
 }
 
 impl<'a> SetWindow<'a> {
-    /// Creates the set of the values, or of the items of arrays.
+    /// Creates an empty set of the values or, with `is_of_items`, of the items of arrays.
     pub fn new(input: &'a Expr, is_of_items: bool, partition: &WindowPartition) -> Result<SetWindow<'a>> {
         let column = ComputedColumn::new(input, partition)?;
         Ok(SetWindow { column, is_of_items, places: FxHashMap::default(), first: BTreeMap::new() })
@@ -67,7 +67,8 @@ impl Slide for SetWindow<'_> {
             measure(item, partition.run.query)?;
             let Some(places) = self.places.get_mut(item) else { continue };
             places.pop_front();
-            // The set keeps the value with the type of its first appearance, such as 1 or 1.0.
+            // Equal values can differ in type, such as 1 and 1.0. The set contains the value that appears first in the
+            // window.
             self.first.remove(&(row, index));
             match places.front() {
                 Some((row, index)) => {

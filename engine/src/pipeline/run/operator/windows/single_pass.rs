@@ -90,7 +90,7 @@ impl<'a> Computation<'a> for LastKnown<'a> {
 /// `$linearFill`.
 pub struct LinearFill<'a> {
     input: &'a Expr,
-    /// The values of all rows, once the first of them was read.
+    /// The values of all rows. `None` until a value is requested for the first time.
     filled: Option<Vec<Value>>,
 }
 
@@ -166,7 +166,7 @@ fn check_next(last: Option<&Value>, place: &Value) -> Result<()> {
     }
 }
 
-/// Fills the rows between two rows with known values.
+/// Interpolates the values of the rows between `from` and `to`. `value` is the value of the row `to`.
 fn between(filled: &mut [Value], places: &[Value], from: usize, to: usize, value: &Value) {
     let distance = |a: &Value, b: &Value| match (a, b) {
         (Value::Date(a), Value::Date(b)) => number::subtract(&Value::Int(*a), &Value::Int(*b)),

@@ -7,7 +7,7 @@ use super::partition::WindowPartition;
 use crate::model::value::Value;
 use crate::pipeline::value::error::Result;
 
-/// The data structure of a function that depends on nothing but the rows in the window.
+/// The data structure of a function that depends only on the rows in the window.
 pub trait Slide {
     /// Adds the next row of the partition to the window.
     fn add(&mut self, row: usize, partition: &WindowPartition) -> Result<()>;
@@ -19,7 +19,7 @@ pub trait Slide {
     fn value(&mut self, frame: Range<usize>, partition: &WindowPartition) -> Result<Option<Value>>;
 }
 
-/// Moves a window over a partition. Equal windows of successive rows have one value, which is computed once.
+/// Moves a window over a partition. If the windows of successive rows are equal, their value is computed once.
 pub struct SlidingWindow<S> {
     slide: S,
     held: Range<usize>,

@@ -1,7 +1,8 @@
-//! Two stacks, which merge the values of a moving window without ever taking a value away from a result.
+//! Two stacks that merge the values of a moving window and never subtract a value from a result.
 //!
-//! One stack receives the values that enter. The other holds, for each value that leaves next, the merged value of the
-//! rest. Each value is merged a constant number of times, and a sum keeps no rounding error of values that have left.
+//! One stack receives the values that enter the window. The other stack holds the values that leave the window next,
+//! each merged with the later values of this stack. Each value is merged a constant number of times, and a sum keeps no
+//! rounding error of values that have left.
 //!
 //! Source: Tangwongsan, Hirzel, Schneider, "In-order sliding-window aggregation in worst-case constant time"
 //! (<https://arxiv.org/abs/2009.13768>).
@@ -26,8 +27,8 @@ pub trait Merge: Clone + Default {
 
 /// The merged values of a window.
 pub struct TwoStacks<T> {
-    /// For each of the first rows, the last of them first: the merged values of the row and of those after it up to the
-    /// rows in `back`.
+    /// For each of the first rows of the window, the row's value merged with the values of all later rows that are not
+    /// in `back`. The first row of the window is the last entry.
     front: Vec<T>,
     back: Vec<T>,
     /// The merged values of `back`.
