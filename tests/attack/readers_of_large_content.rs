@@ -14,8 +14,8 @@ use crate::client::Client;
 const READERS: usize = 8;
 const READS: usize = 2;
 const ROUNDS: usize = 5;
-/// How often another key works at least meanwhile. A blocked key would work once or twice.
-const ENOUGH: usize = READERS * READS / 2;
+/// The minimum number of times that another key works during the reads. A blocked key would work once or twice.
+const ENOUGH: usize = READERS * READS / 4;
 /// The number of artifacts in one request, and the size of the payload of each effect, in bytes.
 const ARTIFACTS: usize = 100;
 const PAYLOAD_BYTES: usize = 8_000;
