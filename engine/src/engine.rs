@@ -166,7 +166,7 @@ impl Engine {
     pub async fn enter_with<R: Right>(&self, caller: Caller, consistency: Consistency) -> Result<R> {
         check::<R>(&caller)?;
         if R::IS_OPERATOR && !self.access.is_first(&caller.workspace_id).await? {
-            let message = "only owners of the installation's first workspace may do this";
+            let message = "this operation needs the role owner in the first workspace of the installation";
             return Err(Error::forbidden(ErrorCode::OperatorRequired, message));
         }
         let runtime = self.runtime(&caller.workspace_id).await?;
@@ -250,8 +250,8 @@ impl Engine {
         self.opener.failed()
     }
 
-    /// Opens workspaces until their memory limit is reached, so that the first request to a workspace is as fast as
-    /// later requests. Skips workspaces that cannot be loaded.
+    /// Opens workspaces until the memory limit of open workspaces is reached, so that the first request to a workspace
+    /// is as fast as later requests. Skips workspaces that cannot be loaded or are being restored.
     pub async fn open_all(&self) -> Result<()> {
         let mut bytes = 0;
         let restoring = self.access.being_restored().await?;
@@ -285,8 +285,8 @@ impl Engine {
                 break;
             }
             let OpenWorkspace { id, state, .. } = usage;
-            // Timers, such as those of expiring leases and ending deferrals, run only while the workspace is open, and
-            // so do plugins.
+            // Plugins and timers, such as those of leases and deferrals, run only while the workspace is open, so a
+            // workspace with pending timers or plugin work stays open.
             let is_behind = || state.graph_progress.position() < state.folded.position();
             let is_retrying = || state.plugins.retries().is_awaited();
             if state.deadlines.is_awaited() || (state.leadership.is_own() && (is_behind() || is_retrying())) {
@@ -319,8 +319,8 @@ impl Engine {
         metric::MEASURED_AT.set(&[], self.clock.now_ms() as f64 / 1e3);
     }
 
-    /// Waits until every open workspace has processed the deadlines that have passed by now, such as expired leases and
-    /// ended deferrals, and the plugin retries that are due on this server.
+    /// Waits until every open workspace that this server leads has processed the deadlines that have passed by now,
+    /// such as expired leases and ended deferrals, and the plugin retries that are due.
     pub async fn deadlines_passed(&self) {
         for OpenWorkspace { state, .. } in self.workspaces.usage() {
             state.deadlines.passed(state.folded.position(), self.clock.now_ms()).await;

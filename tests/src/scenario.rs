@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 
 use crate::expectation::{read, root};
 use crate::json::pretty;
-use crate::server::{Server, worked};
+use crate::server::Server;
 
 /// The line between two steps.
 const STEP_SEPARATOR: &str = "\n---\n";
@@ -167,7 +167,7 @@ pub async fn run(path: &Path) -> anyhow::Result<String> {
     for (head, _) in steps(&text) {
         let step: Step = parse(head, path)?;
         if plugins(&text).is_some() {
-            worked(&server.workspace("owner").await?).await?;
+            server.worked().await?;
         }
         for (file, text) in &step.files {
             std::fs::write(folder.path().join(file), text).with_context(|| format!("{file} cannot be written"))?;

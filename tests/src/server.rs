@@ -9,6 +9,7 @@ use anyhow::Context as _;
 use foldwork_engine::archive::{Archive, Backups, SealingKey};
 use foldwork_engine::clock::Clock;
 use foldwork_engine::model::access::Scope;
+use foldwork_engine::workspace::events::{EventLimit, LogFilter};
 use foldwork_engine::workspace::keys::NewKey;
 use foldwork_engine::{AccessSettings, Engine, EngineSettings, FetchKeys, Plugins, Store};
 use foldwork_server::http::shutdown::Shutdown;
@@ -51,10 +52,13 @@ pub fn claims_of(name: &str) -> serde_json::Value {
     })
 }
 
-/// Returns settings with rare beats of the pulse. A test server is mostly alone on its store, and hundreds of them share
-/// the processor.
-fn alone(config: &Config) -> EngineSettings {
-    EngineSettings { pulse_ms: 2_000, ..config.engine() }
+/// The interval at which two servers on one store read the appends of each other, in milliseconds.
+const PULSE_MS: u64 = 50;
+
+/// Returns the settings of an engine. The pulse of a server that is alone on its store is rare, because hundreds of
+/// servers share the processor.
+fn engine_settings(config: &Config) -> EngineSettings {
+    EngineSettings { pulse_ms: if has_peers() { PULSE_MS } else { 2_000 }, ..config.engine() }
 }
 
 /// Returns the configuration without the default limit on wrong tokens of an address, because all requests of a test have
@@ -187,7 +191,8 @@ impl Server {
         let config = &of_one_address(config);
         let store = Store::connect("mem://").await?;
         let clock = Arc::new(FixedClock::default());
-        let engine = Engine::open(store.share(), clock.clone() as Arc<dyn Clock>, alone(config), plugins).await?;
+        let engine =
+            Engine::open(store.share(), clock.clone() as Arc<dyn Clock>, engine_settings(config), plugins).await?;
         let fetch: Arc<dyn FetchKeys> = provider;
         engine.decide_access(settings, &fetch).map_err(anyhow::Error::msg)?;
         let owner = engine.first_start(None).await?.context("the store is not empty")?.key;
@@ -217,8 +222,7 @@ impl Server {
         let config = &of_one_address(config);
         let drawn = self.clock.drawn();
         let clock = self.clock.clone() as Arc<dyn Clock>;
-        let settings_of_pulse = EngineSettings { pulse_ms: 20, ..config.engine() };
-        let engine = Engine::open(self.store.share(), clock, settings_of_pulse, plugins).await?;
+        let engine = Engine::open(self.store.share(), clock, engine_settings(config), plugins).await?;
         let fetch: Arc<dyn FetchKeys> = provider;
         engine.decide_access(settings, &fetch).map_err(anyhow::Error::msg)?;
         let application = application(engine.clone(), config, self.shutdown.clone());
@@ -232,7 +236,8 @@ impl Server {
     pub async fn start_over(config: &Config, store: Store, owner: &str) -> anyhow::Result<Server> {
         let config = &of_one_address(config);
         let (clock, plugins) = (Arc::new(FixedClock::default()), load_plugins(&config.plugins)?);
-        let engine = Engine::open(store.share(), clock.clone() as Arc<dyn Clock>, alone(config), plugins).await?;
+        let engine =
+            Engine::open(store.share(), clock.clone() as Arc<dyn Clock>, engine_settings(config), plugins).await?;
         let fetch: Arc<dyn FetchKeys> = Arc::new(Provider::default());
         engine.decide_access(settings(), &fetch).map_err(anyhow::Error::msg)?;
         let shutdown = Shutdown::default();
@@ -250,15 +255,51 @@ impl Server {
         enter(&self.engine, self.key(name).with_context(|| format!("no key is named {name}"))?).await
     }
 
+    fn engines(&self) -> impl Iterator<Item = &Arc<Engine>> {
+        std::iter::once(&self.engine).chain(self.peer.as_ref().map(|peer| &peer.engine))
+    }
+
+    /// Returns the handles of the owner on each server. If there are several servers, each has read the whole log.
+    async fn owners(&self) -> anyhow::Result<Vec<Handles>> {
+        let key = self.key("owner").context("no key is named owner")?;
+        let mut owners = Vec::new();
+        for engine in self.engines() {
+            let owner = enter(engine, key).await?;
+            if self.peer.is_some() {
+                owner.reader.log_before(Some(1), EventLimit::events(1), &LogFilter::default()).await?;
+            }
+            owners.push(owner);
+        }
+        Ok(owners)
+    }
+
+    /// Waits until plugins have been called for every event of the first workspace, including events that plugins
+    /// appended, and every server has read these events.
+    pub async fn worked(&self) -> anyhow::Result<()> {
+        let mut reached = Vec::new();
+        loop {
+            let owners = self.owners().await?;
+            for owner in &owners {
+                worked(owner).await?;
+            }
+            let before = std::mem::replace(&mut reached, owners.iter().map(|owner| owner.reader.position()).collect());
+            if owners.len() == 1 || before == reached {
+                return Ok(());
+            }
+        }
+    }
+
     /// Advances the clock and waits until every open workspace has handled the deadlines that have passed.
     pub async fn pass(&self, ms: i64) -> anyhow::Result<()> {
         if ms == 0 {
             return Ok(());
         }
+        if self.peer.is_some() {
+            self.owners().await?;
+        }
         self.clock.advance(ms);
         foldwork_engine::tend_deletions(&self.engine).await;
-        let engines = std::iter::once(&self.engine).chain(self.peer.as_ref().map(|peer| &peer.engine));
-        for engine in engines {
+        for engine in self.engines() {
             let passed = tokio::time::timeout(TIMEOUT, engine.deadlines_passed()).await;
             passed.context("the passed deadlines are not handled in time")?;
         }

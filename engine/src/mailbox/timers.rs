@@ -2,8 +2,8 @@
 //! dates and assigned agents that have left, and append the resulting events.
 //!
 //! If several servers share a store, only the leader of the workspace handles deadlines. A decision about a deadline
-//! uses the state at the log's end, so two successive leaders append only one event. Timers store nothing, because the
-//! state of each task contains its deadlines.
+//! uses the state at the log's end, so two successive leaders append only one event for a deadline. Timers store
+//! nothing, because the state of each task contains its deadlines.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -31,11 +31,12 @@ use crate::state::State;
 use crate::state::background::{Background, Stop, StopSignal};
 use crate::store::workspace::leases::LeaseRow;
 
-/// The number of deadlines handled concurrently.
+/// The maximum number of deadlines that are handled concurrently.
 const AT_ONCE: usize = 32;
-/// The number of deadlines handled before the log is read again.
+/// The maximum number of deadlines that are handled before the log is read again, and of tasks whose lease rows are
+/// removed at once.
 const BATCH: usize = 512;
-/// The number of events processed at a time.
+/// The maximum number of events that are processed at a time.
 const PAGE: usize = 4_096;
 /// The wait after an error of the store, or while another server leads the workspace.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -94,7 +95,11 @@ async fn run(
         let wait = match timers.process_due().await {
             Ok(TimerOutcome::Some) => continue,
             Ok(TimerOutcome::Nothing) => None,
-            Ok(TimerOutcome::Elsewhere) => Some(PAUSE),
+            Ok(TimerOutcome::Elsewhere) => {
+                let (position, next) = (timers.position.unwrap_or(0), timers.schedule.next());
+                timers.state.deadlines.report_elsewhere(position, next);
+                Some(PAUSE)
+            }
             Err(error) => {
                 tracing::warn!(%error, workspace = %timers.state.record.id, "could not process expired deadlines");
                 Some(PAUSE)
@@ -125,7 +130,7 @@ struct TimerLoop {
     opened_at: i64,
     /// The ids of open tasks that have been claimed. The store may have lease rows of these tasks.
     leased: HashSet<AggregateId>,
-    /// The ids of tasks from `leased` that have ended or were deleted.
+    /// The ids of tasks that have ended or were deleted, and may still have lease rows.
     ended: Vec<AggregateId>,
     /// Whether the timers have removed the lease rows of tasks that ended before the start or on other servers.
     swept: bool,
@@ -202,7 +207,7 @@ impl TimerLoop {
         }
     }
 
-    /// Removes the lease rows of tasks that have ended.
+    /// Removes the lease rows of tasks that have ended or were deleted.
     async fn forget_leases(&mut self) {
         let forgotten = async {
             if !self.swept {
@@ -378,7 +383,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_events_of_one_agent_search_its_tasks_once() {
+    fn an_agent_that_left_is_listed_once_despite_many_events() {
         let event = |aggregate_type: &str, id: &str| {
             Arc::new(Event { aggregate_type: aggregate_type.into(), ..Event::sample(id, "any", 1) })
         };

@@ -1,4 +1,5 @@
-//! The next deadline of a workspace, as reported by its timers, or by the worker for the retries of parked steps.
+//! The next deadline of a workspace. Timers report the deadlines of tasks, and the worker reports the retries of parked
+//! steps.
 
 use tokio::sync::watch;
 
@@ -8,6 +9,8 @@ struct Outlook {
     /// The position up to which the log has been processed.
     position: u64,
     next: Option<i64>,
+    /// Whether another server processes the deadlines that are due.
+    is_elsewhere: bool,
 }
 
 /// The next deadline of a workspace.
@@ -25,7 +28,13 @@ impl Deadlines {
     /// Reports that all deadlines due have been processed up to a position of the log. `next` is the time of the next
     /// deadline, in milliseconds since the epoch.
     pub fn report(&self, position: u64, next: Option<i64>) {
-        self.outlook.send_replace(Some(Outlook { position, next }));
+        self.outlook.send_replace(Some(Outlook { position, next, is_elsewhere: false }));
+    }
+
+    /// Reports that another server, which leads the workspace, processes the deadlines that are due. `next` is the time
+    /// of the first of these deadlines.
+    pub fn report_elsewhere(&self, position: u64, next: Option<i64>) {
+        self.outlook.send_replace(Some(Outlook { position, next, is_elsewhere: true }));
     }
 
     /// Returns whether a deadline is pending. Returns `true` before the first report.
@@ -33,10 +42,14 @@ impl Deadlines {
         self.outlook.borrow().is_none_or(|outlook| outlook.next.is_some())
     }
 
-    /// Waits until all deadlines due at `now_ms` have been processed, up to a position of the log.
+    /// Waits until the log has been processed up to a position, and until all deadlines due at `now_ms` have been
+    /// processed or are left to another server.
     pub async fn passed(&self, position: u64, now_ms: i64) {
         let passed = |outlook: &Option<Outlook>| {
-            outlook.is_some_and(|outlook| outlook.position >= position && outlook.next.is_none_or(|next| next > now_ms))
+            outlook.is_some_and(|outlook| {
+                let is_done = outlook.is_elsewhere || outlook.next.is_none_or(|next| next > now_ms);
+                outlook.position >= position && is_done
+            })
         };
         // Waiting never fails, because the sender lives as long as the workspace.
         let _ = self.outlook.subscribe().wait_for(passed).await;
