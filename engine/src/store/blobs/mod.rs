@@ -20,7 +20,7 @@ use objects::{Objects, ObjectsWriter};
 use super::error::{Error, Result};
 
 /// Metadata that is stored with the bytes in an object store, so that downloads through the links of the object store
-/// have the right headers.
+/// have the right headers. Azure Blob Storage stores no metadata for bytes that are uploaded in parts.
 #[derive(Debug, Clone)]
 pub struct BlobKind {
     pub mime_type: String,
@@ -59,8 +59,7 @@ enum BlobSink {
 
 impl Blobs {
     /// Opens `file://PATH`, `mem://`, `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX` or `az://CONTAINER/PREFIX`. `options`
-    /// configures the object store. The names of the options are those of the environment variables for the vendor's
-    /// tools.
+    /// configures the object store. Each option has the name of an environment variable of the vendor's tools.
     pub fn open(url: &str, options: impl IntoIterator<Item = (String, String)>) -> Result<Blobs> {
         let (scheme, rest) = url.split_once("://").unwrap_or((url, ""));
         let place = match scheme {
@@ -163,6 +162,20 @@ mod tests {
 
     fn kind() -> BlobKind {
         BlobKind { mime_type: "text/plain".into(), content_disposition: "attachment".into() }
+    }
+
+    #[tokio::test]
+    async fn bytes_in_parts_have_the_metadata_of_bytes_in_one_request() {
+        let blobs = Blobs::memory();
+        let BlobPlace::Objects(objects) = &blobs.place else { unreachable!("memory is an object store") };
+        for (key, blocks) in [("one", 1), ("several", 5)] {
+            let mut writer = blobs.write(key, kind()).await.expect("a writer");
+            for _ in 0..blocks {
+                writer.write(vec![7; 4 << 20].into()).await.expect("written");
+            }
+            writer.finish().await.expect("written");
+            assert_eq!(objects.kind_of(&parsed(key).expect("a key")).await, ["text/plain", "attachment"], "{key}");
+        }
     }
 
     async fn read(blobs: &Blobs, key: &str, range: Range<u64>) -> Vec<u8> {

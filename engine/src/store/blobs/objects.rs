@@ -14,13 +14,16 @@ use object_store::memory::InMemory;
 use object_store::multipart::{MultipartStore, PartId};
 use object_store::path::Path;
 use object_store::signer::Signer;
-use object_store::{Attribute, Attributes, GetOptions, GetRange, ObjectStore, ObjectStoreExt, PutOptions, PutPayload};
+use object_store::{
+    Attribute, Attributes, GetOptions, GetRange, ObjectStore, ObjectStoreExt, PutMultipartOptions, PutOptions,
+    PutPayload,
+};
 use tokio::task::JoinHandle;
 
 use super::{BlobKind, OpenObjects};
 use crate::store::error::{Error, Result};
 
-/// The size of a part, in bytes. Files smaller than a part are sent in one request.
+/// The minimum size of every part except the last, in bytes. Smaller files are sent in one request.
 const PART_BYTES: usize = 8 << 20;
 /// The texts in the error messages of stores that do not support an operation.
 const UNSUPPORTED_STATUSES: [&str; 2] = ["405 Method Not Allowed", "501 Not Implemented"];
@@ -139,6 +142,14 @@ impl Objects {
         deleted.try_collect().await
     }
 
+    /// Returns the stored metadata of an object: the media type and the value of `Content-Disposition`.
+    #[cfg(test)]
+    pub async fn kind_of(&self, key: &Path) -> [String; 2] {
+        let stored = self.objects.get(&self.path(key)).await.expect("an object").attributes;
+        let value = |attribute| stored.get(&attribute).map(|value| value.as_ref().to_owned()).unwrap_or_default();
+        [value(Attribute::ContentType), value(Attribute::ContentDisposition)]
+    }
+
     pub async fn link(&self, key: &Path, valid: Duration) -> Result<Option<String>> {
         let Some(signer) = &self.signer else { return Ok(None) };
         let get = "GET".parse().map_err(|_| Error::corrupt("GET is not an HTTP method"))?;
@@ -157,7 +168,8 @@ pub struct ObjectsWriter {
     sent: MultipartState,
 }
 
-/// The parts of a multipart upload that were sent, and the id of the upload. The id is `None` before the first part.
+/// The id of a multipart upload, and the parts that are being sent or were sent. The id is `None` until the upload
+/// starts.
 struct MultipartState {
     id: Option<String>,
     under_way: VecDeque<JoinHandle<object_store::Result<PartId>>>,
@@ -173,7 +185,7 @@ impl ObjectsWriter {
             match &self.sent.id {
                 Some(_) => self.send().await?,
                 None => {
-                    let id = self.objects.parts.create_multipart(&self.path).await?;
+                    let id = self.start().await?;
                     self.sent.id = Some(id.clone());
                     started_id = Some(id);
                 }
@@ -182,6 +194,18 @@ impl ObjectsWriter {
         self.gathered_bytes += block.len();
         self.gathered.push(block);
         Ok(started_id)
+    }
+
+    /// Starts an upload in parts, and returns its id.
+    async fn start(&self) -> Result<String> {
+        let options = PutMultipartOptions { attributes: attributes(&self.kind), ..PutMultipartOptions::default() };
+        match self.objects.parts.create_multipart_opts(&self.path, options).await {
+            // Azure Blob Storage accepts no metadata at the start of an upload.
+            Err(object_store::Error::NotSupported { .. }) => {
+                Ok(self.objects.parts.create_multipart(&self.path).await?)
+            }
+            started => Ok(started?),
+        }
     }
 
     /// Sends the gathered bytes as the next part.
