@@ -6,12 +6,12 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use uuid::Uuid;
 
-/// The longest sleep before a waiting task reads the clock again.
+/// The longest sleep before a waiting task reads the clock again, in milliseconds.
 const MAX_SLEEP_MS: i64 = 30_000;
-/// The maximum difference between the store's time and a clock that follows it, in milliseconds.
+/// The maximum difference between the store's time and a clock that follows the store, in milliseconds.
 const MAX_DRIFT_MS: u64 = 250;
 
-/// The source of time and randomness. Tests use a fixed time and sequential numbers.
+/// The source of time and randomness. A clock for tests can have a fixed time and sequential numbers.
 pub trait Clock: Send + Sync + 'static {
     /// Returns the current time, in milliseconds since the epoch.
     fn now_ms(&self) -> i64;

@@ -39,7 +39,7 @@ pub enum Error {
     #[error("{message}")]
     Invalid { code: ErrorCode, message: String, violations: Vec<Violation>, index: Option<usize> },
 
-    /// The body of a request failed while it was received. The source may be an error from outside the engine.
+    /// Receiving the body of a request failed. The source may be an error from outside the engine.
     #[error("failed to read the body: {0}")]
     Body(#[source] std::io::Error),
 
@@ -68,7 +68,7 @@ pub enum Error {
     #[error("the signing keys of the token's issuer are not available")]
     IssuerSilent,
 
-    /// A bug in this program. No input may cause this error.
+    /// A bug in this program, or a failure of the store that a retry does not solve. No input may cause this error.
     #[error("internal error")]
     Internal(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
@@ -132,7 +132,7 @@ impl Error {
         details.push("current_version", current_version as i64);
         let shown: String = id.chars().take(64).collect();
         let message = format!(
-            "the aggregate '{shown}' already exists; use another verb than created, or \"expected_version\": \"any\""
+            "the aggregate '{shown}' already exists; use a verb other than created, or \"expected_version\": \"any\""
         );
         Error::conflict_with(ErrorCode::AggregateExists, message, details)
     }

@@ -1,4 +1,4 @@
-//! The interface for plugins: hooks for enrichment, routing and scripted agents.
+//! The interface for plugins: hooks for enrichment, routing, scripted agents and tools.
 //!
 //! A hook is a function from data to data. Hooks run on dedicated threads that serve no requests, and the host limits
 //! their running time. The same input must give the same output.
@@ -70,7 +70,7 @@ pub struct PluginDescription {
     pub agent: Option<PluginAgent>,
     /// The description of the tool for models. Set for plugins with the hook `tool`.
     pub tool: Option<ToolProfile>,
-    /// The agents passed to the hook `route`.
+    /// The choice of the agents that are passed to the hook `route`.
     pub candidates: Candidates,
 }
 
@@ -124,7 +124,7 @@ fn pattern_admits(pattern: &str, event_type: &str) -> bool {
     }
 }
 
-/// The handling of an event whose hook failed.
+/// The handling of an event for which a hook failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "lowercase")]
 pub enum OnError {
@@ -143,8 +143,8 @@ impl OnError {
     }
 }
 
-/// The agents that are passed to `route`. A workspace may have thousands of agents, so a plugin should request only the
-/// agents that it needs.
+/// The choice of the agents that are passed to `route`. A workspace may have thousands of agents, so a plugin should
+/// request only the agents that it needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "lowercase")]
 pub enum Candidates {
@@ -247,7 +247,7 @@ pub struct WorkInput<'a> {
     /// Nodes that are linked with the aggregate, or whose labels the aggregate's texts mention. Each node has the
     /// fields `{id, aggregate_type, label, slug, linked}`.
     pub related: &'a [Value],
-    /// The time of the event that created the task, in milliseconds since the epoch.
+    /// The time of the event that made the task wait for its agent, in milliseconds since the epoch.
     pub now_ms: i64,
 }
 
@@ -339,7 +339,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_subscription_admits_events_by_patterns_and_traits() {
+    fn a_subscription_selects_events_by_patterns_and_traits() {
         let on = |events: &[&str], traits: &[&str]| Subscription {
             events: events.iter().map(|text| Arc::from(*text)).collect(),
             traits: traits.iter().map(|text| Arc::from(*text)).collect(),

@@ -20,8 +20,8 @@ use crate::state::{GRAPH, NODES, State};
 /// The pause after a reading, as a multiple of the time that the reading took. Readings therefore take at most a
 /// fiftieth of the time.
 const REST: u64 = 50;
-/// The time after which a value is read again although nothing changed in this process, because other servers may write
-/// to the store, in microseconds.
+/// The time, in microseconds, after which a value is read again although nothing changed in this process. Other servers
+/// may have written to the store.
 const OTHERS_US: u64 = 60_000_000;
 
 /// The last measurement of each open workspace.
@@ -52,7 +52,7 @@ struct PeriodicReading<T> {
     rests_until: u64,
 }
 
-/// The sums of the measurements of all open workspaces.
+/// The totals over all open workspaces: the sums of the counts, the oldest times, and the greatest lags.
 #[derive(Default)]
 struct MeasurementTotal {
     counts: HashMap<&'static str, u64>,
@@ -61,7 +61,8 @@ struct MeasurementTotal {
     parked: HashMap<Arc<str>, u64>,
     stopped: HashMap<Arc<str>, u64>,
     file_bytes: u64,
-    /// The lag of each consumer: the number of events, and the age of the first of these events in milliseconds.
+    /// The greatest lag of each consumer: the number of events that the consumer has not processed, and the age of the
+    /// first of these events in milliseconds. The two values may come from different workspaces.
     lags: HashMap<&'static str, (u64, i64)>,
 }
 
@@ -202,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_is_read_after_changes_and_rests_in_proportion_to_its_cost() {
+    fn a_value_is_measured_after_changes_and_after_a_pause_in_proportion_to_its_cost() {
         let mut reading = PeriodicReading::default();
         assert!(!reading.is_due(0, true), "nothing has changed");
         reading.is_outdated = true;
@@ -215,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_other_servers_may_change_is_read_without_a_change() {
+    fn a_value_that_other_servers_may_change_is_measured_without_a_local_change() {
         let mut reading = PeriodicReading::default();
         reading.set(7, 1_000, 1);
         assert!(!reading.is_due(OTHERS_US, false));

@@ -34,7 +34,8 @@ pub struct Metric {
 }
 
 impl Metric {
-    /// Creates a metric that is a single series, or whose series are created when they are first recorded.
+    /// Creates a metric. Without labels, the metric has one series, which exists from the start. With labels, each
+    /// series is created when its first value is recorded.
     const fn new(kind: MetricKind, name: &'static str, labels: &'static [&'static str], help: &'static str) -> Metric {
         let initial: &[&[&str]] = if labels.is_empty() { &[&[]] } else { &[] };
         Metric { name, kind, help, labels, initial }
@@ -65,7 +66,7 @@ impl Metric {
         Metric { initial, ..self }
     }
 
-    /// Adds to the counter with these label values.
+    /// Adds `by` to the counter with these label values.
     pub fn add(&self, values: &[&str], by: u64) {
         metrics::counter!(self.name, self.labelled(values)).increment(by);
     }
@@ -75,7 +76,7 @@ impl Metric {
         metrics::gauge!(self.name, self.labelled(values)).set(to);
     }
 
-    /// Adds to the gauge with these label values. A negative number decreases the gauge.
+    /// Adds `by` to the gauge with these label values. A negative number decreases the gauge.
     pub fn change(&self, values: &[&str], by: f64) {
         metrics::gauge!(self.name, self.labelled(values)).increment(by);
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::OwnedMutexGuard;
 
-/// The locks of all names that are held or waited for.
+/// The locks of all names that tasks hold or wait for.
 #[derive(Default)]
 pub struct NamedLocks {
     under_way: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,

@@ -6,8 +6,8 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::error::{Error, Result};
 
-/// The time limit for a computation on a thread for blocking work. Most computations end much earlier, because they have
-/// lower limits themselves.
+/// The time limit for a computation on a thread for blocking work. Most computations end much earlier, because they
+/// have lower limits themselves.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Runs `work` on this thread, after moving the other tasks of this thread to another thread. On a single-threaded

@@ -1,4 +1,4 @@
-//! Opens workspaces: loads them from the store and starts their tasks.
+//! Opens workspaces: loads workspaces from the store and starts their background tasks.
 
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
@@ -92,7 +92,7 @@ impl Opener {
         Ok(Arc::new(Runtime::open(state, log, self.access.clone()).await?))
     }
 
-    /// Opens a workspace for an operator, without starting the background tasks that a server runs for it.
+    /// Opens a workspace for an operator, without starting the background tasks that a server runs for a workspace.
     pub async fn open_offline(&self, workspace_id: &Arc<str>) -> Result<Offline> {
         let record = self.access.workspace(workspace_id).await?;
         let log = self.store.workspace(workspace_id).await?;

@@ -79,7 +79,7 @@ fn note(id: &str) -> NewEvent {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_failed_opening_leaves_nothing_running() {
+async fn a_failed_opening_leaves_no_task_running() {
     let clock = Arc::new(SystemClock);
     let (engine, beside) = engine(&clock).await;
     let (record, key) = engine.provision("w", None).await.expect("a workspace");

@@ -1,8 +1,8 @@
-//! The pulse: one query at short intervals that learns what the other servers of a store have appended in all open
+//! The pulse: at short intervals, one query reads the progress that the other servers of a store have made in all
 //! workspaces. Also reports to the other servers that this server is alive, and the progress of its workspaces.
 //!
-//! The pulse decides nothing. Every read that must see other servers' writes, and every append, checks the end of the
-//! workspace's own log. The pulse only wakes the readers that wait.
+//! No decision depends on the pulse. Every read that must see other servers' writes, and every append, checks the end
+//! of the workspace's own log. The pulse only wakes the readers that wait.
 //!
 //! # Several servers
 //!
@@ -14,8 +14,8 @@
 //! * **Reads compare the head** in one query, which concurrent reads share (`state/shared_check.rs`): a read may share
 //!   only a check that began after the read. `?consistency=eventual` skips the check.
 //! * **The leader** (`state/leadership.rs`) runs plugins, timers and snapshots. Each write of the leader names the
-//!   leader's epoch, so a server that slept through its lease cannot write. After a gap of its pulse, a server reads
-//!   the leader from the store again. Other servers apply the leader's writes of the graph
+//!   leader's epoch, so a server that was suspended for longer than its lease cannot write. After a gap of its pulse, a
+//!   server reads the leader from the store again. Other servers apply the leader's writes of the graph
 //!   (`consumer/graph/mirror.rs`). A server opens workspaces whose noted leader is not alive.
 //! * **A store that does not respond** (`store/availability.rs`): after one request has reached its time limit,
 //!   requests fail at once until a check succeeds. The outcome of an unanswered write is unknown, so the next decision
@@ -77,7 +77,7 @@ pub struct Pulse {
 type Checked = HashMap<Arc<str>, Instant>;
 
 impl Pulse {
-    /// Reports that this server is alive. Returns `None` if no other process writes to the store.
+    /// Creates the pulse and reports that this server is alive. Returns `None` if no other process writes to the store.
     pub async fn begin(store: &Store, clock: Arc<dyn Clock>, interval: Duration) -> Result<Option<Arc<Pulse>>> {
         if store.is_exclusive() {
             return Ok(None);
@@ -250,7 +250,7 @@ fn due(checked: &mut Checked, usage: &[OpenWorkspace]) -> Vec<Arc<str>> {
     due
 }
 
-/// Reads what other servers have appended to a workspace.
+/// Reads the events and definitions that other servers have added to a workspace.
 async fn learn(state: &State, progress: Option<WorkspaceProgress>) {
     let learned = match progress {
         Some(progress) => state.learn(progress).await,
@@ -268,7 +268,7 @@ mod tests {
     use crate::store::control::servers::LeaderNote;
 
     #[tokio::test]
-    async fn the_end_of_the_exchange_interrupts_no_report() {
+    async fn ending_the_pulse_does_not_interrupt_a_report() {
         let store = Store::connect("mem://").await.expect("memory").share();
         let control = store.control().await.expect("a database");
         for yields in 0..40 {
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn the_clock_is_not_set_after_a_query_during_which_a_process_was_stopped() {
+    fn a_query_that_took_too_long_does_not_set_the_clock() {
         assert_eq!(sample(1_000, Duration::from_millis(50)), Some(1_025));
         assert_eq!(sample(1_000, Duration::from_secs(15)), None);
     }

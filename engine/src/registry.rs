@@ -104,7 +104,8 @@ impl Registry {
         usage
     }
 
-    /// Closes a workspace. Returns `None` if the workspace is in use or was last used after `before`.
+    /// Closes a workspace in a separate task. Returns `None` if the workspace is not open, is in use, or was last used
+    /// after `before`.
     ///
     /// Later calls of [`Registry::enter`] wait until the workspace is closed, whether or not the caller awaits the
     /// returned task.

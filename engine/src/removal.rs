@@ -42,7 +42,7 @@ async fn tend_deletion(engine: &Engine, deletion: &WorkspaceDeletion) -> Result<
     }
     if deletion.delete_at.is_some_and(|delete_at| delete_at <= engine.clock().now_ms()) {
         if engine.access().remove_due_workspace(id).await? {
-            tracing::info!(workspace = %id, "a workspace is deleted after its grace period");
+            tracing::info!(workspace = %id, "deleted a workspace after its grace period");
             return remove_data(engine, id, engine.clock().now_ms()).await;
         }
         return Ok(());

@@ -1,4 +1,4 @@
-//! The error for a plugin that cannot be loaded, with the place of the error in the plugin's files.
+//! The error for a plugin that cannot be loaded, with the place of the error in the plugin's files or in the settings.
 
 use std::fmt;
 

@@ -95,7 +95,7 @@ impl PluginFolder {
         Some(PluginFolder { name: name.to_owned(), location, manifest, script, cases })
     }
 
-    /// Returns the sorted names of all plugins, on disk and built in.
+    /// Returns the sorted names of all scripted plugins: those in the folder `scripts`, and the built-in plugins.
     pub fn names(scripts: &Path) -> Vec<String> {
         let mut names = PluginFolder::within(scripts);
         names.extend(SHIPPED.iter().map(|(name, _)| (*name).to_owned()));

@@ -1,5 +1,5 @@
-//! The plugin API and the hosts that run plugins. A plugin is a function from data to data. Plugins are loaded and
-//! checked before the server starts. Their calls are limited and measured.
+//! Plugins in Rust, and the host of scripted plugins. Plugins are loaded and checked before the server starts. A script
+//! is a function from data to data, and each call of a script is limited and measured.
 //!
 //! This crate depends on the engine, and the server depends on this crate. There are no dependencies in the other
 //! direction.
@@ -15,7 +15,8 @@
 //!   steps, time, memory and sizes. A panic in the call is caught. A mistake in the result is reported with the path of
 //!   the wrong value (`hook::Failure`).
 //! * **Mounted** endpoints are served only while their plugin is enabled. The checked-in OpenAPI document does not
-//!   contain these endpoints. It describes only the server's own handlers, whichever plugins are enabled.
+//!   contain these endpoints. The checked-in document describes only the server's own handlers, whichever plugins are
+//!   enabled.
 
 mod error;
 mod feed;

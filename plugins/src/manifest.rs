@@ -1,5 +1,5 @@
-//! Reads the manifest of a scripted plugin, `plugin.toml`. Errors name their line and column, except errors in
-//! `[limits]`.
+//! Reads the manifest of a scripted plugin, `plugin.toml`. Errors name the line and the column, except errors about
+//! limits that are out of range.
 
 mod tool;
 
@@ -213,7 +213,8 @@ impl ManifestFile<'_> {
         self.choice("agents", route.into_inner().agents)
     }
 
-    /// Returns the choice that the manifest names, or the default if the manifest names no choice.
+    /// Converts the value of `key` in the manifest to a member of a closed set. Returns the default if the key is
+    /// missing.
     fn choice<T: VariantArray + Copy + Default + FromStr + Into<&'static str>>(
         &self,
         key: &str,
@@ -255,7 +256,7 @@ fn is_pattern(text: &str) -> bool {
     }
 }
 
-/// Converts a TOML error into a load error with its position.
+/// Converts a TOML error into a load error with the position of the TOML error.
 pub(crate) fn refusal(path: &str, text: &str, error: &toml::de::Error) -> LoadError {
     let (line, column) = error.span().map(|span| line_and_column(text, span.start)).unzip();
     // For an unknown key, the message contains the unknown key and then all known keys, each in backticks.

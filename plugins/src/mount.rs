@@ -34,7 +34,7 @@ pub struct EndpointDescription {
 
 /// The function that handles requests. The variant names the right that the function needs.
 pub enum Handler {
-    /// A function that reads published content, and drafts if the caller may read them.
+    /// A function that reads published content, and drafts if the caller may read drafts.
     Content(Serve<ContentReader>),
     /// A function that reads all data of the workspace.
     Read(Serve<Reader>),

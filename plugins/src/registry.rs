@@ -67,7 +67,7 @@ fn checked(folder: &PluginFolder, settings: Option<&Object>, limits: CallLimits)
     settings.map_or(Ok(script.clone()), |settings| script.with_settings(settings))
 }
 
-/// The folder and the settings from which plugins are loaded while the server runs.
+/// The folder, the settings and the limits with which plugins are loaded while the server runs.
 #[derive(Debug, Clone)]
 pub struct Scripts {
     pub folder: PathBuf,

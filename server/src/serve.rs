@@ -200,7 +200,7 @@ impl BoundServer {
             shutdown.announce();
             let delay = config.http.stop_delay.0;
             if !delay.is_zero() {
-                tracing::info!(?delay, "not ready any more, and stopping after the delay or a second signal");
+                tracing::info!(?delay, "no longer ready; stopping after the delay or at a second signal");
                 // The delay gives load balancers time to stop sending requests. A second signal ends the delay early.
                 let _ = tokio::time::timeout(delay, stop_signal()).await;
             }

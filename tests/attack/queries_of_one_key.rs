@@ -23,7 +23,7 @@ async fn flood(client: Client) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_key_takes_no_places_of_the_queries_of_another() {
+async fn queries_of_one_key_do_not_take_the_capacity_of_another_key() {
     let target = Target::start().await;
     let client = &target.client;
     let (_, other) = key(client, "second", None).await;

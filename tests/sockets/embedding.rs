@@ -78,7 +78,7 @@ async fn a_service_embeds_texts_in_batches() {
     assert_eq!(error.to_string(), "search.embedding.model is empty");
     let nowhere = Embedding { url: "nowhere".into(), ..settings };
     let error = embedding::open(&nowhere).err().expect("no URL");
-    assert_eq!(error.to_string(), "search.embedding.url: bad URL 'nowhere'");
+    assert_eq!(error.to_string(), "search.embedding.url: invalid URL 'nowhere'");
 }
 
 #[tokio::test(flavor = "multi_thread")]

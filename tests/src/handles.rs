@@ -16,7 +16,7 @@ pub struct Handles {
 
 /// Returns the handles for a key with all scopes.
 pub async fn enter(engine: &Arc<Engine>, key: &str) -> anyhow::Result<Handles> {
-    let caller = engine.authenticate(key).await.context("the key opens nothing")?;
+    let caller = engine.authenticate(key).await.context("the key is invalid")?;
     Ok(Handles {
         reader: engine.enter(caller.clone()).await?,
         writer: engine.enter(caller.clone()).await?,

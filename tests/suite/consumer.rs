@@ -267,7 +267,7 @@ async fn a_plugin_that_never_succeeds_blocks_neither_requests_nor_events() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_retried_step_survives_a_restart_and_leaves_newer_facts() {
+async fn a_retried_step_survives_a_restart_and_does_not_replace_newer_facts() {
     let (handle, clock) = (Handle::new(Mode::Fail), Arc::new(FixedClock::default()));
     let store = Store::connect("mem://").await.expect("a store");
     let about = || about(vec![Hook::Enrich], OnError::Retry);

@@ -67,7 +67,7 @@ fn addresses(page: &str) -> BTreeSet<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn settings_stand_in_the_page_and_an_identity_provider_may_be_connected_to() {
+async fn the_page_contains_its_settings_and_may_connect_to_the_identity_provider() {
     let plain = Server::start().await.expect("a server");
     let plain = ask(&plain, Method::GET, "/", &[]).await.header("etag").map(str::to_owned);
     let mut config = Config::default();
@@ -92,7 +92,7 @@ async fn settings_stand_in_the_page_and_an_identity_provider_may_be_connected_to
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pages_and_files_have_the_headers_of_a_closed_application() {
+async fn pages_have_security_headers_and_unknown_paths_get_404() {
     let server = Server::start().await.expect("a server");
     for path in ["/", "/inbox", "/inbox/some-task", "/a/x%2Fy", "/settings/keys", "/sign-in"] {
         let page = ask(&server, Method::GET, path, &[]).await;
@@ -140,7 +140,7 @@ async fn a_disabled_dashboard_leaves_its_paths_unknown() {
 }
 
 #[test]
-fn files_stay_within_their_limits_and_make_no_code_from_text() {
+fn files_stay_within_their_limits_and_call_no_unsafe_function() {
     let mut failures = Vec::new();
     let (mut own, mut vendored) = (0, 0);
     for (name, content) in files() {
@@ -246,7 +246,7 @@ fn modules_of_the_dashboard_import_downwards() {
 }
 
 #[test]
-fn vendored_files_have_the_sums_that_are_recorded() {
+fn vendored_files_match_their_recorded_checksums() {
     let folder = folder().join("vendor");
     for line in read(&folder.join("SHA256SUMS")).lines() {
         let (sum, name) = line.split_once("  ").expect("a sum and a name");

@@ -226,7 +226,7 @@ async fn import(store: &Store, file: &Path, files: Option<&Path>) -> anyhow::Res
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_workspace_imported_into_an_empty_store_shows_what_it_showed() {
+async fn a_workspace_imported_into_an_empty_store_has_the_same_data() {
     let server = mixed().await;
     let before = shown(&server).await;
     let exported = Exported::new();
@@ -303,7 +303,7 @@ async fn an_import_that_ended_early_is_continued() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_bad_line_is_named_and_those_before_it_are_imported() {
+async fn an_invalid_line_is_named_and_the_lines_before_are_imported() {
     let server = mixed().await;
     let exported = Exported::new();
     exported.write(&server.store, "all.ndjson", &ExportSelection::default()).await;
@@ -381,7 +381,7 @@ async fn opens(store: &Store, key: &str) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_import_brings_nobody_back() {
+async fn an_import_does_not_restore_removed_members_or_revoked_keys() {
     let server = mixed().await;
     let made = post(&server, "keys", json!({"name": "lent", "scopes": ["api:read"]})).await;
     let (lent, lent_id) = (made["key"].as_str().expect("a key").to_owned(), made["id"].as_str().expect("an id"));

@@ -70,7 +70,7 @@ fn stopped(path: &Path) -> Result<(), String> {
     if std::env::var_os("SHOW").is_some() {
         eprintln!("{name}: {} ms, {} KiB, {outcome:?}", took.as_millis(), peak >> 10);
     }
-    let failure = outcome.err().ok_or_else(|| format!("{name} ends well"))?;
+    let failure = outcome.err().ok_or_else(|| format!("{name} is not stopped"))?;
     if !kinds.split('|').any(|kind| kind == failure.kind.name()) {
         return Err(format!("{name} fails with {failure:?}, not as {kinds}"));
     }

@@ -80,7 +80,7 @@ async fn pages_of_lists_end_at_their_byte_limit_and_lose_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_row_of_a_list_that_is_read_whole_is_on_one_page() {
+async fn pages_of_lists_that_are_read_whole_have_every_row_once() {
     let mut config = Config::default();
     config.plugins.enabled.clear();
     // A page has at least one row, so every page has exactly one.
@@ -106,7 +106,7 @@ async fn every_row_of_a_list_that_is_read_whole_is_on_one_page() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn long_labels_are_cut_where_there_may_be_many() {
+async fn long_labels_are_truncated_in_search_results_and_graphs() {
     let server = Server::start_with(&Config::default()).await.expect("a server");
     assert_eq!(post(&server, "/aggregates/define", &json!({"type_name": "note"})).await.0, 201);
     let title = "é".repeat(100_000);
@@ -157,7 +157,7 @@ async fn a_list_without_matches_lets_other_tasks_run() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_newest_publications_come_in_their_order() {
+async fn published_articles_are_listed_newest_first() {
     let mut config = Config::default();
     config.plugins.enabled.clear();
     let server = Server::start_with(&config).await.expect("a server");

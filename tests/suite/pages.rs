@@ -50,7 +50,7 @@ async fn rest(workspace: &Handles, pipeline: &str, mut after: Option<Continuatio
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn later_pages_show_the_moment_of_the_first() {
+async fn later_pages_show_the_data_as_of_the_first_page() {
     let server = Server::start().await.expect("a server");
     let workspace = server.workspace("owner").await.expect("a workspace");
     for n in 0..20 {
@@ -92,7 +92,7 @@ async fn note(workspace: &Handles, number: u32, verb: &str, to: u32) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_read_again_shows_the_edges_of_the_first() {
+async fn a_page_read_again_shows_the_edges_as_of_the_first_page() {
     let server = Server::start_with_plugins(vec!["echo".into()]).await.expect("a server");
     let workspace = server.workspace("owner").await.expect("a workspace");
     let fields = r#"[{"name": "title", "type": "string", "label": true}, {"name": "slug", "type": "string"}]"#;

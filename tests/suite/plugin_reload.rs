@@ -159,7 +159,7 @@ async fn refused_files_change_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn all_servers_of_a_store_take_the_released_version() {
+async fn all_servers_of_a_store_load_the_released_version_of_a_plugin() {
     let store = Store::connect("mem://").await.expect("a store");
     let (folder, other_folder) = (Folder::new(), Folder::new());
     folder.mark(1);
@@ -188,7 +188,7 @@ async fn all_servers_of_a_store_take_the_released_version() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_watched_plugin_is_reloaded_when_its_files_rest() {
+async fn a_watched_plugin_is_reloaded_once_its_files_stop_changing() {
     let (store, folder) = (Store::connect("mem://").await.expect("a store"), Folder::new());
     folder.mark(1);
     let (engine, key) = first(&store, &folder).await;

@@ -74,7 +74,7 @@ async fn seen(workspace: &Handles) -> Seen {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_removed_plugin_found_is_hidden_until_the_plugin_returns() {
+async fn results_of_a_removed_plugin_are_hidden_until_the_plugin_is_enabled_again() {
     const ALL: [&str; 3] = ["echo", "caller", "doorbell"];
     let store = Store::connect("mem://").await.expect("a store");
     let first = engine(&store, &ALL).await;

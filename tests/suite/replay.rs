@@ -32,7 +32,7 @@ struct Recorded {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn cases_of_this_repository_match() {
+async fn replayed_cases_of_this_repository_return_the_expected_results() {
     let server = Server::start().await.expect("a server");
     let workspace = server.workspace("owner").await.expect("a workspace");
     let mut wrong = Vec::new();

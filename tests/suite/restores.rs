@@ -58,7 +58,7 @@ async fn rows(server: &Server, fold: Value) -> Vec<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_restored_workspace_shows_what_it_showed() {
+async fn a_restored_workspace_has_the_same_data_as_before() {
     let (server, place) = (mixed().await, Place::new());
     let before = shown(&server).await;
     let backups = place.backups(&server.engine);

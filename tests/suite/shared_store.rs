@@ -190,7 +190,7 @@ async fn a_follower_on_one_server_gets_appends_of_the_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_append_is_refused_by_an_old_view() {
+async fn no_append_is_rejected_because_of_a_stale_view() {
     let ([one, two], key) = strangers().await;
     let (here, there) = (enter(&one, &key).await.expect("one"), enter(&two, &key).await.expect("two"));
     append(&here, vec![event("s", "first".into(), StreamExpectation::None)]).await.expect("appended");

@@ -82,7 +82,7 @@ async fn articles_of_an_export_do_not_take_the_slugs_of_the_workspace() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn articles_of_other_files_get_slugs_of_their_own() {
+async fn articles_with_taken_or_invalid_slugs_get_other_slugs() {
     let (store, folder) = (store().await, tempfile::tempdir().expect("a folder"));
     let lines = [line("one", "created", "a"), line("two", "created", "a"), line("three", "created", "not valid")];
     let first = import(&store, folder.path(), &lines).await;

@@ -48,7 +48,7 @@ async fn status(server: &Server, token: &str) -> u16 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_family_of_signatures_opens_a_workspace() {
+async fn tokens_of_each_signature_algorithm_open_a_workspace() {
     for (algorithm, name) in [(Algorithm::ES256, "ES256"), (Algorithm::RS256, "RS256"), (Algorithm::EdDSA, "EdDSA")] {
         let key = SigningKey::new("one", algorithm);
         let server = trusting(&Provider::with(&[&key]), Provider::settings(&[name])).await;

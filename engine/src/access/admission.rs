@@ -108,7 +108,8 @@ impl Access {
     }
 }
 
-/// Returns an id derived from the user's id, so that two servers that admit the same user create only one workspace.
+/// Returns the id of the user's own workspace. The id is derived from the user's id, so two servers that admit the same
+/// user create only one workspace.
 fn own_workspace_id(identity: &TokenIdentity) -> String {
     Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("workspace of {}", identity.user_id).as_bytes()).to_string()
 }

@@ -17,7 +17,8 @@ const PREFIX: &str = "fwrt_";
 /// The lifetime of a credential, in milliseconds.
 const VALID_MS: i64 = 60 * 60 * 1_000;
 
-/// A verified credential: its creator, its expiry, and the agents that it covers.
+/// A verified credential. The caller is the creator of the credential, with only the rights and the expiry of the
+/// credential.
 pub struct ListenerCredential {
     pub caller: Caller,
     /// The covered agents. `None` means all agents of the workspace.
@@ -84,11 +85,11 @@ impl Access {
         let bases: Vec<GrantBasis> = claims.key.clone().map(GrantBasis::Key).into_iter().chain([member]).collect();
         if self.control.existing_grounds(&bases, self.clock.now_ms()).await?.len() < bases.len() {
             return Err(Error::Unauthenticated(
-                "the key of the credential was revoked, or its creator is no longer a member with the required role",
+                "the key of the credential was revoked, or the user is no longer a member with the required role",
             ));
         }
-        // The caller has no scopes and the lowest sufficient role, so the credential allows nothing else. Listening
-        // needs no subscription.
+        // The caller has no scopes and the lowest sufficient role, so the credential allows only what it was issued
+        // for. The caller counts as subscribed, because listening needs no subscription.
         let caller = Caller {
             user_id: claims.user,
             workspace_id: claims.workspace,
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_credential_expires_no_later_than_the_right_it_came_from() {
+    async fn a_credential_expires_no_later_than_the_caller_that_requested_it() {
         let (access, caller) = opened().await;
         let caller = Caller { expires_at: Some(SystemClock.now_ms() - 1), ..caller };
         let (credential, _) = access.hand_out(&caller, None, true).await.expect("signed");
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn other_texts_are_rejected_as_credentials() {
+    async fn altered_and_malformed_credentials_are_rejected() {
         let (access, caller) = opened().await;
         let (credential, _) = access.hand_out(&caller, None, true).await.expect("signed");
         for place in (0..credential.len()).step_by(7) {

@@ -28,7 +28,7 @@ pub struct CredentialCache {
 struct Entries {
     keys: HashMap<String, Arc<CachedKey>>,
     users: HashMap<Arc<str>, Arc<CachedUser>>,
-    /// The keys that were read from a store of several servers, each with the time of the read.
+    /// The keys that were read from a store that several servers may share, each with the time of the read.
     remembered: HashMap<String, (Arc<CachedKey>, i64)>,
     /// The number of changes so far. Records that were read before the last change are not cached.
     changes: u64,

@@ -59,7 +59,7 @@ impl HeldRights {
     }
 }
 
-/// A caller's access right during a long-running request, and the signals that end the right.
+/// A caller's access right during a long-running request, and the channels that signal the end of the right.
 pub struct Grant {
     access: Arc<Access>,
     expires_at: Option<i64>,
@@ -92,7 +92,7 @@ impl Access {
     }
 
     /// Starts to check the held rights against the store. Needed after a key gets another expiry, because an existing
-    /// grant has the earlier expiry of the key.
+    /// grant still has the key's previous expiry.
     pub(super) fn watch_grants(self: &Arc<Self>) {
         let mut held = self.held.held();
         if !held.ended.is_empty() && !std::mem::replace(&mut held.is_watched, true) {
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_right_ends_when_its_key_is_revoked_here() {
+    async fn a_right_ends_when_this_process_revokes_its_key() {
         let access = opened(&Store::connect("mem://").await.expect("a store")).await;
         let (caller, workspace_id) = held(&access, None).await;
         let (mut grant, mut other) = (access.grant(&caller), access.grant(&caller));
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_right_held_after_its_revocation_has_ended() {
+    async fn a_right_granted_after_its_key_was_revoked_ends_at_once() {
         let access = opened(&Store::connect("mem://").await.expect("a store")).await;
         let (caller, workspace_id) = held(&access, None).await;
         access

@@ -34,7 +34,7 @@ impl Access {
     pub async fn signed_in(self: &Arc<Self>, bearer: &str) -> Result<SignedIn> {
         if access::is_key(bearer) {
             self.authenticate(bearer, None).await?;
-            let message = "answering invitations needs a token of the identity provider, not a key";
+            let message = "this operation needs a token of the identity provider, not a key";
             return Err(Error::forbidden(ErrorCode::SessionRequired, message));
         }
         let identity = self.policy().tokens.verify(bearer, self.clock.now_ms()).await?;

@@ -1,4 +1,4 @@
-//! Keys: creating, listing and revoking them. The secret is returned once, on creation, and is not stored.
+//! Creates, lists and revokes keys. The secret is returned once, on creation, and is not stored.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -56,8 +56,8 @@ pub enum DerivedKeys {
 }
 
 impl Access {
-    /// Creates a key for a user in a workspace, unless a key with the given id exists. The new key ends together with
-    /// `origin`, the key or session that the new key is derived from.
+    /// Creates a key for a user in a workspace, unless a key with the given id exists. The new key is derived from
+    /// `origin`, a key or a session. If `origin` is a key, the new key ends together with that key.
     pub async fn create_key(
         &self,
         workspace_id: &Arc<str>,

@@ -2,12 +2,12 @@
 //!
 //! This module does not know the contents of workspaces.
 //!
-//! * **A key does no more than its creator.** A key cannot create a key that has scopes that it lacks or that outlives
-//!   it, and revokes only itself and keys that it could have created. A key works while every key above it exists: a
-//!   revocation deletes one record, and all keys below stop working, even keys that are derived at the same time. The
-//!   invitations that a key created end with the key, and the invitations that an owner created end when the owner
-//!   loses the role. A key opens the workspace in which it was created; keys with `all_workspaces`, and keys from
-//!   before that setting, open all workspaces of their user.
+//! * **A key has no more rights than its creator.** A key cannot create a key with scopes that the creator lacks, or a
+//!   key that outlives the creator. A key can revoke only itself and keys that it could have created. A key works while
+//!   every key above it exists: a revocation deletes one record, and all keys below stop working, even keys that are
+//!   derived at the same time. The invitations that a key created end with the key, and the invitations that an owner
+//!   created end when the owner loses the role. A key grants access to the workspace in which it was created. Keys with
+//!   `all_workspaces`, and keys from before that setting existed, grant access to all workspaces of their user.
 //! * **Users join a workspace only by their own decision.** Only the user whose identity provider confirms the address
 //!   can accept an invitation, in one transaction that also checks that the inviting key exists. If the settings give
 //!   users a workspace of their own, a user's first token creates this workspace, invited or not, and a later token
@@ -56,7 +56,8 @@ use crate::store::{Database, Store};
 /// The minimum time between two updates of a key's last use, in milliseconds.
 const TOUCH_MS: i64 = 60_000;
 
-/// The control database, and the cache of its records in this process.
+/// The access control of a store: the control database, the cache of its records in this process, and the operator's
+/// settings.
 pub struct Access {
     control: Database,
     clock: Arc<dyn Clock>,
@@ -72,7 +73,7 @@ pub struct Access {
     turns: Arc<NamedLocks>,
 }
 
-/// The operator's settings.
+/// The operator's settings, and the token verifier that is created from the settings.
 #[derive(Default)]
 struct Policy {
     settings: AccessSettings,
@@ -96,7 +97,7 @@ impl Access {
     }
 
     /// Applies the operator's settings. Must be called before the first request. Returns a message if the settings are
-    /// invalid.
+    /// invalid or were already applied.
     pub fn decide(&self, settings: AccessSettings, fetch: &Arc<dyn FetchKeys>) -> Result<(), String> {
         if !settings.plans.iter().any(|plan| plan.id == settings.default_plan) {
             return Err(format!("the default plan '{}' does not exist", settings.default_plan));

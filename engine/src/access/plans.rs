@@ -7,8 +7,8 @@ use crate::model::access::UserRecord;
 use crate::model::plan::{PlanLimits, PlanStatus, UserPlan};
 
 /// A plan to set. If the id stays the same or is `None`, other fields that are `None` keep their current values.
-/// Otherwise, they get the values configured for the new plan, or for the default plan if the new plan is not in the
-/// settings.
+/// Otherwise, these fields get the values configured for the new plan, or for the default plan if the new plan is not
+/// in the settings.
 #[derive(Debug, Clone, Default)]
 pub struct NewPlan {
     pub id: Option<String>,
@@ -19,9 +19,9 @@ pub struct NewPlan {
 }
 
 impl Access {
-    /// Returns the limits of a workspace, which are the limits of its owner's plan. All checks of limits use this
-    /// function. The function reads the owner from the store, because the workspace may have got another owner since it
-    /// was opened.
+    /// Returns the limits of a workspace, which are the limits of its owner's plan. All checks of a workspace's limits
+    /// use this function. The function reads the owner from the store, because the workspace may have got another owner
+    /// since it was opened.
     pub async fn limits_of(&self, workspace_id: &str) -> Result<PlanLimits> {
         let owner = self.workspace(workspace_id).await?.owner_id;
         Ok(self.plan_of_user(&owner).await?.limits)

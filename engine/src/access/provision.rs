@@ -79,5 +79,5 @@ impl Access {
 }
 
 fn check_key(key: &str) -> Result<()> {
-    if access::is_key(key) { Ok(()) } else { Err(Error::invalid("the key must be sk_ and 64 hexadecimal characters")) }
+    if access::is_key(key) { Ok(()) } else { Err(Error::invalid("the key must be sk_ and 64 hexadecimal digits")) }
 }

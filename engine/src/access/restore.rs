@@ -17,18 +17,18 @@ use crate::store::control::members::GrantBasis;
 pub enum ImportOutcome {
     /// The member or key is new.
     Added,
-    /// The import ended a membership or a key, or reduced its rights.
+    /// The import ended a membership or a key, lowered a member's role, or made a key expire earlier.
     Ended,
     /// The import changed no membership and no valid key.
     Unchanged,
-    /// The import was rejected. For example, it would bring back what was revoked or removed, raise a role, or remove
-    /// the owner of the workspace.
+    /// The import was rejected. For example, it would bring back a revoked key or a removed member, raise a role, or
+    /// remove the owner of the workspace.
     Refused,
 }
 
 impl Access {
-    /// Creates a workspace with the id that it has in another store. If `with_key` is set, also creates a key with
-    /// every scope for the owner, and returns that key.
+    /// Creates a workspace with the id that it has in another store. If `with_key` is set, also adds the owner as a
+    /// member, creates a key with every scope for the owner, and returns that key.
     pub async fn restore_workspace(&self, workspace: &WorkspaceRecord, with_key: bool) -> Result<Option<String>> {
         check_id(&workspace.id)?;
         check_id(&workspace.owner_id)?;
@@ -180,7 +180,7 @@ impl Access {
     }
 }
 
-/// Checks an id that was read from a file. Ids of workspaces are part of the names of databases.
+/// Checks that an id from a file is a UUID, because the ids of workspaces are part of the names of databases.
 fn check_id(id: &Arc<str>) -> Result<()> {
     let is_ours = uuid::Uuid::try_parse(id).is_ok_and(|uuid| uuid.to_string() == **id);
     if is_ours { Ok(()) } else { Err(Error::invalid("expected a UUID as the id, in lower case with hyphens")) }

@@ -54,9 +54,10 @@ impl Access {
 
     /// Returns the record of the successor of a key.
     ///
-    /// The successor depends on what the key depends on if the caller's key is the key itself, or is above or below it.
-    /// Otherwise the successor is derived from the caller's key, like every key that the caller's key creates: the
-    /// caller learns the secret of the successor, so the successor must not outlast the caller's key.
+    /// If the caller has no key, or the caller's key is the rotated key itself or is above or below the rotated key,
+    /// the successor depends on what the rotated key depends on. Otherwise the successor is derived from the caller's
+    /// key, like every key that the caller's key creates: the caller learns the secret of the successor, so the
+    /// successor must not outlast the caller's key.
     async fn successor(
         &self,
         caller: &Caller,

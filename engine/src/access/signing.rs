@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_server_verifies_signatures_of_another() {
+    async fn a_server_verifies_the_signatures_of_another_server() {
         let (store, clock) = (Store::connect("mem://").await.expect("a store"), hand());
         let (here, there) = (opened(&store, &clock).await, opened(&store, &clock).await);
         let signature = here.sign(Purpose::FileLink, b"a/b").await.expect("signed");
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_next_key_signs_once_every_server_can_know_it() {
+    async fn a_new_key_signs_only_after_every_server_can_have_read_it() {
         let (store, clock) = (Store::connect("mem://").await.expect("a store"), hand());
         let (here, there) = (opened(&store, &clock).await, opened(&store, &clock).await);
         let first = here.sign(Purpose::Realtime, b"one").await.expect("signed");
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_key_stops_signing_before_servers_forget_it() {
+    async fn a_key_stops_signing_before_servers_stop_accepting_its_signatures() {
         let (store, clock) = (Store::connect("mem://").await.expect("a store"), hand());
         let access = opened(&store, &clock).await;
         let first = access.sign(Purpose::Realtime, b"one").await.expect("signed");

@@ -1,4 +1,4 @@
-//! All workspaces and users of a store, for operators: lists, names, and the deletion of workspaces after a grace
+//! Lists the workspaces and users of a store for operators, renames workspaces, and deletes workspaces after a grace
 //! period.
 
 use std::sync::Arc;
@@ -97,7 +97,7 @@ impl Access {
         }
     }
 
-    /// Returns the deletions of workspaces that are not complete yet.
+    /// Returns the incomplete deletions of workspaces.
     pub async fn deletions(&self) -> Result<Vec<WorkspaceDeletion>> {
         Ok(self.control.read_deletions().await?)
     }
@@ -113,7 +113,8 @@ impl Access {
         Ok(self.control.settle_deletion(deletion).await?)
     }
 
-    /// Removes a workspace whose grace period has ended, with all access to it. Returns whether this call removed it.
+    /// Removes a workspace whose grace period has ended, with all access to it. Returns whether this call removed the
+    /// workspace.
     pub async fn remove_due_workspace(&self, id: &Arc<str>) -> Result<bool> {
         let removed = self.control.remove_due_workspace(id, self.clock.now_ms()).await;
         self.known.forget();

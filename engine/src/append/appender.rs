@@ -171,7 +171,7 @@ async fn commit(state: &State, db: &Database, batch: Vec<QueuedAppend>, history:
             Ok(staged) => staged,
             Err(error) => return refuse_all(batch, error.into()),
         };
-        // The store checks a batch with events when it writes the batch.
+        // A batch with events needs no refresh here: the store rejects the write if the log has advanced.
         if !is_current && staged.events.is_empty() && outcomes.iter().any(Result::is_err) {
             is_current = true;
             match state.catch_up_if_behind(&folding).await {

@@ -74,8 +74,8 @@ impl View<'_> {
         self.check_stream(new, before.as_deref()).map(drop)
     }
 
-    /// Checks that the type exists, that the append may write to it, and that the event type and payload are valid. An
-    /// event without a type has the type of its stream. `before` is the stream's aggregate.
+    /// Checks that the type exists, that the append may write to it, and that the event type, payload and metadata are
+    /// valid. An event without a type has the type of its stream. `before` is the stream's aggregate.
     pub(super) fn check_type(
         &self,
         new: &NewEvent,
@@ -147,8 +147,9 @@ impl View<'_> {
         wrong.finish(definition.clone()).map_err(Error::from)
     }
 
-    /// Checks the type and project of a stream: a new stream must have a known project, and an existing stream must
-    /// match both. Returns the project's id.
+    /// Checks the type and project that an event names. The project must exist. If the stream already exists, the type
+    /// and the project must match the stream. An event may leave out both. Returns the id of the stream's project, if
+    /// any.
     pub(super) fn check_stream(&self, new: &NewEvent, before: Option<&Aggregate>) -> Result<Option<Arc<str>>> {
         let project_id = match new.project.as_deref() {
             None => None,
@@ -159,7 +160,8 @@ impl View<'_> {
         };
         let Some(before) = before else { return Ok(project_id) };
         if !new.aggregate_type.is_empty() && *before.aggregate_type != *new.aggregate_type {
-            let message = format!("the stream is of type '{}'", before.aggregate_type);
+            let message =
+                format!("the type of the event differs from the type of the stream, '{}'", before.aggregate_type);
             return Err(Error::conflict(ErrorCode::AggregateTypeMismatch, message));
         }
         if project_id.is_some() && project_id != before.project_id {

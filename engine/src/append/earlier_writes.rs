@@ -12,7 +12,7 @@ use crate::state::State;
 use crate::store::workspace::responses::EventRun;
 use crate::store::{self, Database};
 
-/// The events, responses and uploads that were found in the store.
+/// The events and responses that were found in the store, and the cancelled uploads.
 #[derive(Default)]
 pub struct EarlierWrites {
     pub events: HashMap<Arc<str>, Event>,
@@ -112,7 +112,7 @@ pub fn runs(appended: &AppendOutcome) -> Vec<EventRun> {
     runs
 }
 
-/// Returns the result of an earlier append for the same request, or `None` if there was none. Fails if the
+/// Returns the result of an earlier append for the same request, or `None` if there was no such append. Fails if the
 /// idempotency key was used for another request.
 pub async fn earlier_append(
     state: &State,

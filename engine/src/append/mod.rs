@@ -12,12 +12,13 @@
 //!    repeated request gets its response from the log. The response is therefore the same after a crash.
 //! 2. **Batch.** While a transaction runs, other appends wait. Then up to 512 appends, or 4 MiB, are committed
 //!    together.
-//! 3. **Staging** (`staging.rs`) processes the appends of the batch one after another. An event with a known id returns
-//!    the first event with this id. Staging checks types, projects and expected versions, validates payloads, looks up
-//!    the targets of references that must exist, assigns versions and positions, and folds the state after each event.
-//!    A rejected append is rolled back as a whole, so the next append does not see its events. A deleted aggregate
-//!    accepts only an event that creates the aggregate again or has `restore`. Only appends of the program itself, or
-//!    of an operator offline, may contain events of managed types, or set the times and actors of events.
+//! 3. **Staging** (`staging.rs`) processes the appends of the batch one after another. For an event with a known id,
+//!    staging returns the event that already has this id. Staging checks types, projects and expected versions,
+//!    validates payloads, looks up the targets of references that must exist, assigns versions and positions, and folds
+//!    the state after each event. A rejected append is rolled back as a whole, so the next append does not see its
+//!    events. A deleted aggregate accepts only an event that creates the aggregate again or has `restore`. Only appends
+//!    of the program itself, or of an operator offline, may contain events of managed types, or set the times and
+//!    actors of events.
 //! 4. **Commit** (`store/workspace/append.rs`): one transaction writes the events, the ids that clients chose, the
 //!    agents concerned, and one commit record. If several servers share the store, the transaction also checks that
 //!    `head:log` has the position that the appender expects. If another process has written first, the appender reads

@@ -43,7 +43,7 @@ pub struct BatchBuilder<'a> {
     now_ms: i64,
 }
 
-/// A complete batch: the events and the states after them.
+/// A complete batch: the events, the responses to store, and the states after the events.
 pub struct StagedBatch {
     pub events: Vec<EventWrite>,
     /// The responses to store, by idempotency key.
@@ -57,7 +57,7 @@ pub struct StagedBatch {
 type ConcernedAgents = Vec<(Arc<str>, usize)>;
 
 impl StagedBatch {
-    /// Returns the events, and the agents that they concern, each with the index of the event.
+    /// Returns the events, and the agents that the events concern, each agent with the index of the event.
     pub fn events_with_feed(&self) -> (Vec<Arc<Event>>, ConcernedAgents) {
         let events = self.events.iter().map(|write| write.event.clone()).collect();
         let agents = |(index, write): (usize, &EventWrite)| -> Vec<_> {
@@ -67,8 +67,8 @@ impl StagedBatch {
     }
 }
 
-/// Returns the events that an append would add now, and the states after them, and writes nothing. An append whose
-/// events have no ids draws random ids, so a preview should choose ids.
+/// Returns the events that an append would add now, and the states after these events. Writes nothing. An event without
+/// an id gets a random id, so the append of a preview should choose the ids of its events.
 pub fn preview(state: &State, append: &Append) -> Result<AppendOutcome> {
     let (definitions, known) = (state.types.all(), EarlierWrites::default());
     BatchBuilder::new(state, &definitions, &known).stage(append)

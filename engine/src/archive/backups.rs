@@ -24,7 +24,7 @@ use crate::metric;
 use crate::registry::OpenWorkspace;
 use crate::store;
 
-/// The number of workspaces that are archived at the same time.
+/// The maximum number of workspaces that are archived at the same time.
 const CONCURRENT: usize = 8;
 /// The maximum number of segments that a workspace writes before other workspaces have their turn.
 const SEGMENTS_PER_TURN: usize = 64;
@@ -43,7 +43,7 @@ const RETRY_DELAY: Duration = Duration::from_millis(200);
 /// The key of the object that contains the id of the installation to which the archive belongs.
 const OWNER: &str = "installation";
 
-/// How often a server archives, how long the archive keeps removed data, and whether the server verifies archives.
+/// The settings of the archiver: its interval, the retention of removed data, and the verification of archives.
 #[derive(Debug, Clone)]
 pub struct BackupSettings {
     /// The time for which events are gathered before they are archived, in milliseconds.
@@ -75,7 +75,7 @@ pub struct Backups {
     archive: Archive,
     pub(super) settings: BackupSettings,
     slots: Mutex<HashMap<Arc<str>, Arc<ArchiveSlot>>>,
-    /// Whether the archive belongs to this installation.
+    /// Whether this server has checked that the archive belongs to this installation.
     is_owner: AtomicBool,
     /// Whether this server has checked that its key opens the newest dump.
     is_control_checked: AtomicBool,
@@ -276,7 +276,7 @@ impl Backups {
         *self.control_error.lock() = written.err().map(|error| log::reason(&error));
     }
 
-    /// Archives a workspace up to the end of its log.
+    /// Archives events of a workspace up to the end of its log, in at most `SEGMENTS_PER_TURN` segments.
     async fn archive_workspace(&self, id: &Arc<str>, source: &LogSource) -> Result<Advance> {
         let slot = self.slot(id);
         let mut writer = slot.writer.lock().await;
@@ -331,7 +331,7 @@ impl Backups {
             loop {
                 let usage = self.engine.open_workspaces().into_iter().find(|usage| usage.id == id);
                 let usage = usage.ok_or_else(|| Error::not_found("workspace", workspace_id))?;
-                // The first of several waiting appends archives the events of all of them together.
+                // The first of several waiting appends archives the events of all these appends together.
                 let is_archived = self.slot(&id).reached.lock().position >= position;
                 if is_archived
                     || self

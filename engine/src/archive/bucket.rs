@@ -20,7 +20,7 @@ use crate::store::blobs::{Blobs, OpenObjects};
 /// The maximum size of an object that is read into memory, in bytes.
 const MAX_READ_BYTES: u64 = 512 << 20;
 
-/// A place for objects: a folder, a bucket, or memory.
+/// The object store of an archive: a folder, a bucket of a cloud provider, or memory.
 pub struct Bucket {
     objects: Arc<dyn ObjectStore>,
     prefix: Path,

@@ -1,4 +1,5 @@
-//! Digests of all states of a workspace at a position. A restore is verified by comparing its digest.
+//! Digests of all states of a workspace at a position. The verification of an archive compares the archived states with
+//! the digest that a server computed.
 //!
 //! A digest is the sum of the hashes of all states, so it does not depend on their order.
 
@@ -147,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sum_does_not_depend_on_the_order() {
+    fn the_sum_of_hashes_does_not_depend_on_their_order() {
         let hashes = [[0xFF; 32], [1; 32], [0x80; 32]];
         let sum = |order: [usize; 3]| {
             let mut sum = [0; 32];

@@ -1,4 +1,5 @@
-//! The bytes of files in the archive, each under its hash. The bytes of a deleted file stay for the retention period.
+//! The bytes of files in the archive, stored under their SHA-256. The bytes of a deleted file stay for the retention
+//! period.
 
 use std::collections::HashSet;
 use std::sync::Arc;

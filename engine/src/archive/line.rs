@@ -108,7 +108,7 @@ mod tests {
     use crate::model::value::Object;
 
     #[test]
-    fn lines_keep_events_and_definitions_as_they_are() {
+    fn events_and_definitions_survive_writing_and_reading_archive_lines() {
         let mut lines = Vec::new();
         let payload = Object::from_iter([("z", Value::from("line\nbreak")), ("a", Value::Int(i64::MAX))]);
         let event = Event { payload: Arc::new(payload), recorded_at: 7, ..Event::sample("a/1", "note.created", 3) };

@@ -1,4 +1,4 @@
-//! The archived log of a workspace: its epochs, the list of its segments, and reading them in order.
+//! The archived log of a workspace: its epochs, the list of its segments, and a reader of consecutive segments.
 //!
 //! An epoch is one history of a log. If the store is reset to an earlier state, it appends different events at
 //! positions that are already archived. The archiver then begins a new epoch, which names its parent and the place
@@ -36,7 +36,8 @@ pub struct Epoch {
     pub began_at: i64,
 }
 
-/// A listed segment. `first` and `last` are the numbers of the first and the last level-0 segment that it contains.
+/// A reference to a segment. `first` and `last` are the numbers of the first and the last level-0 segment that the
+/// segment contains.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SegmentRef {
     pub epoch: u64,
@@ -231,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn merged_segments_take_the_place_of_their_parts() {
+    fn merged_segments_replace_their_parts() {
         let chosen = |spans: &[(u8, u64, u64)]| {
             covering(&refs(spans))
                 .iter()
@@ -244,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listed_key_is_read_as_it_was_written() {
+    fn the_key_of_a_segment_survives_formatting_and_parsing() {
         let segment = SegmentRef { size: 9, modified_at: 7, ..SegmentRef::new(3, 1, 20, 40) };
         let key = segment.key("w");
         assert_eq!(key, "w/000003/log/1/000000000020-000000000040.ndjson.zst");

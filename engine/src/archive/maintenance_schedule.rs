@@ -170,7 +170,8 @@ impl Backups {
         Ok(matches!(proof.outcome, VerificationResult::Equal | VerificationResult::Partial))
     }
 
-    /// Logs the result of a verification. Creates a task for each operator if the archive is damaged or different.
+    /// Logs the result of a verification. Creates a task for each operator if the archive is damaged or differs from
+    /// the server's states.
     async fn report(&self, id: &Arc<str>, proof: &ArchiveVerification) {
         let ArchiveVerification { outcome, position, problems, .. } = proof;
         let problem = match (outcome, problems.first()) {

@@ -65,7 +65,7 @@ pub struct RestoreOutcome {
     pub missing_files: u64,
 }
 
-/// Restores the newest dump of the control database into a store without workspaces. Returns the workspaces.
+/// Restores the newest readable dump of the control database into a store without workspaces. Returns the workspaces.
 pub async fn restore_control(engine: &Engine, archive: &Archive) -> Result<Vec<WorkspaceRecord>> {
     let store = engine.access().control();
     if store.has_workspaces().await? {
@@ -111,7 +111,7 @@ struct RestoreRun<'r> {
     /// Whether the log is restored into another workspace than its own.
     is_other: bool,
     offline: &'r Offline,
-    /// The position up to which the workspace has the log already.
+    /// The position up to which the workspace already has the log.
     present: u64,
     /// The new ids of the files that were restored into another workspace.
     moved: HashMap<AggregateId, AggregateId>,

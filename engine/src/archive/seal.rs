@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sealed_bytes_open_only_unchanged_and_with_their_key_and_name() {
+    fn only_unchanged_bytes_are_decrypted_and_only_with_their_key_and_name() {
         let key = || SealingKey::parse(&SealingKey::generate()).expect("a key");
         let (key, other) = (key(), key());
         let sealed = key.seal("a", b"secret".to_vec()).expect("sealed");

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn every_changed_byte_of_a_segment_is_found() {
+    fn every_changed_byte_of_a_segment_is_detected() {
         let (written, bytes) = segment(ArchivePlace::begin(), b"{\"position\":1}\n{\"position\":2}\n");
         let found = decode(&bytes).expect("readable");
         assert_eq!((found.header, found.lines.len()), (written, 30));

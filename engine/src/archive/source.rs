@@ -64,8 +64,8 @@ impl LogSource {
         let fitting = fitting.count().max(1).min(definitions.len());
         if fitting < definitions.len() || is_full {
             definitions.truncate(fitting);
-            // Events after the last definition that was read are left out, because earlier definitions may not have
-            // been read yet.
+            // Events after the last definition that was read are left out, because definitions before these events may
+            // not have been read yet.
             let read_to = definitions.last().map_or(last, |definition| definition.position);
             events.retain(|event| event.position <= read_to);
         }

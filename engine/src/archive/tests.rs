@@ -128,7 +128,7 @@ async fn a_lost_installation_is_restored_up_to_a_position() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_proof_finds_every_segment_that_is_missing_or_changed() {
+async fn a_verification_finds_every_missing_or_changed_segment() {
     let (folder, key) = (tempfile::tempdir().expect("a folder"), SealingKey::generate());
     let (_, id) = archived(&folder, &key).await;
     let archive = archive(&folder, &key);
@@ -152,7 +152,7 @@ async fn a_proof_finds_every_segment_that_is_missing_or_changed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_that_was_set_back_begins_an_epoch() {
+async fn a_store_that_was_reset_to_an_earlier_state_begins_an_epoch_of_the_archive() {
     let (folder, key) = (tempfile::tempdir().expect("a folder"), SealingKey::generate());
     let (_, id) = archived(&folder, &key).await;
     let store = Store::connect("mem://").await.expect("a store");
@@ -196,7 +196,7 @@ async fn a_store_that_was_set_back_begins_an_epoch() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_workspace_is_restored_beside_itself() {
+async fn a_workspace_is_restored_as_a_new_workspace_beside_the_original() {
     let (folder, key) = (tempfile::tempdir().expect("a folder"), SealingKey::generate());
     let (store, id) = archived(&folder, &key).await;
     let engine = engine(&store).await;
@@ -244,7 +244,7 @@ async fn another_installation_cannot_write_into_an_archive() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_archivers_write_one_chain() {
+async fn two_archivers_of_one_log_write_one_chain_of_segments() {
     let (folder, key) = (tempfile::tempdir().expect("a folder"), SealingKey::generate());
     let store = Store::connect("mem://").await.expect("a store");
     let engine = engine(&store).await;

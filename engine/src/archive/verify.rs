@@ -28,7 +28,8 @@ use crate::model::id::AggregateId;
 const MAX_STATE_BYTES: usize = 512 << 20;
 /// The maximum number of files whose hashes are checked. Of further files, only the sizes are checked.
 const MAX_HASHED_FILES: usize = 1_000;
-/// The total size of the checked files from which no further hash is checked, in bytes. The last file may exceed it.
+/// The total size of the hashed files from which no further file is hashed, in bytes. The last file may exceed this
+/// size.
 const MAX_HASHED_BYTES: u64 = 256 << 20;
 /// The time within which the archive must reach the position of a digest, in milliseconds.
 const ARCHIVED_WITHIN_MS: i64 = 600_000;

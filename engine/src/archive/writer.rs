@@ -52,7 +52,8 @@ impl ArchiveWriter {
                 Some(number) => {
                     let mut writer = ArchiveWriter::end_of(bucket, workspace_id, number).await?;
                     if writer.agrees_with(source).await? {
-                        // The workspace may have been deleted, and restored since.
+                        // The workspace may have been deleted and restored since, so the mark for the removal of its
+                        // archive is deleted.
                         bucket.remove(&log::removal_key(workspace_id)).await?;
                         return Ok(writer);
                     }
@@ -66,11 +67,11 @@ impl ArchiveWriter {
                     Epoch { number, parent, branch, last_event_id, last_definition, began_at: now_ms }
                 }
             };
-            // If another server has begun the epoch, the next attempt finds it.
+            // The next attempt opens the epoch, whichever server has begun it.
             log::begin_epoch(bucket, workspace_id, &begun).await?;
         }
         Err(Error::internal(std::io::Error::other(
-            "could not begin an epoch of the archive: other servers began one in each attempt",
+            "could not begin an epoch of the archive: another server began an epoch first in each attempt",
         )))
     }
 
@@ -96,7 +97,8 @@ impl ArchiveWriter {
     /// as absent and is replaced.
     async fn end_of(bucket: &Bucket, workspace_id: &Arc<str>, epoch: u64) -> Result<ArchiveWriter> {
         let listed = log::list(bucket, workspace_id, epoch).await?;
-        // If the write of a merged segment was torn, its parts still exist, and the last part is the end.
+        // If the write of a merged segment was torn, the parts of the merged segment still exist, and the last part is
+        // the end.
         let mut ends = listed.clone();
         ends.sort_unstable_by_key(|segment| std::cmp::Reverse((segment.last, segment.level)));
         for segment in ends.iter().take(MAX_UNREADABLE) {

@@ -87,7 +87,8 @@ pub fn observe(state: &State, events: &[Arc<Event>], most_bytes: usize) -> Conte
     observed
 }
 
-/// Folds the aggregate before and after an event from the log. Works for events of any age.
+/// Folds the aggregate before and after an event from the log. Works for events of any age. Returns `None` if the type
+/// of the aggregate is not defined.
 pub async fn recall(state: &State, event: Arc<Event>) -> Result<Option<EventContext>> {
     let Some(definition) = state.types.get(&event.aggregate_type) else { return Ok(None) };
     let earlier = event.version.saturating_sub(1);

@@ -26,7 +26,7 @@ const STOP_WITHIN: Duration = Duration::from_secs(1);
 /// The rule for the pauses of a follower between steps, with the length of a pause.
 #[derive(Clone, Copy)]
 pub enum FollowPause {
-    /// Pauses after a step if more events were appended during the step.
+    /// Pauses after a step if the step left no events to process, or if events were appended since the step.
     WhileAppending(Duration),
     /// Pauses while the follower is less than [`MAX_RESTING_LAG`] events behind the log's end.
     NearTheEnd(Duration),

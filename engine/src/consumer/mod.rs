@@ -1,8 +1,9 @@
 //! The consumer: follows the log from its checkpoints and maintains the data that is derived from events.
 //!
-//! There are two followers, each with its own checkpoint. `nodes` writes the snapshots of folded states. `graph` passes
-//! every event through enrichment, projection and dispatch. The effects are committed together with the checkpoint, so
-//! the follower resumes at the checkpoint after a crash. Repeated work has the same result.
+//! Two followers have a checkpoint of their own. `nodes` writes the snapshots of folded states. `graph` passes every
+//! event through enrichment, projection and dispatch. The effects are committed together with the checkpoint, so the
+//! follower resumes at the checkpoint after a crash. Repeated work has the same result. Two further followers keep the
+//! indexes of the search current (`search/labels.rs`, `search/vectors.rs`).
 //!
 //! `nodes` lags by design: a busy aggregate is written once for many events. After each write, a large aggregate is not
 //! written again for a time that depends on its size: at most 8 KiB per second are written for one aggregate. The wait
@@ -26,10 +27,10 @@
 //!    plugins that are not enabled are kept separately and open no edges. Failed steps are parked with their reason,
 //!    and the follower continues.
 //! 3. **Derived events and work**: `dispatch.rs` appends derived events, `route.rs` assigns work to agents (a hook sees
-//!    all agents, or the agents that subscribe to a trait of the type, as its manifest says), and `scripted_agents.rs`
-//!    runs scripted agents. A repeated run appends its events only once. A chain of events that cause further events
-//!    ends after eight events. A mark in the metadata of the events counts the chain, and survives export and import
-//!    (`model/derivation.rs`). Nothing is appended to a deleted aggregate.
+//!    all agents, or the agents that subscribe to a trait of the type, as the plugin's manifest says), and
+//!    `scripted_agents.rs` runs scripted agents. A repeated run appends its events only once. A chain of events that
+//!    cause further events ends after eight events. A mark in the metadata of the events counts the chain, and survives
+//!    export and import (`model/derivation.rs`). Nothing is appended to a deleted aggregate.
 //! 4. **The checkpoint** (`checkpointer.rs`): one transaction writes facts, edges, parked steps, circuits and the
 //!    checkpoint, guarded by the previous position and generation. After the transaction, `_facts` in rows and names in
 //!    search show the changes.
@@ -68,8 +69,8 @@ pub use worker_slot::{WorkerSlot, WorkerTurn};
 /// The pause between two writes of snapshots during appends. Several events of one aggregate during the pause cause
 /// only one write.
 const PAUSE: Duration = Duration::from_millis(300);
-/// The pause between two steps of the graph's follower near the log's end. Single appends during the pause are
-/// processed as one batch.
+/// The pause between two steps of the graph's follower near the log's end. The events of all appends during the pause
+/// are processed as one batch.
 const GATHER: Duration = Duration::from_millis(10);
 /// The time after which followers that have not ended are aborted when the consumer stops.
 const END_WITHIN: Duration = Duration::from_secs(2);
@@ -158,7 +159,7 @@ async fn work_on(state: &Arc<State>, appender: &Appender, slot: &WorkerSlot) -> 
         }
         Err(StepEnd::Interrupted) => Ok(StepOutcome::MadeWay),
         Err(StepEnd::Overtaken) => {
-            tracing::debug!("another server has processed these events");
+            tracing::debug!("another server has already processed the events of the step");
             metric::CONFLICTS.add(&["graph"], 1);
             state.leadership.forget();
             Ok(StepOutcome::MadeWay)

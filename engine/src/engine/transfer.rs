@@ -9,8 +9,8 @@ use crate::error::Result;
 use crate::model::access::{KeyRecord, Membership, RemovedMember, UserRecord, WorkspaceRecord};
 
 impl Engine {
-    /// Creates a workspace with the id that it has in another store. If `with_key` is set, also creates a key with
-    /// every scope for the workspace's owner, and returns the key.
+    /// Creates a workspace with the id that it has in another store. If `with_key` is set, also adds the workspace's
+    /// owner as a member, creates a key with every scope for the owner, and returns the key.
     pub async fn restore_workspace(&self, workspace: &WorkspaceRecord, with_key: bool) -> Result<Option<String>> {
         self.access.restore_workspace(workspace, with_key).await
     }

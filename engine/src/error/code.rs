@@ -1,11 +1,11 @@
-//! The codes of all errors, each with its meaning and with what a client can do.
+//! The codes of all errors, each with its meaning and with advice for clients.
 
 use strum::{EnumIter, EnumMessage, EnumProperty, IntoStaticStr};
 
 use crate::model::value::Value;
 
 /// The code of an error, for programs. Codes are stable. `docs/errors.md` lists the codes: the documentation of a code
-/// is its meaning, and the message of a code says what a client can do.
+/// is its meaning, and the message of a code is advice for clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EnumIter, EnumMessage, EnumProperty, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum ErrorCode {
@@ -79,7 +79,7 @@ pub enum ErrorCode {
     #[strum(message = "Leave out the header that names a workspace, or use another key.", props(statuses = "403"))]
     OtherWorkspace,
     /// The key belongs to another user. Only that user may rotate the key.
-    #[strum(message = "Ask that user, or revoke the key.", props(statuses = "403"))]
+    #[strum(message = "Ask the user of the key to rotate the key, or revoke the key.", props(statuses = "403"))]
     OtherUser,
     /// Only an owner with every scope can create a key for all workspaces, and only with a token or such a key.
     #[strum(message = "Sign in as an owner, or use a key for all workspaces.", props(statuses = "403"))]
@@ -106,7 +106,7 @@ pub enum ErrorCode {
     #[strum(message = "Ask another person to decide, or set `[mailbox] own_deliveries`.", props(statuses = "403"))]
     OwnDelivery,
     /// The key is bound to agents, and the task has output of somebody else.
-    #[strum(message = "Leave the task to its agent and to people.", props(statuses = "403"))]
+    #[strum(message = "Claim another task, or use a key that is not bound to agents.", props(statuses = "403"))]
     OthersOutput,
     /// The artifact was delivered by somebody else.
     #[strum(message = "Deliver an artifact with another name.", props(statuses = "403"))]
@@ -145,7 +145,7 @@ pub enum ErrorCode {
     #[strum(message = "Check the id and the path.", props(statuses = "404"))]
     NotFound,
     /// The path has no operation with this method.
-    #[strum(message = "Use a method that the document lists for the path.", props(statuses = "405"))]
+    #[strum(message = "Use a method that the OpenAPI document lists for the path.", props(statuses = "405"))]
     MethodNotAllowed,
     /// The client does not accept the media types of the response.
     #[strum(message = "Send the header `Accept` that the protocol requires.", props(statuses = "406"))]
@@ -172,10 +172,10 @@ pub enum ErrorCode {
     #[strum(message = "Choose a different id for each event.", props(statuses = "409"))]
     EventIdConflict,
     /// The idempotency key was used for another request.
-    #[strum(message = "Choose a key of its own for each request.", props(statuses = "409"))]
+    #[strum(message = "Use a different idempotency key for each request.", props(statuses = "409"))]
     IdempotencyMismatch,
     /// The id derived from the idempotency key belongs to another aggregate.
-    #[strum(message = "Choose another key.", props(statuses = "409"))]
+    #[strum(message = "Use another idempotency key.", props(statuses = "409"))]
     IdempotencyKeyTaken,
     /// Another resource of the project has the slug. `aggregate_id` names it.
     #[strum(message = "Choose another slug.", props(statuses = "409"))]
@@ -190,7 +190,7 @@ pub enum ErrorCode {
     #[strum(message = "Repeat the request with the number in the response.", props(statuses = "409"))]
     CountMismatch,
     /// The status of the task does not allow the action.
-    #[strum(message = "Read the task again; `allowed_actions` lists what it allows.", props(statuses = "409"))]
+    #[strum(message = "Read the task again; `allowed_actions` lists the allowed actions.", props(statuses = "409"))]
     TaskStateConflict,
     /// The caller does not hold the lease of the task, or the lease has expired.
     #[strum(message = "Claim the task again.", props(statuses = "409"))]
@@ -229,7 +229,7 @@ pub enum ErrorCode {
     #[strum(message = "Deliver fewer or smaller artifacts.", props(statuses = "409"))]
     TaskFull,
     /// Too many keys have delivered output for the task.
-    #[strum(message = "Deliver with a key that has delivered before.", props(statuses = "409"))]
+    #[strum(message = "Deliver with a key that has already delivered output of the task.", props(statuses = "409"))]
     TooManyDeliverers,
     /// The agent is disabled and gets no work.
     #[strum(message = "Enable the agent, or choose another one.", props(statuses = "409"))]
@@ -247,10 +247,10 @@ pub enum ErrorCode {
     #[strum(message = "Make another member the owner of the workspace first.", props(statuses = "409"))]
     WorkspaceOwner,
     /// The first workspace of an installation cannot be deleted.
-    #[strum(message = "Keep the workspace.", props(statuses = "409"))]
+    #[strum(message = "Delete only other workspaces.", props(statuses = "409"))]
     FirstWorkspace,
     /// The store has no workspace yet.
-    #[strum(message = "Start the server once.", props(statuses = "409"))]
+    #[strum(message = "Start the server once, which creates the first workspace.", props(statuses = "409"))]
     NoWorkspace,
     /// The key has expired and has no successor.
     #[strum(message = "Create a new key.", props(statuses = "409"))]
@@ -280,7 +280,7 @@ pub enum ErrorCode {
     #[strum(message = "Set `[backup] url`.", props(statuses = "409"))]
     BackupDisabled,
     /// The body is larger than the operation allows.
-    #[strum(message = "Send less at once.", props(statuses = "413"))]
+    #[strum(message = "Send a smaller body.", props(statuses = "413"))]
     PayloadTooLarge,
     /// The body has a media type that the operation does not read.
     #[strum(message = "Send one of the types that the message names.", props(statuses = "415"))]
@@ -329,12 +329,12 @@ impl ErrorCode {
         self.into()
     }
 
-    /// Returns what the code means.
+    /// Returns the meaning of the code.
     pub fn meaning(self) -> &'static str {
         self.get_documentation().unwrap_or_default()
     }
 
-    /// Returns what a client can do.
+    /// Returns the advice for clients that get the code.
     pub fn remedy(self) -> &'static str {
         self.get_message().unwrap_or_default()
     }

@@ -174,7 +174,7 @@ pub fn decide(
         }
         AgentAction::Cancel { reason } => {
             if !worker.is_owner && task.text(field::CREATED_BY) != Some(&stamp.by) {
-                let message = "only the creator of a task or the workspace's owner may cancel it".to_owned();
+                let message = "only the task's creator or an owner of the workspace may cancel the task".to_owned();
                 return Err(Error::Forbidden { code: ErrorCode::NotCreator, message });
             }
             let next = advance(&task, act, Circumstances::default())?;
@@ -234,7 +234,7 @@ fn not_holder(task: &Task<'_>, act: Act) -> Error {
 }
 
 fn not_assignee(task: &Task<'_>, act: Act) -> Error {
-    let mut error = conflict(ErrorCode::NotAssignee, "the task is assigned to somebody else".into(), task, act);
+    let mut error = conflict(ErrorCode::NotAssignee, "the task is assigned to another agent or user".into(), task, act);
     if let Error::Conflict { details, .. } = &mut error {
         details.push("assignee_type", task.text(field::ASSIGNEE_TYPE).map(Value::from));
         details.push("assignee_id", task.text(field::ASSIGNEE_ID).map(Value::from));
@@ -350,8 +350,8 @@ fn completed(
     Ok(event(task, kind, next, fields))
 }
 
-/// Returns the event that makes a task available for another attempt, or the event that fails the task if no attempts
-/// are left.
+/// Returns the event that makes a task available for another attempt, or the event that fails the task if `next` is the
+/// status of a failed task.
 pub(super) fn again_or_failed(
     task: &Task<'_>,
     back: TaskEvent,

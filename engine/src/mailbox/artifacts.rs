@@ -11,7 +11,7 @@ use crate::model::task::content::{ArtifactDraft, DEFAULT_NAME, Stamp};
 use crate::model::task::edit;
 use crate::model::value::{Object, Value};
 
-/// Returns the stored artifacts of a task that is created with artifacts.
+/// Returns the stored form of the artifacts with which a task is created.
 pub fn first_versions(
     view: &View<'_>,
     origin: EffectOrigin<'_>,
@@ -51,7 +51,7 @@ fn stored(
             return Err(not_author(author));
         }
         if before.is_none() && draft.parts.is_none() {
-            return Err(Error::invalid_at(format!("{}/parts", draft.at), "required: parts, text or data"));
+            return Err(Error::invalid_at(format!("{}/parts", draft.at), "expected parts, text or data"));
         }
         let mut next = match before {
             None => draft,

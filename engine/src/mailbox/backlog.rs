@@ -1,4 +1,5 @@
-//! The open tasks of a workspace: their number by status, and how long the oldest ones have waited.
+//! The open tasks of a workspace: their number by status, and the times since which the oldest tasks have waited for a
+//! person or an agent.
 
 use strum::VariantArray;
 

@@ -17,7 +17,7 @@ use crate::model::task::transition::{self, Circumstances};
 use crate::model::task::{Act, Deadline, Status, Task, TaskEvent};
 use crate::model::value::{Object, Value};
 
-/// A deadline of a task, with the time when it passes.
+/// A deadline of a task, with the time when the deadline passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DueTime {
     /// The lease of the claim with the number `claim` expires.

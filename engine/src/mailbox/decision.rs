@@ -60,7 +60,7 @@ pub(super) fn state_conflict(task: &Task<'_>, act: Act) -> Error {
     conflict(ErrorCode::TaskStateConflict, format!("cannot {} a task that is {status}", phrase(act)), task, act)
 }
 
-/// Returns what an act does, in words that fit into "cannot … a task".
+/// Returns the words for an act that complete the sentence "cannot … a task".
 fn phrase(act: Act) -> &'static str {
     match act {
         Act::Agent(Verb::Message) => "add a message to",
@@ -125,8 +125,8 @@ pub fn signed(mut event: NewEvent, stamp: &Stamp, agent_id: Option<&str>) -> New
 }
 
 /// Adds a task's deliverers to the fields of an event: the keys and sessions that have delivered its output, and the
-/// sender's key or session. Deliverers are never removed, because a removed deliverer could decide on its own output.
-/// Fails if there are too many deliverers.
+/// sender's key or session. Also adds the ancestors of these keys and sessions. Deliverers are never removed, because a
+/// removed deliverer could decide on its own output. Fails if there are too many deliverers.
 pub fn add_deliverers(fields: &mut Object, task: Option<&Task<'_>>, stamp: &Stamp) -> Result<()> {
     let Some(sender) = &stamp.sender else { return Ok(()) };
     let with = |known: &[Value], new: &[Arc<str>]| {

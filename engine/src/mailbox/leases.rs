@@ -39,7 +39,7 @@ pub enum HeldClaims {
     Named(HashSet<(String, u64)>),
     /// The claims of this instance.
     Instance(String),
-    /// The claims that this key, session or user made without an instance.
+    /// The claims without an instance that this key, session or user made, or whose maker is not recorded.
     ClaimedWith(Arc<str>),
 }
 
@@ -181,7 +181,7 @@ fn held_rows(
     leases.unzip()
 }
 
-/// The number of leases that one statement renews.
+/// The maximum number of leases that one statement renews.
 const RENEWED_AT_ONCE: usize = 200;
 /// The time for which renewals are collected before they are written together.
 const GATHER: Duration = Duration::from_secs(1);

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_holds_its_maximum_of_artifacts_and_their_next_versions() {
+    fn a_task_with_the_maximum_of_artifacts_accepts_only_new_versions() {
         let full: Vec<Object> = (0..MAX_ARTIFACTS).map(|id| artifact(&id.to_string(), None, "")).collect();
         let current: Vec<&Object> = full.iter().collect();
         assert_eq!(code(check_artifacts(None, &current, &[artifact("next", Some("7"), "")])), None);

@@ -45,8 +45,8 @@ fn task_id(owner: &str, delete_at: i64) -> String {
     named(&format!("deletion of the workspace/{delete_at}/{owner}"))
 }
 
-/// Returns the events that create a task about an archive for each operator who does not have such a task of the same
-/// day.
+/// Returns the events that create a task about an archive that cannot be restored, one for each operator. An operator
+/// who already has a task about this archive from the same day gets no second task.
 pub fn unusable_archive(
     view: &View<'_>,
     operators: &[Arc<str>],

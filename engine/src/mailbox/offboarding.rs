@@ -1,6 +1,6 @@
 //! Reassigns the tasks of assignees who have left: removed members, and agents that are disabled or deleted. A task
-//! goes to the successor that was named with the removal, or becomes unassigned, so that no task waits for an assignee
-//! who has left.
+//! goes to the assignee's successor. Without a successor, the task becomes unassigned, so that no task waits for an
+//! assignee who has left.
 
 use super::decision::{event, find_enabled_agent, signed};
 use super::person::parts;
@@ -20,7 +20,7 @@ use crate::model::value::{Object, Value};
 pub struct Departure {
     pub who: Assignee,
     pub successor: Option<Assignee>,
-    /// The reason, which is recorded in the event of each task.
+    /// The reason that the event of each reassigned task records.
     reason: &'static str,
 }
 
@@ -30,8 +30,7 @@ impl Departure {
         Departure { who: Assignee::User(id.into()), successor, reason: "member_removed" }
     }
 
-    /// Returns the departure of an agent that is disabled, deleted or unknown. Returns `None` for an agent that gets
-    /// work.
+    /// Returns the departure of an agent that is disabled, deleted or unknown. Returns `None` for an enabled agent.
     pub fn agent(found: Option<&Aggregate>, id: &str) -> Option<Departure> {
         let reason = match found.filter(|found| agent::is_agent(found)) {
             Some(agent) if agent::is_disabled(agent) => "agent_disabled",

@@ -185,7 +185,7 @@ pub fn decide(
     Ok(events.into_iter().map(|event| signed_by(event, author, stamp)).collect())
 }
 
-/// Adds the user, the key and the agent that `author` returns to the metadata of an event.
+/// Adds the user and the key of the sender, and the agent that `author` returns, to the metadata of an event.
 fn signed_by(event: NewEvent, author: impl Fn(&NewEvent) -> Option<String>, stamp: &Stamp) -> NewEvent {
     let agent_id = author(&event);
     signed(event, stamp, agent_id.as_deref())
@@ -220,8 +220,9 @@ fn check_role(task: &Task<'_>, action: Action, sender: Option<&TaskSender>) -> R
     }
 }
 
-/// Rejects a final decision by the user who has delivered the output. Also rejects a final decision with the key or
-/// session that has delivered the output, or with one of its ancestors or descendants.
+/// Rejects a final decision by the user who has delivered the output, with the key or session that has delivered the
+/// output, or with an ancestor or descendant of this key or session. If the sender may decide on the sender's own
+/// deliveries, accepts every decision.
 fn check_deliverer(task: &Task<'_>, action: Action, sender: Option<&TaskSender>) -> Result<()> {
     let is_final = matches!(action, Action::Approve | Action::Edit | Action::Reject);
     let sender = sender.filter(|sender| is_final && !sender.decides_on_own);

@@ -35,7 +35,7 @@ pub struct TaskConditions {
     pub priorities: Option<Vec<Priority>>,
 }
 
-/// A page of tasks, and the position at which the next page begins, if there is one.
+/// A page of tasks. `next` is the position before which the next page begins, or `None` on the last page.
 pub struct TaskSelection {
     pub items: Vec<Arc<Aggregate>>,
     pub next: Option<u64>,
@@ -72,8 +72,8 @@ pub fn prepare(folded: &FoldedStates) {
     }
 }
 
-/// Returns selected tasks whose first event is before a position, newest first. The page ends at the limit that is
-/// reached first, but contains at least one task.
+/// Returns a page of the selected tasks whose first event is before a position, newest first. The page ends at the
+/// limit that is reached first, but contains at least one task.
 pub fn select(snapshot: &Snapshot, selection: &TaskConditions, before: u64, limit: TaskLimit) -> TaskSelection {
     let mut selected = TaskSelection { items: Vec::new(), next: None };
     let mut bytes = 0_usize;
@@ -128,8 +128,8 @@ impl TaskConditions {
             })
     }
 
-    /// Returns the rows of a segment that may meet the conditions. The result includes all matching rows and a few
-    /// others.
+    /// Returns the rows of a segment that may meet the conditions. The result includes all matching rows, and may
+    /// include other rows.
     fn mask(&self, snapshot: &Snapshot, segment: usize) -> Mask {
         let rows = snapshot.len().saturating_sub(segment * SEGMENT).min(SEGMENT);
         let mut mask = Mask::all(rows);

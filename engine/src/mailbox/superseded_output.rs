@@ -20,8 +20,8 @@ pub fn check(task: &Task<'_>, artifacts: &[&Object], accepted: ApprovalOverrides
     let ids: Vec<Value> = old.iter().filter_map(|artifact| artifact.get("id").cloned()).collect();
     let names: Vec<String> = old.iter().filter_map(|artifact| text(artifact, "name")).collect();
     let message = format!(
-        "output of the task is from before the changes that were requested: {}; \"accept_superseded\": true approves it \
-         anyway",
+        "output of the task was delivered before changes were requested: {}; \"accept_superseded\": true approves the \
+         output anyway",
         excerpt_of(names.join(", "))
     );
     Err(Error::conflict_with(ErrorCode::Superseded, message, Object::from_iter([("artifact_ids", ids)])))

@@ -17,7 +17,7 @@ pub const COMMIT_SECONDS: Metric = Metric::histogram(
     "foldwork_commit_duration_seconds",
     &[],
     SHORT,
-    "Time in which the store committed a batch of appends, in seconds",
+    "Time that the store took to commit a batch of appends, in seconds",
 );
 
 pub const PULSE_SECONDS: Metric = Metric::histogram(
@@ -36,8 +36,8 @@ pub const PULSE_AGE: Metric = Metric::gauge(
 pub const CONFLICTS: Metric = Metric::counter(
     "foldwork_conflicts_total",
     &["kind"],
-    "Decisions that another server on the store overtook: definitions of types and steps of plugins, which are repeated, \
-     and appends that were given up after several repetitions",
+    "Conflicts with other servers on the store: definitions of types and steps of plugins that were repeated, and \
+     appends that were given up after several attempts",
 )
 .starting_with(&[&["append_given_up"], &["definition"], &["graph"]]);
 pub const WORKSPACES_LED: Metric =

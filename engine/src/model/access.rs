@@ -7,7 +7,7 @@ use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use super::plan::UserPlan;
 
-/// A permission that a key carries.
+/// A permission that a credential grants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, EnumString, IntoStaticStr, VariantArray)]
 pub enum Scope {
     #[strum(serialize = "profile:read")]
@@ -131,7 +131,7 @@ impl Caller {
     }
 
     /// Returns the caller's origin (see [`Caller::origin`]), followed by the credentials from which the presented key
-    /// was derived, and by the user. A key that replaces a revoked key has the same user.
+    /// was derived, and by the user. The user remains the same if another key replaces a revoked key.
     pub fn lineage(&self) -> Vec<Arc<str>> {
         let user = format!("user:{}", self.user_id).into();
         std::iter::once(self.origin()).chain(self.above.iter().cloned()).chain([user]).collect()

@@ -45,7 +45,7 @@ pub fn no_facts() -> Arc<Object> {
 }
 
 impl Aggregate {
-    /// Returns the state after the first event of a log, for tests.
+    /// Returns an aggregate after the first event of a log, for tests.
     #[cfg(test)]
     pub fn sample(aggregate_type: &str, id: &str, state: Object) -> Aggregate {
         Aggregate {

@@ -1,4 +1,4 @@
-//! Views of articles for readers, and the published revisions of articles.
+//! Views of articles for readers, and the fields and checks of their publication.
 
 use std::sync::Arc;
 

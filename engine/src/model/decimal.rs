@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_keep_their_zeros() {
+    fn decimals_keep_their_zeros_and_malformed_decimals_are_rejected() {
         for text in ["0", "12.30", "-0.05", "79228162514264337593543950335", "0.0000000000000000000000000001", "1.000"]
         {
             assert_eq!(decimal(text).to_string(), text);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_read_by_their_digits() {
+    fn doubles_are_converted_to_decimals_by_their_shortest_digits() {
         for (double, text) in [(12.3, "12.3"), (0.1, "0.1"), (1e21, "1000000000000000000000"), (-2.5e-7, "-0.00000025")]
         {
             assert_eq!(of_double(double), Some(decimal(text)), "{double}");

@@ -51,7 +51,7 @@ const MAX_PATTERNS: usize = 100;
 /// The maximum total size of a type's compiled patterns, in bytes.
 const MAX_PATTERN_BYTES: usize = 8 << 20;
 
-/// The state of compiling the patterns of one definition: the number and the total size of the patterns so far.
+/// The compilation of one definition's patterns, with the number and the total size of the patterns so far.
 struct PatternCompilation<'p> {
     matching: PatternMatcher<'p>,
     count: usize,

@@ -125,7 +125,8 @@ pub struct Definition {
     pub display_name: String,
     pub traits: Vec<Arc<str>>,
     pub(super) fields: Fields,
-    /// The declared event schemas in the form that the client sent: an object from event type to field definitions.
+    /// The declared event schemas in the form that the client sent: an object that maps each event type to
+    /// `{description, fields}`.
     pub events: Arc<Object>,
     /// The rule for undeclared fields of payloads, and of objects with declared fields.
     pub unknown: UnknownFields,

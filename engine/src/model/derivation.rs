@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_complete_mark_counts_and_its_depth_is_bounded() {
+    fn metadata_marks_a_derived_event_only_if_complete_and_the_depth_is_bounded() {
         let mark =
             |depth: &str| format!(r#"{{"source": "plugin", "plugin": "p", "caused_by": "e", "depth": {depth}}}"#);
         assert_eq!(read(&mark("3")), Some(3));

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn other_faults_are_left_to_the_parser() {
+    fn faults_other_than_repeated_names_are_left_to_the_parser() {
         assert_eq!(pointer(r#"{"a": 1, "a"#), None);
         assert_eq!(pointer(r#"{"a": }"#), None);
         assert_eq!(pointer(&"[".repeat(100_000)), None);

@@ -26,7 +26,7 @@ pub struct Event {
     pub position: u64,
     pub payload: Arc<Object>,
     pub metadata: Arc<Object>,
-    /// The actor that appended the event: `key:<id>`, `user:<id>` or `system`.
+    /// The actor that appended the event: `key:<id>`, `user:<id>`, `plugin:<name>` or `system`.
     pub actor: Arc<str>,
     /// The time at which the event occurred, in milliseconds since the epoch. Equals `recorded_at` if the client gave
     /// no time.
@@ -139,7 +139,7 @@ pub fn verb(event_type: &str) -> &str {
     event_type.split_once('.').map_or("", |(_, verb)| verb)
 }
 
-/// An event to be appended. The appender sets the fields that are missing here, such as version and position.
+/// An event to be appended. The appender sets the other fields of the [`Event`], such as the version and the position.
 #[derive(Debug, Clone, Default)]
 pub struct NewEvent {
     pub aggregate_id: String,
@@ -226,8 +226,8 @@ impl StreamExpectation {
         if version == 0 { StreamExpectation::None } else { StreamExpectation::Version(version) }
     }
 
-    /// Returns whether a stream meets the expectation. `current` is the stream's last version, or 0 if the stream does
-    /// not exist.
+    /// Returns whether the version of a stream meets the expectation. Does not check the expectation of the verb.
+    /// `current` is the stream's last version, or 0 if the stream does not exist.
     pub fn allows(self, current: u64) -> bool {
         match self {
             StreamExpectation::ByVerb | StreamExpectation::Any => true,

@@ -11,7 +11,8 @@ use super::task::record::field;
 use super::task::{Status, Task, TaskEvent};
 use super::value::Value;
 
-/// The maximum size of a delivered payload, in bytes. A larger payload is sent without the long fields of the task.
+/// The maximum size of a delivered payload, in bytes. A larger payload is sent without the long fields of the task and
+/// without the payload of the event.
 pub const MAX_BYTES: usize = 256 << 10;
 
 /// The kind of a change of a task, as reported to the task's agent.

@@ -25,7 +25,7 @@ impl Fields {
         self.all.get(self.by_name[place])
     }
 
-    /// Returns the number of fields that an object must have, because they are required and have no default.
+    /// Returns the number of required fields without a default. Every object must have these fields.
     pub fn required(&self) -> usize {
         self.required
     }
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_inside_of_lists_and_objects_become_dates() {
+    fn date_texts_inside_lists_and_objects_become_dates() {
         let date = |name: &str| Field::new(name, FieldType::Date);
         let line = Field { fields: vec![date("due")].into(), ..Field::new("", FieldType::Object) };
         let lines = Field { items: Some(line.into()), ..Field::new("lines", FieldType::Array) };

@@ -5,11 +5,15 @@ use std::sync::Arc;
 use super::aggregate::Aggregate;
 use super::value::Value;
 
-/// The names of fields in a file's state: the path, the filename, the media type, the size and the SHA-256.
+/// The name of the field with the file's path.
 pub const PATH: &str = "path";
+/// The name of the field with the last segment of the file's path.
 pub const FILENAME: &str = "filename";
+/// The name of the field with the file's media type.
 pub const MIME_TYPE: &str = "mime_type";
+/// The name of the field with the file's size, in bytes.
 pub const SIZE: &str = "size";
+/// The name of the field with the SHA-256 of the file's bytes.
 pub const SHA256: &str = "sha256";
 /// The name of the field with the id of the upload that holds the file's bytes. An upload never changes.
 pub const UPLOAD_ID: &str = "upload_id";

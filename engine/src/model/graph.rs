@@ -248,7 +248,7 @@ impl Direction {
 pub enum AddressedBy {
     Label,
     Field(Arc<str>),
-    /// The path, and the addresses that front matter gives.
+    /// The path of a page, and the addresses in its front matter.
     Page,
 }
 

@@ -4,10 +4,10 @@ use super::excerpt::excerpt_of;
 use super::value::Object;
 use super::violation::{Violations, segment};
 
-/// The maximum number of unknown names in one error.
+/// The maximum number of unknown names that are reported for one object.
 const MAX_SHOWN: usize = 20;
 
-/// Returns the candidate nearest to `name`, if one is similar enough to be a likely typing error.
+/// Returns the candidate that is most similar to `name`, if `name` may be a misspelling of this candidate.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // Comparing names takes quadratic time, and every known name is at most 64 bytes long.
     if name.len() > 64 {
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hint_suggests_a_similar_name_only() {
+    fn a_hint_suggests_only_a_similar_name() {
         let known = ["$match", "$group", "$sort"];
         assert_eq!(nearest("$mach", known), Some("$match"));
         assert_eq!(nearest("$SORT", known), Some("$sort"));

@@ -24,7 +24,7 @@ pub fn is_valid_name(text: &str) -> bool {
         && bytes.all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'-'))
 }
 
-/// The id of an aggregate. It is also the name of the aggregate's stream.
+/// The id of an aggregate. The id is also the name of the aggregate's stream.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AggregateId(Arc<str>);
 
@@ -51,8 +51,7 @@ impl From<Uuid> for AggregateId {
 }
 
 impl From<Arc<str>> for AggregateId {
-    /// Creates an id from a text without checking the text. The text must be a valid id, for example because the log
-    /// contains it.
+    /// Creates an id from a text without checking the text. The text must be a valid id, such as an id from the log.
     fn from(text: Arc<str>) -> AggregateId {
         AggregateId(text)
     }

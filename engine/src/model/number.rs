@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_decimal_cannot_hold_is_a_double() {
+    fn results_outside_the_range_of_decimals_are_doubles() {
         let most = decimal("79228162514264337593543950335");
         assert_eq!(shown(add(&most, &most)), "double 1.5845632502852868e+29");
         assert_eq!(shown(multiply(&most, &Value::Double(1e300))), "double null");

@@ -65,7 +65,7 @@ impl Object {
     }
 
     /// Creates an object with the names of `shape` and one value for each name. The object takes less memory than one
-    /// with its own names, but the first write that adds or removes a field copies the names.
+    /// that owns its names, but the first write that adds or removes a field copies the names.
     pub fn of_shape(shape: Shape, values: Vec<Value>) -> Object {
         if shape.len() != values.len() {
             return shape.iter().cloned().zip(values).collect();

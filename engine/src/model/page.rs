@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use super::value::{Object, Value};
 
-/// The field with the path of a page.
+/// The name of the field with the path of a page.
 const PATH: &str = "path";
-/// The field with the front matter of a page's file, as an object.
+/// The name of the field with the front matter of a page's file, as an object.
 const FRONT_MATTER: &str = "front_matter";
 /// The suffixes of Markdown files, in lower case.
 const SUFFIXES: [&str; 3] = [".md", ".markdown", ".mdx"];
@@ -39,7 +39,7 @@ pub enum PageKey {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MatchRank {
     by: MatchedBy,
-    /// Whether the page is outside the folder of the page that refers to it.
+    /// Whether the page is outside the folder of the referring page.
     is_outside: bool,
     segments: usize,
     shared_folders: Reverse<usize>,
@@ -47,7 +47,7 @@ pub struct MatchRank {
     path: String,
 }
 
-/// The way in which a page matches a reference, in the order of preference.
+/// The ways in which a page can match a reference, in the order of preference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum MatchedBy {
     /// The reference matches the path. A reference from the root also matches the case of the letters.
@@ -149,7 +149,7 @@ fn match_of_address(path: &str, wanted: &str, segments: &[String], is_rooted: bo
         return Some(if is_folder == wants_folder && has_case { MatchedBy::Exact } else { MatchedBy::Path });
     }
     let address = address_segments(&own);
-    // A link may use the folder's name in one segment, and the name in the site in another segment.
+    // A link may use a segment of the path in one place, and a segment of the page's address in another place.
     let is_mixed = || {
         let matches = |((own, address), wanted): ((&String, &String), &String)| own == wanted || address == wanted;
         let mut pairs = own.iter().rev().zip(address.iter().rev()).zip(segments.iter().rev());
@@ -159,7 +159,7 @@ fn match_of_address(path: &str, wanted: &str, segments: &[String], is_rooted: bo
     (is_end(&address, segments, is_rooted) || is_mixed()).then_some(MatchedBy::Address)
 }
 
-/// Returns whether `segments` are the last segments of `own`, or all of them if `is_rooted`.
+/// Returns whether `own` ends with `segments`. If `is_rooted`, returns whether both are equal.
 fn is_end(own: &[String], segments: &[String], is_rooted: bool) -> bool {
     if is_rooted { own == segments } else { !segments.is_empty() && own.ends_with(segments) }
 }
@@ -191,7 +191,7 @@ fn last(path: &str) -> &str {
     path.rsplit_once('/').map_or(path, |(_, last)| last)
 }
 
-/// Returns whether a folder is `outer` or a folder in it.
+/// Returns whether a folder is `outer`, or is inside `outer`.
 fn is_within(folder: &str, outer: &str) -> bool {
     outer.is_empty() || folder.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

@@ -31,8 +31,8 @@ pub fn is_reserved(name: &str) -> bool {
     matches!(name, "aggregate_type" | "project_id")
 }
 
-/// A function that returns the type of the aggregate with an id. Returns `None` if there is no such aggregate, or if it
-/// is deleted.
+/// A function that returns the type of the aggregate with an id. Returns `None` if there is no such aggregate, or if
+/// the aggregate is deleted.
 pub type FindType<'a> = dyn Fn(&str) -> Option<Arc<str>> + 'a;
 
 /// The context for checking the values of one payload.
@@ -55,7 +55,7 @@ pub struct PayloadCheck<'a> {
 /// The maximum number of references in one payload whose targets must exist.
 const MAX_TARGETS: usize = 1_000;
 /// The maximum number of comparisons for the values inside the fields of one payload. Each value counts once, and once
-/// more for each value of its enum.
+/// more for each value in the enum of its field.
 const MAX_COMPARED: usize = 5_000_000;
 
 impl<'a> PayloadCheck<'a> {

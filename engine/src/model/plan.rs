@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_trial_lapses_at_its_end() {
+    fn a_trial_plan_lapses_at_its_end() {
         let offered = OfferedPlan { status: PlanStatus::Trialing, trial_ms: 1_000, ..OfferedPlan::unlimited() };
         let plan = offered.begun_at(500);
         assert_eq!(plan.trial_ends_at, Some(1_500));

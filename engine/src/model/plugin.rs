@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_digest_differs_with_each_part() {
+    fn the_digest_of_a_plugin_changes_with_each_part_of_its_source() {
         let source = |manifest: &str, script: &str, settings: &[(&str, i64)]| ScriptSource {
             name: "plugin".into(),
             manifest: manifest.into(),

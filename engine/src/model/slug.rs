@@ -2,7 +2,7 @@
 
 use super::id;
 
-/// The state field by which an aggregate can be addressed within its type and project.
+/// The name of the state field by which an aggregate can be addressed within its type and project.
 pub const SLUG: &str = "slug";
 /// The description of valid slugs (see [`is_valid`]) for error messages.
 pub const EXPECTED: &str = "expected 1 to 200 characters of a-z A-Z 0-9 - _ .";

@@ -9,8 +9,8 @@
 //! 1. **Parse** (`language/parse`): rejects unknown stages, unknown operators and wrong shapes before a row is read,
 //!    with MongoDB's error code and the index of the stage. From stage to stage, `language/rows` tracks which fields
 //!    the rows have, and which of these fields are dates. A string that a stage compares with a date is converted to a
-//!    date before the stage is parsed, so every way of execution sees the same constant. Names that rows cannot have,
-//!    and constants that select nothing, cause warnings.
+//!    date before the stage is parsed, so every source and operator sees the same constant. Names that rows cannot
+//!    have, and constants that select nothing, cause warnings.
 //! 2. **Plan** (`plan/logical.rs`): determines the source and the steps. Rows are events before `$fold`, and states
 //!    after `$fold`.
 //! 3. **Optimize** (`plan/optimize`): applies ten rules in a fixed order. Filters move towards the source, and a
@@ -21,13 +21,13 @@
 //!    a filter exactly (the pipeline drops the filter), inexactly (the pipeline evaluates the filter again), or not at
 //!    all. Values are bound as parameters and never inserted into the text of a query.
 //! 5. **Run** (`run`): runs the operators. Over resident states, the filter runs over columns (`run/vectorized`), and
-//!    so does a count, sort, group or unwound group directly after the filter. A test of the filter returns a mask for
-//!    a whole segment, groups are distinguished by the codes of strings, and a `$lookup` finds the rows with a value in
-//!    a column. Rows are built only for the result. The expressions of a group and its ranked accumulators are
-//!    evaluated over rows that contain only the needed cells. An expression that reads only one column with few
-//!    distinct strings is evaluated once for each string. What a column cannot decide (a path through an array, an
-//!    expression in a filter, which row causes the first error) is decided from the rows during the run, with the same
-//!    result.
+//!    so does a count, a sort, a group, or an unwind with a group, directly after the filter. A test of the filter
+//!    returns a mask for a whole segment, groups are distinguished by the codes of strings, and a `$lookup` finds the
+//!    rows with a value in a column. Rows are built only for the result. The expressions of a group and its ranked
+//!    accumulators are evaluated over rows that contain only the needed cells. An expression that reads only one column
+//!    with few distinct strings is evaluated once for each string. What a column cannot decide (a path through an
+//!    array, an expression in a filter, which row causes the first error) is decided from the rows during the run, with
+//!    the same result.
 //! 6. **Explain**: describes the source, the pushed parts, the rows and the time of each stage, and the applied rules.
 //!
 //! Every source returns the same rows and errors. As in MongoDB, the error that a row causes at a stage does not occur

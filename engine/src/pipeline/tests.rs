@@ -97,7 +97,7 @@ fn every_source_returns_the_same_rows() {
 }
 
 #[test]
-fn kept_states_serve_only_current_folds_of_whole_streams() {
+fn resident_states_serve_only_current_folds_of_whole_streams() {
     let source = |pipeline: &str| states(&prepared(pipeline)).source;
     assert_eq!(source(r#"[{"$match": {"aggregate_type": "order"}}, {"$fold": {}}]"#), StateSource::Resident);
     assert_eq!(
@@ -220,7 +220,7 @@ fn long_and_deep_pipelines_fit_a_small_stack() {
 }
 
 #[test]
-fn a_prepared_pipeline_crosses_threads() {
+fn a_prepared_pipeline_can_be_shared_between_threads() {
     fn assert_crosses<T: Send + Sync>() {}
     assert_crosses::<PreparedPipeline>();
 }

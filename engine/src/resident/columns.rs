@@ -1,8 +1,8 @@
 //! Columns of the resident states: the fields that every scan reads, and the paths that pipelines have used.
 //!
 //! A column is built from a snapshot when a pipeline first needs the column. The build does not block writers. States
-//! that change during the build are read again at its end. Later, every published state is also written into the
-//! column.
+//! that change during the build are read again at the end of the build. Later, every published state is also written
+//! into the column.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -16,11 +16,12 @@ use crate::model::id::AggregateId;
 
 /// The maximum average number of snapshot bytes written per aggregate and second.
 const BYTES_PER_SECOND: usize = 8 << 10;
-/// The minimum and maximum length of a pause, in milliseconds. A shorter pause is skipped, and a longer pause is cut.
+/// The minimum and maximum length of a pause, in milliseconds. A shorter pause is skipped, and a longer pause is cut to
+/// the maximum.
 const MIN_REST_MS: i64 = 1_000;
 const MAX_REST_MS: i64 = 300_000;
-/// The maximum number and total size, in bytes, of the events of all aggregates that are appended during one pause. At
-/// either limit, the pause ends.
+/// The maximum number and total size, in bytes, of the events of all aggregates after the first unsaved change of a
+/// paused aggregate. At either limit, the pause ends.
 const MAX_EVENTS_BEHIND: u64 = 16_384;
 const MAX_BYTES_BEHIND: u64 = 16 << 20;
 /// The minimum number of stored pauses at which finished pauses are removed.
@@ -109,8 +110,8 @@ impl DirtyAggregates {
         self.lock().marked = position;
     }
 
-    /// Removes and returns the aggregates that have waited longest, except those whose snapshots are paused. A later
-    /// change marks the aggregates again.
+    /// Removes and returns the aggregates that have waited longest, except aggregates whose snapshots are paused. A
+    /// later change marks the aggregates again.
     pub fn pop(&self, limit: usize, now_ms: i64) -> DirtyBatch {
         let mut inner = self.lock();
         inner.end_rests(now_ms);
@@ -141,7 +142,7 @@ impl DirtyAggregates {
             inner.cleanup_at = MIN_RESTS_FOR_CLEANUP.max(2 * inner.rests.len());
         }
         inner.rests.insert(id.clone(), until_ms);
-        // The aggregate may have changed and been marked since it was taken.
+        // The aggregate may have been marked again after `pop` returned the aggregate.
         if let Some(place) = inner.places.get(id).copied()
             && inner.waiting.remove(&place).is_some()
         {
@@ -213,7 +214,8 @@ impl Inner {
         }
     }
 
-    /// Returns the paused aggregate with the oldest unsaved event if the events since then exceed the limits.
+    /// Returns the paused aggregate with the oldest unsaved event if the events since then exceed the limits, or if
+    /// pauses are disabled.
     fn far_behind(&self) -> Option<QueuePlace> {
         let (place, resting) = self.resting.first_key_value()?;
         let is_far = self.marked.saturating_sub(place.first) >= MAX_EVENTS_BEHIND

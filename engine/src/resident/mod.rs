@@ -47,7 +47,7 @@ impl ResidentStates {
 
     /// Returns the state of an aggregate in a snapshot of this workspace.
     pub fn get_in(&self, snapshot: &Snapshot, id: &str) -> Option<Arc<Aggregate>> {
-        // The row of an aggregate never changes.
+        // An aggregate never moves to another row.
         let row = self.read().row_of(id)?;
         snapshot.at(row as usize).cloned()
     }

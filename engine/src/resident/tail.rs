@@ -68,8 +68,8 @@ impl Tail {
         (events.len() >= limit || end >= visible).then_some(events)
     }
 
-    /// Returns up to `limit` events after a position that are in the window so far, or `None` if the window begins later
-    /// than the first of these events.
+    /// Returns up to `limit` events after a position that are in the window so far, or `None` if the window begins
+    /// later than the first of these events.
     pub fn after(&self, position: u64, limit: usize) -> Option<Vec<Arc<Event>>> {
         self.after_with_end(position, limit).map(|(events, _)| events)
     }

@@ -251,7 +251,7 @@ mod tests {
         observe(&[task("t", 2, "a", "in_progress")]);
         let one = Workload { pending: 1, unread: 1, in_progress: 1, oldest_pending_at: Some(2), ..Workload::default() };
         assert_eq!(workloads.of("a"), one);
-        // Observing a state with fewer events than the resident one changes nothing.
+        // Observing a state with fewer events than the resident state changes nothing.
         observe(&[task("t", 1, "a", "pending")]);
         assert_eq!(workloads.of("a"), one);
         observe(&[task("t", 3, "b", "awaiting_reply"), task("tt", 2, "a", "approved")]);

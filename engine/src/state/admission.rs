@@ -1,5 +1,5 @@
-//! Admission of queries: limits the number of concurrent queries per caller and per workspace, and the memory that they
-//! share.
+//! Admission of queries: limits the number of concurrent queries per caller and per workspace, and the memory that
+//! these queries share.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,8 +11,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::{Error, Result};
 
-/// The maximum number of queries that wait in one workspace. Further queries are rejected immediately, except for those
-/// of callers that have no waiting query.
+/// The maximum number of queries that wait in one workspace. Further queries are rejected immediately, except for
+/// queries of callers that have no waiting query.
 const MAX_WAITING: usize = 256;
 /// The maximum number of waiting queries of one caller. Further queries of the caller are rejected immediately.
 const MAX_CALLER_WAITING: usize = 64;
@@ -41,7 +41,7 @@ impl Default for QueryLimits {
     }
 }
 
-/// The shared capacity of the queries of a workspace, or of one caller in it.
+/// The shared capacity of the queries of a workspace, or of the queries of one caller in a workspace.
 struct MemoryShare {
     places: Arc<Semaphore>,
     bytes_left: AtomicUsize,
@@ -91,7 +91,7 @@ impl Admission {
         let waiting = WaitGuard::begin(&workspace, &key)?;
         // Acquires the caller's permit before the workspace's permit. A query that waits for other queries of its
         // caller then holds no permit of the workspace, and each caller has at most as many queries in the workspace's
-        // queue as it may run. The queue therefore serves callers in turn, however many queries one of them sends.
+        // queue as it may run. The queue therefore serves callers in turn, however many queries one caller sends.
         let places = async {
             let of_key = key.places.clone().acquire_owned().await.map_err(Error::internal)?;
             let of_workspace = workspace.places.clone().acquire_owned().await.map_err(Error::internal)?;
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_waiting_queries_of_one_caller_leave_room_for_others() {
+    async fn the_waiting_queries_of_one_caller_do_not_block_other_callers() {
         let limits = QueryLimits { workspace_queries: 8, key_queries: 1, wait_ms: 60_000, ..limits() };
         let admission = Arc::new(Admission::new(limits));
         let running = admission.admit(&Arc::from("a")).await.expect("a place");
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_full_room_admits_callers_that_have_no_waiting_query() {
+    async fn a_full_queue_admits_callers_that_have_no_waiting_query() {
         let limits = QueryLimits { workspace_queries: 1, key_queries: 1, wait_ms: 60_000, ..limits() };
         let admission = Arc::new(Admission::new(limits));
         let running = admission.admit(&Arc::from("first")).await.expect("a place");

@@ -1,4 +1,4 @@
-//! Reads the log in batches that are limited by number and by bytes.
+//! Reads the log in batches. The number and the total size of a batch's events are limited.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::model::event::Event;
 use crate::store::workspace::log::EventRef;
 
-/// The limits of a batch. A batch ends at whichever limit is reached first, but contains at least one event.
+/// The limits of a batch. A batch ends at the limit that is reached first, but contains at least one event.
 #[derive(Debug, Clone, Copy)]
 pub struct BatchLimit {
     pub events: usize,

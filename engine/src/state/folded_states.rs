@@ -107,13 +107,13 @@ impl FoldedStates {
         self.tail.visible_after(position, limit, visible)
     }
 
-    /// Returns at most `limit` events after a position of which followers have been notified. Returns `None` if the
-    /// events are no longer in memory.
+    /// Of the events of which followers have been notified, returns at most `limit` events after a position. Returns
+    /// `None` if the events are no longer in memory.
     pub fn announced_events(&self, position: u64, limit: usize) -> Option<Vec<Arc<Event>>> {
         self.tail.after(position, limit)
     }
 
-    /// Returns the last events that concern agents.
+    /// Returns the window of the last events that concern agents.
     pub fn feeds(&self) -> &Feeds {
         &self.feeds
     }
@@ -158,7 +158,7 @@ impl FoldedStates {
         self.resident.set_facts(facts);
     }
 
-    /// Sets loaded states without notifying followers.
+    /// Sets the states that were loaded up to `position`. Called before any follower exists.
     pub fn restore(&self, states: Vec<Arc<Aggregate>>, position: u64) {
         let observed = Workloads::observed_among(&states);
         self.resident.publish(states, position);

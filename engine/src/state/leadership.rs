@@ -142,7 +142,7 @@ impl Leadership {
             peers.note_leader(&self.workspace_id, LeaderNote { server: None, epoch });
         }
         if let Err(error) = self.db.release_leadership(&server, epoch).await {
-            tracing::debug!(%error, workspace = %self.workspace_id, "the leadership is not released yet");
+            tracing::debug!(%error, workspace = %self.workspace_id, "failed to release the leadership; will retry");
             let (db, peers) = (self.db.clone(), Arc::downgrade(peers));
             tokio::spawn(async move {
                 while peers.strong_count() > 0 && db.release_leadership(&server, epoch).await.is_err() {
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_leader_that_slept_learns_that_another_server_has_taken_over() {
+    async fn a_suspended_leader_learns_that_another_server_has_taken_over() {
         let [(a, of_a), (b, of_b)] = twins().await;
         a.acquire(false).await.expect("asked");
         of_b.set_alive(vec!["b".into()], Instant::now());
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn other_servers_learn_who_leads_and_whether_a_leader_is_needed() {
+    async fn a_server_reports_its_leadership_and_that_no_leader_is_needed() {
         let [(a, of_a), _] = twins().await;
         a.acquire(false).await.expect("asked");
         let note = |server: Option<&str>| LeaderNote { server: server.map(Arc::from), epoch: 1 };
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_operation_takes_over_from_a_living_leader() {
+    async fn a_server_can_take_over_from_a_living_leader() {
         let [(a, _), (b, _)] = twins().await;
         a.acquire(true).await.expect("asked");
         assert_eq!(b.take_over().await.expect("taken"), Lead { epoch: Some(2) });

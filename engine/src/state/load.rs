@@ -313,7 +313,7 @@ pub(super) fn fold_event(states: &mut FxHashMap<AggregateId, Arc<Aggregate>>, ev
     if states.get(&event.aggregate_id).is_some_and(|before| before.version >= event.version) {
         return;
     }
-    // An aggregate without other owners is folded in place.
+    // Clones the aggregate only if other references to the aggregate exist. Otherwise folds the aggregate in place.
     let mut folding = match states.remove(&event.aggregate_id) {
         Some(before) => StreamFold::from(Arc::unwrap_or_clone(before)),
         None => StreamFold::new(event),

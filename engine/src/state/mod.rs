@@ -1,6 +1,6 @@
 //! The state of an open workspace: its log, and the states folded from the log. `append` is the single writer of both.
 //!
-//! This module does not depend on requests, callers or rights. The layers above it check permissions.
+//! This module does not depend on requests, callers or rights. The layers above this module check permissions.
 //!
 //! # Startup
 //!
@@ -105,7 +105,7 @@ pub struct EngineSettings {
     pub own_deliveries: bool,
     /// The time between the decision to delete a workspace and its deletion, in milliseconds.
     pub deletion_grace_ms: i64,
-    /// The interval at which a server reads what other servers of the store have appended, in milliseconds.
+    /// The interval at which a server checks for appends of the other servers of the store, in milliseconds.
     pub pulse_ms: u64,
 }
 
@@ -153,7 +153,7 @@ pub struct State {
     /// The knowledge graph, including the events up to `graph_progress`.
     pub graph: Graph,
     pub graph_progress: Progress,
-    /// The progress that other servers have reported last.
+    /// The latest progress that other servers have reported.
     pub reported: watch::Sender<WorkspaceProgress>,
     pub leadership: Leadership,
     /// The position up to which stored snapshots include every event.
@@ -166,7 +166,7 @@ pub struct State {
     pub plugins: PluginHost,
     /// The results of queries whose further pages may be requested.
     pub pages: PageCache,
-    /// Published revisions of articles.
+    /// A cache of published revisions of articles.
     pub published: PublishedRevisions,
     /// The admission of queries, which enforces the limits on concurrent queries and their memory.
     pub admission: Admission,
@@ -205,7 +205,7 @@ impl State {
         self.report(WorkspaceProgress { position, types, ..WorkspaceProgress::default() });
     }
 
-    /// Reads what other servers have appended or defined, given the progress that they reported.
+    /// Reads the events and definitions that other servers have added, given the progress that these servers reported.
     pub async fn learn(&self, progress: WorkspaceProgress) -> Result<()> {
         self.reported.send_if_modified(|known| {
             let merged = known.merged(progress);

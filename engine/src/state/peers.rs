@@ -34,7 +34,7 @@ pub struct PendingReport {
 #[derive(Default)]
 struct PulseBeat {
     alive: Vec<Arc<str>>,
-    /// `None` before the first beat.
+    /// The time of the last beat. `None` before the first beat.
     at: Option<Instant>,
     /// The number of gaps between two beats after which other servers may have counted this server as dead.
     gaps: u64,

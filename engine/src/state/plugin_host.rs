@@ -24,9 +24,10 @@ pub struct PluginHost {
     stopped: PluginMap<AtomicBool>,
     /// Whether parked steps have changed since they were last counted.
     parking_changed: AtomicBool,
-    /// The retries of parked steps.
+    /// The deadlines of the retries of parked steps.
     retries: Deadlines,
-    /// The lock that a dry run holds. The dry runs of a workspace wait for each other, because the threads are shared.
+    /// The lock that a dry run holds. Only one dry run of a workspace runs at a time, because plugins share the
+    /// engine's threads.
     trying: Mutex<()>,
     clock: Arc<dyn Clock>,
 }
@@ -240,7 +241,7 @@ mod tests {
         }))
     }
 
-    /// The input shared by the calls of both plugins.
+    /// The input of one call. All inputs share the counter `calls`.
     struct Input {
         calls: Arc<AtomicUsize>,
         began: BlockingMutex<Option<oneshot::Sender<()>>>,

@@ -25,10 +25,10 @@ const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
 /// The maximum time by which the clock of another server may be ahead, in milliseconds. A heartbeat with a later time
 /// is ignored, because it comes from a wrong clock.
 const MAX_CLOCK_SKEW_MS: i64 = 60_000;
-/// The number of agents whose rows one statement removes.
+/// The maximum number of agents whose rows one statement removes.
 const DELETE_BATCH: usize = 500;
 
-/// The presence of the agents of one workspace.
+/// The presence and the acknowledged positions of the agents of one workspace.
 pub struct Presence {
     db: Database,
     exclusive: bool,
@@ -51,7 +51,7 @@ struct Inner {
 }
 
 impl Inner {
-    /// Returns the latest time of a heartbeat that is accepted, in milliseconds since the epoch.
+    /// Returns the latest time that an accepted heartbeat can have, in milliseconds since the epoch.
     fn latest(&self) -> i64 {
         self.now_ms.saturating_add(MAX_CLOCK_SKEW_MS)
     }
@@ -63,8 +63,8 @@ impl Presence {
         Presence { db, exclusive, inner, updated: Notify::new(), writing, reads }
     }
 
-    /// Reads the store on the first call. If other servers write to the store, each further call reads the changes
-    /// since the previous read. Concurrent calls share one query.
+    /// Reads the presence from the store on the first call. If other servers write to the store, each further call
+    /// reads the changes since the previous read. Concurrent calls share one query.
     pub async fn refresh(&self, now_ms: i64) -> Result<()> {
         let is_read = {
             let mut inner = self.inner();
@@ -147,7 +147,7 @@ impl Presence {
         Ok(())
     }
 
-    /// Takes the waiting updates. Also returns the latest time of a heartbeat that is accepted.
+    /// Takes the waiting updates. Also returns the latest time that an accepted heartbeat can have.
     fn take_unwritten(&self) -> (Vec<(Arc<str>, PresenceRecord)>, i64) {
         let mut inner = self.inner();
         let unwritten = std::mem::take(&mut inner.unwritten);

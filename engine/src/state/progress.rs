@@ -47,7 +47,7 @@ impl Progress {
 /// without an event.
 #[derive(Default)]
 pub struct EdgeProgress {
-    /// The number of redefinitions that the edges include, as counted by
+    /// The number of redefinitions that the edges already reflect, as counted by
     /// [`Types::redefined`](super::types::Types::redefined).
     pub redefinitions: Progress,
     /// The number of aggregates whose edges have yet to be compared with the definitions and plugins.

@@ -5,9 +5,9 @@
 //! folded under. Therefore, after a crash at any moment, the next process folds all states under one definition, either
 //! the old or the new one.
 //!
-//! The appender folds the events that were appended in the meantime into the new states. It then publishes the new
-//! states together with the stored definition. `head:log` counts the changes of definitions, and every append checks
-//! this count, so all servers of a store use the same definitions.
+//! After the refolding, the appender folds the events that were appended in the meantime into the new states, and
+//! publishes the new states together with the stored definition. `head:log` counts the changes of definitions, and
+//! every append checks this count, so all servers of a store use the same definitions.
 
 use std::sync::Arc;
 
@@ -53,7 +53,8 @@ impl RefoldedType {
     }
 }
 
-/// The types that other servers redefined, folded into separate states while the old states stay in use.
+/// The aggregates of the types that other servers redefined, refolded into separate states while the old states stay in
+/// use.
 pub struct TypeRefold<'a> {
     refolded: Vec<RefoldedType>,
     _one: Option<MutexGuard<'a, ()>>,
@@ -127,8 +128,8 @@ impl State {
         Ok(())
     }
 
-    /// Refolds the aggregates of types that other servers redefined, separately from the published states. Only one
-    /// call runs at a time.
+    /// Refolds the aggregates of types that other servers redefined, separately from the published states. Further
+    /// calls wait until the result is dropped.
     pub(super) async fn fold_redefined(&self) -> Result<TypeRefold<'_>> {
         if self.is_exclusive() {
             return Ok(TypeRefold::none());
@@ -181,9 +182,9 @@ impl State {
         let RefoldedType { definition, states, .. } = refolded;
         let mut states: Vec<Arc<Aggregate>> = states.into_values().collect();
         states.sort_unstable_by_key(|aggregate| aggregate.first_position);
-        // The states are published before the definition. A snapshot that is written in between may carry an older
-        // revision than its state was folded under. Such a snapshot is folded again when it is loaded. A snapshot with
-        // a revision that is too new would be trusted.
+        // The states are published before the definition. A snapshot that is written between these two steps may carry
+        // an older revision than its state was folded under. Such a snapshot is folded again when it is loaded. A
+        // snapshot with a revision that is too new would be trusted.
         self.folded.replace(&states);
         self.search.touch(states.iter().map(|aggregate| &aggregate.id));
         self.set_definition(definition);

@@ -7,7 +7,8 @@
 //!
 //! A step is written only if the checkpoint still names the versions that the step ran with, so the store decides which
 //! version processed an event. If a server finds the digest of another version in the checkpoint, the server loads the
-//! source of this other version from the control database. If the checks reject the files, a reload changes nothing.
+//! source of this other version from the control database. If the checks of the loader reject the files of a plugin,
+//! reloading the plugin changes nothing.
 
 use std::sync::Arc;
 

@@ -6,10 +6,10 @@ use tokio::sync::Mutex;
 
 use crate::error::Result;
 
-/// The checks for changes of one thing in the store, such as the log.
+/// The checks for changes in one part of the store, such as the log.
 ///
-/// A read can share a check that began after the read. An earlier check could miss a change that was committed before
-/// the read began.
+/// A read can share a check that began after the read began. An earlier check could miss a change that was committed
+/// before the read began.
 #[derive(Default)]
 pub struct SharedCheck {
     /// The number of checks that have begun.
@@ -44,7 +44,7 @@ mod tests {
     use crate::error::Error;
 
     #[tokio::test]
-    async fn reads_that_wait_share_the_next_check() {
+    async fn waiting_reads_share_the_next_check() {
         let (shared, checks, permits) = (SharedCheck::default(), Cell::new(0), Semaphore::new(0));
         let check = || async {
             checks.set(checks.get() + 1);

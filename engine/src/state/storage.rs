@@ -65,8 +65,8 @@ impl Storage {
         format!("{workspace_id}/{upload_id}")
     }
 
-    /// Removes the bytes of an upload that no file refers to. Then removes the upload's record and releases the
-    /// storage. If the process dies in between, the record remains, and a later cleanup removes the record.
+    /// Removes the bytes of an upload that no file refers to. Then removes the upload's record, and no longer counts
+    /// the bytes as used. If the process dies in between, the record remains, and a later cleanup removes the record.
     pub async fn clear(
         &self,
         log: &Database,

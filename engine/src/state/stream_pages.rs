@@ -46,7 +46,8 @@ impl State {
         if aggregate.position <= position {
             return Ok(aggregate.version);
         }
-        // The event with version `lower` is at or before the position. The event with version `upper` is after it.
+        // The event with version `lower` is at or before the position. The event with version `upper` is after the
+        // position.
         let (mut lower, mut upper) = (1, aggregate.version);
         while upper - lower > 1 {
             let middle = lower + (upper - lower) / 2;

@@ -1,4 +1,4 @@
-//! Adapts the number of events per read, so that each read stays within a number of bytes.
+//! Adapts the number of events per read to the sizes of the events, so that each read is close to a target size.
 
 use crate::model::event::Event;
 

@@ -25,7 +25,8 @@ const QUERY_TIMEOUT: Duration = Duration::from_secs(3);
 /// The minimum cosine similarity of a match.
 const MIN_COSINE: f64 = 0.2;
 
-/// The data that vectors are computed from: aggregates with their types, and the database in which vectors are found.
+/// The data that vectors are computed from: aggregates with their types, and the database in which vectors are
+/// searched.
 #[derive(Clone, Copy)]
 pub struct VectorInput<'a> {
     pub db: &'a DatabaseReader,

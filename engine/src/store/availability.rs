@@ -1,8 +1,8 @@
 //! The availability of a remote store: a time limit for each query, and quick failures while the store does not
 //! respond.
 //!
-//! The client of the database keeps queries until its connection is back, without a limit. A query that reached its
-//! limit may therefore still run later, so its outcome is unknown.
+//! The client of the database holds a query until the connection is back, without a time limit. A query that has
+//! exceeded the time limit of this module may therefore still run later, so the outcome of the query is unknown.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -63,7 +63,8 @@ impl Availability {
         }
     }
 
-    /// Like [`Availability::within`], for a check of the store, which has a shorter time limit and changes no state.
+    /// Waits for the result of a check of the store. Unlike [`Availability::within`], has a shorter time limit and
+    /// never marks the store as unresponsive.
     pub async fn check(&self, check: impl Future<Output = Result<()>>) -> Result<()> {
         if self.is_unresponsive() {
             return Err(Error::Unresponsive);

@@ -8,7 +8,8 @@ use super::{CONTROL, CONTROL_MIGRATIONS, Database, DatabaseReader, NAMESPACE, Re
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Contents {
     pub workspaces: usize,
-    /// The number of schema migrations that the next start applies. Older programs cannot open the store afterwards.
+    /// The number of migrations of the control database that the next start applies. Older programs cannot open the
+    /// store afterwards.
     pub pending_migrations: usize,
 }
 
@@ -59,7 +60,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn contents_are_read_without_creating_them() {
+    async fn the_contents_of_a_store_are_read_without_creating_or_migrating_databases() {
         let store = Store::connect("mem://").await.expect("memory");
         for _ in 0..2 {
             assert_eq!(store.contents().await.expect("contents"), None);

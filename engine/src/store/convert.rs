@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unreadable_record_is_named() {
+    fn the_error_about_an_unreadable_record_names_the_record() {
         let message = |id: Record| {
             let record = Record::Object(fields([("id", id)]));
             let read = named("edge", &record, || int_field(&record, "weight"));

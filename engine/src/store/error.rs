@@ -7,7 +7,7 @@ pub enum Error {
     #[error("another writer changed the same data first")]
     Conflict,
     /// The disk cannot be written or read at the moment. Nothing was written.
-    #[error("the disk is not working at the moment: {0}")]
+    #[error("a disk operation failed: {0}")]
     Disk(surrealdb::Error),
     #[error("the database failed: {0}")]
     Database(#[from] surrealdb::Error),
@@ -19,7 +19,7 @@ pub enum Error {
     /// A record, a file or an object of the archive cannot be read.
     #[error("{} cannot be read: {reason}", record.as_deref().unwrap_or("a stored record"))]
     Corrupt {
-        /// The kind of the record and its id, such as `the key 'key:0198'`. `None` if the record is not known.
+        /// The kind of the record and its id, such as `the key '0198'`. `None` if the record is not known.
         record: Option<String>,
         reason: String,
     },
@@ -41,8 +41,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns the error for stored data that cannot be read. [`convert::named`](super::convert::named) adds the
-    /// record.
+    /// Returns the error for stored data that cannot be read. [`convert::named`](super::convert::named) adds the name
+    /// of the record.
     pub fn corrupt(reason: impl Into<String>) -> Error {
         Error::Corrupt { record: None, reason: reason.into() }
     }

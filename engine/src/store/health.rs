@@ -18,7 +18,7 @@ const FAILURE_DURATION: Duration = Duration::from_secs(1);
 /// The time after a refused commit during which the store counts as not writable. The health-check record may still fit
 /// on a full disk, although a commit does not.
 const REFUSAL_DURATION: Duration = Duration::from_secs(5);
-/// The maximum time for one write of the health-check record. A store that takes longer is not healthy.
+/// The maximum time for one write of the health-check record. A store whose write takes longer is not healthy.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The size of the record in hashes of 64 characters each: 16 KiB. The record must be larger than the free rest of a
 /// file's last block, which can still be written on a full disk.
@@ -71,7 +71,7 @@ impl StoreProbe {
     }
 
     async fn write(&self, store: &Store) -> Result<()> {
-        // The writes of the probe itself do not count as refused commits.
+        // Failed writes of the health check itself do not count as refused commits.
         let control = || async { Ok::<_, Error>(store.database(CONTROL, &CONTROL_MIGRATIONS).await?.unprobed()) };
         let control = self.control.get_or_try_init(control).await?;
         let values = [("text", convert::text(&text()))];

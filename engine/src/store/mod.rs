@@ -42,8 +42,8 @@ const NAMESPACE: &str = "foldwork";
 const CONTROL: &str = "control";
 /// The prefix of the names of the workspaces' databases.
 const WORKSPACE_PREFIX: &str = "ws_";
-/// The migrations of the control database and of workspaces' databases, in the order of their numbers. Opening a
-/// database applies the missing migrations.
+/// The migrations of the control database, in the order of their numbers. Opening a database applies the missing
+/// migrations.
 const CONTROL_MIGRATIONS: [&str; 11] = [
     include_str!("schema/control/0001_access.surql"),
     include_str!("schema/control/0002_first_start.surql"),
@@ -57,6 +57,7 @@ const CONTROL_MIGRATIONS: [&str; 11] = [
     include_str!("schema/control/0010_restores.surql"),
     include_str!("schema/control/0011_departures.surql"),
 ];
+/// The migrations of a workspace's database, in the order of their numbers.
 const WORKSPACE_MIGRATIONS: [&str; 13] = [
     include_str!("schema/workspace/0001_log.surql"),
     include_str!("schema/workspace/0002_follow.surql"),
@@ -167,7 +168,8 @@ impl Store {
         Ok(Database { append_right, ..database })
     }
 
-    /// Opens the database of a workspace for reading, whether or not the workspace is open.
+    /// Opens the database of a workspace for reading, whether or not the workspace is open. Creates the database if
+    /// needed.
     pub async fn workspace_reader(&self, workspace_id: &str) -> Result<DatabaseReader> {
         let database = self.database(&database_name(workspace_id)?, &WORKSPACE_MIGRATIONS).await?;
         Ok(database.reader)

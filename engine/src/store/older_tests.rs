@@ -78,7 +78,7 @@ async fn snapshots(log: &Database) -> Vec<ReadSnapshot> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn logs_and_snapshots_deeper_than_the_request_limit_are_opened() {
+async fn logs_and_snapshots_with_values_deeper_than_the_request_limit_are_opened() {
     let (store, log) = store().await;
     let payload = Object::from_iter([("deep", nested(180))]);
     log.append(AppendBatch { events: &[event("a", 1, 1, payload.clone()).into()], ..AppendBatch::default() })

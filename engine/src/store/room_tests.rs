@@ -1,4 +1,4 @@
-//! The limits on the records that members create in the control database.
+//! Tests of the limits on the records that members create in the control database.
 
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ async fn with_member() -> Database {
     control
 }
 
-/// Creates records from a template until the table has one record fewer than the limit. The id and the unique field
-/// `unique` are numbered.
+/// Creates records from a template until the table has one record fewer than the limit. Each record has its own number
+/// in its id and in the field that `unique` names.
 async fn fill(control: &Database, table: &str, content: Record, unique: &str) {
     let statement = format!(
         "FOR $number IN 1..{LIMIT} {{
@@ -50,7 +50,7 @@ fn key(id: &str, created_at: i64, expires_at: Option<i64>) -> KeyRecord {
 }
 
 #[tokio::test]
-async fn a_user_with_1000_keys_gets_another_one_after_one_has_expired() {
+async fn a_user_with_1000_keys_can_create_another_key_after_a_key_has_expired() {
     let control = with_member().await;
     fill(&control, "key", Record::Object(key_content(&key("filler", 1, None))), "hash").await;
     control.create_key(&key("last", 2, Some(10))).await.expect("answered").expect("the key number 1000");
@@ -64,7 +64,7 @@ async fn a_user_with_1000_keys_gets_another_one_after_one_has_expired() {
 }
 
 #[tokio::test]
-async fn a_workspace_with_1000_invitations_changes_them_and_takes_no_other() {
+async fn a_workspace_with_1000_invitations_can_change_them_but_not_add_another() {
     let control = with_member().await;
     let invitation = |id: &str, created_at, expires_at| Invitation {
         id: id.into(),

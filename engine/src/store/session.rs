@@ -1,4 +1,5 @@
-//! Sessions on a store. The store is either in this process, with limits on memory, or reached through a socket.
+//! Sessions on a store, which is in a folder, in memory or on another machine. The memory of a store in a folder is
+//! limited.
 
 use std::future::poll_fn;
 use std::path::Path;
@@ -21,8 +22,8 @@ use super::retry;
 /// The limits on the memory of a store in a folder.
 #[derive(Debug, Clone)]
 pub struct Sizes {
-    /// The size of a memtable, in bytes. A memtable gathers writes in memory until it is written to a file. In the
-    /// meantime, a second memtable gathers further writes.
+    /// The size of a memtable, in bytes. A memtable gathers writes in memory. While a full memtable is written to a
+    /// file, a second memtable gathers further writes.
     pub memtable_bytes: usize,
     /// The maximum size of cached file blocks, in bytes.
     pub cache_bytes: usize,

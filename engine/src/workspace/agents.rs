@@ -41,7 +41,8 @@ pub struct AgentChange {
     pub name: Option<String>,
     pub description: Option<String>,
     pub subscribed_traits: Option<Vec<String>>,
-    /// The capabilities to change: maps each name to whether the agent has the capability.
+    /// All capabilities of the agent, which replace the earlier capabilities. Maps each name to whether the agent has
+    /// the capability.
     pub capabilities: Option<Object>,
     pub is_disabled: Option<bool>,
     /// The assignee who takes over the tasks of an agent that is disabled. `None` leaves the tasks unassigned.
@@ -176,7 +177,7 @@ impl Writer {
         Ok(view)
     }
 
-    /// Hands over the open tasks of an agent that no longer gets work.
+    /// Hands over the open tasks of an agent if the agent no longer gets work.
     async fn hand_over_tasks(&self, agent: &Aggregate) -> Result<()> {
         match Departure::agent(Some(agent), agent.id.as_str()) {
             Some(left) => Operation::perform(self, |operation| async move { operation.hand_over(&left).await }).await,

@@ -67,8 +67,8 @@ impl Reader {
         Ok((aggregate, definition))
     }
 
-    /// Returns a page of aggregates that are not deleted, newest first, each with its definition. The cursor of a page
-    /// is the position of an aggregate's first event.
+    /// Returns a page of aggregates that are not deleted, newest first, each with its definition. The cursor of the
+    /// next page is the position of the first event of the page's last aggregate.
     pub async fn list_aggregates(
         &self,
         listing: &AggregateFilter,
@@ -103,7 +103,7 @@ impl Reader {
 
 /// Returns the error for a version that an aggregate has not reached.
 fn no_version(version: u64, now: &Aggregate) -> Error {
-    let what = format!("version {version} does not exist yet (aggregate '{}' is at version {}):", now.id, now.version);
+    let what = format!("the aggregate '{}' is at version {}; version {version}", now.id, now.version);
     Error::NotFound { what }
 }
 
@@ -126,8 +126,8 @@ impl Writer {
 
 impl CallContext {
     /// Returns a page of the aggregates that are not deleted and that `admits` accepts, newest first. With
-    /// `aggregate_type`, only aggregates of this type are visited. The cursor of a page is the position of an
-    /// aggregate's first event.
+    /// `aggregate_type`, only aggregates of this type are visited. The cursor of the next page is the position of the
+    /// first event of the page's last aggregate.
     pub(super) async fn list(
         &self,
         aggregate_type: Option<&str>,

@@ -1,4 +1,4 @@
-//! Articles: aggregates of the built-in type `article`, with unique slugs, drafts and published revisions.
+//! Articles: aggregates of the built-in type `article`, with slugs unique in a project, drafts and published revisions.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -243,7 +243,7 @@ impl Writer {
         .await
     }
 
-    /// Changes the draft of an article. The published revision stays until the article is published again.
+    /// Changes the draft of an article. Does not change the published revision.
     pub async fn change_article(
         &self,
         id: &str,

@@ -134,7 +134,7 @@ impl CallContext {
         self.access.keys_of(&self.record().id).await
     }
 
-    /// Signs a message that is valid for a limited time.
+    /// Signs a message for a purpose. A signature is not valid for another purpose.
     pub(super) async fn sign(&self, purpose: Purpose, message: &[u8]) -> Result<Signature> {
         self.access.sign(purpose, message).await
     }
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_becomes_an_internal_error_and_ends_nothing_else() {
+    async fn a_panic_becomes_an_internal_error_and_ends_only_its_operation() {
         let engine = engine().await;
         let writer: Writer = engine.enter(owner(&engine).await).await.expect("a right");
         let failed = Operation::perform::<(), _>(&writer, |_| async { panic!("as it should") }).await;

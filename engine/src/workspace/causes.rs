@@ -20,7 +20,7 @@ use crate::model::value::Value;
 /// The maximum number of derived events of one plugin that are looked up. A hook of a scripted plugin returns at most
 /// 20 events.
 const MAX_DERIVED: usize = 20;
-/// The maximum numbers of caused events and of edges that are returned.
+/// The maximum number of caused events that are returned. The same limit applies to edges.
 const MAX_CAUSED: usize = 200;
 /// The maximum number of effects of an approval that are returned.
 const MAX_EFFECTS: usize = 64;

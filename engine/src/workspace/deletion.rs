@@ -1,4 +1,4 @@
-//! The operations of operators on workspaces and users, such as the deletion of a workspace.
+//! Lets operators list, rename and delete workspaces and list users, and returns the current record of a workspace.
 
 use std::sync::Arc;
 

@@ -38,7 +38,8 @@ impl LogFilter {
             && self.actor.as_ref().is_none_or(|actor| **actor == *event.actor)
     }
 
-    /// Returns whether events of the stream may match. The type and the project of a stream never change.
+    /// Returns whether events of the stream of `event_ref` may match the filter. The type and the project of a stream
+    /// never change.
     pub(super) fn admits_stream(&self, state: &State, event_ref: &EventRef) -> bool {
         if self.aggregate_type.is_none() && self.project_id.is_none() {
             return true;
@@ -305,7 +306,7 @@ impl Reader {
     pub async fn worked(&self) {
         let state = self.context.state();
         let (mut worked, mut settled) = (state.graph_progress.follow(), state.settled.redefinitions.follow());
-        // This never fails, since the senders live as long as the workspace.
+        // Waiting never fails, because the senders live as long as the workspace.
         let _ = settled.wait_for(|settled| *settled >= state.types.redefined().position()).await;
         let _ = worked.wait_for(|position| *position >= self.position()).await;
         let _ = state.settled.remaining.follow().wait_for(|remaining| *remaining == 0).await;

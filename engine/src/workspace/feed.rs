@@ -1,5 +1,5 @@
-//! The feed of agents: the changes to their tasks. A feed can be read after any position of the log. The items are the
-//! same as the items that are delivered live.
+//! The feeds of agents, which report the changes to the agents' tasks. A feed can be read after any position of the
+//! log. The items are the same as the items that are delivered live.
 //!
 //! `model/feed.rs` turns an event of a task, with the task before and after the event, into deliveries. Near the log's
 //! end the events come from memory (`state/feeds.rs`). Earlier events come from the `feed` records, which are stored by
@@ -39,7 +39,7 @@ pub enum Item {
 }
 
 impl Item {
-    /// Returns the approximate size when serialized, in bytes.
+    /// Returns the approximate size of the serialized item, in bytes.
     pub fn size_bytes(&self) -> usize {
         match self {
             Item::Delivery(delivery) => delivery.size_bytes(),
@@ -139,7 +139,7 @@ impl Feed {
         let resident = state.folded.get(event.aggregate_id.as_str()).filter(|task| task.version == event.version);
         let known = self.known.remove(&event.aggregate_id).filter(|task| task.version + 1 == event.version);
         if event.version > 1 && known.is_none() && !feed::may_reassign(event) {
-            // The assignee is the same as before, so the earlier state of the task is not needed.
+            // The event does not change the assignee, so the earlier state of the task is not needed.
             if let Some(after) = resident {
                 self.remember(&after);
                 return Ok(feed::deliveries(event, None, &after));

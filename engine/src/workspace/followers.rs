@@ -1,4 +1,4 @@
-//! Reports the progress of the followers of the workspace's log, and rebuilds the graph.
+//! Reports the progress of the followers of the workspace's log, names the workspace's leader, and rebuilds the graph.
 
 use super::call_context::Operation;
 use super::rights::{Reader, Writer};
@@ -19,7 +19,7 @@ pub struct FollowerStatus {
     pub position: u64,
     /// The number of events that the follower has yet to process.
     pub lag: u64,
-    /// The number of parked steps.
+    /// The number of parked steps of enabled plugins.
     pub parked: u64,
     /// The number of aggregates whose edges have yet to be compared with redefined types and the enabled plugins.
     pub unsettled: u64,
@@ -33,7 +33,8 @@ impl Reader {
         let head = state.folded.position();
         let parked = state.db.count_parked().await?.into_iter();
         let parked = parked.filter(|(plugin, _)| state.plugins.find(plugin).is_some()).map(|(_, steps)| steps).sum();
-        // After a start, the follower reports a position only once it has read its checkpoint.
+        // After a start, the follower reports no position before it has read its checkpoint, so the stored checkpoint
+        // counts, too.
         let worked = state.db.read_graph_checkpoint().await?.position.max(state.graph_progress.position());
         let checkpoint = state.db.checkpoint(NODES).await?;
         let unsettled = state.settled.remaining.position();

@@ -17,7 +17,7 @@ const MAX_NODES: usize = 1_000;
 pub struct GraphNode {
     pub aggregate: Arc<Aggregate>,
     pub label: Option<Arc<str>>,
-    /// The facts that plugins derived for the aggregate.
+    /// The facts that plugins derived for the aggregate. Empty in the graph of an earlier moment.
     pub facts: Arc<EnrichmentFacts>,
     /// The number of edges between this node and the requested node.
     pub distance: u32,

@@ -201,7 +201,7 @@ fn may_make(caller: &Caller, scopes: &[Scope], expires_at: Option<i64>, opens_al
         return Err(Error::ScopesLacking { lacking });
     }
     if caller.is_outlived_by(expires_at) {
-        let message = "a key cannot create or revoke a key that expires after it".to_owned();
+        let message = "a key cannot create or revoke a key with a later expiry time".to_owned();
         return Err(Error::Forbidden { code: ErrorCode::OutlivesCaller, message });
     }
     Ok(())

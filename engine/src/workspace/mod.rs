@@ -79,6 +79,6 @@ pub struct PageLimit {
 }
 
 impl PageLimit {
-    /// No limit. Only for items that stay in memory and are few, or that are not copied.
+    /// No limit. Only for pages whose items are in memory anyway, and are few or are not copied.
     pub const NONE: PageLimit = PageLimit { rows: usize::MAX, bytes: usize::MAX };
 }

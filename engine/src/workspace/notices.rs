@@ -30,7 +30,7 @@ pub(crate) async fn tell_owners(
     append(runtime, decide, size_bytes).await
 }
 
-/// Creates a task for each operator about an archive that cannot be restored, at most one a day.
+/// Creates a task for each operator about an archive that cannot be restored, at most one a day for each archive.
 pub(crate) async fn tell_of_backup(
     runtime: &Runtime,
     operators: Vec<Arc<str>>,

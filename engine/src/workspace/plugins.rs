@@ -110,7 +110,7 @@ impl Administrator {
 const REPLAYED: [Hook; 2] = [Hook::Enrich, Hook::Route];
 
 impl Writer {
-    /// Runs again the hooks of a plugin for all events after a position. `hook` selects one hook. Without `hook`, runs
+    /// Runs hooks of a plugin again for the events after a position. `hook` selects one hook. Without `hook`, runs
     /// `enrich` and `route`.
     pub async fn replay_plugin(&self, name: &str, hook: Option<Hook>, from_position: u64) -> Result<ReplayTally> {
         let plugin = self.context.plugin_index(name)?;
@@ -128,7 +128,7 @@ impl Writer {
         .await
     }
 
-    /// Counts the events for which [`Writer::replay_plugin`] would call a plugin. Calls and changes nothing.
+    /// Counts the events for which [`Writer::replay_plugin`] would call a plugin. Calls no plugin and changes nothing.
     pub async fn count_replay(&self, name: &str, hook: Option<Hook>, from_position: u64) -> Result<ReplayTally> {
         let (plugin, state) = (self.context.plugin_index(name)?, self.context.state());
         let mut total = ReplayTally::default();
@@ -161,7 +161,7 @@ fn replayed_hooks(about: &PluginDescription, hook: Option<Hook>) -> Result<Vec<H
         let has_work = hook.is_none() && about.hooks.contains(&Hook::Work);
         let work = if has_work { "; work is replayed only if the request names this hook" } else { "" };
         let message = format!(
-            "the plugin '{}' has no hook {lacking} that could be replayed; its hooks are {}{work}",
+            "the plugin '{}' has no hook {lacking} that can be replayed; its hooks are {}{work}",
             about.name,
             names(&about.hooks)
         );

@@ -40,7 +40,7 @@ impl Writer {
             None => slugify(&name),
         };
         if slug.is_empty() {
-            return Err(Error::invalid_at("/slug", "cannot derive a slug from the name; provide one"));
+            return Err(Error::invalid_at("/slug", "cannot derive a slug from the name; provide a slug"));
         }
         let (id, request) = (self.context.state().clock.new_id().to_string(), new.request);
         let description = new.description;

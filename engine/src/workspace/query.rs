@@ -1,9 +1,9 @@
 //! Queries: runs the pipelines of clients over the sources of this workspace.
 //!
 //! A query runs on a thread for blocking work, over one snapshot of the resident state, within its limits on time and
-//! memory. The source of its rows is the resident states, stored snapshots completed from the log, or the log. With a
-//! `limit`, the rows of further pages are kept for a minute. The cursor contains the position, `$$NOW` and seed of the
-//! first page. After the rows are evicted, a page is read again from the log, as of the moment of the first page.
+//! memory. The rows come from the resident states, the log, stored snapshots completed from the log, or the graph. With
+//! a `limit`, the rows of further pages are kept for a minute. The cursor contains the position, `$$NOW` and seed of
+//! the first page. After the rows are evicted, a page is read again from the log, as of the moment of the first page.
 
 mod edges;
 mod events;

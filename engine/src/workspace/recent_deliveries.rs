@@ -29,7 +29,7 @@ pub struct DeliverySelection {
 
 impl Listener {
     /// Returns the newest deliveries to an agent, oldest first. Reads the feed backwards and stops at the first event
-    /// recorded before `again.since`, since the log is in the order of time.
+    /// recorded before `again.since`, because the log is in the order of recording times.
     pub async fn told_again(&self, agent: &Aggregate, again: DeliverySelection) -> Result<Vec<Delivery>> {
         let state = self.context.state();
         let mut newest: VecDeque<Delivery> = VecDeque::new();

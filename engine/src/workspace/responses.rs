@@ -136,7 +136,7 @@ pub async fn keep_forgetting(state: Arc<State>, db: Database) {
 }
 
 /// Removes old responses, starting where the last removal ended. The store always reads a whole span, so each span is
-/// sized to contain about [`BATCHES_AT_ONCE`] batches. That way each response is read once.
+/// sized to contain about [`BATCHES_AT_ONCE`] batches. Each response is therefore read only once.
 async fn forget_old(state: &State, db: &Database) -> store::Result<()> {
     let cutoff = state.clock.now_ms() - KEPT_MS;
     // If the clock was set back, starts at the earlier cutoff.
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_shrink_after_many_answers_and_grow_after_few() {
+    fn the_time_span_of_a_removal_shrinks_after_many_responses_and_grows_after_few() {
         assert_eq!(next_span(1_000, 0), 2_000);
         assert_eq!(next_span(1_000, 25_600), 10);
         assert_eq!(next_span(1_000, 100), 2_000);

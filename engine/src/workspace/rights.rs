@@ -25,7 +25,7 @@ pub struct Writer {
     pub(super) context: CallContext,
 }
 
-/// The right to work on tasks for agents. Needs `api:write`. A key that is bound to agents can make changes only with
+/// The right to work on tasks for agents. Needs `api:write`. A key that is bound to agents can change tasks only with
 /// this right, and only for its agents.
 #[derive(Clone)]
 pub struct AgentWriter {
@@ -46,8 +46,9 @@ pub struct ProfileReader {
     pub(super) context: CallContext,
 }
 
-/// The right to listen for agents: to read their feeds, report their presence and acknowledge their progress. Allows no
-/// other change. Needs `api:read`, or a credential issued to a caller with `api:read`.
+/// The right to listen for agents: to read their feeds and report their presence. With `acts`, also to renew their
+/// leases and acknowledge their progress. Allows no other change. Needs `api:read`, or a credential issued to a caller
+/// with `api:read`.
 #[derive(Clone)]
 pub struct Listener {
     pub(super) context: CallContext,
@@ -63,9 +64,8 @@ pub struct Owner {
     pub(super) context: CallContext,
 }
 
-/// The right to manage the installation. Needs every scope and the role owner in the workspace created by the first
-/// start. A lapsed plan does not block this right, since an operator who decides on plans must be able to repair their
-/// own plan.
+/// The right to manage the installation. Needs every scope and the role owner in the first workspace of the store. A
+/// lapsed plan does not block this right, since an operator who decides on plans must be able to repair their own plan.
 #[derive(Clone)]
 pub struct Administrator {
     pub(super) context: CallContext,
@@ -84,8 +84,8 @@ pub struct McpReader {
     context: CallContext,
 }
 
-/// The right to make changes on behalf of a model. Needs `mcp:write`, a scope that grants no other right. Converts into
-/// a [`Writer`].
+/// The right to make changes on behalf of a model. Needs `mcp:write`, a scope that grants no other right except
+/// [`Uploader`]. Converts into a [`Writer`].
 #[derive(Clone)]
 pub struct McpWriter {
     context: CallContext,

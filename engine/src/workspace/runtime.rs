@@ -86,11 +86,12 @@ impl Runtime {
         })
     }
 
-    /// Waits for running operations, lets the consumer catch up with the log, and stops the other tasks. `is_needed` is
-    /// whether another server must continue to run the plugins and timers of the workspace.
+    /// Waits a short time for running operations and for the consumer to catch up with the log, and stops all tasks
+    /// except the appender. `is_needed` is whether another server must continue to run the plugins and timers of the
+    /// workspace.
     pub async fn stop(&self, is_needed: bool) {
         if tokio::time::timeout(STOP_WITHIN, self.operations.ended()).await.is_err() {
-            tracing::warn!(workspace = %self.state.record.id, "operations are still running");
+            tracing::warn!(workspace = %self.state.record.id, "closing a workspace while operations are still running");
         }
         if let Some(timers) = self.timers.lock().await.take() {
             timers.stop().await;
@@ -115,7 +116,7 @@ impl Runtime {
     pub async fn close(self) {
         self.stop(false).await;
         let Runtime { state, appender, appending, worker_slot, .. } = self;
-        // The follower has ended but still holds the queue of the appender.
+        // The worker in the slot still holds the queue of the appender, although the consumer has ended.
         drop(worker_slot);
         drop(appender);
         appended(appending, &state).await;

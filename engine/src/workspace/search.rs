@@ -71,13 +71,15 @@ pub struct Hit {
     /// The kind of the highest score.
     pub kind: &'static str,
     pub scores: Scores,
-    /// The cosine similarity between label and query. Set if vectors were searched too.
+    /// The cosine similarity between label and query. `None` if the search of vectors did not run or did not find the
+    /// aggregate.
     pub vector: Option<f64>,
 }
 
 impl Reader {
     /// Returns the aggregates that match a query, best first. Equal scores are ordered by the last change, newest
-    /// first, then by id.
+    /// first, then by id. If only text is searched, aggregates whose labels equal the query come before others with the
+    /// same score.
     pub async fn search(&self, search: SearchRequest) -> Result<SearchOutput> {
         let began = self.context.state().clock.monotonic_us();
         let limit = checked_limit(search.limit)?;

@@ -21,19 +21,19 @@ struct ToolCallInput {
 }
 
 impl Reader {
-    /// Returns the plugins that are tools, in the order of execution.
+    /// Returns the newest version of each plugin that is a tool, in the order of execution.
     pub fn tools(&self) -> impl Iterator<Item = Arc<PluginVersion>> {
         let plugins = &self.context.state().plugins;
         plugins.indexes().map(|plugin| plugins.newest(plugin)).filter(|about| about.hooks.contains(&Hook::Tool))
     }
 
-    /// Checks the arguments of a tool against its schema, and calls the tool. A tool cannot change anything: it maps
-    /// data to data.
+    /// Checks the arguments of a tool against the tool's schema, and calls the tool. A tool cannot change data: a tool
+    /// only computes a result from the arguments and the rows.
     pub async fn call_tool(&self, name: &str, arguments: Object) -> Result<Object> {
         let state = self.context.state();
         let is_tool = |about: &PluginDescription| about.hooks.contains(&Hook::Tool);
         let plugin = state.plugins.find(name).ok_or_else(|| Error::not_found("tool", name))?;
-        // A tool reads and changes nothing, so its calls use the newest version at once.
+        // A tool changes no data, so a call always uses the newest version of the plugin.
         let version = state.plugins.newest(plugin);
         if !is_tool(&version) {
             return Err(Error::not_found("tool", name));

@@ -39,7 +39,7 @@ pub struct DefinitionVersion {
     pub declaration: Value,
 }
 
-/// The number of definitions that are read at once for a page.
+/// The number of definitions that one read of the store returns for a page.
 const DEFINITIONS: usize = 8;
 
 /// The result of defining a type.
@@ -62,7 +62,8 @@ impl Writer {
 
 impl Operation {
     async fn define(&self, definition: Definition, force: bool) -> Result<DefinitionOutcome> {
-        // Another server may have defined a type to which the definition refers.
+        // Refreshes from the store first, because another server may have defined a type to which the definition
+        // refers.
         self.state().refresh().await?;
         check_builtin(self.state(), &definition)?;
         check_references(&self.state().types.all(), &definition)?;
@@ -93,7 +94,8 @@ async fn try_define(
     force: bool,
 ) -> Result<DefinitionOutcome> {
     if state.is_exclusive() {
-        // A failure with unknown outcome may have stored a definition.
+        // Reads the number of changes again, because an earlier write with unknown outcome may have stored a
+        // definition.
         state.types.set_changed(state.db.types_changed().await?);
     }
     let types_changed = state.types.changed();
@@ -129,7 +131,8 @@ async fn try_define(
     Ok(DefinitionOutcome::Changed(definition))
 }
 
-/// Writes a definition. Counts the failure if another server has changed a type since the decision.
+/// Writes a definition. The write fails, and is counted as a conflict, if another server has changed a type since
+/// `redefinition` was prepared.
 async fn put(appender: &Appender, redefinition: Redefinition) -> Result<()> {
     let defined = appender.define(redefinition).await;
     if defined.as_ref().is_err_and(MayConflict::is_conflict) {
@@ -148,7 +151,7 @@ impl Reader {
     }
 
     /// Returns a page of the current and earlier definitions of types, oldest first. The cursor of a page is the number
-    /// of definitions before it.
+    /// of definitions before the page.
     pub async fn past_definitions(&self, start: u64, limit: PageLimit) -> Result<Page<DefinitionVersion>> {
         let state = self.context.state();
         let (mut items, mut bytes): (Vec<DefinitionVersion>, usize) = (Vec::new(), 0);
@@ -169,7 +172,7 @@ impl Reader {
         }
     }
 
-    /// Returns a type with its fields and traits, and the event types declared and observed.
+    /// Returns the definition of a type, and the observed shapes of the type's events.
     pub async fn schema(&self, type_name: &str) -> Result<TypeSchema> {
         let state = self.context.state();
         self.context.refresh().await?;

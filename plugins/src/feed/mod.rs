@@ -40,7 +40,7 @@ async fn respond(reader: ContentReader, request: EndpointRequest) -> Result<Resp
     };
     let project_id = project.as_ref().map(|project| project.id.as_str());
     let articles = reader.newest_published(project_id, MAX_ARTICLES).await?;
-    // Bodies may be long. Another thread writes the feed, so that other responses are not delayed.
+    // Another thread writes the feed, because the bodies of articles may be long and would delay other responses.
     let render = move || atom::write(reader.record(), project.as_deref(), &articles, &request);
     let feed = tokio::task::spawn_blocking(render).await.map_err(Error::internal)?.map_err(Error::internal)?;
     let tag = format!("\"{}\"", hex::encode(&Sha256::digest(&feed)[..16]));

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_names_of_members_are_parsed() {
+    fn only_names_of_the_closed_set_are_parsed() {
         for filter in WantedTasks::all() {
             let text = serde_json::to_string(&OneOf(filter)).expect("JSON");
             assert_eq!(serde_json::from_str::<OneOf<WantedTasks>>(&text).expect("a word"), OneOf(filter));

@@ -37,14 +37,15 @@ pub fn sent_arguments(message: &[u8]) -> Option<Arc<str>> {
 pub struct ExactResult(Arc<OnceLock<Box<RawValue>>>);
 
 impl ExactResult {
-    /// Keeps the text of the result of the request's only call.
+    /// Keeps the text of the tool's result. A request calls at most one tool, so the first text is kept.
     pub(super) fn keep(&self, text: Box<RawValue>) {
         if is_likely_in(text.get().as_bytes()) {
             self.0.get_or_init(|| text);
         }
     }
 
-    /// Returns a response of the protocol's library with the numbers of the tool's result as they were written.
+    /// Returns a response of the protocol's library, in which the structured content is the exact text of the tool's
+    /// result.
     pub fn restored_in(&self, response: Vec<u8>) -> Vec<u8> {
         match self.0.get().and_then(|text| with_structured_content(&response, text)) {
             Some(restored) => restored,
@@ -76,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_response_gets_the_numbers_of_the_result() {
+    fn a_response_gets_the_exact_numbers_of_the_result() {
         let text = r#"{"n":18446744073709551617,"result":{"structuredContent":1.5}}"#;
         let content = r#"[{"type":"text","text":"{\"structuredContent\":1}"}]"#;
         let response = format!(
@@ -90,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn other_responses_stay_as_they_are() {
+    fn responses_without_structured_content_or_long_numbers_stay_unchanged() {
         for response in [r#"{"id":1,"error":{"code":1}}"#, r#"{"id":1,"result":{"content":[]}}"#, "data: x", ""] {
             let same = kept(r#"{"n":18446744073709551617}"#).restored_in(response.as_bytes().to_vec());
             assert_eq!(same, response.as_bytes());

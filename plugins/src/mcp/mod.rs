@@ -3,7 +3,7 @@
 //! There are no sessions. Each request carries the rights of its caller as [`CallerHandles`]. The type of the handle
 //! that a tool receives, [`Reader`] or [`Writer`], determines what the tool can do.
 //!
-//! A tool names its handle in the type of its function, so a reading tool cannot write. The scopes `mcp:read` and
+//! The type of a tool's function names the handle, so a reading tool cannot write. The scopes `mcp:read` and
 //! `mcp:write` give no access to the API. Arguments are checked against the schema that models see. The schema is
 //! generated from the type to which the arguments are converted. `Reader::call_tool` calls a script's tool: it first
 //! runs the tool's pipeline, then the script on the plugins' threads.
@@ -55,7 +55,7 @@ pub struct CallerHandles {
 pub struct McpSettings {
     /// The host names to which requests may be sent.
     pub allowed_hosts: Vec<String>,
-    /// The origins of web pages that may send requests. As in the API, an empty list allows all origins.
+    /// The origins of web pages that may send requests. An empty list allows all origins, as the API always does.
     pub allowed_origins: Vec<String>,
     /// The maximum size of a result's JSON, in bytes.
     pub response_bytes: usize,

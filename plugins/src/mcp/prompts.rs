@@ -77,7 +77,7 @@ async fn explain_pipeline(reader: &Reader, text: &str) -> Result<GetPromptResult
     Ok(user_prompt("A pipeline to explain", text))
 }
 
-/// Returns whether a pipeline's text contains a name that does not continue with a letter or digit.
+/// Returns whether a pipeline's text contains `name` without a letter or digit directly after the name.
 fn names(text: &str, name: &str) -> bool {
     text.match_indices(name).any(|(at, _)| !text[at + name.len()..].starts_with(|next: char| next.is_alphanumeric()))
 }

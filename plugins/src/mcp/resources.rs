@@ -30,8 +30,8 @@ static LANGUAGE: LazyLock<String> = LazyLock::new(|| {
     text
 });
 
-/// Returns the listed resources. Aggregates are not listed, because there are too many. Clients find aggregates with
-/// the tool `search`.
+/// Returns the listed resources. Aggregates are not listed, because a workspace may have too many aggregates for a
+/// list. Clients find aggregates with the tool `search`.
 pub(super) async fn all(reader: &Reader) -> Result<Vec<Resource>> {
     let operators = Resource::new(OPERATORS, "operators")
         .with_title("Pipeline language")

@@ -99,7 +99,7 @@ impl Server {
     }
 }
 
-/// Returns the handles of the request's caller. Nothing is kept between requests.
+/// Returns the handles of the request's caller. The server keeps no handles between requests.
 fn access(context: &RequestContext<RoleServer>) -> Result<CallerHandles, ErrorData> {
     let parts = context.extensions.get::<Parts>();
     let access = parts.and_then(|parts| parts.extensions.get::<CallerHandles>()).cloned();

@@ -74,9 +74,9 @@ pub type Calling = Pin<Box<dyn Future<Output = Result<ToolOutput>> + Send>>;
 
 /// The data that a tool returns.
 pub struct ToolOutput {
-    /// The data as a value, which has the nearest doubles.
+    /// The data as a JSON value. Each number is the nearest double.
     pub value: Value,
-    /// The data as text, which has the numbers as they were written.
+    /// The data as JSON text. Each number is exact.
     pub text: Box<RawValue>,
 }
 

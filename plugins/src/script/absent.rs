@@ -8,8 +8,8 @@ use rhai::{AST, ASTNode, EvalAltResult, Expr, Position, Stmt};
 const UNNAMED: &str = "…";
 const UNIT: &str = "()";
 
-/// The sources of the names in a message: the program of a hook, the name of the program's settings parameter, and the
-/// settings that the manifest declares.
+/// The data from which messages take names: the program of a hook, the name of the program's settings parameter, and
+/// the settings that the manifest declares.
 pub(super) struct ScriptNames<'a> {
     pub(super) ast: &'a AST,
     pub(super) settings_name: &'a str,
@@ -43,7 +43,7 @@ impl ScriptNames<'_> {
                 let looped = self.at(*position)?;
                 let reason = match self.undeclared(&looped) {
                     Some(setting) => format!("{} has no '{setting}'", self.settings_name),
-                    None => "it has no value, or one without items".to_owned(),
+                    None => "the value is missing or of a type without items".to_owned(),
                 };
                 Some(format!("cannot loop over '{looped}': {reason}"))
             }
@@ -157,7 +157,8 @@ pub(super) fn undeclared(names: &ScriptNames<'_>) -> Vec<(String, Position)> {
     if is_assigned { Vec::new() } else { found }
 }
 
-/// Returns the text of the value to which the last node of the path, a property, a method or an index, is applied.
+/// Returns the text of the value to which the last node of `path` is applied. The last node is a property, a method or
+/// an index.
 fn target(path: &[ASTNode<'_>]) -> Option<String> {
     let (last, ancestors) = path.split_last()?;
     let ASTNode::Expr(last) = last else { return None };
@@ -171,7 +172,7 @@ fn target(path: &[ASTNode<'_>]) -> Option<String> {
         let is_right = std::ptr::eq(&raw const member.rhs, child);
         match parent {
             Expr::Dot(..) if is_right => parts.push(text(&member.lhs)),
-            // An index is a separate expression.
+            // The expression in the brackets of an index does not depend on the value before the brackets.
             _ if is_right => break,
             _ => {}
         }

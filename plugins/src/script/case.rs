@@ -160,8 +160,8 @@ fn expected(hook: Hook, value: &Value) -> Result<Value, String> {
     }))
 }
 
-/// Returns the value with its fields in alphabetical order. Nulls and empty lists are removed, because a case may omit
-/// them.
+/// Returns the value with its fields in alphabetical order. Fields that are null or an empty list are removed, because
+/// a case may omit such fields.
 fn canonical(value: Value) -> Value {
     match value {
         Value::Object(object) => {

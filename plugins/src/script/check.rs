@@ -1,4 +1,5 @@
-//! Checks a script before its first call: its syntax, its hooks, and calls of functions that cannot succeed.
+//! Checks a script before its first call: the syntax, the hooks, the settings that it reads, function calls and
+//! closures.
 
 use std::collections::{BTreeMap, BTreeSet};
 

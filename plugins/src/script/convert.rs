@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_survive_conversion() {
+    fn values_are_unchanged_after_conversion_to_rhai_and_back() {
         let json = r#"{"a":9007199254740993,"b":0.5,"c":null,"d":[true,"ä",[]],"e":{"f":{}}}"#;
         let value = foldwork_engine::model::json::parse(json.as_bytes()).expect("JSON");
         let back = ValueReader::new("value", 10_000).read(&to_dynamic(&value)).expect("data");

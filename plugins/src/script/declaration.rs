@@ -30,7 +30,8 @@ struct DeclaredFunction {
 /// Returns all functions of an engine, including the functions of the language.
 pub(super) fn functions(engine: &Engine) -> Functions {
     let mut functions = Functions::new();
-    // Documented functions come first, so that messages prefer their signatures. The engine has no fixed order.
+    // Sorts the functions, because the engine lists functions in no fixed order. Documented functions come first, so
+    // that messages prefer their signatures.
     let mut all = registered(engine, true);
     all.sort_by(|a, b| (a.doc_comments.is_empty(), &a.signature).cmp(&(b.doc_comments.is_empty(), &b.signature)));
     for function in all {

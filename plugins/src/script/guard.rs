@@ -33,7 +33,7 @@ thread_local! {
 /// The number of bytes that a host function reads in one step.
 const BYTES_PER_STEP: usize = 10;
 
-/// A running call on this thread. Dropping the guard ends the call.
+/// Enforces the limits of the call that is running on this thread, until the guard is dropped.
 pub(super) struct Guard {
     previous: Option<ScriptWatch>,
 }

@@ -7,7 +7,7 @@
 //! The host adds the limits that rhai lacks:
 //!
 //! * rhai does not measure the values that `map[key] = value` adds. `variables.rs` measures a variable when it is used.
-//! * One native call may return a huge value. `bounded_functions.rs` replaces such functions.
+//! * A function of the language may create a huge value in one call. `bounded_functions.rs` replaces such functions.
 //! * Deeply nested values are dropped recursively. A call has 64 MiB of stack, and closures cannot capture one another.
 //! * A regular expression may be expensive. Its automaton stops with an error if the cost exceeds a limit.
 

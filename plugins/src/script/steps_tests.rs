@@ -1,4 +1,5 @@
-//! Tests that the shipped scripts take few steps for bodies of any size, so that they stay within the default deadline.
+//! Tests that the shipped scripts take few steps for bodies of any size, so that each call stays within the default
+//! deadline.
 
 use serde_json::json;
 
@@ -6,15 +7,15 @@ use super::{Script, case, guard};
 use crate::PluginFolder;
 use crate::limits::CallLimits;
 
-/// The maximum number of steps of one call. A step of a release build takes about 100 ns, so a call takes about half of
-/// the default deadline of 250 ms.
+/// The maximum number of steps of one call. A step of a release build takes about 100 ns, so a call takes at most about
+/// half of the default deadline of 250 ms.
 const MAX_STEPS: u64 = 1_250_000;
 const BODY_BYTES: usize = 900_000;
 /// The size of a body that exceeds the maximum size of a script's texts. An import may append such a body.
 const LARGE_BODY_BYTES: usize = 3 << 20;
 
-/// The parts of bodies. A test repeats a part until the body has the required size. Each part makes another function
-/// slow.
+/// The parts of bodies. A test repeats a part until the body has the required size. Each part slows down a different
+/// function.
 const PARTS: [&str; 20] = [
     "x",
     "word ",
@@ -77,6 +78,6 @@ fn shipped_scripts_take_few_steps_for_a_large_body() {
 }
 
 #[test]
-fn shipped_scripts_take_few_steps_for_a_body_larger_than_their_texts() {
+fn shipped_scripts_take_few_steps_for_a_body_over_the_text_limit() {
     check("word ", LARGE_BODY_BYTES);
 }

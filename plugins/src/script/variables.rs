@@ -15,7 +15,7 @@ use crate::limits::CallLimits;
 const SLOTS: usize = 32;
 /// The maximum number of uses of a variable between two measurements. The number grows with the size of the variable.
 const MAX_PAUSE: usize = 16;
-/// The number of items in a variable that allow one further use of the variable before a new measurement.
+/// The number of items for which a variable may be used one more time before the variable is measured again.
 const ITEMS_PER_PAUSE: usize = 32;
 
 /// The size of values: the number of items in arrays and maps, and the number of bytes in texts.
@@ -38,7 +38,7 @@ thread_local! {
         const { RefCell::new(CallSizes { argument_size: Size { items: 0, text: 0 }, pauses: [(0, 0); SLOTS] }) };
 }
 
-/// Begins a call with these arguments.
+/// Measures the arguments of a new call, and forgets the measurements of the previous call.
 pub(super) fn begin(arguments: &[Dynamic]) {
     let mut argument_size = Size::default();
     arguments.iter().for_each(|argument| measure(argument, &mut argument_size));

@@ -16,7 +16,7 @@ const WEIGHTS: &str = "model.safetensors";
 const TOKENIZER: &str = "tokenizer.json";
 const POOLING: &str = "1_Pooling/config.json";
 const SENTENCES: &str = "sentence_bert_config.json";
-/// The number of bytes at the end of the weights that identify a model.
+/// The number of bytes at the end of the weights that are part of a model's digest.
 const FINGERPRINT_BYTES: usize = 1 << 16;
 
 /// A model that runs in this process.
@@ -71,7 +71,7 @@ impl Model {
         let bert = BertModel::load(weights, &config).with_context(|| format!("{WEIGHTS} and {CONFIG}"))?;
         let model = Model { name, bert, tokenizer, pooling };
         // Embeds a word, so that a broken model prevents the start instead of failing every search.
-        model.vectors(&["word".to_owned()]).context("a first text")?;
+        model.vectors(&["word".to_owned()]).context("cannot embed a test word")?;
         Ok(model)
     }
 
@@ -83,7 +83,7 @@ impl Model {
     /// Returns the vectors of texts in order, each normalised to length 1.
     pub fn vectors(&self, texts: &[String]) -> anyhow::Result<Vec<Vec<f32>>> {
         let encodings = self.tokenizer.encode_batch(texts.to_vec(), true).map_err(|error| anyhow!(error))?;
-        ensure!(!encodings.is_empty(), "no text");
+        ensure!(!encodings.is_empty(), "expected at least one text to embed");
         let rows = |of: fn(&tokenizers::Encoding) -> &[u32]| -> candle_core::Result<Tensor> {
             let rows: Vec<Vec<u32>> = encodings.iter().map(|encoding| of(encoding).to_vec()).collect();
             Tensor::new(rows, &Device::Cpu)

@@ -229,8 +229,9 @@ const WORKLOAD_BYTES: usize = 256;
 impl Api {
     /// Lists agents, newest first, including agents whose work a plugin does.
     ///
-    /// An agent is `active` if it was heard from within the last three heartbeat intervals, or if a plugin does the
-    /// agent's work. A page may have fewer rows than `limit`, because its size in bytes is limited as well.
+    /// An agent is `active` if the agent has connected, sent a heartbeat or worked on a task within the last three
+    /// heartbeat intervals, or if a plugin does the agent's work. A page may have fewer rows than `limit`, because its
+    /// size in bytes is limited as well.
     #[oai(path = "/agents", method = "get", operation_id = "list_agents")]
     async fn list_agents(
         &self,
@@ -255,8 +256,8 @@ impl Api {
 
     /// Registers an agent.
     ///
-    /// The name must be unique in the workspace (409 `name_taken`). From then on, each new aggregate (`<type>.created`)
-    /// of a type with one of the agent's traits becomes a task for the agent, even if the agent is offline. For the
+    /// The name must be unique in the workspace (409 `name_taken`). From then on, the agent gets a task for each new
+    /// aggregate (`<type>.created`) of a type with one of the agent's traits, even if the agent is offline. For the
     /// trait `publishable`, the event is `<type>.published` instead. An agent gets one task per event, and a disabled
     /// agent gets no tasks. The plugin `trait_router` assigns these tasks; other plugins may assign tasks differently.
     #[oai(path = "/agents", method = "post", operation_id = "create_agent")]
@@ -303,7 +304,7 @@ impl Api {
 
     /// Returns one agent.
     ///
-    /// The response includes the agent's current status and the time at which the agent was last heard from.
+    /// The response includes the agent's current status and the time at which the agent was last seen.
     #[oai(path = "/agents/:agent_id", method = "get", operation_id = "get_agent")]
     async fn get_agent(&self, access: ApiRead, agent_id: Path<String>) -> ApiResult<AgentUpdateResponse> {
         Ok(changed_response(&access.0.agent(&agent_id).await?))
@@ -319,8 +320,8 @@ impl Api {
 
     /// Changes an agent. If a plugin does the agent's work, only the status can be changed.
     ///
-    /// Only the fields in the body change. A disabled agent is assigned no new tasks and cannot claim tasks. Its claims
-    /// end. Its open tasks are assigned to `reassign_to` or, if `reassign_to` is absent, to nobody.
+    /// Only the fields in the body change. A disabled agent gets no new tasks and cannot claim tasks. Its claims end.
+    /// Its open tasks are assigned to `reassign_to` or, if `reassign_to` is absent, to nobody.
     #[oai(path = "/agents/:agent_id", method = "patch", operation_id = "change_agent")]
     async fn change_agent(
         &self,

@@ -31,8 +31,8 @@ struct QueryBody {
     /// The stages, each an object with one operator key.
     #[serde(default)]
     pipeline: Stages,
-    /// Whether the response includes a report on the execution: the data that was read, the stages that were pushed
-    /// down and the remaining stages, with rows and time per stage.
+    /// Whether the response includes a report on the execution: the data that was read, the parts of the pipeline that
+    /// were pushed to the source of the rows, and the remaining stages, with rows and time per stage.
     #[oai(nullable)]
     explain: Option<bool>,
     /// Whether to return only the normalised pipeline and its plan. A dry run reads no data.
@@ -83,14 +83,14 @@ struct QueryResult {
 struct StageRows {
     /// The index of the stage in `pipeline`.
     index: u64,
-    /// The name of the stage, as in the plan of a dry run. If the pipeline uses an alias, this is the name of the stage
-    /// itself: `$set` for `$addFields`.
+    /// The name of the stage, as in the plan of a dry run. For an alias, the name is the name of the stage itself:
+    /// `$set` for `$addFields`.
     stage: String,
     /// The exact number of rows after the stage.
     rows: u64,
     /// The first rows after the stage, at most as many as the request's `preview`.
     preview: Vec<AnyValue>,
-    /// Whether there are rows after the stage that `preview` does not contain.
+    /// Whether the stage has more rows than `preview` contains.
     more: bool,
     /// The duration of the stage in milliseconds, without the stages before it.
     ms: f64,

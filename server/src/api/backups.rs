@@ -1,4 +1,5 @@
-//! `/system/backups` and `/system/restores`: the archives of all workspaces, and restores from them, for operators.
+//! `/system/backups` and `/system/restores`: the archives of all workspaces, and restores from these archives, for
+//! operators.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +30,7 @@ const CONCURRENCY: usize = 16;
 /// The time limit for each read of the archive.
 const READ_WITHIN: Duration = Duration::from_secs(10);
 
-/// The archive to restore, the last event to restore, and the name of the new workspace.
+/// The options of a restore: the archive, the last event to restore, and the name of the new workspace.
 #[derive(Object, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CreateRestore {

@@ -20,7 +20,8 @@ pub enum Durability {
 }
 
 impl Durability {
-    /// Returns the durability that the header requests. Fails for an unknown value, and if the server has no backup.
+    /// Returns the durability that the header requests. Fails for an unknown value, and for `archived` if the server
+    /// has no backup.
     pub fn of(header: Option<&str>, archiving: &ServerArchive) -> ApiResult<Durability> {
         match header.map(str::trim) {
             None => Ok(Durability::Stored),

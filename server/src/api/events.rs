@@ -50,12 +50,13 @@ struct LogPageBody {
     position: u64,
 }
 
-/// An append as requested.
+/// A request to append events.
 struct AppendRequest {
     new: Vec<NewEvent>,
-    /// Whether the events are a list of one event.
+    /// Whether the request has a list with exactly one event.
     list_of_one: bool,
-    /// The idempotency key, with the operation and the body that belong to its fingerprint.
+    /// The idempotency key. The fields `operation` and `text`, the request's body, are part of the fingerprint of the
+    /// request.
     key: Option<String>,
     operation: String,
     text: Vec<u8>,
@@ -173,7 +174,7 @@ impl Api {
         &self,
         access: ApiRead,
         aggregate_id: Path<String>,
-        /// The version after which the page begins or, with `direction=desc`, before which the page begins.
+        /// The version after which the page begins. With `direction=desc`, the version before which the page begins.
         after_version: Query<Option<Whole>>,
         #[oai(name = "limit")] Query(rows): Query<Option<u64>>,
         /// The order: `asc` (the default, or `forward`) returns the oldest event first, and `desc` (or `backward`) the
@@ -225,7 +226,7 @@ impl Api {
         types: Query<Option<String>>,
         aggregate_type: Query<Option<String>>,
         project_id: Query<Option<String>>,
-        /// Only events that this actor appended: `key:<id>`, `user:<id>` or `system`.
+        /// Only events that this actor appended: `key:<id>`, `user:<id>`, `plugin:<name>` or `system`.
         actor: Query<Option<String>>,
         #[oai(name = "limit")] Query(rows): Query<Option<u64>>,
         /// The maximum time to wait for an event if there is none yet, in milliseconds.

@@ -146,7 +146,7 @@ pub(super) enum FileUploadResponse {
 
 #[derive(ApiResponse)]
 enum FileDeletionResponse {
-    /// The file's bytes were deleted. Its history stays in the log.
+    /// The file's bytes were deleted. The file's history stays in the log.
     #[oai(status = 204)]
     Done,
 }

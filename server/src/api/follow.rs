@@ -35,7 +35,7 @@ const PAGE: usize = 200;
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const CONTENT_TYPE: &str = "text/event-stream";
 const COMMENT: &[u8] = b":\n\n";
-/// The size in bytes up to which messages are combined into one chunk. A longer message forms a separate chunk.
+/// The size in bytes at which a chunk is full. A chunk may be larger, because a message is never split.
 const CHUNK: usize = 64 << 10;
 
 /// A response with events: a page, or a stream.
@@ -211,8 +211,8 @@ struct StreamFollower {
 }
 
 impl StreamFollower {
-    /// Returns the next events. If there are none yet, waits for new events for up to [`KEEP_ALIVE`]. Returns an empty
-    /// list if none arrive in this time.
+    /// Returns the next events. If there is no next event yet, waits up to [`KEEP_ALIVE`] for new events. Returns an
+    /// empty list if no event arrives in this time.
     async fn next(&mut self) -> Result<Vec<Arc<Event>>, Error> {
         tokio::time::sleep_until(self.next_look).await;
         let (events, is_end) = match &mut self.start {

@@ -63,10 +63,11 @@ struct CausedBody {
     #[oai(skip_serializing_if_is_none)]
     #[serde(skip_serializing_if = "Option::is_none")]
     caused_by: Option<ConsequenceBody>,
-    /// The events that this event caused, in the order of the log, at most 200: events that plugins derived from it,
-    /// tasks that plugins assigned because of it, results of scripted agents, and the effects of an approval.
+    /// The events that this event caused, in the order of the log, at most 200: events that plugins derived from this
+    /// event, tasks that plugins assigned because of this event, results of scripted agents, and the effects of an
+    /// approval.
     caused: Vec<ConsequenceBody>,
-    /// Whether there are more events than those in `caused`, or more edges than those in `edges`.
+    /// Whether the event has more consequences than `caused` contains, or more edges than `edges` contains.
     more: bool,
     /// The edges that plugins found in this event, open or closed.
     edges: Vec<EdgeBody>,
@@ -89,8 +90,8 @@ struct ConsequenceBody {
 impl Api {
     /// Counts the events of the log over time.
     ///
-    /// With `by=recorded`, the default, an event counts at the time of its append. Without a filter, the server then
-    /// searches the log only for the first event of each bucket, and does not read the other events. With
+    /// With `by=recorded`, the default, an event counts at the time of its append. In this case and without a filter,
+    /// the server searches the log only for the first event of each bucket, and does not read the other events. With
     /// `by=occurred`, an event counts at the time that the client gave, for example in an import. All counts are exact.
     /// If a count takes longer than the time limit of a query, the response is the error of such a query. With
     /// `by=recorded`, a shorter range from `from` to `to` needs less time.
@@ -112,7 +113,7 @@ impl Api {
         types: Query<Option<String>>,
         aggregate_type: Query<Option<String>>,
         project_id: Query<Option<String>>,
-        /// Only events that this actor appended: `key:<id>`, `user:<id>` or `system`.
+        /// Only events that this actor appended: `key:<id>`, `user:<id>`, `plugin:<name>` or `system`.
         actor: Query<Option<String>>,
     ) -> ApiResult<JsonResponse<HistogramBody>> {
         let by = read_clock(by.0.as_deref())?;

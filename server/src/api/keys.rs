@@ -115,12 +115,12 @@ impl CreatedKeyBody {
     }
 }
 
-/// The rotation of a key.
+/// The options of a rotation.
 #[derive(Object, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RotateKey {
     /// The time after which the replaced key ends, in seconds, at most 2,592,000 (30 days); the default is 3,600. With
-    /// 0, the key ends at once. A key that expires earlier keeps its expiry time.
+    /// 0, the key ends immediately. A key that expires earlier keeps its expiry time.
     #[oai(nullable)]
     ends_after_seconds: Option<u32>,
 }
@@ -275,7 +275,7 @@ impl Api {
         ))
     }
 
-    /// Returns the key that this request was made with.
+    /// Returns the key with which this request was made.
     ///
     /// The response has the scopes and the expiry time of the key.
     #[oai(path = "/keys/self", method = "get", operation_id = "get_own_key")]
@@ -284,14 +284,15 @@ impl Api {
         Ok(JsonResponse::new(&KeyBody::from(&key)))
     }
 
-    /// Creates the successor of a key. The replaced key ends after some time, so that its users can switch to the
-    /// successor.
+    /// Creates the successor of a key. The replaced key ends after some time, so that the programs that use the key can
+    /// switch to the successor.
     ///
     /// The successor has the same name, scopes, agents and expiry time, and its secret is in this response only. The
     /// keys that were created with the replaced key depend on the successor from now on, and keep working. The
     /// successor depends on the same keys as the replaced key. But if the caller uses another key, and neither of these
-    /// two keys depends on the other, the successor depends on the caller's key. A caller can rotate only those keys of
-    /// its user (`other_user`) that it can revoke. An expired key cannot be rotated (`key_expired`).
+    /// two keys depends on the other, the successor depends on the caller's key. A caller can rotate only the keys of
+    /// its own user (`other_user`), and only keys that the caller can revoke. An expired key cannot be rotated
+    /// (`key_expired`).
     #[oai(path = "/keys/:key_id/rotate", method = "post", operation_id = "rotate_key")]
     async fn rotate_key(
         &self,
@@ -317,17 +318,17 @@ impl Api {
     /// `cascade` decides about the keys that were created with the key, directly or through other keys, and are still
     /// valid. Without `cascade`, such keys are a conflict (`derived_keys`), and the response lists these keys. A key
     /// can revoke itself and any key that it could have created. Other keys can be revoked only by a key that has all
-    /// their scopes (`insufficient_scope`) and expires no earlier (`outlives_caller`). A key that revokes a key it was
-    /// derived from stays valid and takes the place of the revoked key. Callers who are not owners can revoke only
-    /// their own keys. A key that is bound to agents can revoke only itself (`agent_key`).
+    /// their scopes (`insufficient_scope`) and expires no earlier (`outlives_caller`). A key that revokes a key from
+    /// which it was derived stays valid and takes the place of the revoked key. Callers who are not owners can revoke
+    /// only their own keys. A key that is bound to agents can revoke only itself (`agent_key`).
     #[oai(path = "/keys/:key_id", method = "delete", operation_id = "revoke_key")]
     async fn revoke_key(
         &self,
         access: AgentWrite,
         key_id: Path<String>,
-        /// Whether the keys that were created with the key end as well. With `false`, these keys stay valid and depend
-        /// on the keys on which the revoked key depended. If the revoked key depended on no key, these keys depend on
-        /// no key either.
+        /// Whether the keys that were created with the revoked key end as well. With `false`, these keys stay valid and
+        /// depend on the keys on which the revoked key depended. If the revoked key depended on no key, these keys
+        /// depend on no key either.
         cascade: Query<Option<bool>>,
     ) -> ApiResult<KeyRevocationResponse> {
         let derived = match cascade.0 {

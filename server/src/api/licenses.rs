@@ -236,7 +236,7 @@ impl License {
 }
 
 impl Cache {
-    /// Returns the caching period of a response. For a device that is not valid, both ends of the period are the
+    /// Returns the caching period of a response. For a rejected device, `revalidate_after` and `offline_until` are the
     /// current time.
     fn new(verdict: LicenseVerdict, now: i64) -> Cache {
         let (ttl_ms, grace_ms) =

@@ -207,8 +207,8 @@ impl Api {
     /// Removes a member with all their keys and invitations from the workspace immediately, or withdraws an invitation.
     ///
     /// Content that the member created stays in the workspace. The member's open tasks are assigned to `reassign_to`
-    /// or, if `reassign_to` is absent, to nobody, so that any person can take them. The keys that the member created
-    /// for agents stop working as well.
+    /// or, if `reassign_to` is absent, to nobody, so that any person can take these tasks. The keys that the member
+    /// created for agents stop working as well.
     #[oai(path = "/members/:member_id", method = "delete", operation_id = "remove_member")]
     async fn remove_member(
         &self,

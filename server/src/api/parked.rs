@@ -25,8 +25,8 @@ enum StepDeletionResponse {
 impl Api {
     /// Lists parked steps in the order of their events.
     ///
-    /// A step is one plugin's hook for one event. Each entry has the last failure and the number of attempts, and, if
-    /// the server retries the step, the time of the next retry.
+    /// A step is the call of one hook of a plugin for one event. Each entry has the last failure and the number of
+    /// attempts, and, if the server retries the step, the time of the next retry.
     #[oai(path = "/parked", method = "get", operation_id = "list_parked")]
     async fn list_parked(
         &self,
@@ -60,8 +60,8 @@ impl Api {
         Ok(JsonResponse::new(&ReplayedBody::from(access.0.replay_parked(&step_id).await?)))
     }
 
-    /// Replays parked steps, oldest first: those of one plugin or of all plugins, those with the given ids, or those of
-    /// a group.
+    /// Replays parked steps, oldest first: all steps, the steps of one plugin or of a group, or the steps with the
+    /// given ids.
     ///
     /// One request replays at most 1,000 steps. If `more` is true in the response, further steps remain, and a request
     /// with `after` continues with these steps. With `expected`, the request is rejected unless it selects this number
@@ -93,8 +93,8 @@ impl Api {
         Ok(JsonResponse::new(&GroupsBody::from(groups)))
     }
 
-    /// Deletes parked steps without running them again: those with the given ids, those of a group or of a plugin, or
-    /// all parked steps.
+    /// Deletes parked steps without running the steps again: all steps, the steps of one plugin or of a group, or the
+    /// steps with the given ids.
     ///
     /// The plugin's facts from the events of these steps stay missing until the plugin is replayed over the log. A
     /// request without `ids` requires `expected`, the number of the steps (409 `count_mismatch` with `count`).

@@ -1,4 +1,4 @@
-//! `/plugins`: listing, reloading, dry-running, replaying and resuming plugins.
+//! `/plugins`: listing, reading, reloading, dry-running, replaying and resuming plugins.
 
 use foldwork_engine::Error;
 use foldwork_engine::hook::{Hook, PluginDraft};
@@ -59,9 +59,10 @@ impl Api {
     /// Calls a plugin for events and returns the plugin's output. The server stores nothing.
     ///
     /// The input is one or several events of the log, or an event in the request. The events of the log are selected by
-    /// id, from a position on, as the last events, or by the ids of parked steps. The plugin is called as in normal
-    /// operation. With `source`, `script` and `manifest`, a dry run tests a plugin before it is enabled or reloaded. If
-    /// the script or the manifest is rejected, the response is 400 `plugin_refused` with the line and the column.
+    /// the id of one event, by the position of the first event, by the number of last events, or by the ids of parked
+    /// steps. The plugin is called as in normal operation. With `source`, `script` and `manifest`, a dry run tests a
+    /// plugin before it is enabled or reloaded. If the script or the manifest is rejected, the response is 400
+    /// `plugin_refused` with the line and the column.
     #[oai(path = "/plugins/:name/dry-run", method = "post", operation_id = "dry_run_plugin")]
     async fn dry_run_plugin(
         &self,

@@ -158,7 +158,7 @@ fn has_condition(operation: &Json) -> bool {
     parameters.any(|parameter| parameter["in"] == "header" && parameter["name"].as_str().is_some_and(is_if_match))
 }
 
-/// Calls the operation if it reads all query parameters, conditions and the body of the request.
+/// Calls the operation if the operation supports all query parameters, the conditions and the body of the request.
 pub async fn checked<E: Endpoint>(
     parameters: Arc<Parameters>,
     endpoint: Arc<E>,

@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn socket_urls_keep_the_security_of_the_request() {
+    fn socket_urls_use_wss_for_https_and_ws_for_http() {
         assert_eq!(realtime_url("https://example.org"), "wss://example.org/realtime/v1");
         assert_eq!(realtime_url("http://localhost:8080"), "ws://localhost:8080/realtime/v1");
     }

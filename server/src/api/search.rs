@@ -17,8 +17,8 @@ pub struct Api;
 #[derive(Object, Deserialize, Default)]
 #[serde(default, deny_unknown_fields)]
 struct SearchBody {
-    /// The text to find: words of a label, or the beginning of a word. Typing errors and another word order are
-    /// tolerated.
+    /// The text to find: words of a label or a body, or the beginning of a word. Typing errors and another word order
+    /// are tolerated.
     query: String,
     /// An aggregate type; the default is all types except `task`.
     #[oai(nullable)]
@@ -50,8 +50,8 @@ struct SearchHit {
     project_id: Option<String>,
     /// The label. A label of more than 512 bytes is cut.
     label: String,
-    /// The total score from 0 to 1. Without an embedding, it is the highest score in `match`. With an embedding, it
-    /// combines the hit's ranks in the text search and in the vector search.
+    /// The total score from 0 to 1. Without an embedding, the total score is the highest score in `match`. With an
+    /// embedding, the total score combines the hit's ranks in the text search and in the vector search.
     score: f64,
     r#match: SearchMatch,
     #[oai(rename = "_last_event_at")]

@@ -42,7 +42,7 @@ struct LeaderBody {
     is_here: bool,
     /// A number that grows when another server takes over.
     epoch: u64,
-    /// The number of milliseconds since the responding server last read what other servers have appended.
+    /// The number of milliseconds since the responding server last read the progress of the other servers.
     pulse_age_ms: u64,
 }
 
@@ -75,7 +75,7 @@ struct RebuildResult {
     parked: u64,
 }
 
-/// The server that handles the request.
+/// Information about the server that handles the request.
 #[derive(Object, Serialize)]
 #[oai(rename = "SystemInfo")]
 struct SystemInfo {
@@ -112,7 +112,7 @@ pub struct LimitsBody {
     requests_per_minute: Option<u32>,
 }
 
-/// The settings that `/system/info` shows. Handlers receive them as request data.
+/// The settings that `/system/info` shows. Handlers receive these settings as request data.
 #[derive(Clone)]
 pub struct InfoSettings {
     store: &'static str,

@@ -32,7 +32,7 @@ struct FieldDefinition {
     #[oai(nullable)]
     #[serde(skip_serializing_if = "Option::is_none")]
     required: Option<bool>,
-    /// The default value, of any type, including null: a schema without a type needs no `nullable`.
+    /// The default value, which may have any type or be null. The schema has no type, so that null is allowed.
     #[serde(skip_serializing_if = "Option::is_none")]
     default: Option<AnyValue>,
     #[oai(nullable)]
@@ -86,7 +86,7 @@ struct FieldDefinition {
     fields: Option<Vec<FieldDefinition>>,
 }
 
-/// The items of an array. The properties have the same meanings as those of a field.
+/// The items of an array. The properties have the same meanings as the properties of a field.
 #[derive(Object, Serialize)]
 struct ItemDefinition {
     r#type: OneOf<FieldTypes>,
@@ -217,7 +217,7 @@ enum DefinedType {
     /// The type was created.
     #[oai(status = 201)]
     Created(JsonResponse<AggregateType>, #[oai(header = "Location")] String),
-    /// The type existed already. Its definition was changed or is the same as before.
+    /// The type already existed. The request changed the definition, or the definition is the same as before.
     #[oai(status = 200)]
     Present(JsonResponse<AggregateType>),
 }

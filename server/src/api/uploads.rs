@@ -28,7 +28,7 @@ impl Api {
     async fn upload_linked_file(
         &self,
         engine: Data<&Arc<Engine>>,
-        /// The signed part of the upload URL, as issued.
+        /// The signed part of the upload URL, unchanged.
         link: Query<String>,
         body: RawBody,
     ) -> ApiResult<FileUploadResponse> {

@@ -14,7 +14,9 @@ pub struct Api;
 impl Api {
     /// Returns the authenticated user's workspace.
     ///
-    /// A token belongs to one user and one workspace. Everything that the token can access is in that workspace.
+    /// Each request accesses one workspace, which the header `Foldwork-Workspace` selects by its id. Without this
+    /// header, the request accesses the workspace of the key or, with a token of an identity provider, the first
+    /// workspace that the user joined.
     #[oai(path = "/workspace", method = "get", operation_id = "get_workspace")]
     async fn get_workspace(&self, access: ProfileRead) -> ApiResult<JsonResponse<WorkspaceBody>> {
         Ok(JsonResponse::new(&WorkspaceBody::from(&access.0.workspace().await?)))

@@ -37,13 +37,13 @@ pub const CONSISTENCY: &str = "consistency";
 #[oai(ty = "bearer", rename = "api:read", checker = "guard::<Reader>")]
 pub struct ApiRead(pub Reader);
 
-/// The guard of operations that write data. Requires `api:write`.
+/// The guard of operations that write data. Requires `api:write` and at least the role `editor`.
 #[derive(SecurityScheme)]
 #[oai(ty = "bearer", rename = "api:write@editor", checker = "guard::<Writer>")]
 pub struct ApiWrite(pub Writer);
 
-/// The guard of operations of agents on tasks. Requires `api:write`. A key that is bound to agents acts only for these
-/// agents.
+/// The guard of operations of agents on tasks. Requires `api:write` and at least the role `editor`. A key that is bound
+/// to agents acts only for these agents.
 #[derive(SecurityScheme)]
 #[oai(ty = "bearer", rename = "api:write@editor", checker = "guard::<AgentWriter>")]
 pub struct AgentWrite(pub AgentWriter);
@@ -122,8 +122,8 @@ fn consistency(request: &Request) -> Result<Consistency, Error> {
     }
 }
 
-/// Returns the access rights of an MCP client, which are those of the caller. `upload_url` is the part of an upload URL
-/// before the link.
+/// Returns the handles of an MCP client, with the rights of the caller. `upload_url` is the first part of the URL of an
+/// upload link, before the link's token.
 pub async fn model_access(request: &Request, upload_url: String) -> Result<mcp::CallerHandles, Error> {
     let (engine, caller) = caller(request, Consistency::Strong).await?;
     let reader = engine.enter::<McpReader>(caller.clone()).await?.into_reader();

@@ -1,4 +1,4 @@
-//! The access of a command to the configured archive of backups, and the progress of reading it.
+//! Opens the configured archive of backups for a command, and shows the progress of reading the archive.
 
 use std::path::Path;
 

@@ -94,7 +94,7 @@ async fn status(client: &Client, as_json: bool) -> anyhow::Result<()> {
 }
 
 fn listing(records: &[Value]) -> String {
-    /// The columns: the heading, and the place of the value in a record.
+    /// The heading of each column, and the JSON pointer to the column's value in a record.
     const COLUMNS: [(&str, &str); 10] = [
         ("workspace_id", "/workspace_id"),
         ("epoch", "/epoch"),
@@ -139,7 +139,7 @@ async fn verify(arguments: VerifyArguments) -> anyhow::Result<()> {
     }
 }
 
-/// Checks the dump of the control database, and that each workspace in it has an archive. Returns the number of
+/// Checks the dump of the control database, and that each workspace in the dump has an archive. Returns the number of
 /// problems.
 async fn verify_control(archive: &Archive, ids: &[Arc<str>]) -> anyhow::Result<usize> {
     let known = match archive.verify_control().await {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::mem;
 
-/// The maximum size of a batch in bytes. A single event that is larger becomes a batch alone.
+/// The maximum size of a batch in bytes. A larger event forms a batch alone.
 const MAX_BYTES: usize = 512 * 1024;
 const MAX_EVENTS: usize = 256;
 const OPENING: &str = r#"{"events":["#;
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn positions_in_the_input_name_lines() {
+    fn events_of_a_batch_are_located_by_their_lines() {
         let batch = &batches(&vec!["{}".to_owned(); 5])[0];
         assert_eq!(batch.whereabouts(None), "lines 1 to 5");
         assert_eq!(batch.whereabouts(Some(2)), "line 3");

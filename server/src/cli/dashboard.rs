@@ -1,4 +1,4 @@
-//! `foldwork dashboard`: a link that signs a browser in once.
+//! `foldwork dashboard`: prints a link that signs a browser in once.
 
 use std::io::{self, Write};
 
@@ -29,7 +29,7 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     let link = link(&arguments.connection.client()?, MINUTES).await?;
     // Only the link is printed to standard output, so that a script can pass it to a browser.
     let note = format!("This link signs a browser in once, within {MINUTES} minutes:\n");
-    // Ignores a failed note, so that the link is printed in any case.
+    // Ignores an error of writing the note, so that the link is printed in any case.
     let _ = io::stderr().write_all(note.as_bytes());
     print_line(&link)
 }

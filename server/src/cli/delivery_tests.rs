@@ -191,7 +191,7 @@ async fn an_export_can_be_imported_elsewhere() {
 }
 
 #[tokio::test]
-async fn fields_that_this_program_does_not_know_are_carried() {
+async fn an_export_keeps_event_fields_that_this_program_does_not_know() {
     let (store, reply) = shared_store();
     let stub = Stub::start(reply).await;
     import_text(&stub.client(), lines(1)).await.expect("imported");
@@ -207,7 +207,7 @@ async fn fields_that_this_program_does_not_know_are_carried() {
 }
 
 #[tokio::test]
-async fn a_newer_or_torn_export_is_refused() {
+async fn a_newer_or_truncated_export_is_refused() {
     let (store, reply) = shared_store();
     let stub = Stub::start(reply).await;
     let newer = format!("{}\n{}", r#"{"foldwork_export":9,"program":"7.0.0"}"#, lines(1));
@@ -220,7 +220,7 @@ async fn a_newer_or_torn_export_is_refused() {
 }
 
 #[tokio::test]
-async fn an_import_accepts_other_slugs() {
+async fn an_import_accepts_slugs_that_the_server_changes() {
     let stub = Stub::start(|request: &StubRequest| match request.method.as_str() {
         "GET" => (200, "", json!({"data": [{"id": "1", "slug": "notes"}], "next_cursor": null})),
         _ => {

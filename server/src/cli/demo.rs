@@ -270,7 +270,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quoting_survives_every_character() {
+    fn quoted_texts_keep_every_character_in_a_shell() {
         assert_eq!(quoted("a b$c\"d"), "'a b$c\"d'");
         assert_eq!(quoted("it's"), r"'it'\''s'");
     }

@@ -35,8 +35,8 @@ pub struct PortableEvent<'a> {
     pub occurred_at: Option<Cow<'a, str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_id: Option<Cow<'a, str>>,
-    /// Whether the event restores a deleted aggregate. Export sets this flag on events that restored an aggregate with
-    /// a verb other than `created`.
+    /// Whether the event restores a deleted aggregate. Export sets this flag on each event that restored an aggregate
+    /// with its earlier state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restore: Option<bool>,
 }
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_another_shape_is_rejected() {
+    fn a_line_that_is_not_a_valid_event_is_rejected() {
         for line in [
             "",
             "[]",

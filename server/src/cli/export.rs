@@ -82,7 +82,8 @@ struct ExportedEvent<'a> {
     payload: &'a RawValue,
 }
 
-/// Exports a workspace. Prints a summary to standard output or, if the events are written there, to standard error.
+/// Exports a workspace. Prints a summary to standard output, or to standard error if the events are written to standard
+/// output.
 pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     let Arguments { output: path, files, with_members, selection, store, connection } = arguments;
     let progress = ProgressIndicator::start(None);
@@ -154,7 +155,7 @@ pub async fn write_file(
     Ok(exporting.written)
 }
 
-/// The definitions that are not written yet. They are fetched in pages.
+/// The definitions of types that are not written yet, fetched in pages.
 struct Definitions {
     next: std::vec::IntoIter<ExportedDefinition>,
     read: usize,

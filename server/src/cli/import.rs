@@ -29,16 +29,16 @@ const FILE: &str = "file";
 /// Imports events in order. The projects and types of an export are created as well.
 ///
 /// An import may be repeated: events that were imported before are not appended again. If a server imports the file,
-/// the caller becomes the actor of the events. Files are uploaded from the folder `--files`. Tasks and agents are left
-/// out, because only their own operations may append them. With `--offline`, an export is restored completely, with
-/// versions, times and actors.
+/// the caller becomes the actor of the events. Files are uploaded from the folder `--files`. The events of tasks and
+/// agents are left out, because only the operations for tasks and agents may append these events. With `--offline`, an
+/// export is restored completely, with versions, times and actors.
 #[derive(clap::Args, Debug)]
 #[command(subcommand_negates_reqs = true)]
 pub struct Arguments {
     /// The NDJSON file to read, one event per line, plain or compressed as .zst or .gz; `-` is standard input.
     #[arg(required = true)]
     file: Option<PathBuf>,
-    /// The folder with the bytes of files, as `export --files` wrote it.
+    /// The folder with the bytes of files, written by `export --files`.
     #[arg(long, value_name = "FOLDER")]
     files: Option<PathBuf>,
     /// Also imports members and keys into a workspace that exists. Members and keys that were removed or revoked there

@@ -146,7 +146,7 @@ async fn rotate(client: &Client, id: &str, after: SignedDuration, as_json: bool)
     print_key(&successor, &changes(id, &successor, &all))
 }
 
-/// Returns what a rotation has changed. `all` has the keys after the rotation.
+/// Returns a message about the changes of a rotation. `all` are the keys after the rotation.
 fn changes(old: &str, successor: &Value, all: &[Value]) -> String {
     let text = |record: &Value, name: &str| record.get(name).and_then(Value::as_str).unwrap_or("-").to_owned();
     let replaced = all.iter().find(|record| text(record, "id") == old);
@@ -204,14 +204,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_positive() {
+    fn durations_are_not_negative() {
         assert_eq!(duration("90m"), Ok(SignedDuration::from_mins(90)));
         assert_eq!(duration("0s"), Ok(SignedDuration::ZERO));
         assert!(duration("-1h").is_err() && duration("soon").is_err());
     }
 
     #[tokio::test]
-    async fn the_first_page_of_the_list_has_no_parameters() {
+    async fn the_request_for_the_first_page_of_keys_has_no_parameters() {
         let stub = Stub::start(|_| (200, "", json!({"data": [{"id": "1"}], "next_cursor": null}))).await;
         list(&stub.client(), true).await.expect("listed");
         assert_eq!(stub.requests("GET").pop().expect("a request").target, "/api/v1/keys");

@@ -38,7 +38,7 @@ enum Action {
         id: String,
         /// The role: owner, editor or viewer.
         role: String,
-        /// Makes the member the owner of the workspace, whose plan limits the workspace. Needs the role owner.
+        /// Makes the member the owner of the workspace. The owner's plan limits the workspace. The role must be owner.
         #[arg(long)]
         workspace_owner: bool,
     },

@@ -115,7 +115,7 @@ impl OutputFile {
     fn create(path: &Path) -> anyhow::Result<Self> {
         let Some(file_name) = path.file_name() else { bail!("the path does not end in a file name") };
         if path.is_dir() {
-            bail!("it is a folder");
+            bail!("the path is a folder");
         }
         let mut unfinished_name = std::ffi::OsString::from(".");
         unfinished_name.push(file_name);

@@ -29,7 +29,7 @@ enum Action {
         #[arg(long)]
         strict: bool,
     },
-    /// Lists plugins with their descriptions and the events that they are called for.
+    /// Lists plugins with their descriptions and the events for which the plugins are called.
     List {
         /// The folder of a plugin or of several plugins; the default is the configured folder, the shipped plugins and
         /// the native plugins.

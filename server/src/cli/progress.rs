@@ -1,4 +1,4 @@
-//! The progress of a long command, shown on standard error if it is a terminal.
+//! The progress of a long command, shown on standard error if standard error is a terminal.
 
 use std::fmt;
 use std::io::{self, Write};

@@ -50,7 +50,7 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
         fate(&others, arguments.revoke)
     );
     // Ignores a failed write of the message, so that the key is printed in any case. Only the key goes to standard
-    // output, so that a script can capture it.
+    // output, so that a script can capture the key.
     let _ = io::stderr().write_all(about.as_bytes());
     print_line(&key)
 }

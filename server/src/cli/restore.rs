@@ -140,7 +140,8 @@ impl ArchiveRestore {
         self.restore(&from, &record).await
     }
 
-    /// Checks that the archive has the requested position and epoch, before a workspace is created.
+    /// Checks that the archive has the requested epoch or, without an epoch, the requested position. The check precedes
+    /// the creation of a workspace.
     async fn check_end(&self, id: &str, position: Option<u64>, epoch: Option<u64>) -> anyhow::Result<()> {
         let found = self.archive.describe(id).await.context("the archive cannot be read")?;
         let found = found.with_context(|| format!("the archive has no workspace '{id}'"))?;
@@ -160,7 +161,7 @@ impl ArchiveRestore {
         Ok(position == 0)
     }
 
-    /// Restores events and files into a workspace, and prints how many events and files it has restored.
+    /// Restores events and files into a workspace, and prints the numbers of restored events and files.
     async fn restore(&mut self, from: &RestoreFrom, into: &WorkspaceRecord) -> anyhow::Result<()> {
         let progress = ProgressIndicator::start(None);
         let restored = restore_workspace(&self.engine, &self.archive, from, &into.id, &shown_on(&progress)).await;

@@ -33,8 +33,8 @@ impl CallRetries {
     }
 }
 
-/// Repeats a call until it succeeds, fails permanently, or reaches the maximum number of attempts. `note` receives a
-/// message for each wait.
+/// Repeats a call until the call succeeds, fails permanently, or reaches the maximum number of attempts. `note`
+/// receives a message for each wait.
 ///
 /// The request must be idempotent, because it may reach the server twice.
 pub async fn call(

@@ -66,7 +66,8 @@ struct AppendReply {
     renamed: Vec<RenamedArticle>,
 }
 
-/// An article that got another slug than the slug in its event, because the slug in the event is taken or not valid.
+/// An article that got another slug, because the slug in its event is taken or not valid, or because the article is
+/// restored and its former slug is taken.
 #[derive(Deserialize)]
 pub struct RenamedArticle {
     index: usize,
@@ -79,7 +80,7 @@ pub struct RenamedArticle {
 }
 
 impl RenamedArticle {
-    /// Describes an event that got another slug. `index` is the place of the event in its batch, from 0.
+    /// Describes an article that got another slug. `index` is the place of the event in its batch, from 0.
     pub fn new(index: usize, aggregate_id: &str, slug: &str, refused: Option<&str>) -> RenamedArticle {
         let is_valid = refused.is_none_or(slug::is_valid);
         RenamedArticle {

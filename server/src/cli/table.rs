@@ -39,7 +39,7 @@ impl Table {
         [headings, rule].into_iter().chain(rows).map(|line| line + "\n").collect()
     }
 
-    /// Returns a column's width, and whether it has only numbers.
+    /// Returns a column's width, and whether the column has only numbers.
     fn measure(&self, column: usize) -> (usize, bool) {
         let heading = self.headings.get(column).map_or(0, |heading| heading.chars().count());
         let cells = || self.rows.iter().filter_map(move |row| row.get(column));

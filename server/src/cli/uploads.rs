@@ -52,7 +52,7 @@ pub struct Uploads {
 
 impl Uploads {
     /// Stores a file unless the server has a file with the same content at the same path. Returns whether the file was
-    /// stored. The file may get another path than in the export, because paths have the ids of workspaces and projects.
+    /// stored. The path may differ from the path in the export, because paths have the ids of workspaces and projects.
     pub async fn store(
         &mut self,
         client: &Client,

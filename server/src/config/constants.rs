@@ -11,7 +11,7 @@ pub struct Constants {
     /// The minimum speed of a file upload as a raw body, in bytes per second, measured over `http.body_timeout`. Even a
     /// bad telephone line is faster, so a slower upload only occupies a connection.
     pub upload_bytes_per_s: u64,
-    /// The server disconnects a client that reads nothing of a response for this time.
+    /// The time after which the server disconnects a client that reads nothing of a response.
     pub stalled_reader: Duration,
     /// The limit on a JSON body that contains a file, in bytes. Reading such a body needs about three times its size,
     /// so larger files are uploaded as a raw body.

@@ -57,7 +57,7 @@ impl Dashboard {
         let url = Url::parse(issuer).with_context(|| format!("[dashboard] oidc_issuer: {issuer} is not a URL"))?;
         ensure!(
             matches!(url.scheme(), "https" | "http") && url.has_host(),
-            "[dashboard] oidc_issuer: expected an https URL, found {issuer}"
+            "[dashboard] oidc_issuer: expected an http or https URL, found {issuer}"
         );
         let origin = url.origin().ascii_serialization();
         Ok(Some(SignIn { issuer: issuer.to_owned(), client_id: client_id.to_owned(), origin }))
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn the_identity_provider_has_a_url_and_an_id() {
+    fn the_identity_provider_requires_a_url_and_a_client_id() {
         assert_eq!(sign_in("", ""), Ok(None));
         let origin = "https://id.example.com:8443".to_owned();
         assert_eq!(sign_in("https://id.example.com:8443/realms/one", "dashboard"), Ok(Some(origin)));
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_and_the_color_are_checked() {
+    fn a_long_name_or_an_invalid_color_is_rejected() {
         let appearance = |name: &str, color: &str| {
             let settings = Dashboard { name: name.into(), color: color.into(), ..Config::default().dashboard };
             settings.appearance().map(|(name, color)| format!("{name}|{color}")).map_err(|error| error.to_string())

@@ -1,7 +1,7 @@
 //! Settings from environment variables, and messages about variables that look like settings but have no effect.
 //!
-//! The variable `FOLDWORK_<SECTION>__<KEY>` is parsed as the type of its setting. A list of texts is separated by
-//! commas. A list of tables has a number in the name: `FOLDWORK_AUTH__ISSUERS__0__ISSUER`. Both kinds of lists may also
+//! The variable `FOLDWORK_<SECTION>__<KEY>` is parsed as the type of its setting. Commas separate the texts of a list.
+//! A list of tables has a number in the name: `FOLDWORK_AUTH__ISSUERS__0__ISSUER`. Both kinds of lists may also
 //! be written as in TOML, between brackets.
 
 use anyhow::{Context as _, bail};
@@ -92,7 +92,7 @@ enum Setting<'a> {
     Untyped,
 }
 
-/// Returns the setting with this path.
+/// Returns the type of the setting with this path, or `None` if no setting has this path.
 fn find<'a>(shape: &'a Table, path: &[&str]) -> Option<Setting<'a>> {
     let (section, rest) = path.split_first()?;
     let mut found = shape.get(*section)?;
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_variable_is_named() {
+    fn an_invalid_environment_variable_is_named_in_the_error() {
         for (name, value, expected) in [
             (
                 "FOLDWORK_HTP__LISTEN",

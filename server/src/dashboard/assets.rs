@@ -22,7 +22,7 @@ const MIN_COMPRESSED: usize = 256;
 /// The number of hexadecimal digits of a digest in addresses and tags.
 const DIGEST_LEN: usize = 16;
 
-/// The folder of the dashboard. A debug build reads the folder from the disk, and a release build contains it.
+/// The folder of the dashboard. A debug build reads the folder from the disk, and a release build contains the files.
 #[derive(RustEmbed)]
 #[folder = "dashboard/app"]
 struct DashboardFolder;

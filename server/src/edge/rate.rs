@@ -133,7 +133,7 @@ impl<E: Endpoint> Endpoint for RateLimitEndpoint<E> {
 
 /// The remaining allowances of callers.
 ///
-/// While [`MAX_CALLERS`] callers are in memory, all callers whose group has the same hash share one allowance. This
+/// While [`MAX_CALLERS`] callers are in memory, all callers whose group has the same hash share one allowance, which
 /// limits the memory. A client with very many addresses can neither evade its limit nor use up the allowances of all
 /// other clients.
 pub(super) struct Allowances<K: Hash + Eq + Clone> {
@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_crowd_of_addresses_shares_allowances_and_shuts_nobody_out() {
+    fn addresses_over_the_capacity_share_an_allowance_and_do_not_block_other_networks() {
         const CROWD: u32 = 500;
         let mut allowances = Allowances::<IpAddr>::new(2, "requests", "address_limit_per_minute").expect("a limit");
         allowances.max_callers = CROWD as usize;

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_misspelt_path_is_one_name_away_from_a_path_with_the_method() {
+    fn a_suggested_path_differs_in_one_segment_and_accepts_the_method() {
         let route = |path: &str, methods: &[&str]| {
             let methods = methods.iter().map(|method| (*method).to_owned()).collect();
             (path.split('/').map(str::to_owned).collect(), methods)

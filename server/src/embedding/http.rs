@@ -42,7 +42,8 @@ impl HttpModel {
     pub fn new(settings: &Embedding, key: Option<String>) -> anyhow::Result<HttpModel> {
         ensure!(!settings.model.is_empty(), "search.embedding.model is empty");
         let address = format!("{}/embeddings", settings.url.trim_end_matches('/'));
-        let address = address.parse().with_context(|| format!("search.embedding.url: bad URL '{}'", settings.url))?;
+        let address =
+            address.parse().with_context(|| format!("search.embedding.url: invalid URL '{}'", settings.url))?;
         let client = reqwest::Client::builder().timeout(settings.timeout.0).build()?;
         let (model, at_once) = (settings.model.clone(), settings.batch.max(1));
         Ok(HttpModel { client, address, model, key, at_once, runtime: Handle::current() })

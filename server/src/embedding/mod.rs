@@ -29,7 +29,9 @@ fn open_local(settings: &Embedding) -> anyhow::Result<Arc<dyn Embed>> {
 
     let folder = std::path::Path::new(&settings.path);
     let model = local::LocalModel::open(folder, &settings.model);
-    Ok(Arc::new(model.with_context(|| format!("search.embedding.path: no model in '{}'", folder.display()))?))
+    Ok(Arc::new(
+        model.with_context(|| format!("search.embedding.path: cannot load the model in '{}'", folder.display()))?,
+    ))
 }
 
 #[cfg(not(feature = "local-model"))]
@@ -55,7 +57,10 @@ mod tests {
     #[test]
     fn a_folder_without_a_model_stops_the_start() {
         let refusal = refusal("nowhere");
-        assert!(refusal.starts_with("search.embedding.path: no model in 'nowhere': config.json"), "{refusal}");
+        assert!(
+            refusal.starts_with("search.embedding.path: cannot load the model in 'nowhere': config.json"),
+            "{refusal}"
+        );
     }
 
     #[cfg(not(feature = "local-model"))]

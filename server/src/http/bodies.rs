@@ -239,7 +239,7 @@ impl BodyStream {
     }
 }
 
-/// Bytes of a body that count towards the memory budget until they are dropped.
+/// Bytes of a body that count towards the memory budget until the guard is dropped.
 struct BodyBudgetGuard {
     bytes: Vec<u8>,
     share: Arc<BudgetShare>,

@@ -65,7 +65,7 @@ impl TrustedProxies {
         };
         match (headers.contains_key(FORWARDED), headers.contains_key(X_FORWARDED_FOR)) {
             // A proxy that writes one header passes the other header on as the client sent it. The server does not know
-            // which header the proxy writes, so it trusts neither header if they differ.
+            // which header the proxy writes, so the server trusts neither header if their addresses differ.
             (true, true) if forwarded != forwarded_for => (peer, ForwardedOrigin::default()),
             (true, true) => (forwarded, agreed(standard(), common())),
             (true, false) => (forwarded, standard()),
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn forwarded_is_read_by_its_standard() {
+    fn the_forwarded_header_is_parsed_as_rfc_7239_defines_it() {
         for (list, expected) in [
             ("for=203.0.113.7", "203.0.113.7"),
             ("For=203.0.113.7;proto=https;by=10.0.0.1", "203.0.113.7"),

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parsers_message_has_a_place_and_no_names_of_types() {
+    fn a_parse_error_shows_the_position_and_no_names_of_types() {
         let cut = serde_json::from_str::<Vec<bool>>("[tr").expect_err("refused");
         let message = ApiError::unparsed_body(&cut).to_string();
         assert!(message.starts_with("400 Bad Request: the body is not JSON: "), "{message}");

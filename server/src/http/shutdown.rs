@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// The shutdown signal of the server, shared by all tasks that depend on it.
+/// The shutdown signal of the server. All clones share the signal.
 #[derive(Clone, Default)]
 pub struct Shutdown {
     /// Whether the shutdown will begin soon.

@@ -266,14 +266,14 @@ mod tests {
         }
 
         #[test]
-        fn garbage_is_not_a_message(bytes: Vec<u8>, text in ".{0,200}") {
+        fn reading_arbitrary_input_does_not_panic(bytes: Vec<u8>, text in ".{0,200}") {
             let _ = read_bytes(ProtocolVersion::Two, &bytes);
             let _ = (read_text(ProtocolVersion::Two, &text), read_text(ProtocolVersion::One, &text));
         }
     }
 
     #[test]
-    fn versions_are_distinguished() {
+    fn protocol_versions_are_parsed() {
         for (vsn, version) in
             [(None, ProtocolVersion::One), (Some("1.0.0"), ProtocolVersion::One), (Some("2.0.0"), ProtocolVersion::Two)]
         {
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn both_serialisers_are_read() {
+    fn messages_of_both_serialisers_are_read() {
         let two = read_text(ProtocolVersion::Two, r#"["1","2","t","phx_join",{"config":{}}]"#).expect("a message");
         let one = r#"{"topic":"t","event":"phx_join","payload":{"config":{}},"ref":"2","join_ref":"1","more":1}"#;
         let one = read_text(ProtocolVersion::One, one).expect("a message");
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn both_serialisers_are_written() {
+    fn messages_of_both_serialisers_are_written() {
         assert_eq!(
             write_text(ProtocolVersion::Two, HEAD, r#"{"status":"ok"}"#),
             r#"["3","4","realtime:agent:a","phx_reply",{"status":"ok"}]"#
@@ -348,13 +348,13 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_written_as_a_client_reads_them() {
+    fn a_binary_broadcast_is_written_in_the_format_that_clients_read() {
         assert_eq!(write_bytes("tt", "e", "{}", &[9]), Some(vec![4, 2, 1, 2, 0, b't', b't', b'e', b'{', b'}', 9]));
         assert_eq!(write_bytes(&"t".repeat(256), "e", "", &[]), None);
     }
 
     #[test]
-    fn invalid_messages_are_none() {
+    fn invalid_messages_are_not_read() {
         for text in ["", "null", "[]", "{}", r#"["1","2","t","e"]"#, r#"[1,2,"t","e",{}]"#, r#"["1","2",3,"e",{}]"#] {
             assert!(read_text(ProtocolVersion::Two, text).is_none(), "{text}");
             assert!(read_text(ProtocolVersion::One, text).is_none(), "{text}");

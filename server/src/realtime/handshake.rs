@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn credentials_are_looked_for_in_order() {
+    fn the_credential_comes_from_the_first_place_that_has_one() {
         let protocols = ("sec-websocket-protocol", "phoenix, base64url.bearer.phx.cHJvdG9jb2w");
         let all = [("x-api-key", "header"), ("authorization", "Bearer bearer"), protocols];
         let found = |query: &str, headers: &[(&'static str, &str)]| credential(&request(query, headers)).ok();

@@ -170,7 +170,7 @@ impl Hub {
     }
 
     /// Adds a member to the channel of an agent. The member receives messages of clients immediately, and events after
-    /// it has become live.
+    /// [`Hub::go_live`].
     pub fn join(self: &Arc<Hub>, agent: Arc<str>, member: ChannelMember) -> ChannelMembership {
         let id = self.next_member.fetch_add(1, Ordering::Relaxed);
         let mut channels = self.channels();

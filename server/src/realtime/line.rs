@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_writes_the_messages_of_the_protocol() {
+    fn a_channel_line_writes_the_messages_of_the_protocol() {
         let topic = r#""realtime:agent:a""#;
         let two = |say: fn(&ChannelLine)| frames(ProtocolVersion::Two, say);
         assert_eq!(

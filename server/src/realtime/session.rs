@@ -215,7 +215,8 @@ impl SocketSession {
         }
     }
 
-    /// Checks that events can be sent again from the position that a client names. If not, the error is the reason.
+    /// Checks that events can be sent again from the position that a client names. Returns the reason as the error if
+    /// not.
     async fn check_replay(&self, config: &JoinConfig) -> Result<(), String> {
         let Some(after) = config.broadcast.replay.and_then(|replay| replay.after()) else { return Ok(()) };
         match self.listener.reached(after).await {

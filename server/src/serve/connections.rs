@@ -40,7 +40,7 @@ const MAX_CONCURRENT_STREAMS: u32 = 200;
 const MAX_PENDING_RESETS: usize = 20;
 const MAX_HEAD_BYTES: u32 = 16 << 10;
 
-/// The application and the limits for its connections.
+/// Serves the application on connections, within the limits for connections.
 pub struct ConnectionServer {
     application: BoxEndpoint<'static, Response>,
     address: LocalAddr,

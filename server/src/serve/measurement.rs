@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_store_in_a_folder_has_a_folder() {
+    fn the_store_folder_is_known_only_for_surrealkv_urls() {
         assert_eq!(folder_of("surrealkv://data/db?sync=every").as_deref(), Some(Path::new("data/db")));
         assert_eq!(folder_of("surrealkv:///srv/db").as_deref(), Some(Path::new("/srv/db")));
         assert_eq!(folder_of("mem://"), None);

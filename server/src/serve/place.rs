@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_shown_from_the_root() {
+    fn relative_paths_are_shown_as_absolute_paths() {
         let here = std::env::current_dir().expect("a folder");
         assert_eq!(absolute("surrealkv://data/db"), format!("surrealkv://{}", here.join("data/db").display()));
         assert_eq!(absolute("file:///srv/files"), "file:///srv/files");

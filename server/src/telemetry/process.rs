@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_has_every_value() {
+    fn every_value_of_the_process_is_read() {
         let values = values().expect("/proc");
         let read = |index: usize| values[index].expect(PROCESS[index].0);
         for (index, (name, ..)) in PROCESS.iter().enumerate().skip(1) {
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_read_after_their_name() {
+    fn a_number_is_read_after_its_name() {
         let text = "Max processes   unlimited\nMax open files            1024   524288   files\n";
         assert_eq!(number_after(text, "Max open files"), Some(1_024.0));
         assert_eq!(number_after(text, "Max processes"), None);

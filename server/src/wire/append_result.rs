@@ -39,9 +39,9 @@ pub struct AppendedBody {
     #[oai(skip_serializing_if_is_none)]
     #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<Vec<EventBody>>,
-    /// The number of events that this request appended. `repeated` is the number of events that were already in the
-    /// log.
+    /// The number of events that this request appended.
     appended: u64,
+    /// The number of events that were already in the log.
     repeated: u64,
     /// The events whose articles got another slug. Present only if the request sets `rename_slugs`.
     #[oai(skip_serializing_if_is_none)]

@@ -27,8 +27,8 @@ pub struct BackupPage {
 #[oai(rename = "Backup")]
 pub struct BackupBody {
     workspace_id: String,
-    /// A number that grows when the store is set back to an earlier state, so that the log in the store differs from
-    /// the archived log.
+    /// The number of the current epoch. A new epoch begins if the store was set back to an earlier state, because the
+    /// log in the store then differs from the archived log.
     epoch: u64,
     /// The position of the last archived event.
     position: u64,
@@ -62,7 +62,7 @@ pub struct BackupBody {
 #[derive(Object, Serialize)]
 #[oai(rename = "Verification")]
 struct VerificationBody {
-    /// The position up to which the archive was verified.
+    /// The position up to which the archive has been verified.
     position: u64,
     at: String,
     outcome: OneOf<VerificationOutcomes>,

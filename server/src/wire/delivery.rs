@@ -13,7 +13,7 @@ use super::task::TaskBody;
 /// The maximum size of a task's field in a shortened payload, in bytes. Larger fields are left out.
 const SHORT_BYTES: usize = 8 << 10;
 
-/// The task after the event, and the event that caused the notification.
+/// The task after an event, and the id, the position and the description of the event that caused the notification.
 #[derive(Serialize)]
 struct DeliveryPayload {
     task: TaskInPayload,
@@ -63,8 +63,8 @@ impl DeliveryPayload {
     }
 }
 
-/// Returns the payload `{task, event_id, position, cause}`. Leaves out the task's long fields and the event's payload
-/// if the payload would otherwise be larger than [`MAX_BYTES`].
+/// Returns the payload `{task, event_id, position, cause}` of a notification. If this JSON would be larger than
+/// [`MAX_BYTES`], leaves out the task's long fields and the event's payload.
 pub fn payload(delivery: &Delivery) -> SerialisedObject {
     let task = Box::new(TaskBody::from(&*delivery.task));
     let whole = text(&DeliveryPayload::new(delivery, TaskInPayload::Whole(task)));

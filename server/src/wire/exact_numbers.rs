@@ -20,7 +20,7 @@ struct EventTexts<'t> {
     events: Option<Vec<EventTexts<'t>>>,
 }
 
-/// Adds the text of numbers in a request to the events that were parsed from the request.
+/// Adds the texts of the numbers in a request to the events that were parsed from the request.
 pub fn keep_numbers(text: &[u8], events: &mut [NewEvent]) {
     if is_likely_in(text) {
         offload(text.len(), || {

@@ -1,9 +1,9 @@
-//! Finds what is wrong in a rejected request body: the fields that its schema does not have, or else missing fields and
-//! values of another type.
+//! Finds the faults of a rejected request body: the fields that its schema does not have, or else missing fields and
+//! values that the schema does not allow.
 //!
 //! Bodies are parsed directly into their types. The parser of bodies stops at the first fault, gives the place of the
 //! fault only as a line and a column, and suggests no other name. Therefore this module parses a rejected body again
-//! and compares it with the schema of its type.
+//! and compares the body with the schema of its type.
 
 use foldwork_engine::model::excerpt::{excerpt, excerpt_of};
 use foldwork_engine::model::json;
@@ -105,7 +105,7 @@ impl FaultSearch {
     }
 }
 
-/// Returns the error message for a value that is of none of these types, or not among the values of the schema.
+/// Returns the error message for a value that has none of these types, or that the schema does not allow.
 fn unfit(value: &Value, schema: &MetaSchema, types: &[&str]) -> Option<String> {
     let is_null = value.is_null() && schema.nullable;
     if is_null || types.contains(&"") {

@@ -29,7 +29,7 @@ impl AnyObject {
         }
     }
 
-    /// Returns the object. Copies the object only if it is shared.
+    /// Returns the object. Copies the object only if the object is shared.
     pub fn into_object(self) -> Object {
         Arc::unwrap_or_clone(self.0)
     }
@@ -46,7 +46,7 @@ impl From<Object> for AnyObject {
 #[serde(transparent)]
 pub struct SerialisedObject(pub Box<RawValue>);
 
-/// A string that a response shares with the state or the event that it comes from.
+/// A string that a response shares with the state or the event that the string comes from.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Text(pub Arc<str>);

@@ -21,8 +21,8 @@ pub struct KeyBody {
     pub last_used_at: Option<String>,
     #[oai(nullable)]
     pub expires_at: Option<String>,
-    /// The id of the key that this key depends on, or `session:` or `user:` with the id of its creator. A key depends
-    /// on the key that created it, or on the successor of that key.
+    /// The id of the key that this key depends on: the key that created this key, or the successor of that key. If no
+    /// key created this key, `session:` with the id of the session, or `user:` with the id of the user.
     #[oai(nullable)]
     pub derived_from: Option<String>,
     /// Whether the key is valid for every workspace of its user. Other keys are valid only for the workspace in which

@@ -97,12 +97,12 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_times_are_in_the_order_of_the_times() {
+    fn list_keys_sort_by_time_and_then_by_id() {
         assert!(time_key(999, "b") < time_key(1_000, "a") && time_key(1_000, "a") < time_key(1_000, "b"));
     }
 
     #[test]
-    fn wrong_parameters_are_rejected() {
+    fn invalid_limits_and_cursors_are_rejected() {
         let part = |rows, cursor| ListPart { list: "letters", rows, cursor, bytes: PageBytes(10) };
         let of = |part: ListPart<'_>| {
             part.of(&["a"], ListOrder::Ascending, |item| (*item).to_owned(), |item| *item).is_err()

@@ -138,7 +138,7 @@ impl EventInput {
         ];
         let mut wrong = Violations::default();
         for (name, _) in fields.iter().filter(|(_, is_present)| *is_present) {
-            wrong.add(format!("/{name}"), "not allowed beside `events`; each event has its own fields");
+            wrong.add(format!("/{name}"), "not allowed beside `events`; set the field in each event of the list");
         }
         Ok(wrong.finish(())?)
     }

@@ -37,7 +37,7 @@ pub struct PluginBody {
     settings: AnyObject,
     /// The status. A plugin is `stopped` after failures for several aggregates in a row.
     status: OneOf<PluginStates>,
-    /// The id of the event for which the plugin failed last before it was stopped.
+    /// The id of the event for which the plugin failed last before the plugin was stopped.
     #[oai(nullable)]
     stopped_by: Option<String>,
     runs: u64,

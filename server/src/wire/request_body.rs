@@ -20,12 +20,12 @@ use serde_json::value::RawValue;
 
 use super::names;
 
-/// A request body whose fields are [`SentField`].
+/// A request body whose fields have the type [`SentField`].
 pub trait FromFields {
     /// All accepted names of the fields.
     const NAMES: &'static [&'static str];
-    /// Whether a body with unknown fields is rejected. Otherwise, a misspelt field such as `expectedVersion` would be
-    /// ignored, and the action would apply to any version of the task.
+    /// Whether a body with unknown fields is rejected. If such bodies were accepted, a misspelt field such as
+    /// `expectedVersion` would be ignored, and the action would apply to any version of the task.
     const IS_CLOSED: bool;
 
     fn from_fields(fields: &Object) -> Self;
@@ -138,7 +138,7 @@ impl<T> SentField<T> {
         self.value.is_none()
     }
 
-    /// Returns the name of the field, and whether it is present.
+    /// Returns the name of the field, and whether the field is present.
     pub fn given(&self) -> (&'static str, bool) {
         (self.name, !self.is_absent())
     }
@@ -238,8 +238,8 @@ pub fn first_text<T>(spellings: &[&SentField<T>]) -> Result<Option<String>, Erro
     first(spellings).map_or(Ok(None), SentField::text)
 }
 
-/// Returns a violation if several of the fields are present, because only one field would be read. Each field is given
-/// by its name and whether it is present.
+/// Returns a violation if several of the fields are present, because only one field would be read. Each item of
+/// `fields` has the name of a field and whether the field is present.
 pub fn several(fields: &[(&str, bool)]) -> Option<Violation> {
     let given: Vec<&str> = fields.iter().filter(|(_, is_present)| *is_present).map(|(name, _)| *name).collect();
     let [_, second, ..] = given[..] else { return None };
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn the_spelling_that_is_present_is_read() {
+    fn a_text_with_several_field_names_is_read_from_the_only_one_present() {
         let (absent, text, null) = (SentText::default(), field("a"), field(Value::Null));
         let refused = first_text(&[&absent, &text, &text]).expect_err("two spellings").to_string();
         assert!(refused.contains("expected only one of"), "{refused}");
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_names_the_field() {
+    fn an_error_has_the_pointer_of_its_field() {
         let wrong = field(Value::Int(1)).text().expect_err("a number");
         assert!(matches!(wrong, Error::Invalid { violations, .. } if violations[0].pointer == "/reason"));
     }

@@ -23,7 +23,7 @@ pub struct DryRunBody {
     /// A position in the log. The plugin is called for the first events from this position that the plugin handles.
     #[oai(nullable)]
     pub from_position: Option<Whole>,
-    /// The number of events with `from_position`, 1 to 200; the default is 10.
+    /// The maximum number of events from `from_position`, 1 to 200; the default is 10.
     #[oai(nullable)]
     pub limit: Option<u64>,
     /// The number of events, 1 to 200. The plugin is called for the last events in the log that the plugin handles.

@@ -13,7 +13,7 @@ pub struct WorkspaceBody {
     pub id: String,
     pub name: String,
     pub slug: String,
-    /// The id of the owner of the workspace, whose plan limits the workspace.
+    /// The id of the user who owns the workspace. The plan of this user limits the workspace.
     pub owner_id: String,
     pub created_at: String,
     /// The time at which the workspace will be deleted, or null if no deletion is scheduled.

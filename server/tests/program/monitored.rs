@@ -138,7 +138,7 @@ fn watched() -> Program {
     program
 }
 
-/// The lines that the exposition has after [`watched`].
+/// Lines that the exposition must have after [`watched`].
 const VALUES: [&str; 6] = [
     "foldwork_store_healthy 1",
     "foldwork_tasks_open{status=\"pending\"} 1",
@@ -157,7 +157,7 @@ fn the_exposition_has_every_metric_and_every_query_names_one() {
         MetricKind::Histogram(_) => "histogram",
     };
     let recorded = ENGINE.iter().chain(SERVER).map(|metric| (metric.name, kind(metric.kind), metric.help));
-    // The program is the only server of its store, so it reads nothing of other servers.
+    // The program is the only server of its store, so the program reads nothing from other servers.
     let recorded = recorded.filter(|(name, ..)| *name != PULSE_SECONDS.name);
     let expected: Vec<(&str, &str, &str)> = recorded.chain(PROCESS).collect();
     // Waits, because gauges and the metrics of plugins are updated some seconds after the requests.
@@ -184,7 +184,7 @@ fn the_exposition_has_every_metric_and_every_query_names_one() {
 }
 
 #[test]
-fn no_client_creates_series() {
+fn requests_of_clients_create_no_metric_series() {
     let program = watched();
     let unknown = format!("/{}", "x".repeat(5_000));
     let odd = |number: usize| {

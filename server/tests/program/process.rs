@@ -1,4 +1,4 @@
-//! Runs the program as a separate process, and sends requests to it over plain sockets.
+//! Runs the program as a separate process, and sends requests to the process over plain sockets.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

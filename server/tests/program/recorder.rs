@@ -1,4 +1,4 @@
-//! A relay between a client and a server that records the requests.
+//! A relay that passes requests from a client to a server and records the requests.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};

@@ -25,7 +25,7 @@ fn opens(program: &Program, key: &str) -> bool {
 }
 
 #[test]
-fn a_reset_makes_an_owner_key_on_a_stopped_store_only() {
+fn a_reset_requires_a_stopped_server_and_makes_an_owner_key() {
     let folder = tempfile::tempdir().expect("a folder");
     let none = reset(folder.path(), &[]);
     assert_eq!(none.status.code(), Some(1));

@@ -1,4 +1,4 @@
-//! Starts the program on a temporary store, and sends requests to it.
+//! Starts the program on a temporary store, and sends requests to the program.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -3,7 +3,7 @@
 use crate::process::{Program, foldwork, key, output, text};
 
 #[test]
-fn a_start_says_where_its_data_is_and_what_has_no_effect() {
+fn a_start_logs_the_place_of_the_data_and_variables_without_effect() {
     let folder = tempfile::tempdir().expect("a folder");
     let here = folder.path().canonicalize().expect("a path");
     let start = |bootstrap: char| {
@@ -36,7 +36,7 @@ fn a_start_says_where_its_data_is_and_what_has_no_effect() {
 }
 
 #[test]
-fn a_check_says_what_it_tried_and_changes_nothing() {
+fn a_check_reports_each_checked_part_and_changes_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     let check = |variables: &[(&str, &str)]| {
         let mut command = foldwork(folder.path(), &["serve", "--check"]);
@@ -73,7 +73,7 @@ fn a_check_says_what_it_tried_and_changes_nothing() {
 }
 
 #[test]
-fn the_log_says_why_a_token_is_denied_without_the_token() {
+fn the_log_has_the_reason_for_a_denied_token_but_not_the_token() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut command = foldwork(folder.path(), &["serve", "--database", "mem://", "--files", "mem://"]);
     command
@@ -148,7 +148,7 @@ fn clients_behind_a_trusted_proxy_have_their_own_limits() {
 }
 
 #[test]
-fn links_and_the_log_have_what_a_trusted_proxy_reports_and_nobody_else() {
+fn links_and_the_log_use_forwarding_headers_of_trusted_proxies_only() {
     let folder = tempfile::tempdir().expect("a folder");
     let start = |proxies: &str| {
         let mut command = foldwork(folder.path(), &["serve", "--database", "mem://", "--files", "mem://"]);

@@ -39,7 +39,7 @@ fn the_program_ends_in_time_while_pipelines_occupy_its_threads() {
 }
 
 #[test]
-fn a_stopping_program_serves_requests_and_is_not_ready_until_its_delay_or_a_second_signal_ends() {
+fn a_stopping_program_is_not_ready_but_serves_requests_until_a_second_signal() {
     let (mut program, _folder) = start(&[("FOLDWORK_HTTP__STOP_DELAY_S", "600")]);
     assert_eq!(program.status("GET", "/readyz", &[], ""), 200);
     program.terminate();

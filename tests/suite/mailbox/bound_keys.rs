@@ -40,7 +40,7 @@ fn refused(status: u16, code: &str) -> (u16, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_does_not_take_what_waits_for_a_decision() {
+async fn an_agent_cannot_claim_a_task_that_waits_for_a_decision() {
     let bench = Bench::start().await;
     joined(&bench.server, "bob", Role::Editor).await;
     let token = bench.server.key("bob").expect("a token");
@@ -101,7 +101,7 @@ async fn output_without_effect_and_review_needs_no_review() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_message_ends_with_its_claim() {
+async fn a_message_is_rejected_after_the_end_of_its_claim() {
     let bench = Bench::start().await;
     let id = task_with(&bench.server, DRAFTER, &json!({})).await;
     let claim = json!({"agent_id": DRAFTER, "lease_seconds": 60});

@@ -41,7 +41,7 @@ async fn a_full_task_takes_new_versions_but_no_further_artifacts() {
 }
 
 #[tokio::test]
-async fn a_task_full_of_earlier_versions_ends_with_what_it_has() {
+async fn a_task_full_of_earlier_versions_can_still_be_completed_and_approved() {
     let server = server().await;
     let id = task(&server, DRAFTER).await;
     let artifacts: Vec<Value> =

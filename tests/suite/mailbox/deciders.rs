@@ -356,7 +356,7 @@ fn the_columns_have_every_action_of_people_and_agents() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn callers_may_do_what_the_table_says() {
+async fn actions_of_callers_match_the_table() {
     let cast = Cast::start().await;
     let mut rows = Vec::new();
     for (name, role) in [("ada", Role::Owner), ("bob", Role::Editor), ("cleo", Role::Viewer)] {

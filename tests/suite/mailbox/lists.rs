@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::board::{get, post};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_of_tasks_ends_at_its_bytes_and_the_next_one_goes_on() {
+async fn a_page_of_tasks_ends_at_the_byte_limit_and_the_next_page_continues() {
     let mut config = Config::default();
     config.plugins.enabled.clear();
     config.constants.page_bytes = 64 << 10;

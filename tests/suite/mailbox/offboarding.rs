@@ -106,7 +106,7 @@ async fn a_task_that_is_assigned_while_its_user_is_removed_waits_for_everybody()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_repeated_removal_hands_over_what_an_interrupted_one_left() {
+async fn a_repeated_removal_gets_404_and_the_task_stays_unassigned() {
     let server = server().await;
     let owner = server.key("owner").expect("the owner").to_owned();
     let bob = joined(&server, "bob").await;

@@ -121,7 +121,7 @@ async fn key_of_bob(server: &Server) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_deliverer_is_ever_forgotten() {
+async fn a_task_has_a_limited_number_of_deliverers_and_none_may_approve_the_task() {
     let server = server().await;
     let owner = server.key("owner").expect("the owner").to_owned();
     let first = key(&server, &owner, json!({})).await;

@@ -47,7 +47,7 @@ fn story() -> impl Strategy<Value = Story> {
 }
 
 #[test]
-fn every_way_of_execution_returns_the_same_rows() {
+fn every_execution_strategy_returns_the_same_rows() {
     let runtime = Runtime::new().expect("a runtime");
     let server = runtime.block_on(Server::start()).expect("a server");
     let handle = runtime.handle();

@@ -28,7 +28,7 @@ const SOURCES: [&str; 16] =
 static KNOWN: LazyLock<Inventory> = LazyLock::new(Inventory::read);
 
 #[test]
-fn documents_name_what_exists() {
+fn documents_name_only_existing_files_settings_and_code() {
     let mut failures = Vec::new();
     for file in KNOWN.files.iter().filter(|file| file.ends_with(".md") && !is_foreign(file)) {
         let text = read(&root().join(file));
@@ -39,7 +39,7 @@ fn documents_name_what_exists() {
 }
 
 #[test]
-fn comments_of_modules_name_what_exists() {
+fn comments_of_modules_name_only_existing_files_settings_and_code() {
     let mut failures = Vec::new();
     for file in KNOWN.files.iter().filter(|file| file.ends_with(".rs") && !is_foreign(file)) {
         let text = read(&root().join(file));
@@ -50,7 +50,7 @@ fn comments_of_modules_name_what_exists() {
 }
 
 #[test]
-fn every_table_says_what_it_holds() {
+fn every_table_of_the_schema_has_a_comment() {
     let mut failures = Vec::new();
     for file in KNOWN.files.iter().filter(|file| file.ends_with(".surql") && !is_foreign(file)) {
         let text = read(&root().join(file));
@@ -63,7 +63,7 @@ fn every_table_says_what_it_holds() {
 }
 
 #[test]
-fn what_does_not_exist_is_found() {
+fn names_of_missing_files_settings_and_code_are_found() {
     let mut known = Inventory::default();
     known.files.extend(["engine/src/store/log.rs", "docs/files.md", "tests/api/keys.yaml"].map(str::to_owned));
     known.folders.extend(["engine", "engine/src", "engine/src/store", "tests", "tests/api"].map(str::to_owned));
@@ -229,7 +229,7 @@ impl Inventory {
             }
             !self.files.contains(&*target) || !anchors(&read(&root().join(&*target))).contains(heading)
         };
-        local.filter(is_broken).map(|link| format!("the link {link} leads nowhere")).collect()
+        local.filter(is_broken).map(|link| format!("the target of the link {link} does not exist")).collect()
     }
 }
 

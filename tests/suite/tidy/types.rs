@@ -111,11 +111,11 @@ fn types_are_not_named_by_participles_alone() {
     let mut failures = Vec::new();
     for name in &participles {
         if !EXCEPTIONS.contains(name) {
-            failures.push(format!("{}: {name} says what was done to it, and not what it is", listed(&types[*name])));
+            failures.push(format!("{}: {name} is a participle; expected a noun", listed(&types[*name])));
         }
     }
     let gone = EXCEPTIONS.iter().filter(|name| !participles.contains(**name));
-    failures.extend(gone.map(|name| format!("{name} is no type any more: remove it from the exceptions")));
+    failures.extend(gone.map(|name| format!("{name} is no longer a type: remove it from the exceptions")));
     all_well(failures);
 }
 

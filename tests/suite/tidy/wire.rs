@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn building_is_found_in_code_and_in_macros() {
+    fn types_built_in_code_and_in_macros_are_found() {
         let mut found = Found::default();
         let text = "#[derive(Object)]\nstruct A { b: u8 }\n#[derive(poem::Object, Deserialize)]\nstruct B;\n\
             #[derive(Object)]\nstruct C;\n#[derive(Object)]\nstruct D;\n#[derive(Object)]\nstruct E;\nstruct F;\n\

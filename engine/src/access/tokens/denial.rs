@@ -20,7 +20,7 @@ pub struct TokenDenial {
 }
 
 impl TokenDenial {
-    /// Creates a denial. The denial is boxed, since errors are much larger than identities.
+    /// Creates a denial. The denial is boxed, because it is much larger than the result of a successful verification.
     pub fn new(error: Error, reason: &'static str) -> Box<TokenDenial> {
         Box::new(TokenDenial { error, reason })
     }
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_are_limited_and_omitted_ones_are_counted() {
+    fn log_messages_are_limited_and_omitted_messages_are_counted() {
         let denials = Denials::default();
         let admitted = (0..100).filter_map(|_| denials.admit(PERIOD_MS)).count();
         assert_eq!(admitted, MAX_MESSAGES as usize);

@@ -1,7 +1,7 @@
 //! Tokens of identity providers: verifies them and returns the users they identify.
 //!
-//! A verified token is cached until it expires or its issuer's keys change, so later requests with the token cost only
-//! a hash.
+//! A verified token is cached until it expires or its issuer's keys change, so a later request with the token only
+//! computes a hash.
 
 mod claims;
 mod denial;
@@ -49,7 +49,7 @@ pub struct TokenIdentity {
     pub email_verified: bool,
     pub name: Option<Arc<str>>,
     pub session: Option<Arc<str>>,
-    /// The expiry time of the token plus the tolerance for clocks, in milliseconds since the epoch.
+    /// The expiry time of the token plus the tolerance for clock skew, in milliseconds since the epoch.
     pub expires_at: i64,
     valid_from: i64,
     issuer: usize,
@@ -63,7 +63,7 @@ impl Tokens {
         Ok(Tokens { issuers, ..Tokens::default() })
     }
 
-    /// Verifies a token and returns its user. The reason why a token is denied is in the log.
+    /// Verifies a token and returns its user. Logs the reason if the token is denied.
     pub async fn verify(&self, token: &str, now: i64) -> Result<Arc<TokenIdentity>> {
         self.try_verify(token, now).await.map_err(|denied| {
             self.denials.log(token, &denied, now);

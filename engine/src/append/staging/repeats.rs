@@ -35,8 +35,8 @@ impl BatchBuilder<'_> {
     }
 
     /// Returns the existing event with the same id, if there is one. Different content under the same id is a conflict.
-    /// Derived events are an exception, whether the plugin or an import appended the event: another version of a plugin
-    /// may derive different content.
+    /// A derived event is an exception, whether the plugin or an import appended the existing event: another version of
+    /// a plugin may derive different content.
     pub(super) fn repeat_of(&self, new: &NewEvent, append: &Append) -> Result<Option<Arc<Event>>> {
         let Some(first) = self.first_of(new) else { return Ok(None) };
         if new.derived || is_same_derivation(&new.metadata, &first.metadata) {

@@ -23,7 +23,7 @@ const MAX_UNSTORED_EVENTS: u64 = 4_096;
 /// The size of the events without changes after which the checkpoint is written anyway, in bytes.
 const MAX_UNSTORED_BYTES: usize = 16 << 20;
 
-/// The changes to the graph that are not yet stored, and the follower's position.
+/// The writer of the graph's changes and of the follower's checkpoint. Gathers the changes until the next write.
 pub struct Checkpointer {
     state: Arc<State>,
     db: Database,

@@ -27,14 +27,14 @@ const KEYS: usize = 512;
 /// The maximum number of writes that are applied together.
 const WRITES: u64 = 256;
 
-/// The graph of another server, as far as this server has applied it.
+/// The mirror of the graph that another server writes. Remembers which writes this server has applied.
 #[derive(Default)]
 pub struct Mirror {
     /// `None` if the whole graph has to be read.
     applied: Mutex<Option<MirrorCheckpoint>>,
 }
 
-/// The checkpoint that the graph in memory matches, and the time at which it was read.
+/// The checkpoint that the graph in memory matches, and the time at which the checkpoint was read.
 struct MirrorCheckpoint {
     checkpoint: GraphCheckpoint,
     read_at: Instant,
@@ -85,7 +85,7 @@ impl Mirror {
     ) -> Result<()> {
         let reported = *state.reported.borrow();
         let MirrorCheckpoint { checkpoint, read_at } = newest;
-        // The graph refers to aggregates up to the checkpoint.
+        // The graph refers to aggregates up to the checkpoint, so this server refreshes the states first.
         state.refresh().await?;
         let before = applied.take().map(|applied| applied.checkpoint);
         let is_near = |known: &GraphCheckpoint| {

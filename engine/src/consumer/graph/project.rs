@@ -11,7 +11,7 @@ use crate::resident::graph::{Changes, EnrichedEvent, StateView};
 use crate::state::State;
 use crate::state::plugins::PluginIndex;
 
-/// The targets of a projection: the graph in memory, and the roster.
+/// A projection of events to the graph in memory and to the roster.
 pub struct GraphProjection {
     state: Arc<State>,
     roster: Roster,

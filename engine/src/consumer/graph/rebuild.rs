@@ -69,7 +69,7 @@ struct Rebuild<'a> {
     position: u64,
     generation: u64,
     rebuilt: RebuildOutcome,
-    /// The steps that failed: the plugin, the event and the failure.
+    /// The failed steps, each with its plugin, event and failure.
     failed: Vec<(PluginIndex, Arc<Event>, Failure)>,
 }
 
@@ -86,8 +86,8 @@ pub async fn rebuild(state: &Arc<State>, appender: &Appender, slot: &WorkerSlot)
     };
     let result = build(state, appender, slot, &claim).await;
     // Drops all older generations after a success, and the generation of this rebuild after a failure. Generations are
-    // claimed in order. If another rebuild still builds an older generation, the generation that it was to replace is
-    // gone, so that rebuild fails and drops its own data.
+    // claimed in order. If another rebuild still builds an older generation, that rebuild fails and drops its own data,
+    // because the generation that it was to replace is gone.
     let unused = if result.is_ok() { 0..claim.generation } else { claim.generation..claim.generation + 1 };
     let dropped = appender.database().drop_generations(unused).await;
     match (result, dropped) {
@@ -124,7 +124,7 @@ async fn build(state: &Arc<State>, appender: &Appender, slot: &WorkerSlot, claim
         let mut turn = slot.lock(state, appender).await?;
         rebuild.advance(turn.position()).await?;
         if digests(state) != versions {
-            let message = "a plugin was reloaded during the rebuild; rebuild again";
+            let message = "a plugin was reloaded during the rebuild; rebuild the graph again";
             return Err(Error::conflict(ErrorCode::RebuildOvertaken, message));
         }
         for (plugin, event, failure) in &rebuild.failed {

@@ -39,7 +39,8 @@ impl Basis {
         Basis { digest: digest(state, &definitions), definitions, redefinitions }
     }
 
-    /// Returns whether edges that match `self` may not match `later`. A new type changes no edge.
+    /// Returns whether edges that match `self` may differ from the edges that `later` requires. A new type changes no
+    /// edge.
     fn differs(&self, later: &Basis) -> bool {
         let is_same = |before: &Definition, after: &Definition| {
             before.revision == after.revision && before.label_fields() == after.label_fields()
@@ -108,7 +109,8 @@ impl RemainingEdges {
         (!page.is_empty()).then(|| self.state.graph.settle(&FollowerView::new(&self.state), &page, moment))
     }
 
-    /// Returns the basis for the checkpoint if it has changed and all edges match it.
+    /// Returns the digest of the basis for the checkpoint, if the basis has changed. Called when all edges match the
+    /// basis.
     pub fn take_basis(&mut self) -> Option<Arc<str>> {
         std::mem::take(&mut self.is_stale).then(|| self.basis.digest.clone())
     }

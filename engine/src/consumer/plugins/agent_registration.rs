@@ -16,7 +16,7 @@ use crate::model::value::{Object, Value};
 use crate::state::State;
 
 /// Returns the id of a plugin's agent: the first of `agent-<plugin>`, `agent-<plugin>-2` and so on that is free or
-/// already belongs to the agent. Clients may have used any of these ids for their own aggregates.
+/// already belongs to the plugin's agent. Clients may have used any of these ids for their own aggregates.
 fn scripted_id(view: &View<'_>, plugin: &str) -> String {
     let ids = std::iter::once(format!("agent-{plugin}")).chain((2..).map(|number| format!("agent-{plugin}-{number}")));
     let mut ids = ids.filter(|id| view.aggregate(id).is_none_or(|known| works_by(&known, plugin)));
@@ -63,7 +63,7 @@ pub async fn register_scripted(state: &State, appender: &Appender) -> Result<()>
         let append = Append { size_bytes, ..Append::decided("system".into(), decide) };
         match appender.append(append).await {
             Err(error @ (Error::Invalid { .. } | Error::Conflict { .. } | Error::Forbidden { .. })) => {
-                tracing::error!(%error, plugin = %about.name, "the plugin's agent was rejected; it gets no tasks");
+                tracing::error!(%error, plugin = %about.name, "the agent of the plugin was rejected and gets no tasks");
             }
             appended => drop(appended?),
         }

@@ -28,7 +28,8 @@ pub enum Attempt<T> {
     },
     /// The call failed, or was not made because the plugin is paused. The step is retried later.
     Postponed(Option<Failure>),
-    /// No call was made, because the circuit is open.
+    /// No call was made, because the circuit is open, or because the plugin is paused and no further step may wait for
+    /// a retry.
     Refused,
     /// The call failed, and the plugin's `on_error` ignores failures.
     Skipped(Failure),

@@ -31,11 +31,11 @@ pub struct Circuit {
     /// The id of the event whose failure opened the circuit.
     opened_by: Option<Arc<str>>,
     /// The ids of the aggregates with steps that failed since the last success and are retried later. Contains each id
-    /// once, and at most [`FAILURES`] ids. Not stored: a worker that begins again calls a paused plugin for a few
-    /// further events.
+    /// once, and at most [`FAILURES`] ids. Not stored: after a restart of the worker, a paused plugin is called until
+    /// it has failed for [`FAILURES`] aggregates again.
     retried: Vec<Arc<str>>,
-    /// Whether the circuit never opens. A repair uses such a circuit, so that it calls the plugin however often the
-    /// plugin fails.
+    /// Whether the circuit never opens. A rebuild uses such a circuit, so that the plugin is called however often it
+    /// fails.
     forced_closed: bool,
 }
 
@@ -81,7 +81,7 @@ impl Circuit {
         add(&mut self.retried, step.aggregate_id);
     }
 
-    /// Ends a pause, because no step is left that waits for a retry.
+    /// Ends a pause. Called when none of the steps that caused the pause waits for a retry.
     pub fn end_pause(&mut self) {
         self.retried.clear();
     }

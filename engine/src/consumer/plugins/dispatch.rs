@@ -36,7 +36,7 @@ pub fn derived_id(event_id: &str, maker: &str, number: usize) -> String {
 /// maximum length.
 pub fn derived_events(context: &EventContext, plugin: &Arc<str>, facts: Vec<EventFact>) -> Vec<NewEvent> {
     if depth_of(&context.event) >= MAX_DEPTH && !facts.is_empty() {
-        tracing::warn!(%plugin, event = %context.event.event_id, "a chain of derived events was too long and was cut");
+        tracing::warn!(%plugin, event = %context.event.event_id, "cut a chain of derived events at its maximum length");
         return Vec::new();
     }
     let derive = |(number, fact): (usize, EventFact)| NewEvent {
@@ -193,8 +193,8 @@ impl Dispatcher {
         &self.appender
     }
 
-    /// Appends all events that a plugin derived from one event, or none of them. Returns the reason if the events are
-    /// rejected.
+    /// Appends all events that a plugin derived from one event, or none of these events. Returns the reason if the
+    /// events are rejected.
     ///
     /// Existing events are skipped. Events of a deleted aggregate are dropped, because a plugin must not restore a
     /// deleted aggregate.

@@ -1,4 +1,4 @@
-//! The retries of failed steps of plugins with `on_error = "retry"`, between two batches of events.
+//! Retries failed steps of plugins with `on_error = "retry"`, between two batches of events.
 
 use super::circuit::CallSubject;
 use super::late_steps::{LateCall, LateCause, STEPS_PER_TURN, StreamData, failed_again, with_message};
@@ -78,7 +78,7 @@ async fn retry_step(worker: &mut Worker, parked: ParkedStep, streams: &mut Strea
         }
     };
     let Err(failure) = called.make(worker, streams, LateCause::Time).await? else {
-        tracing::info!(plugin = %parked.id.plugin, step = %parked.id.text(), "retried step is done");
+        tracing::info!(plugin = %parked.id.plugin, step = %parked.id.text(), "retried step succeeded");
         worker.circuits.get_mut(called.plugin).succeeded();
         worker.parking.release(parked.id);
         worker.commit(worker.position()).await?;

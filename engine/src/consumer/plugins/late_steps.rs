@@ -28,7 +28,7 @@ use crate::state::stream_pages::StreamPages;
 use crate::state::stride::Stride;
 use crate::store::workspace::parked::{ParkedStep, Reason, StepId};
 
-/// The number of steps retried in one turn of the worker. New events are processed between two turns.
+/// The maximum number of steps that are retried in one turn of the worker. New events are processed between two turns.
 pub const STEPS_PER_TURN: usize = 64;
 
 /// Retries parked steps, in the order of their events. Returns the steps that failed again, which stay parked with the
@@ -78,7 +78,8 @@ pub(super) struct StreamData {
     newest: FxHashMap<(PluginIndex, AggregateId), NewestStep>,
 }
 
-/// The newest event of a stream whose step of a plugin is done. Only events with versions after `after` are considered.
+/// The version of the newest event of a stream for which a plugin's step is done. Only events with versions after
+/// `after` are considered.
 #[derive(Clone, Copy)]
 struct NewestStep {
     done: Option<u64>,
@@ -179,8 +180,8 @@ pub(super) struct LateCall {
 }
 
 impl LateCall {
-    /// Reads the event of a parked step and the aggregate before and after it. Returns the reason if the step cannot be
-    /// called.
+    /// Reads the event of a parked step and the aggregate before and after the event. Returns the reason if the plugin
+    /// cannot be called for the step.
     pub async fn prepare(
         state: &State,
         parked: &ParkedStep,

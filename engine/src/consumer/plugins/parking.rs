@@ -44,8 +44,8 @@ impl ParkingBuffer {
         &self.retries
     }
 
-    /// Returns the value of a successful call. Parks the step of a failed call, for a retry or until it is replayed,
-    /// unless the plugin's `on_error` ignores failures.
+    /// Returns the value of a successful call. Parks the step of a call that failed or was not made, for a retry or
+    /// until the step is replayed. Does not park a failed step if the plugin's `on_error` ignores failures.
     pub fn receive<T>(
         &mut self,
         circuits: &mut Circuits,
@@ -67,7 +67,7 @@ impl ParkingBuffer {
             Attempt::Refused => {
                 let message = match circuits.get(plugin).opened_by() {
                     Some(event) => format!("the plugin is stopped: its circuit was opened by the event {event}"),
-                    None => format!("{PAUSED}, and {MAX_WAITING} steps wait already"),
+                    None => format!("{PAUSED}, and {MAX_WAITING} steps are already waiting"),
                 };
                 let mut parked = self.step(plugin, hook, &context.event, message);
                 parked.reason.kind = CIRCUIT_OPEN.into();
@@ -78,8 +78,8 @@ impl ParkingBuffer {
     }
 
     /// Records the result of the appends that a plugin requested. A rejection is a failure of the step: the step is
-    /// retried later, or it is parked, and the failure counts towards the plugin's circuit. Returns the failure of a
-    /// step that is not retried.
+    /// retried later or parked. The failure of a parked step counts towards the plugin's circuit, unless the plugin's
+    /// `on_error` ignores failures. Returns the failure of a step that is not retried.
     pub fn settle(
         &mut self,
         circuits: &mut Circuits,

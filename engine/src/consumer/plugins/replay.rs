@@ -1,4 +1,5 @@
-//! Replay: runs a plugin's enrichment and routing again over the log, or counts the events for which it would run.
+//! Replay: runs one of a plugin's hooks again over the log, or counts the events for which a replay would call the
+//! plugin.
 
 use std::sync::Arc;
 
@@ -145,7 +146,8 @@ struct Contexts {
 }
 
 impl Contexts {
-    /// Returns the next events with the states after them. Continues folding from the states of the previous page.
+    /// Returns the next events with the states after the events. Continues folding from the states of the previous
+    /// page.
     async fn page(
         &self,
         position: &mut u64,

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_waits_grow_and_end() {
+    fn retry_delays_grow_until_the_last_retry() {
         let waits: Vec<_> = (1..=6).map(|calls| retry_at(calls, 0)).collect();
         assert_eq!(waits, [Some(1_000), Some(4_000), Some(16_000), Some(64_000), Some(256_000), None]);
         assert_eq!(retry_at(0, 7), Some(1_007));

@@ -20,12 +20,13 @@ pub struct Roster {
     /// The id of the agent to which each open task is assigned, by the id of the task.
     tasks: FxHashMap<AggregateId, Arc<str>>,
     open: FxHashMap<Arc<str>, i64>,
-    /// The lists of agents that hooks receive, built on demand. There is one list of all agents, and one for each list
-    /// of traits that a type has.
+    /// The lists of agents that hooks receive, built on demand. There is one list of all enabled agents, and one list
+    /// for each set of traits that a type has.
     lists: FxHashMap<(Candidates, Vec<Arc<str>>), List>,
 }
 
-/// The agents that are candidates for the `route` hooks of one kind of event.
+/// A list of candidates for `route` hooks: all enabled agents, or the enabled agents that subscribe to a trait of a
+/// type.
 struct List {
     /// The indices of the agents in the roster's list of all agents.
     agents: Vec<usize>,

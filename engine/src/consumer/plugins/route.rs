@@ -154,7 +154,8 @@ impl Assignees {
     }
 }
 
-/// The calls of the hook `route` for the events of a batch. The calls are first recorded and then made.
+/// The router. Records the calls of the hook `route` for the events of a batch, then makes the calls and appends the
+/// assigned tasks.
 pub struct Router {
     state: Arc<State>,
     assignees: Assignees,
@@ -181,7 +182,7 @@ impl Router {
         }
     }
 
-    /// Calls the hooks and appends the tasks that they return.
+    /// Calls the hooks and appends the tasks that the hooks assign.
     pub async fn run(
         &mut self,
         circuits: &mut Circuits,
@@ -226,7 +227,7 @@ mod tests {
     use crate::model::json;
 
     #[test]
-    fn an_assignment_keeps_the_limits_of_a_new_task() {
+    fn an_assignment_has_the_same_limits_as_a_new_task() {
         let assignment = |title: Option<&str>, metadata: &str| Assignment {
             assignee: Assignee::Agent("a".into()),
             title: title.map(str::to_owned),

@@ -17,7 +17,8 @@ use crate::model::facts::Product;
 use crate::state::State;
 use crate::state::plugins::PluginIndex;
 
-/// The calls of the hook `work` for the events of a batch. The calls are first recorded and then made.
+/// The scripted agents of a workspace. Records the calls of the hook `work` for the events of a batch, then makes the
+/// calls and delivers the output.
 pub struct ScriptedAgents {
     state: Arc<State>,
     mentions: Mentions,

@@ -266,7 +266,7 @@ mod tests {
     use crate::model::task::content::text_part;
 
     #[test]
-    fn an_artifact_keeps_the_limits_of_a_sent_one() {
+    fn an_artifact_of_a_plugin_has_the_same_limits_as_a_delivered_artifact() {
         let artifact = |name: &str| Artifact { name: name.to_owned(), parts: vec![text_part("x")], effect: None };
         assert_eq!(refused(&artifact(&"x".repeat(200))), None);
         for name in [" ", &"x".repeat(201)] {

@@ -21,10 +21,7 @@ pub async fn follow(state: Arc<State>, db: Database, mut stopped: StopSignal) {
         match vectors.step(state.labelled(), &db).await {
             Ok(()) => wait = PAUSE,
             Err(error) => {
-                tracing::warn!(
-                    error = &error as &dyn std::error::Error,
-                    "labels were not embedded; this will be retried"
-                );
+                tracing::warn!(error = &error as &dyn std::error::Error, "failed to embed labels; will retry");
                 wait = (wait * 2).min(MAX_RETRY_DELAY);
                 crate::consumer::follow::rest(&mut stopped, wait).await;
                 continue;

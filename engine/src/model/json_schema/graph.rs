@@ -26,8 +26,8 @@ const MAX_LEVELS: usize = 64;
 pub(super) const MAX_NESTED: usize = 32;
 /// The maximum number of evaluations of one value, including evaluations through references.
 const MAX_EXPANDED: u64 = 1_000;
-/// The maximum number of subschemas with `unevaluatedProperties` or `unevaluatedItems`. Each of them evaluates its
-/// sibling keywords again.
+/// The maximum number of subschemas with `unevaluatedProperties` or `unevaluatedItems`. Each such subschema evaluates
+/// its sibling keywords again.
 const MAX_UNEVALUATED: usize = 4;
 /// The number of times that the sibling keywords of `unevaluatedProperties` and `unevaluatedItems` are evaluated.
 const UNEVALUATED_REPEATS: u64 = 8;
@@ -167,8 +167,8 @@ impl<'s> SchemaReader<'s> {
         // The checks of formats and encodings read a text several times.
         let through = ["format", "contentEncoding", "contentMediaType"];
         node.byte_steps += 16 * through.iter().filter(|name| object.contains_key(**name)).count() as u64;
-        // The validator compares the checked value with the values of these keywords, or searches for them in the
-        // checked value.
+        // The validator compares the checked value with the values of these keywords, or searches the checked value for
+        // these values.
         let compared = ["enum", "const", "required", "dependentRequired", "type"];
         node.steps += compared.iter().filter_map(|name| object.get(*name)).map(size).sum::<u64>();
         node.unique_items = object.get("uniqueItems") == Some(&Value::Bool(true));

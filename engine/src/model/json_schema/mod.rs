@@ -1,6 +1,6 @@
 //! JSON Schemas from clients: compiled within size limits, and applied to values within a limited number of steps.
 //!
-//! A validator cannot be interrupted, so its work is counted before it starts. [`graph`] reads the schema and rejects
+//! A running validator cannot be interrupted, so its work is counted in advance. [`graph`] reads the schema and rejects
 //! references that never end or that multiply the number of evaluations. [`meter`] traverses a value in the same way as
 //! the validator, and counts the steps.
 
@@ -21,9 +21,8 @@ use super::violation::Violation;
 const MAX_BYTES: usize = 64 << 10;
 /// The maximum number of reported violations of one value.
 const MAX_VIOLATIONS: usize = 20;
-/// The maximum number of evaluations for which each violation is reported. If a check takes more evaluations, only the
-/// overall result is reported, because the validator creates the errors of all violations before it returns the first
-/// one.
+/// The maximum number of evaluations of a check that reports each violation. A check with more evaluations reports only
+/// the overall result, because the validator creates the errors of all violations before returning the first error.
 const MAX_LISTED: u64 = 20_000;
 /// The maximum length of a value in an error message, in characters.
 const MAX_SHOWN: usize = 100;
@@ -224,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_have_limits_of_number_size_and_searched_text() {
+    fn patterns_are_limited_in_number_size_and_searched_text() {
         let patterns = |count: usize, pattern: &str| {
             let properties = (0..count).map(|number| (format!("p{number}"), json!({"pattern": pattern})));
             json!({"properties": properties.collect::<serde_json::Map<_, _>>()})

@@ -32,7 +32,7 @@ pub enum Action {
     Unread,
 }
 
-/// An act of an agent. `Cancel` is also available to the creator of the task.
+/// An act of an agent. `Cancel` is an act of the task's creator, or of an owner of the workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum Verb {
@@ -45,10 +45,10 @@ pub enum Verb {
     Complete,
     /// Delivers output without claiming the task first. Only scripted agents do this.
     Deliver,
-    /// Declines a task that is not claimed. The task loses its assignee and waits for a new one. Only scripted agents
-    /// do this.
+    /// Declines a task that is not claimed. The task loses its assignee and waits for a new assignee. Only scripted
+    /// agents do this.
     Decline,
-    /// Ends a task that is not claimed, after its plugin failed. Only scripted agents do this.
+    /// Ends a task that is not claimed, after the agent's plugin failed. Only scripted agents do this.
     GiveUp,
     RequestInput,
     Fail,

@@ -36,7 +36,7 @@ pub struct TaskSender {
     pub lineage: Vec<Arc<str>>,
     /// The agents to which the key of the request is bound. `None` for people: sessions, and keys that are not bound.
     pub agents: Option<Arc<[Arc<str>]>>,
-    /// Whether the caller may decide on output that it has delivered itself.
+    /// Whether the caller may decide on the caller's own deliveries.
     pub decides_on_own: bool,
 }
 

@@ -131,8 +131,8 @@ pub fn edited(task: &Task<'_>, edit: &Edit, stamp: &Stamp) -> Result<Vec<Object>
     if violations.is_empty() { Ok(entries) } else { Err(EditRefusal::Invalid(violations)) }
 }
 
-/// Returns the part of an artifact that is checked against the schema of the review. This is the payload of the effect
-/// if an edit changes the effect alone, otherwise the content.
+/// Returns the part of an edited artifact that is checked against the schema of the review. If the edit changes the
+/// effect but not the content, this is the payload of the effect, otherwise the content.
 fn argued(before: Option<&Object>, entry: &Object) -> Option<Value> {
     let is_kept = |field: &str| before.is_some_and(|before| before.get(field) == entry.get(field));
     if is_kept("parts") && !is_kept("effect") {
@@ -223,7 +223,7 @@ pub fn redrafted(before: &Object, draft: &ArtifactDraft) -> Result<ArtifactDraft
 }
 
 /// Returns a draft with new parts. If the artifact's effect contains the previous content exactly once, the effect gets
-/// the new content in its place.
+/// the new content instead.
 fn with_parts(before: Option<&Object>, parts: Vec<Value>) -> ArtifactChange<'_> {
     let is_changed = before.is_some_and(|before| before.get("parts") != Some(&stored_parts(&parts)));
     let mut unclear = None;

@@ -22,7 +22,7 @@ pub struct EscalationStep {
     /// The time between the due date and the step, in milliseconds.
     pub after_ms: i64,
     pub to: Option<Assignee>,
-    /// The new priority of the task, unless the task already has a higher one.
+    /// The new priority of the task, unless the task already has a higher priority.
     pub priority: Option<Priority>,
 }
 
@@ -95,7 +95,7 @@ fn step(object: &Object, at: &str, violations: &mut Violations) -> Option<Escala
         }
     };
     if to.is_none() && priority.is_none() {
-        violations.add(at, "required: to, priority or both");
+        violations.add(at, "expected at least one of to and priority");
     }
     Some(EscalationStep { after_ms: after_ms?, to, priority })
 }

@@ -27,12 +27,12 @@ pub mod field {
     pub const ESCALATED: &str = "escalated";
     pub const MESSAGES: &str = "messages";
     pub const ARTIFACTS: &str = "artifacts";
-    /// The creator of the task: a user's id, or `plugin:<name>`.
+    /// The creator of the task: a user's id, `plugin:<name>`, or `system`.
     pub const CREATED_BY: &str = "created_by";
     /// The keys and sessions that have delivered output.
     pub const DELIVERED_BY: &str = "delivered_by";
-    /// The keys and sessions from which the delivering keys were derived, and the users who delivered, except for
-    /// delivering keys that are bound to agents.
+    /// The keys and sessions from which the delivering keys were derived, and the users who delivered. Deliveries with
+    /// keys that are bound to agents do not count.
     pub const DELIVERED_BELOW: &str = "delivered_below";
     /// The number of the current attempt, starting at 1.
     pub const ATTEMPT: &str = "attempt";
@@ -40,7 +40,7 @@ pub mod field {
     pub const CLAIMED_BY: &str = "claimed_by";
     /// The version of the event that claimed the task.
     pub const CLAIM: &str = "claim";
-    /// The worker of the agent that holds the task, if the claim names one.
+    /// The worker of the agent that holds the task, if the claim names a worker.
     pub const INSTANCE: &str = "instance";
     /// The key, session or user that claimed the task.
     pub const CLAIMED_WITH: &str = "claimed_with";
@@ -66,7 +66,7 @@ const LISTED_BYTES: usize = 1_024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lease<'a> {
     pub agent_id: &'a str,
-    /// The worker of the agent, if the claim names one.
+    /// The worker of the agent, if the claim names a worker.
     pub instance: Option<&'a str>,
     /// The key, session or user that claimed the task. `None` for claims from before this field existed.
     pub claimed_with: Option<&'a str>,
@@ -185,8 +185,8 @@ impl<'a> Task<'a> {
         self.get(field::DELIVERED_BY).and_then(Value::as_array).unwrap_or_default()
     }
 
-    /// Returns the keys and sessions from which the delivering keys were derived, and the users who delivered, except
-    /// for delivering keys that are bound to agents.
+    /// Returns the keys and sessions from which the delivering keys were derived, and the users who delivered.
+    /// Deliveries with keys that are bound to agents do not count.
     pub fn delivered_below(&self) -> &'a [Value] {
         self.get(field::DELIVERED_BELOW).and_then(Value::as_array).unwrap_or_default()
     }

@@ -14,7 +14,7 @@ pub enum Status {
     InputRequired,
     /// Output has been delivered and awaits a decision.
     Review,
-    /// A person has asked the agent a question.
+    /// A person has asked a question, requested changes, or answered the agent's question.
     AwaitingReply,
     /// The task is paused until a given time, or until a person resumes it.
     Deferred,

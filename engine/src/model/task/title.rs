@@ -35,7 +35,7 @@ mod tests {
     }
 
     #[test]
-    fn a_longer_text_is_cut_with_an_ellipsis() {
+    fn a_title_over_the_limit_is_cut_and_ends_with_an_ellipsis() {
         let whole: Arc<str> = "ß".repeat(500).into();
         assert_eq!(cut(&whole), whole);
         let title = cut(&"ß".repeat(100_000).into());

@@ -44,7 +44,7 @@ pub struct Circumstances {
     pub is_replayed: bool,
     /// Whether another attempt may succeed after the failure.
     pub retryable: bool,
-    /// Whether the new deferral ends at a different time than the current one.
+    /// Whether the new deferral ends at a different time than the current deferral.
     pub other_time: bool,
     /// Whether the lease ended through no fault of the agent, so that the attempt does not count.
     pub uncounted: bool,
@@ -54,7 +54,8 @@ pub struct Circumstances {
 
 /// Returns the status of a task after an act, or `None` if the act conflicts with the current status.
 ///
-/// All changes of tasks use this function: the acts of people and agents, deliveries of scripted agents, and deadlines.
+/// All changes of tasks use this function: the acts of people and agents, deliveries of scripted agents, deadlines, and
+/// departures of assignees.
 pub fn next(task: &Task<'_>, act: Act, circumstances: Circumstances) -> Option<Status> {
     let status = task.status();
     let is_last = task.attempt() >= MAX_ATTEMPTS && !circumstances.uncounted;

@@ -228,17 +228,17 @@ pub struct TimelineView {
     /// The time of the event, in milliseconds since the epoch.
     pub occurred_at: i64,
     pub actor: Arc<str>,
-    /// The person who sent the request.
+    /// The id of the user who sent the request.
     pub user_id: Option<Arc<str>>,
-    /// The key that the request presented.
+    /// The id of the key that the request presented.
     pub key_id: Option<Arc<str>>,
-    /// The agent for which the request acted.
+    /// The id of the agent for which the request acted.
     pub agent_id: Option<Arc<str>>,
-    /// The status after the event, if the event changes it.
+    /// The status after the event, if the event changes the status.
     pub status: Option<Status>,
     pub messages: Vec<Arc<str>>,
     pub artifacts: Vec<Arc<str>>,
-    /// The other fields of the event.
+    /// The other fields of the payload, except fields for internal use.
     pub detail: Object,
 }
 
@@ -300,7 +300,7 @@ impl EffectView {
     }
 }
 
-/// The changes of an aggregate since the author of an effect read it.
+/// The changes of an aggregate since the author of an effect read the aggregate.
 #[derive(Debug, Clone)]
 pub struct StaleEffect {
     /// The version that the author has read.

@@ -102,8 +102,9 @@ impl WrittenFields {
     }
 }
 
-/// Replaces the value at a path in an object, and keeps the written forms of the numbers in both. The path consists of
-/// the indexes of fields and items. Returns `None` if the path is empty and the new value is not an object.
+/// Replaces the value at a path in an object. The written forms of numbers remain, in the new value as well as in the
+/// rest of the object. The path consists of the indexes of fields and items. Returns `None` if the path is empty and
+/// the new value is not an object.
 pub fn replaced_at(object: &Object, path: &[usize], new: &Value) -> Option<Object> {
     match replaced((&object.clone().into(), object.numbers()), path, new) {
         (Value::Object(object), number) => Some(match number {
@@ -182,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replaced_value_keeps_the_numbers_around_it() {
+    fn replacing_a_value_keeps_the_numbers_around_it() {
         let before = object(r#"{"id":18446744073709551616,"in":[{"a":"x","n":18446744073709551617},"x"]}"#);
         let after = |path: &[usize], new: Value| replaced_at(&before, path, &new).map(|after| json::text(&after));
         let expected = r#"{"id":18446744073709551616,"in":[{"a":"y","n":18446744073709551617},"x"]}"#;
@@ -195,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_is_copied_with_its_number() {
+    fn a_copied_field_keeps_its_number_as_written() {
         let mut fields = WrittenFields::of(&object(r#"{"a":1,"b":18446744073709551616,"c":2}"#));
         fields.copy("a", &object(r#"{"x":1,"a":18446744073709551617}"#));
         fields.remove("c");

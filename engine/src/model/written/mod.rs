@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn other_values_are_the_nearest_doubles() {
+    fn numbers_beyond_doubles_are_read_as_the_nearest_doubles() {
         let object = read(r#"{"id":18446744073709551616,"in":[18446744073709551616]}"#);
         assert_eq!(object.get("id"), Some(&Value::Double(18_446_744_073_709_551_616.0)));
         assert_eq!(object.written("id"), Some("18446744073709551616"));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replaced_value_hides_the_number_in_its_place() {
+    fn replacing_a_value_discards_the_written_number_of_its_field() {
         let mut object = read(r#"{"a":18446744073709551616,"b":18446744073709551617}"#);
         object.insert("a", 1.5);
         object.insert("c", 2);

@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_numbers_are_found_wherever_they_begin() {
+    fn long_numbers_are_found_at_every_offset() {
         for digits in [16, 17, 19, 20, 40] {
             for start in 0..40 {
                 let text = format!("{}{}{}", " ".repeat(start), "7".repeat(digits), " ".repeat(start % 7));

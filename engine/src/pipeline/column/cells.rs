@@ -16,7 +16,7 @@ pub enum CellKind {
     Int,
     Null,
     Missing,
-    /// The path leads through an array, so the value depends on the operation that reads it.
+    /// The path leads through an array, so the value depends on the operation that reads the cell.
     Opaque,
 }
 

@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_keep_their_numbers_and_views_keep_their_texts() {
+    fn texts_keep_their_codes_and_a_view_has_no_later_texts() {
         let mut dictionary = Dictionary::default();
         let texts: Vec<Arc<str>> = (0..5_000).map(|number| number.to_string().into()).collect();
         let codes: Vec<TextCode> = texts.iter().map(|text| dictionary.code_or_add(text)).collect();

@@ -63,7 +63,7 @@ impl Lists {
             });
         }
         drop(known);
-        // The codes are copied, because an allocator may shrink memory in place without freeing any.
+        // Copies the codes to a vector without spare capacity. Shrinking the vector in place may free no memory.
         self.codes = codes.as_slice().to_vec();
         self.stale = 0;
     }

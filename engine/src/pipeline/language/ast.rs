@@ -36,8 +36,8 @@ impl Pipeline {
 pub struct IndexedStage {
     /// The index of the top-level stage that contains this stage.
     pub index: usize,
-    /// The specification of the stage under its canonical name: `$set`, never `$addFields`. Constants have the types of
-    /// the fields that they are compared with.
+    /// The specification of the stage under its canonical name: `$set`, never `$addFields`. Constants are already
+    /// converted to the types of the compared fields.
     pub text: Value,
     pub stage: Stage,
 }
@@ -62,9 +62,9 @@ pub enum Stage {
     Facet(Vec<(Arc<str>, Pipeline)>),
     Bucket(Bucket),
     BucketAuto(BucketAuto),
-    /// A lookup in another aggregate type, in events, or in literal rows.
+    /// A `$lookup` in the states of an aggregate type, in events, or in the rows of a `$documents` stage.
     Lookup(Box<Lookup>),
-    /// A lookup along the edges of the knowledge graph.
+    /// A `$lookup` along the edges of the knowledge graph.
     Follow(Box<Follow>),
     UnionWith(SubpipelineSource, Pipeline),
     Sample(u64),
@@ -76,7 +76,7 @@ pub enum Stage {
     GraphLookup(Box<GraphLookup>),
 }
 
-/// Rows that the pipeline itself contains.
+/// The rows of a `$documents` stage, which the pipeline itself contains.
 #[derive(Debug, Clone)]
 pub enum Documents {
     Literal(Arc<Vec<Value>>),
@@ -133,7 +133,8 @@ pub struct SortKey {
     pub descending: bool,
 }
 
-/// A `$unwind`: the path of the array, and the path that receives the index of the item.
+/// A `$unwind`: the path of the array, the path that receives the index of the item, and the treatment of rows without
+/// items.
 #[derive(Debug, Clone)]
 pub struct Unwind {
     pub path: FieldPath,
@@ -142,17 +143,19 @@ pub struct Unwind {
     pub preserve: bool,
 }
 
-/// A `$bucket`: the grouping expression, the boundaries, and the computed fields.
+/// A `$bucket`: the grouping expression, the boundaries, the key of the bucket for all other values, and the computed
+/// fields.
 #[derive(Debug)]
 pub struct Bucket {
     pub by: Expr,
-    /// The boundaries between the buckets: at least two values of one type, in ascending order.
+    /// The boundaries of the buckets: at least two values of one type, in ascending order.
     pub boundaries: Vec<Value>,
     pub default: Option<Value>,
     pub fields: Vec<(Arc<str>, Accumulator)>,
 }
 
-/// A `$bucketAuto`: the grouping expression, the number of buckets, and the computed fields.
+/// A `$bucketAuto`: the grouping expression, the number of buckets, the computed fields, and the rounding of the
+/// boundaries.
 #[derive(Debug)]
 pub struct BucketAuto {
     pub by: Expr,
@@ -206,7 +209,8 @@ pub struct Follow {
     pub target: FieldPath,
 }
 
-/// A `$setWindowFields`: rows in partitions, sorted, with fields computed from the rows around each row.
+/// A `$setWindowFields`, which sorts the rows of each partition and computes fields of a row from the rows around this
+/// row.
 #[derive(Debug)]
 pub struct Windows {
     /// The key of a row's partition. Without an expression, all rows are one partition.
@@ -216,7 +220,8 @@ pub struct Windows {
     /// The path of the sort values, if there is exactly one sort key.
     pub sort_path: Option<FieldPath>,
     pub outputs: Vec<WindowOutput>,
-    /// Writes the computed fields. Each field reads a variable that holds the value of the output with the same index.
+    /// The projection that writes the computed fields. Each field reads a variable that holds the value of the output
+    /// with the same index.
     pub write: Projection,
 }
 
@@ -233,14 +238,14 @@ impl Windows {
     }
 }
 
-/// A `$fill`: fields filled from neighboring rows, and then fields filled with computed values.
+/// A `$fill`, which first fills fields from neighboring rows, and then fills fields with computed values.
 #[derive(Debug)]
 pub struct Fill {
     pub windows: Option<Windows>,
     pub values: Option<Projection>,
 }
 
-/// A `$densify`: rows added so that the values of a field have no gaps.
+/// A `$densify`, which adds rows so that the values of a field have no gaps.
 #[derive(Debug)]
 pub struct Densify {
     pub field: FieldPath,
@@ -249,7 +254,7 @@ pub struct Densify {
     pub range: Range,
 }
 
-/// The distance between two values of a densified field.
+/// The distance between two successive values of a densified field.
 #[derive(Debug, Clone)]
 pub enum DensifyStep {
     Number(Value),

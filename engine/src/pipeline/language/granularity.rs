@@ -45,7 +45,7 @@ pub fn named(name: &str) -> Option<Granularity> {
 }
 
 impl Granularity {
-    /// Returns the lowest number of the series above `number`; 0 stays 0.
+    /// Returns the lowest number of the series above `number`. Does not change 0, infinities and NaN.
     pub fn round_up(self, number: f64) -> f64 {
         if number == 0.0 || !number.is_finite() {
             return number;
@@ -56,7 +56,7 @@ impl Granularity {
         self.around(number).into_iter().find(|candidate| *candidate > number).unwrap_or(number)
     }
 
-    /// Returns the highest number of the series below `number`; 0 stays 0.
+    /// Returns the highest number of the series below `number`. Does not change 0, infinities and NaN.
     pub fn round_down(self, number: f64) -> f64 {
         if number == 0.0 || !number.is_finite() {
             return number;

@@ -9,7 +9,7 @@ pub struct Options {
     pub push_down: bool,
     /// Whether to use the columns of the source, if the source has columns. Requires `push_down`.
     pub columns: bool,
-    /// Whether a run measures each operator.
+    /// Whether a run measures each operator and returns the explanation.
     pub explain: bool,
     /// The number of rows to show after every stage. `None` if the run does not show the rows after its stages.
     pub preview: Option<usize>,

@@ -17,8 +17,8 @@ use crate::pipeline::source::streams::{StreamFilter, is_of_stream};
 /// the columns again.
 const MAX_LEVELS: usize = 8;
 
-/// The preview of the events before `$fold`, and the preview of the rows after it. There is no preview of events if no
-/// filter selects events.
+/// The preview of the events before `$fold`, and the preview of the rows after `$fold`. Without a filter before
+/// `$fold`, there is no preview of events.
 pub struct Previews {
     pub before: Option<Preview>,
     pub rows: Preview,

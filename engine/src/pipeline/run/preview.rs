@@ -1,7 +1,7 @@
-//! Runs a pipeline once and shows the rows after every stage: their exact number, the first of them, and the time that
-//! the stage took.
+//! Runs a pipeline once and shows the rows after every stage: the exact number of rows, the first rows, and the time
+//! that the stage took.
 //!
-//! Each step is followed by a tap, which counts the rows that pass and keeps the first ones. A step reads only as many
+//! Each step is followed by a tap, which counts the rows that pass and keeps the first rows. A step reads only as many
 //! rows as later steps need. At the end of the run, the taps therefore read further rows: all remaining rows if they
 //! must be counted, and otherwise only the rows to show.
 
@@ -63,18 +63,18 @@ pub enum RowCountBound {
     Same,
     AtMost(u64),
     Without(u64),
-    /// The number of rows before the step does not determine the number after it, so the rows are counted.
+    /// The number of rows before the step does not determine the number after the step, so the rows are counted.
     Own,
 }
 
-/// A tap after one step. Returns the rows of the step, counts these rows and keeps the first ones.
+/// A tap after one step. Returns the rows of the step, counts these rows and keeps the first rows.
 struct Tap<'a> {
     number: usize,
     index: usize,
     input: RefCell<Option<Rows<'a>>>,
     seen: Cell<u64>,
     first: RefCell<Vec<Value>>,
-    /// The number of rows, once it is known.
+    /// The number of rows. `None` while the number is unknown.
     count: Cell<Option<u64>>,
     counted: RowCountBound,
     shared: Rc<PreviewRun<'a>>,
@@ -271,7 +271,7 @@ impl Tap<'_> {
         Ok(())
     }
 
-    /// Returns the number of rows, given the number before the step.
+    /// Returns the number of rows after the step, given the number before the step.
     fn total(&self, before: u64) -> u64 {
         self.count.get().unwrap_or(match self.counted {
             RowCountBound::Same => before,

@@ -37,8 +37,8 @@ impl<'a> RunContext<'a> {
         Env { query: self.query, root: row, variables: self.variables }
     }
 
-    /// Runs `work`, then gives the memory that `work` charged back to the query's budget. The result is dropped with
-    /// the row. If an operator keeps the row, the operator charges the query for the row.
+    /// Runs `work`, and then cancels the memory charges that `work` made, because the result is dropped with the row.
+    /// If an operator keeps the row, the operator charges the query for the row.
     pub fn passing<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let before = self.query.bytes_left.get();
         let result = work()?;

@@ -10,7 +10,7 @@ use crate::model::graph::Direction;
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::filter::Filter;
 
-/// One read of a pipeline, with the fields and columns that the pipeline needs from it.
+/// A read that a pipeline requests from a source, with the fields and columns that the pipeline needs.
 #[derive(Debug, Clone)]
 pub struct Scan {
     pub read: Read,

@@ -82,7 +82,7 @@ fn window(rows: &[Value], index: usize, is_range: bool, lower: i64, upper: i64) 
 
 proptest! {
     #[test]
-    fn windows_equal_groups_of_their_rows(
+    fn a_window_returns_what_a_group_of_the_same_rows_returns(
         rows in rows(), function in 0..FUNCTIONS.len(), is_range: bool, lower in -4i64..4, width in 0i64..5,
     ) {
         let (upper, function) = (lower + width, parsed(FUNCTIONS[function]));

@@ -32,7 +32,7 @@ pub struct Context<'a> {
     /// The function that reserves bytes of the memory that all queries share. Returns `false` if too few bytes are
     /// available.
     pub share: Option<&'a dyn Fn(usize) -> bool>,
-    /// The limit of `bytes_left`, in bytes, for error messages.
+    /// The memory limit of the query in bytes, for error messages.
     limit_bytes: i64,
     /// The value of `bytes_left` when this context was created, in bytes.
     initial_bytes: i64,

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn extended_values_are_parsed_at_any_place() {
+    fn extended_json_values_are_parsed_at_any_depth() {
         for (text, expected) in [
             (r#"[{"a":{"$numberLong":"-9223372036854775808"}}]"#, r#"[{"a": Int(-9223372036854775808)}]"#),
             (r#"[{"a":[{"$numberInt":"7"},{"$numberDouble":"1e3"}]}]"#, r#"[{"a": [Int(7), Double(1000.0)]}]"#),

@@ -68,12 +68,12 @@ pub enum ValueForm {
 
 /// The declaration that a definition contains for the values at a path.
 enum PathDeclaration<'d> {
-    /// The values are those of a field or of its items.
+    /// The values of a field or of its items.
     Values(&'d Field),
     /// The values are inside a field whose objects or items are not described.
     Undescribed,
-    /// The definition declares no values at the path. The fields are those of the object that lacks the next name of
-    /// the path. `None` stands for a value without fields.
+    /// The definition declares no values at the path. Contains the fields of the object that lacks the next name of the
+    /// path, or `None` for a value without fields.
     Nothing(Option<&'d Fields>),
 }
 

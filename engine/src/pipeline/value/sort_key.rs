@@ -88,8 +88,8 @@ impl SortOrder {
     /// item. A name may be the index of an item.
     ///
     /// # Errors
-    /// Fails if paths lead through different arrays, or if a name is the index of an item as well as the name of a field
-    /// of an item.
+    /// Fails if paths lead through different arrays, or if a name is the index of an item as well as the name of a
+    /// field of an item.
     pub fn key(&self, row: &Value) -> Result<SortKey> {
         let numbered = self.keys.iter().enumerate();
         let slots: Vec<KeySlot> =
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_not_an_index_and_a_field_at_once() {
+    fn a_name_that_is_both_an_index_and_a_field_is_rejected() {
         let error = key(&[("a.0", false)], r#"{"a": [{"0": 1}]}"#).expect_err("ambiguous");
         assert_eq!(error.code, PipelineErrorCode::Number(16746));
         assert!(error.message.ends_with("field: '0'"), "{error:?}");

@@ -44,8 +44,8 @@ pub fn add_number(numbers: &mut Vec<f64>, value: Option<&Value>, query: &Context
     Ok(())
 }
 
-/// Returns the percentile for each rank. A percentile is the smallest of the numbers for which at least the fraction
-/// `rank` of all numbers is less than or equal to it.
+/// Returns the percentile for each rank. A percentile is the smallest number that is greater than or equal to at least
+/// the fraction `rank` of the numbers.
 pub fn percentiles(numbers: &mut [f64], ranks: &[f64]) -> Value {
     numbers.sort_unstable_by(f64::total_cmp);
     ranks.iter().map(|rank| percentile(numbers, *rank)).collect::<Vec<_>>().into()

@@ -46,7 +46,7 @@ pub struct Edges {
     sharing: PartInterner,
 }
 
-/// The aggregates at the position of the log's follower.
+/// A view of the aggregates at the position of the log's follower, and of their definitions.
 pub trait StateView {
     fn aggregate(&self, id: &str) -> Option<Arc<Aggregate>>;
     fn definition(&self, type_name: &str) -> Option<Arc<Definition>>;
@@ -98,8 +98,8 @@ impl Graph {
         facts: Facts,
         position: u64,
     ) -> Changes {
-        // Edges opened here get the follower's position. With the event's own position, they could not be distinguished
-        // from edges that the event opened when it was applied and that were closed later.
+        // Edges that open now get the follower's position. With the event's own position, such an edge could not be
+        // distinguished from an edge that opened when the event was applied, and closed later.
         let event = Event { position, ..event.clone() };
         self.write().amend(view, plugin, &event, facts)
     }
@@ -172,7 +172,7 @@ impl Graph {
         self.read().facts(id)
     }
 
-    /// Returns the facts to store: those of enabled plugins, and those of plugins that may be enabled again.
+    /// Returns the facts to store: the facts of enabled plugins, and the facts of plugins that may be enabled again.
     pub fn stored_facts(&self, id: &str) -> Option<Arc<EnrichmentFacts>> {
         self.read().stored_facts(id)
     }
@@ -215,8 +215,8 @@ impl Graph {
 }
 
 impl Edges {
-    /// Restores the stored facts of an aggregate, and returns those of enabled plugins. After all facts and edges are
-    /// restored, the caller must call [`Edges::restored`].
+    /// Restores the stored facts of an aggregate, and returns the facts of enabled plugins. After all facts and edges
+    /// are restored, the caller must call [`Edges::restored`].
     pub fn restore(
         &mut self,
         view: &dyn StateView,

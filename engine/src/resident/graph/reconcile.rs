@@ -1,8 +1,8 @@
 //! Opens and closes edges: a desired edge is open while its target exists, and otherwise its link is broken.
 //!
 //! The target of an edge is the aggregate with the id that the edge names, the oldest matching aggregate of the same
-//! project, or the page that the references name (`model/page.rs`). An event that removes the target closes the edge.
-//! So edges do not depend on the order of writes.
+//! project, or the page that the references name (`model/page.rs`). An event that creates the target opens the edge,
+//! and an event that removes the target closes the edge. Edges therefore do not depend on the order of writes.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ enum ResolvedTarget {
     Itself,
 }
 
-/// The edges that start at an aggregate and should be open, and its broken links.
+/// The edges that should be open from an aggregate, and the aggregate's broken links.
 #[derive(Default)]
 struct DesiredLinks {
     /// The edges, each with the plugin that requests it.
@@ -75,7 +75,7 @@ impl Edges {
                 _ => false,
             };
             if is_moved {
-                // The page that a reference names also depends on the folder of the page that refers to it.
+                // The page that a reference names also depends on the folder of the page that contains the reference.
                 affected.insert(after.id.clone());
             }
             let old = before.map(|before| addresses_of(view, before, by)).unwrap_or_default();
@@ -140,8 +140,8 @@ impl Edges {
         }
     }
 
-    /// Returns the edges that start at an aggregate and should be open, and its broken links. Of several desired edges
-    /// with the same kind and target node, the one with the largest weight counts.
+    /// Returns the edges that should be open from an aggregate, and the aggregate's broken links. Of several desired
+    /// edges with the same kind and target node, the one with the largest weight counts.
     fn desired(&self, view: &dyn StateView, id: &AggregateId) -> DesiredLinks {
         let mut found = DesiredLinks::default();
         let Some(from) = view.aggregate(id.as_str()).filter(|from| !from.deleted) else { return found };

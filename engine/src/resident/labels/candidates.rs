@@ -22,7 +22,7 @@ const MAX_COMPARED_LETTERS: usize = 64;
 /// The maximum number of words of a query. Further words are ignored.
 const MAX_QUERY_WORDS: usize = 32;
 
-/// A search query in its folded form.
+/// A search query, prepared for the search.
 pub struct LabelQuery {
     /// The query as it was sent, without surrounding whitespace.
     pub text: String,
@@ -175,8 +175,8 @@ impl LabelIndex {
     }
 }
 
-/// Returns the best candidates, at most [`MAX_CANDIDATES`]. Of equally good candidates, keeps the most recently changed
-/// ones.
+/// Returns the best candidates, at most [`MAX_CANDIDATES`]. Of equally good candidates, keeps the candidates that
+/// changed most recently.
 fn best(mut found: Vec<(f32, i64, u32)>) -> Vec<u32> {
     if found.len() > MAX_CANDIDATES {
         found

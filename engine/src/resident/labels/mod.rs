@@ -9,11 +9,12 @@
 //! * **Candidates**: texts are converted to lower case, and Latin, Greek and Cyrillic letters lose their accents. In
 //!   scripts without spaces, each pair of neighbouring characters is a word. Of the entries that pass the filter, the
 //!   250 that share the most trigrams with the query are candidates. Up to 250 more candidates contain the words of the
-//!   query, similar words (up to two wrong letters in five), or words that begin with a word of the query.
+//!   query, similar words (one wrong letter in words of four letters, up to two in longer words), or words that begin
+//!   with a word of the query.
 //! * **Scores**: every candidate is measured by `exact`, `prefix`, `trigram`, `token_set` and `bm25`. The highest of
 //!   these scores is the score of the candidate. Among equal scores, the label that equals the query comes first, then
-//!   the latest change, then the id. Only `exact` reaches a score of 1. Tasks are found only if `type` names them,
-//!   because they repeat the labels of their subjects.
+//!   the latest change, then the id. Only `exact` reaches a score of 1. Tasks are found only if `type` requests tasks,
+//!   because tasks repeat the labels of their subjects.
 //! * **Meaning**, if `[search.embedding]` is on: the follower of vectors embeds changed labels, recognised by a hash,
 //!   and stores the vectors next to the log with an HNSW index. The query's neighbours are merged with the text hits
 //!   that have a BM25 score or a score of at least 0.5, by reciprocal rank: a hit that is first in both rankings scores

@@ -47,7 +47,8 @@ pub struct Scores {
     /// The number of trigrams that label and query have in common, as a share of all trigrams of the two.
     pub trigram: f64,
     /// The share of words that label and query have in common, in any order, weighted by their lengths. Words with a
-    /// few wrong letters count as well.
+    /// few wrong letters count as well. If the whole texts are more similar letter by letter, that similarity counts
+    /// instead.
     pub token_set: f64,
     /// The BM25 score of label and body, relative to the highest possible value.
     pub bm25: f64,

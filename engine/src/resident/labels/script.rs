@@ -45,9 +45,9 @@ const READING_MARKS: [RangeInclusive<char>; 5] = [
 ];
 /// Symbols that each count as a word: arrows, mathematical and technical signs, dingbats and emoji.
 const SYMBOLS: [RangeInclusive<char>; 2] = ['\u{2190}'..='\u{2BFF}', '\u{1F000}'..='\u{1FAFF}'];
-/// Skin tones, which change the look of an emoji and not its meaning.
+/// Skin tones, which change the appearance of an emoji, but not its meaning.
 const SKIN_TONES: RangeInclusive<char> = '\u{1F3FB}'..='\u{1F3FF}';
-/// Variation selectors, which select the look of the character before the selector.
+/// Variation selectors, which select the appearance of the character before the selector.
 const VARIATION_SELECTORS: [RangeInclusive<char>; 2] = ['\u{FE00}'..='\u{FE0F}', '\u{E0100}'..='\u{E01EF}'];
 /// Hangul syllables. Each syllable is composed of letters.
 const HANGUL: RangeInclusive<char> = '\u{AC00}'..='\u{D7A3}';

@@ -17,7 +17,7 @@ pub struct Words {
     numbers: FxHashMap<Box<str>, u32>,
     words: Vec<Word>,
     /// The sketches of words, and for each sketch the number of the word. Sketches speed up a scan over all words.
-    /// Pairs of characters have no sketch, because they only match exactly.
+    /// Pairs of characters have no sketch, because pairs match only exactly.
     sketches: Vec<Sketch>,
     sketched: Vec<u32>,
     free: Vec<u32>,

@@ -40,7 +40,7 @@ async fn a_type_that_is_defined_and_used_while_the_state_loads_is_known() {
         .expect("appended");
     state.load_states().await.expect("loaded");
     assert_eq!(state.folded.get("t").map(|trip| trip.version), Some(1));
-    // The next check of the head still detects what has changed.
+    // The next check of the head still detects the changed definition.
     define("via", 1).await;
     state.refresh().await.expect("read");
     assert_eq!((state.types.changed(), state.types.get("trip").map(|trip| trip.revision)), (2, Some(2)));

@@ -7,7 +7,7 @@ use surrealdb::types::Value as Record;
 use crate::model::license::Activation;
 use crate::store::{Database, Error, Result, convert};
 
-/// The devices of a user, and the value of the change counter when they were read.
+/// The devices of a user, and the value of the change counter when the devices were read.
 pub struct Devices {
     pub activations: Vec<Activation>,
     turn: i64,
@@ -17,12 +17,12 @@ impl Database {
     /// Returns all devices of a user, including revoked devices, the oldest first.
     pub async fn read_activations(&self, user_id: &str) -> Result<Devices> {
         let values = [("user", convert::text(user_id)), ("turn", turn_id(user_id))];
-        // The counter is read first, so that it is outdated if a write happens between the two statements.
+        // The statements read the counter first, so that a write between the two statements makes the counter outdated.
         let statements = "SELECT VALUE number FROM $turn;
             SELECT *, record::id(id) AS key FROM activation WHERE user_id = $user ORDER BY activated_at, id;";
         let found = self.query(statements, values).await?;
         let [turn, activations] = found.as_slice() else {
-            return Err(Error::corrupt("expected two results"));
+            return Err(Error::corrupt("expected two results when reading the devices of a user"));
         };
         Ok(Devices {
             activations: convert::list(Some(activations))?.map(read).collect::<Result<_>>()?,

@@ -81,7 +81,8 @@ impl Database {
         self.query_again(&statements, values).await.map(drop)
     }
 
-    /// Returns the id of the key that the first start created. The key may have been deleted since then.
+    /// Returns the id of the key that the first start created. The key may have been deleted since then. The id is
+    /// empty if a restore wrote the first workspace.
     async fn first_key_id(&self) -> Result<Option<String>> {
         let found = self.query("SELECT VALUE key FROM first_start:done", []).await?;
         Ok(convert::list(found.first())?.next().and_then(|id| match id {
@@ -90,7 +91,7 @@ impl Database {
         }))
     }
 
-    /// Returns the id of the workspace that the first start created.
+    /// Returns the id of the first workspace of the store, if the store has one.
     pub async fn first_workspace_id(&self) -> Result<Option<String>> {
         let found = self.query("SELECT VALUE workspace FROM first_start:done", []).await?;
         Ok(convert::list(found.first())?.next().and_then(|id| match id {

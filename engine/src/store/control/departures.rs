@@ -1,5 +1,5 @@
-//! The keys that were revoked and the members who were removed. An earlier export still contains these keys and
-//! members, and an import must not bring them back.
+//! The keys that were revoked and the members who were removed. An earlier export may still contain these keys and
+//! members, and an import must not restore them.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ impl Database {
         convert::list(found.first())?.map(|record| Ok(convert::text_field(record, "key")?.into())).collect()
     }
 
-    /// Returns whether one of the keys was revoked.
+    /// Returns whether at least one of the keys was revoked.
     pub async fn has_revoked(&self, keys: impl Iterator<Item = &Arc<str>>) -> Result<bool> {
         let ids = keys.map(|key| convert::record_id("revoked_key", key.to_string())).collect::<Vec<_>>();
         let found = self.query("SELECT workspace_id FROM $ids", [("ids", Record::Array(ids.into()))]).await?;
@@ -93,7 +93,7 @@ mod tests {
     use crate::store::Store;
 
     #[tokio::test]
-    async fn the_last_removal_counts() {
+    async fn the_latest_removal_of_a_member_is_kept() {
         let store = Store::connect("mem://").await.expect("memory");
         let control = store.control().await.expect("a database");
         for removed_at in [3, 7, 5] {

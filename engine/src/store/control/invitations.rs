@@ -13,8 +13,8 @@ use crate::store::{Database, Error, Result, convert, retry};
 /// of the returned invitations were accepted or declined.
 const MAX_PER_ADDRESS: usize = 200;
 
-/// The statement that checks whether the maker of an invitation is still an owner. It follows [`MAKER`], which writes
-/// the membership, so a concurrent change of the role conflicts.
+/// The statement that checks whether the maker of an invitation is still an owner. The statement follows [`MAKER`],
+/// which writes the membership, so a concurrent change of the role conflicts.
 const OWNER: &str = "IF (SELECT VALUE role FROM ONLY $member) != 'owner' { THROW 'origin gone' };";
 
 /// The statements that limit the invitations of `$workspace` to 1,000. At the limit they delete the invitations that

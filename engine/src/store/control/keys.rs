@@ -74,7 +74,7 @@ FOR $one IN $moved {
 
 impl Database {
     /// Writes a key, unless a key with the same id exists. Returns the stored key, or the reason why the key cannot be
-    /// derived from its origin.
+    /// created.
     pub async fn create_key(&self, key: &KeyRecord) -> Result<std::result::Result<KeyRecord, OriginFault>> {
         let values = [
             ("id", convert::record_id("key", key.id.to_string())),
@@ -94,7 +94,8 @@ impl Database {
             COMMIT;"
         );
         let attempt = || async {
-            // After a conflict, another request has written the origin or a key with this id.
+            // The key is looked up before each attempt. After a conflict, another request may have written a key with
+            // this id.
             let present = self.query(found, values.clone()).await?;
             if convert::list(present.first())?.next().is_some() {
                 return only_key(&present).map(Ok);
@@ -263,7 +264,8 @@ impl Database {
     }
 }
 
-/// Converts the errors that the checks of an origin raise to an [`OriginFault`]. Returns all other errors unchanged.
+/// Converts the errors that [`ORIGIN`] and the other checks raise to an [`OriginFault`]. Returns all other errors
+/// unchanged.
 pub(super) fn refused_by_origin<T>(result: Result<T>) -> Result<std::result::Result<T, OriginFault>> {
     match result {
         Ok(value) => Ok(Ok(value)),
@@ -300,7 +302,7 @@ fn names(ids: &[Arc<str>]) -> Record {
     Record::Array(ids.iter().map(|id| convert::text(id)).collect::<Vec<_>>().into())
 }
 
-/// Returns the record id of the key in `derived_from`, or `NONE` if the origin is a session or a user.
+/// Returns the record id of the key in `derived_from`, or `NONE` if the origin is not a key.
 pub(super) fn origin_id(derived_from: Option<&str>) -> Record {
     let key = derived_from.filter(|origin| !origin.contains(':'));
     key.map_or(Record::None, |key| convert::record_id("key", key.to_owned()))

@@ -182,8 +182,8 @@ impl Database {
         convert::list(response.get("keys"))?.map(id).collect::<Result<_>>().map(|keys| Ok(Some(keys)))
     }
 
-    /// Returns the given keys and memberships that still exist. A membership with a role below its minimum role is left
-    /// out, and so is a key that has expired.
+    /// Returns the given keys and memberships that still exist. Leaves out memberships whose role is below the required
+    /// minimum role, and keys that have expired.
     pub async fn existing_grounds(&self, bases: &[GrantBasis], now: i64) -> Result<HashSet<GrantBasis>> {
         let ids: Vec<Record> = bases.iter().map(ground_id).collect();
         let statement = "SELECT id, role, expires_at FROM $ids";

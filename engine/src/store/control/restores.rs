@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_restore_is_read_as_it_was_written() {
+    async fn a_restore_is_read_back_unchanged() {
         let control = control().await;
         let (first, second) = (restore("1", 1, RestoreStatus::Running), restore("2", 2, RestoreStatus::Failed));
         for written in [&first, &second, &first] {
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_running_restore_is_found_behind_many_newer_restores() {
+    async fn a_running_restore_is_found_although_many_restores_are_newer() {
         let control = control().await;
         let running = restore("first", 0, RestoreStatus::Running);
         control.write_restore(&running).await.expect("written");

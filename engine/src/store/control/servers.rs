@@ -1,4 +1,5 @@
-//! The servers of a store, and the progress of workspaces that they report to each other, in the control database.
+//! The servers of a store, and the progress of workspaces that the servers report to each other, in the control
+//! database.
 
 use std::sync::Arc;
 
@@ -17,9 +18,9 @@ const OVERLAP_MS: i64 = 2_000;
 /// The number of migrations that this program knows. A newer program may know more migrations.
 pub const SCHEMA: u64 = (CONTROL_MIGRATIONS.len() + WORKSPACE_MIGRATIONS.len()) as u64;
 
-/// The statements of a beat. If `$reports` is set, they record that the server is alive, and delete the rows of servers
-/// that stopped reporting. They return the servers that are alive and the changes since a time. All times come from the
-/// clock of the store.
+/// The statements of a beat. If `$reports` is set, the statements record that the server is alive, and delete the rows
+/// of servers that stopped reporting. The statements return the servers that are alive and the changes since a time.
+/// All times come from the clock of the store.
 const BEAT: &str = "
 LET $now = time::millis(time::now());
 IF $reports { UPSERT $server SET seen = $now, schema = $schema RETURN NONE };
@@ -37,7 +38,7 @@ FOR $row IN $rows {
         changed = $now RETURN NONE
 };";
 
-/// The statement that notes the leaders of workspaces. An earlier epoch never replaces a later epoch.
+/// The statement that records the leaders of workspaces. An earlier epoch never replaces a later epoch.
 const NOTE_LEADERS: &str = "
 FOR $row IN $rows {
     UPSERT $row.id SET leader = IF $row.epoch >= (epoch ?? 0) { $row.leader } ELSE { leader },
@@ -49,7 +50,7 @@ FOR $row IN $rows {
 const LEFT: &str = "
 SELECT VALUE record::id(id) FROM progress WHERE leader != NONE AND leader NOT IN $alive LIMIT $most";
 
-/// The leader of a workspace, as noted for the other servers.
+/// The leader of a workspace, as recorded for the other servers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaderNote {
     /// The id of the server. `None` if the workspace needs no leader, because the last leader has closed the workspace
@@ -73,7 +74,7 @@ pub struct WorkspaceProgress {
 }
 
 impl WorkspaceProgress {
-    /// Returns the greater values of two reports.
+    /// Returns the greater value of each field in two reports.
     pub fn merged(self, other: WorkspaceProgress) -> WorkspaceProgress {
         WorkspaceProgress {
             position: self.position.max(other.position),
@@ -91,11 +92,11 @@ pub struct Beat {
     pub now_ms: i64,
     /// The ids of the servers that are alive.
     pub servers: Vec<Arc<str>>,
-    /// The highest number of migrations that any of these servers knows.
+    /// The highest number of migrations that any server in `servers` knows.
     pub schema: u64,
     /// The workspaces whose progress has changed, with their progress.
     pub changed: Vec<(Arc<str>, WorkspaceProgress)>,
-    /// The time from which the next read begins, in milliseconds since the epoch.
+    /// The value of `since` for the next beat, in milliseconds since the epoch.
     pub since: i64,
 }
 
@@ -135,7 +136,7 @@ impl Database {
         Ok(Beat { now_ms: convert::int(now)?, servers: alive, schema, changed: workspaces, since: last })
     }
 
-    /// Notes the leaders of workspaces, so that other servers notice when a leader stops.
+    /// Records the leaders of workspaces, so that other servers detect when a leader stops.
     pub async fn note_leaders(&self, notes: &[(Arc<str>, LeaderNote)]) -> Result<()> {
         let row = |(workspace, note): &(Arc<str>, LeaderNote)| {
             Record::Object(convert::fields([
@@ -148,7 +149,7 @@ impl Database {
         self.query_again(NOTE_LEADERS, [("rows", Record::Array(rows.into()))]).await.map(drop)
     }
 
-    /// Returns at most `most` workspaces whose noted leader is not among the servers that are alive.
+    /// Returns the ids of at most `most` workspaces whose recorded leader is not among the servers in `alive`.
     pub async fn workspaces_left(&self, alive: &[Arc<str>], most: usize) -> Result<Vec<Arc<str>>> {
         let alive: Vec<Record> = alive.iter().map(|server| convert::text(server)).collect();
         let values = [("alive", Record::Array(alive.into())), ("most", convert::integer(most))];
@@ -219,7 +220,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn workspaces_of_a_dead_leader_are_left() {
+    async fn workspaces_of_a_dead_leader_are_listed_until_another_server_leads() {
         let store = Store::connect("mem://").await.expect("memory");
         let control = store.control().await.expect("a database");
         let note = async |workspace: &str, server: Option<&str>, epoch| {

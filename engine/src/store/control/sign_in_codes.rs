@@ -48,8 +48,8 @@ impl Database {
     }
 
     /// Exchanges a code for a key: deletes the code, writes the key and returns the key. Fails with the reason if the
-    /// code no longer exists, or if no key can be derived from its origin. If several requests exchange the same code
-    /// at the same time, only one succeeds.
+    /// code no longer exists, if no key can be derived from the code's origin, or if the user has the maximum number of
+    /// keys. If several requests exchange the same code at the same time, only one succeeds.
     pub async fn exchange_sign_in_code(
         &self,
         hash: &str,

@@ -48,7 +48,8 @@ impl Database {
         self.query(&format!("BEGIN; CREATE $id CONTENT $about RETURN NONE; {own} COMMIT;"), values).await.map(drop)
     }
 
-    /// Writes the own workspace of an existing user and the user's membership. Does not change existing records.
+    /// Writes an existing user's own workspace, and the user's membership in this workspace. Does not change existing
+    /// records.
     pub async fn write_own_workspace(&self, own: &WorkspaceRecord) -> Result<()> {
         self.query_again(&format!("BEGIN; {NOT_BEING_DELETED} {OWN_WORKSPACE} COMMIT;"), owned(own)).await.map(drop)
     }

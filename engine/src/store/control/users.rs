@@ -9,7 +9,8 @@ use crate::model::plan::{PlanLimits, PlanStatus, UserPlan};
 use crate::store::{Database, Error, Result, convert};
 
 impl Database {
-    /// Updates the name and email address of a user. The issuer of the user's tokens reports both.
+    /// Updates the name and email address of a user, and whether the address is verified. The issuer of the user's
+    /// tokens reports these values.
     pub async fn write_user_about(&self, user: &UserRecord) -> Result<()> {
         let values = [
             ("id", convert::record_id("user", user.id.to_string())),

@@ -1,8 +1,8 @@
 //! Workspaces and users of the whole store, in pages, and the deletion of workspaces.
 //!
 //! Each deletion has a record of its own, so that due deletions are found without reading other records. After the
-//! removal of a workspace, the record stays for some time: other servers close the workspace because of the record, and
-//! the workspace cannot be created again before its data is deleted.
+//! removal of a workspace, the record stays for some time: the record tells other servers to close the workspace, and
+//! prevents the workspace from being created again before its data is deleted.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_workspace_is_removed_once_and_only_when_its_time_has_come() {
+    async fn a_workspace_is_removed_once_and_not_before_its_deletion_is_due() {
         let (_store, control, id) = store().await;
         assert!(control.begin_deletion(&id, 100).await.expect("begun"));
         assert!(control.begin_deletion(&id, 200).await.expect("begun again"));

@@ -30,13 +30,13 @@ UPSERT head:log SET position = $position RETURN NONE;
 ";
 
 /// The statement that appends a batch if no other process writes. A single statement costs half as much as the
-/// transaction above. The record ids of events and commits still prevent a second event with the same version and a
-/// second commit at the same position.
+/// transaction [`APPEND`]. The record ids of events and commits still prevent a second event with the same version and
+/// a second commit at the same position.
 const APPEND_ALONE: &str = "INSERT $records RETURN NONE;";
 
-/// The statements that are added to the transaction if the batch contains files. They fail if an upload that the files
-/// refer to is not in progress. They delete the records of these uploads. They also record for removal the uploads that
-/// files no longer refer to.
+/// The statements that are added to the transaction if the batch contains files. The statements fail if an upload that
+/// the files refer to is not in progress. Otherwise, the statements delete the records of these uploads, and record for
+/// removal the uploads that files no longer refer to.
 const FILES: &str = "
 IF array::len($taken) > 0 {
     LET $under_way = (DELETE $taken WHERE state = 'writing' RETURN BEFORE);
@@ -71,7 +71,7 @@ impl From<Arc<Event>> for EventWrite {
 #[derive(Default)]
 pub struct AppendBatch<'a> {
     pub events: &'a [EventWrite],
-    /// The responses to store with the events, by idempotency key. The keys must not have stored responses yet.
+    /// The responses to store with the events, by idempotency key. No response may be stored for these keys yet.
     pub responses: &'a [(Arc<str>, StoredResponse)],
     /// The value of the definitions' change counter when the events were checked.
     pub types_changed: u64,

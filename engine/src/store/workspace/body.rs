@@ -16,7 +16,7 @@ use crate::model::value::{Object, Value};
 use crate::model::written;
 use crate::store::Error;
 
-/// The content of an event's record, without the event's position.
+/// The content of an event's record, without the event's aggregate id, version and position.
 #[derive(Serialize)]
 pub struct EventContent {
     pub event_id: Arc<str>,

@@ -121,7 +121,7 @@ impl DatabaseReader {
     }
 
     /// Returns the facts of a generation about a range of aggregates, by aggregate id. The result contains an error for
-    /// each aggregate whose facts cannot be read. The name of the table is `finding`.
+    /// each aggregate whose facts cannot be read. The facts are in the table `finding`.
     pub async fn read_facts(
         &self,
         generation: u64,
@@ -222,7 +222,7 @@ impl Database {
         Ok(Claim { serving: convert::unsigned_field(record, "generation")?, generation })
     }
 
-    /// Removes the facts and edges of generations that are not in use.
+    /// Removes the facts and edges of the given generations, which must not be in use.
     pub async fn drop_generations(&self, generations: Range<u64>) -> Result<()> {
         let statement = "DELETE $facts RETURN NONE; DELETE $edges RETURN NONE";
         let bound = |generation: u64| key(vec![convert::integer(generation)]);

@@ -1,5 +1,5 @@
 //! Reads of the stored graph that limit their size: ranges of facts and edges that fit into memory, and edges of one
-//! aggregate up to a number.
+//! aggregate up to a maximum number.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ impl DatabaseReader {
         ranges(found.first(), 1)
     }
 
-    /// Splits the edges of a generation into ranges of the aggregates where they start, for reading.
+    /// Splits the edges of a generation into ranges for reading, by the aggregates at which the edges start.
     pub async fn edge_ranges(&self, generation: u64) -> Result<Vec<KeyRange>> {
         self.edge_ranges_by(generation, EDGE_BYTES).await
     }
@@ -83,7 +83,8 @@ impl DatabaseReader {
     }
 }
 
-/// Returns the ranges for sizes by aggregate. Each size is a number of units of `unit_bytes` bytes.
+/// Splits the aggregates in `found` into ranges by size. Each size in `found` is a number of units of `unit_bytes`
+/// bytes.
 fn ranges(found: Option<&Record>, unit_bytes: usize) -> Result<Vec<KeyRange>> {
     let mut sizes = Vec::new();
     for record in convert::list(found)? {

@@ -1,8 +1,8 @@
 //! The leader of a workspace: the one server that runs its plugins and timers. Only used if several servers share the
 //! store.
 //!
-//! A record names the leader and its epoch. Each transaction of the leader checks the epoch, so a server that was
-//! overtaken while it slept cannot write.
+//! A record names the leader and its epoch. Each transaction of the leader checks the epoch, so a server cannot write
+//! if another server has taken over while the first server was suspended.
 
 use std::sync::Arc;
 

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_time_of_the_store_decides_if_no_other_is_given() {
+    async fn a_lease_expires_by_the_time_of_the_store_if_no_time_is_given() {
         let store = Store::connect("mem://").await.expect("memory");
         let log = store.workspace("0-1").await.expect("a database");
         let expired = async |until| log.expire_lease(&row(1, until, false), None).await.expect("asked").expired;
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn rows_of_ended_tasks_are_removed() {
+    async fn lease_rows_of_ended_tasks_are_removed() {
         let store = Store::connect("mem://").await.expect("memory");
         let log = store.workspace("0-1").await.expect("a database");
         let rows: Vec<LeaseRow> =

@@ -13,16 +13,17 @@ use crate::model::event::Event;
 use crate::model::id::{AggregateId, position_hint};
 use crate::store::{DatabaseReader, Error, Result, convert};
 
-/// A reference to an event, as listed in the event's commit: stream, version, position, time and size.
+/// A reference to an event: stream, version and position. A reference from a commit also has the time and size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventRef {
     pub aggregate_id: Arc<str>,
     pub version: u64,
     pub position: u64,
-    /// The time at which the event occurred, in milliseconds since the epoch. `None` if an older program wrote the
-    /// commit.
+    /// The time at which the event occurred, in milliseconds since the epoch. `None` if the reference was not read from
+    /// a commit, or if an older program wrote the commit.
     pub occurred_at: Option<i64>,
-    /// The approximate size of the event in memory, in bytes. `None` if an older program wrote the commit.
+    /// The approximate size of the event in memory, in bytes. `None` if the reference was not read from a commit, or if
+    /// an older program wrote the commit.
     pub size_bytes: Option<usize>,
     /// Whether the event is the last event of its commit. Always `false` if the reference was not read from a commit.
     pub ends_commit: bool,

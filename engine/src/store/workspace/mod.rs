@@ -1,4 +1,5 @@
-//! The database of a workspace: the log, and the records that are derived from the log.
+//! The database of a workspace: the log, the records derived from the log, and the records outside the log, such as
+//! presence and uploads.
 
 pub mod append;
 pub(super) mod append_right;

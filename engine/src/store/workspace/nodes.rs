@@ -74,7 +74,7 @@ impl DatabaseReader {
         }
     }
 
-    /// Returns the stored shapes of events. The name of the table is `seen`.
+    /// Returns the stored shapes of events. The shapes are in the table `seen`.
     pub async fn read_observed(&self) -> Result<Option<Object>> {
         let found = self.query("SELECT VALUE text FROM ONLY seen:shapes", []).await?;
         match found.first() {

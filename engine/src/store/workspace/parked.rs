@@ -49,12 +49,12 @@ pub struct Reason {
 }
 
 impl StepId {
-    /// Returns the id in the form for clients.
+    /// Returns the id as text, in the form that clients use.
     pub fn text(&self) -> String {
         format!("{}:{}:{}", self.position, self.hook, self.plugin)
     }
 
-    /// Parses an id in the form for clients. Returns `None` if the text is not such an id.
+    /// Parses an id in the form that clients use. Returns `None` if the text is not such an id.
     pub fn parse(text: &str) -> Option<StepId> {
         let mut parts = text.splitn(3, ':');
         let position = parts.next()?.parse().ok()?;

@@ -11,7 +11,7 @@ use crate::store::{Database, DatabaseReader, Error, Result, convert};
 
 /// The maximum number of responses that one statement deletes. This number limits the size of the transaction.
 const DELETE_BATCH_SIZE: usize = 1_000;
-/// The name of the checkpoint that holds the time up to which responses are deleted.
+/// The name of the checkpoint that holds the time up to which responses have been deleted.
 const DELETION_CHECKPOINT: &str = "forgotten_answers";
 
 /// A run of events at consecutive positions, as part of the result of an append.

@@ -29,8 +29,8 @@ struct StoredFacts {
 #[derive(Serialize, Deserialize)]
 struct StoredEdge {
     kind: Arc<str>,
-    /// The kind of target: `id`, `label`, `field` or `page`. For `field`, the next member contains the name of the
-    /// field.
+    /// The kind of target: `id`, `label`, `field` or `page`. For the kind `field`, the member `field` contains the name
+    /// of the field.
     by: Arc<str>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     field: Option<Arc<str>>,

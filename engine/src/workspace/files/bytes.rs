@@ -11,7 +11,7 @@ use crate::model::file::named_bytes;
 use crate::state::storage::Storage;
 use crate::workspace::call_context::Operation;
 
-/// The upload that a file referred to before an event, as seen by the last decision on that event.
+/// The upload that a file referred to before an event, according to the last decision about the event.
 #[derive(Clone, Default)]
 pub struct PreviousUpload(Arc<Mutex<Option<Arc<str>>>>);
 

@@ -1,4 +1,4 @@
-//! Downloads: signed links that are valid for one path and one hour, and the files that they name.
+//! Downloads: signed links that are valid for one path and one hour, and the files that the links name.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Uploads: from the description of a file to the event that refers to its bytes.
+//! Performs uploads: checks the description of a file, receives the bytes, and appends the event that refers to the
+//! bytes.
 
 use std::sync::Arc;
 
@@ -105,7 +106,7 @@ impl CallContext {
         if let Some(found) = place.aggregate_id.as_deref().and_then(|id| state.folded.get(id)) {
             let own_type = found.aggregate_type.to_string();
             if place.aggregate_type.get_or_insert_with(|| own_type.clone()) != &own_type {
-                let message = format!("the aggregate is of type '{own_type}'");
+                let message = format!("the given type differs from the type of the aggregate, '{own_type}'");
                 return Err(Error::conflict(ErrorCode::AggregateTypeMismatch, message));
             }
             let own_project = found.project_id.as_deref().map(str::to_owned);

@@ -1,4 +1,4 @@
-//! Upload links: a link fixes the path and the version of the file that may be replaced. The holder of the link sends
+//! Upload links: a link names the path, and the version of the file that may be replaced. The holder of the link sends
 //! the bytes.
 //!
 //! An upload through a link runs on behalf of the link's creator, with the rights that the creator has at the time of

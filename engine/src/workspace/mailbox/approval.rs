@@ -99,7 +99,8 @@ pub(super) fn effects(state: &State, appended: &AppendOutcome) -> Vec<EffectView
     appended.events.iter().zip(&appended.states).skip(1).map(view).collect()
 }
 
-/// Leaves out the states of effects in one response that exceed the size limit.
+/// Limits the size of all states in one response. Leaves out the first state that exceeds the limit, and all states
+/// after this state.
 pub(super) fn limit_states<'v>(effects: impl Iterator<Item = &'v mut EffectView>) {
     let mut bytes_left = MAX_STATE_BYTES;
     for view in effects {
@@ -157,7 +158,7 @@ fn read_versions(task: &Aggregate) -> FxHashMap<&str, u64> {
 }
 
 /// Returns the fields of an aggregate that have changed since each of the versions. Leaves out versions above
-/// `events_left`, and subtracts the events that it reads from `events_left`.
+/// `events_left`, and subtracts the number of read events from `events_left`.
 async fn changed_since(
     state: &State,
     id: &AggregateId,

@@ -67,8 +67,8 @@ impl Writer {
         .await
     }
 
-    /// Returns the ids of the tasks that match a filter. Fails if the number of tasks differs from `expected`, so the
-    /// action cannot affect tasks that the client has not seen.
+    /// Returns the ids of the tasks that match a filter. Fails if the number of tasks differs from `expected`, because
+    /// the action could affect tasks that the client has not seen.
     async fn expected_ids(&self, filter: &TaskFilter, expected: usize) -> Result<Vec<String>> {
         if expected > MAX_TASKS {
             return Err(Error::invalid_at("/expected", format!("expected at most {MAX_TASKS} tasks")));

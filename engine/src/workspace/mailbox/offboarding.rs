@@ -74,8 +74,8 @@ impl Operation {
         }
     }
 
-    /// Hands over the tasks of a user who was removed while a task was being assigned to the user. The removal may have
-    /// handed over the user's other tasks before. Returns whether the user was removed.
+    /// Hands over the tasks of the user to whom a task was just assigned, if the user was removed at the same time. The
+    /// removal may have handed over the user's other tasks before. Returns whether the user was removed.
     pub(super) async fn settle_assignee(&self, assignee: Option<&Assignee>) -> Result<bool> {
         match assignee {
             Some(Assignee::User(id)) if !self.context().is_member(id).await? => {

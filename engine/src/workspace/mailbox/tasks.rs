@@ -141,7 +141,7 @@ impl Writer {
         self.context.check_escalation(&new.metadata).await?;
         self.context.check_user(new.assignee.as_ref()).await?;
         let stamp = self.context.stamp();
-        // The id contains the key, so the key is unique for the lifetime of the log.
+        // The id is derived from the key, so the key is unique for the lifetime of the log.
         let id = match &new.idempotency_key {
             Some(key) => format!("task-{}", self.context.keyed_id(key)),
             None => stamp.seed.clone(),

@@ -22,7 +22,7 @@ use crate::workspace::rights::{AgentWriter, Writer};
 
 /// The maximum length of the name of an agent's instance, in bytes.
 const MAX_INSTANCE: usize = 200;
-/// The minimum time between two marks of an agent as present, in milliseconds. Each mark may write to the store.
+/// The time after which an agent is marked as present again, in milliseconds. Each mark may write to the store.
 const SEEN_AGAIN_MS: i64 = 5_000;
 
 /// The result of an agent's action.
@@ -136,7 +136,7 @@ impl AgentWriter {
         }
         match (&worker.agent_id, &**agents) {
             (None, [only]) => worker.agent_id = Some(only.to_string()),
-            (None, _) => return Err(Error::invalid_at("/agent_id", "required: one of the key's agents")),
+            (None, _) => return Err(Error::invalid_at("/agent_id", "expected one of the agents of the key")),
             (Some(id), agents) if agents.iter().all(|agent| **agent != *id.as_str()) => {
                 return Err(Error::forbidden(ErrorCode::OtherAgent, "the key is bound to other agents"));
             }

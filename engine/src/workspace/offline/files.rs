@@ -83,7 +83,7 @@ impl Offline {
         Ok((self.store_file(event, named, bytes).await?, has_bytes))
     }
 
-    /// Returns the SHA-256 of stored bytes, or `None` if they cannot be read.
+    /// Returns the SHA-256 of stored bytes, or `None` if the bytes cannot be read.
     async fn hash_of(&self, key: &str, size: u64) -> Option<String> {
         let mut blocks = self.state.storage.blobs().read(key, 0..size).await.ok()?;
         let mut context = Context::new(&SHA256_HASH);

@@ -23,7 +23,7 @@ pub const MAX_TRIALS: usize = 200;
 /// The maximum number of events that a dry run reads to find events for the plugin.
 const MAX_EXAMINED_EVENTS: usize = 20_000;
 
-/// The maximum total duration of the calls of one dry run, in milliseconds. The remaining events are left out.
+/// The total duration of the calls after which a dry run ends, in milliseconds. The remaining events are left out.
 const MAX_TRIAL_MS: f64 = 10_000.0;
 /// The maximum sizes of the parts of a draft, in bytes.
 pub const MAX_SCRIPT_BYTES: usize = 256 << 10;

@@ -77,8 +77,8 @@ impl Table for EdgeTable<'_> {
     }
 }
 
-/// Adds to `past` the edges that were open at its moment and were closed later. Reads these edges from the store, one
-/// range of aggregates at a time.
+/// Adds to `past` the edges that were open at the moment of `past` and were closed later. Reads these edges from the
+/// store, one range of aggregates at a time.
 pub fn read_past(reader: &QueryReader<'_>, mut past: PastGraph, kinds: &Kinds) -> Result<PastGraph> {
     let log = &reader.state.db;
     let generation = reader.handle.block_on(log.read_graph_checkpoint())?.generation;

@@ -104,7 +104,7 @@ pub struct Pages<'a> {
     streams: &'a StreamScan<'a>,
     selection: EventSelection,
     ahead: std::vec::IntoIter<Arc<Event>>,
-    /// The references of the next events to read. Refilled from `places` when it is empty.
+    /// The references of the next events to read. Refilled from `places` when no reference is left.
     refs: VecDeque<EventRef>,
     /// The events whose references are not listed yet.
     places: EventPlaces,

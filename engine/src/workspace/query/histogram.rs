@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn buckets_cover_the_range_with_both_of_its_ends() {
+    fn buckets_cover_the_range_including_both_ends() {
         assert_eq!(counted(0, 99, 10, &[0, 9, 10, 99, 100, -1]), (10, vec![2, 1, 0, 0, 0, 0, 0, 0, 0, 1]));
         assert_eq!(counted(0, 100, 10, &[100]), (11, vec![0, 0, 0, 0, 0, 0, 0, 0, 0, 1]));
         assert_eq!(counted(5, 5, 60, &[5]), (1, vec![1]));

@@ -42,7 +42,9 @@ impl Reader {
 
 /// Returns the error for a continuation that belongs to another query.
 pub fn refused() -> Error {
-    Error::invalid_cursor("the cursor does not belong to this pipeline, or a type was redefined since")
+    Error::invalid_cursor(
+        "the cursor does not belong to this pipeline, or a type was redefined after the cursor was issued",
+    )
 }
 
 /// Returns the page at a continuation, and the continuation of the next page.

@@ -1,4 +1,4 @@
-//! Finds the positions of the events of a scan: in the log, in one stream, or in several streams merged by position.
+//! Lists references to the events of a scan: in the log, in one stream, or in several streams merged by position.
 //! Events are read only to find the start and end of a part of a stream.
 
 use std::collections::VecDeque;

@@ -6,7 +6,8 @@ use crate::error::{Error, Result};
 /// The maximum number of rows that a preview shows after a stage.
 pub const MAX_SHOWN: usize = 20;
 
-/// Rejects a preview with too few or too many rows, of a dry run, or of a page after the first.
+/// Rejects a preview that shows too few or too many rows, a preview of a dry run, and a preview of a page after the
+/// first.
 pub fn check(query: &Query) -> Result<()> {
     let Some(shown) = query.preview else { return Ok(()) };
     if !(1..=MAX_SHOWN).contains(&shown) {

@@ -26,7 +26,7 @@ pub struct ResidentTable<'a> {
     /// The fields that the pipeline reads. Rows contain only these fields. `None` means all fields.
     pub fields: Option<&'a BTreeSet<Arc<str>>>,
     pub streams: StreamScan<'a>,
-    /// The scan's restrictions on columns, if columns are used.
+    /// The types and projects that the scan selects in columns, if columns are used.
     pub offered: Option<StateSelection<'a>>,
 }
 
@@ -348,7 +348,7 @@ fn rows_of(
     Ok(rows)
 }
 
-/// Returns the row of a state if the scan selects it.
+/// Returns the row of a state if the scan selects the state.
 fn row(
     reader: &QueryReader<'_>,
     scan: &StateScan,

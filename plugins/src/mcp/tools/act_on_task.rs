@@ -45,12 +45,13 @@ struct Arguments {
     /// For `edit`: the new text of the output.
     content: Option<String>,
     /// For `approve` and `edit`: whether to append effects even if their aggregates have changed since the agent read
-    /// them. Otherwise, such an approval fails with `stale` and the difference.
+    /// the aggregates. Otherwise, such an approval fails with `stale` and the difference.
     accept_stale: Option<bool>,
     /// For `approve` and `edit`: whether output from before the last `request_changes` may be approved. Otherwise, such
     /// an approval fails with `superseded`.
     accept_superseded: Option<bool>,
-    /// For `defer`: the time at which the task wakes, in RFC 3339. Without `until`, `text` must say why the task waits.
+    /// For `defer`: the time at which the deferral ends, in RFC 3339. Without `until`, `text` must say why the task
+    /// waits.
     until: Option<String>,
     /// For `assign`: the id of the agent.
     agent_id: Option<String>,
@@ -66,7 +67,7 @@ struct Output {
     /// The task after the action.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     task: ShownTask,
-    /// The events that `approve` or `edit` has appended, with the states after them.
+    /// The events that `approve` or `edit` has appended, each with the state of its aggregate after the approval.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Option<Vec<serde_json::Map<String, serde_json::Value>>>")]
     appended: Vec<ShownEffect>,
@@ -144,7 +145,7 @@ fn command(arguments: Arguments, now_ms: i64) -> Result<TaskCommand> {
 
 fn message(text: Option<String>) -> Result<Message> {
     let text = text.filter(|text| !text.trim().is_empty());
-    let text = text.ok_or_else(|| Error::invalid_at("/text", "required: the message to the agent"))?;
+    let text = text.ok_or_else(|| Error::invalid_at("/text", "expected the message to the agent"))?;
     Ok(Message::of_text(&text))
 }
 
@@ -152,7 +153,10 @@ fn edit(modifications: Option<Object>, content: Option<String>) -> Result<Edit> 
     match (modifications, content) {
         (Some(fields), None) if !fields.is_empty() => Ok(Edit::Modifications(fields)),
         (None, Some(content)) => Ok(Edit::Content(content.into())),
-        _ => Err(Error::invalid_at("/modifications", "required: modifications with fields, or content")),
+        _ => Err(Error::invalid_at(
+            "/modifications",
+            "expected either modifications with at least one field, or content",
+        )),
     }
 }
 

@@ -52,7 +52,7 @@ async fn create_article(writer: Writer, arguments: Arguments, _call: ToolCall) -
     Ok(Output { article: ShownArticle::from(&*article), repeated })
 }
 
-/// Returns the request identity of a user's call with an idempotency key.
+/// Returns the identity of a call with an idempotency key, by which the engine recognizes a repeated call.
 fn request_id(user_id: &str, key: &str, arguments: &Arguments) -> Result<IdempotentRequest> {
     let text = serde_json::to_vec(arguments).map_err(Error::internal)?;
     IdempotentRequest::new(user_id, key, &format!("mcp/{}", WORDS.name), &text)

@@ -29,7 +29,7 @@ struct Output {
     /// The task: `{id, title, status, priority, …, messages, artifacts, timeline}`.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     task: ShownWhole,
-    /// The events that approval would append now, with the states after them.
+    /// The events that approval would append now, each with the state of its aggregate after the approval.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Option<Vec<serde_json::Map<String, serde_json::Value>>>")]
     would_append: Vec<ShownEffect>,
@@ -44,7 +44,7 @@ pub(super) fn tool() -> BuiltinTool {
 
 async fn get_task(reader: Reader, arguments: Arguments, _call: ToolCall) -> Result<Output> {
     let task = reader.task(&arguments.task_id).await?;
-    // The timeline repeats what the other fields contain, so the result omits the timeline by default.
+    // The timeline repeats data of other fields, so the result omits the timeline by default.
     let with_timeline = arguments.timeline.unwrap_or(false);
     let whole = reader.whole_task(&task, if with_timeline { None } else { Some(0) }).await?;
     let approval = reader.approval(&task).await?;

@@ -19,7 +19,7 @@ pub(super) mod shown_task;
 
 use super::tool::BuiltinTool;
 
-/// The names of the built-in tools, in the order in which they are listed.
+/// The names of the built-in tools, in the order of [`all`].
 pub(super) const NAMES: [&str; 12] = [
     "search",
     "query",

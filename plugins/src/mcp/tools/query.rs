@@ -48,8 +48,8 @@ struct Output {
     rows: Vec<Value>,
     /// The number of rows in this result.
     count: usize,
-    /// Whether there are more rows than requested, or more than fit into the result. To get the other rows, narrow the
-    /// pipeline or continue with $skip.
+    /// Whether there are more rows than requested, or more than fit into the result. To get the remaining rows, narrow
+    /// the pipeline or continue with $skip.
     more: bool,
     /// Messages about differences between the result and the request.
     warnings: Vec<String>,
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_over_the_limit_are_omitted_but_never_all() {
+    fn rows_over_the_limit_are_omitted_except_the_first_row() {
         let rows = |count: usize| vec![Value::from("x".repeat(98)); count];
         let (kept, is_cut) = fitting(rows(3), 1_000);
         assert_eq!((kept.len(), is_cut), (3, false));

@@ -132,7 +132,8 @@ impl CaseInput {
         ToolInput { arguments: &self.arguments, rows: &self.rows, now_ms: self.event.occurred_at }
     }
 
-    /// Returns the reason why the arguments are rejected before the tool is called, or `None` if they are valid.
+    /// Returns the reason why the arguments are rejected before the tool is called, or `None` if the arguments are
+    /// valid.
     pub(super) fn refused_arguments(&self, script: &impl Plugin) -> Option<String> {
         let violations = script.check_arguments(&self.arguments);
         (!violations.is_empty()).then(|| Error::from(violations).to_string())
@@ -202,8 +203,8 @@ fn event(fields: &Object) -> Result<Event, String> {
     })
 }
 
-/// Returns the built-in type with this name. For other names, returns a type with the traits that the case or the
-/// plugin specifies.
+/// Returns a type with the traits of the case. If the case specifies no traits, returns the built-in type with this
+/// name, or otherwise a type with the traits of the plugin's subscription.
 fn definition(name: &str, traits: Option<Vec<String>>, about: &PluginDescription) -> Result<Definition, String> {
     let own = builtin::definitions().into_iter().find(|definition| *definition.type_name == *name);
     match (own, traits) {

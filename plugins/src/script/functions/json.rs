@@ -30,8 +30,8 @@ pub(super) fn register(engine: &mut Engine) {
     });
 }
 
-/// Returns the JSON text of a value. Fails if the text exceeds the maximum size of strings. Maps and arrays are also
-/// converted to strings by this function.
+/// Returns the JSON text of a value. Fails if the value is so large that the text must exceed the maximum size of
+/// strings. The interpreter also uses this function to convert maps and arrays to strings.
 pub(in crate::script) fn to_json(
     context: &NativeCallContext,
     read: impl FnOnce(&mut ValueReader) -> Result<Value, String>,

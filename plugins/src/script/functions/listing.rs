@@ -22,7 +22,7 @@ impl Listing {
     pub(super) fn new(context: &NativeCallContext, places: usize, max_items: Option<INT>) -> Result<Listing, Refused> {
         let engine = context.engine();
         let capacity = engine.max_array_size().min(engine.max_map_size());
-        // If a script stores the result, the map that contains the list counts as well.
+        // If a script stores the result, the map that contains the list counts towards the limit as well.
         let overhead = if max_items.is_some() { WRAPPER_ENTRIES } else { 0 };
         let allowed = capacity.saturating_sub(overhead) / places.max(1);
         let max_items = match max_items.map(usize::try_from) {

@@ -1,9 +1,9 @@
 //! The host functions, which scripts can call in addition to the language's own functions. Each function is documented
 //! by a sentence and an example.
 //!
-//! Host functions have no side effects apart from log lines. They check the size of their arguments before they start,
-//! because the interpreter cannot interrupt them. Functions that return lists return `#{items, more}` if the caller
-//! limits the number of items.
+//! Host functions have no side effects apart from log lines. The interpreter cannot interrupt a host function, so slow
+//! functions limit the size of their arguments or check the limits of the call while they run. Functions that return
+//! lists return `#{items, more}` if the caller limits the number of items.
 
 mod json;
 mod language;

@@ -1,5 +1,4 @@
-//! The references to pages that a link may mean, in the order in which Obsidian, Hugo, Jekyll and Docusaurus resolve
-//! the link.
+//! Returns the references to the pages to which a link may lead, by the rules of Obsidian, Hugo, Jekyll and Docusaurus.
 //!
 //! The site generator of a project is not known. Therefore the rules of all generators are tried, the rules for paths
 //! first. [`foldwork_engine::model::page`] describes the forms of references.
@@ -35,8 +34,8 @@ pub(super) struct PageLink {
     pub references: Vec<String>,
 }
 
-/// Returns the references of a link with a URL, or `None` if the URL leads to another site or to the page itself. `from`
-/// is the path of the page with the link.
+/// Returns the references of a link with a URL, or `None` if the URL is too long, or leads to another site or to the
+/// page itself. `from` is the path of the page with the link.
 pub(super) fn of_url(url: &str, from: &str) -> Option<PageLink> {
     if url.len() > MAX_URL_BYTES {
         return None;
@@ -93,7 +92,8 @@ pub(super) fn of_wikilink(target: &str, from: &str) -> Option<PageLink> {
     link(target.trim_end_matches('\\'), &with_suffix(name), references)
 }
 
-/// Returns a link with its references. `path` decides whether the link leads to a page.
+/// Returns a link with its distinct references, or `None` if `path` is empty, `text` is too long, or no reference is
+/// valid. The suffix of `path` decides whether the link must lead to a page.
 fn link(text: &str, path: &str, mut references: Vec<String>) -> Option<PageLink> {
     references.retain(|reference| !reference.is_empty() && reference.len() <= MAX_BYTES);
     let mut index = 0;
@@ -132,7 +132,8 @@ fn of_site(path: &str, from: &str) -> Vec<String> {
     references
 }
 
-/// Returns the references of a path from the root of the project, and from the first folders on the way to the page.
+/// Returns the references of a path from the root of the project, and from at most [`MAX_ROOTS`] folders above the
+/// page, outermost first.
 fn from_roots(path: &str, from: &str) -> impl Iterator<Item = String> {
     let folders = from.match_indices('/').take(MAX_ROOTS).filter_map(|(end, _)| from.get(..end));
     std::iter::once(format!("/{path}")).chain(folders.map(move |folder| format!("/{folder}/{path}")))
@@ -173,8 +174,8 @@ fn of_post(name: &str, _: &str) -> Vec<String> {
     vec![with_suffix(name)]
 }
 
-/// Joins a relative path to a folder. Returns a reference from the root of the project, or `None` if the path leads out of
-/// the project. A `/` at the end of the path stays.
+/// Joins a relative path to a folder. Returns a reference from the root of the project, or `None` if the path leads out
+/// of the project. A `/` at the end of the path stays.
 fn joined(folder: &str, path: &str) -> Option<String> {
     let mut segments: Vec<&str> = folder.split('/').filter(|segment| !segment.is_empty()).collect();
     for segment in path.split('/') {

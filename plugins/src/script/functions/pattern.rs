@@ -1,5 +1,5 @@
 //! Regular expressions with bounded cost. A search uses a lazily built automaton and fails if the automaton is rebuilt
-//! too often. Groups are found by a second search within a match, which visits each of its states at most once.
+//! too often. A second search within a match finds the groups. This search visits each of its states at most once.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -252,7 +252,7 @@ impl ScriptPattern {
     }
 }
 
-/// The groups of a match, as far as they are known.
+/// The result of the search for the groups of a match.
 enum MatchGroups<'a> {
     /// The pattern has no groups.
     None,
@@ -261,7 +261,7 @@ enum MatchGroups<'a> {
     TooLong,
 }
 
-/// The way in which a search ended.
+/// The reason why a search ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SearchEnd {
     /// The search reached the end of the text, or the caller ended it.

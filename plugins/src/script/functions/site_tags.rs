@@ -1,5 +1,5 @@
-//! Replaces the tags with which pages of Hugo and Jekyll name other pages. URLs replace the tags, because Markdown does
-//! not accept the tags as targets of links.
+//! Replaces the tags with which pages of Hugo and Jekyll name other pages by URLs, because Markdown does not accept
+//! such tags as targets of links.
 
 use std::borrow::Cow;
 
@@ -73,7 +73,7 @@ fn url(scheme: &str, argument: &str) -> String {
     format!("{scheme}{}", utf8_percent_encode(argument, NON_ALPHANUMERIC))
 }
 
-/// Returns the page in the arguments of `ref` and `relref`: the first argument, or the argument with the name `path`.
+/// Returns the page in the arguments of `ref` and `relref`: the first argument, with or without the name `path`.
 fn hugo_argument(arguments: &str) -> Option<&str> {
     let separated = arguments.trim_start();
     if separated.len() == arguments.len() {

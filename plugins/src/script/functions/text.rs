@@ -1,4 +1,4 @@
-//! Functions for texts: slugs, word counts, similarity, hashes and language detection.
+//! Functions for texts: slugs, word counts, the beginning of a text, similarity, hashes and language detection.
 
 use rhai::{Dynamic, Engine, INT, ImmutableString, Map};
 use sha2::{Digest, Sha256};

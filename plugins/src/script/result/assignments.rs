@@ -1,4 +1,4 @@
-//! Assignments: the result of `route`.
+//! Reads and checks assignments, the result of the hook `route`.
 
 use foldwork_engine::model::closed_set::names;
 use foldwork_engine::model::facts::{Assignee, Assignment, Priority};

@@ -1,4 +1,4 @@
-//! Facts: the result of `enrich`.
+//! Reads and checks facts, the result of the hook `enrich`.
 
 use std::sync::Arc;
 

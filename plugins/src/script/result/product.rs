@@ -1,4 +1,4 @@
-//! Products: the result of `work`.
+//! Reads and checks products, the result of the hook `work`.
 
 use foldwork_engine::model::facts::{Artifact, Product};
 use foldwork_engine::model::value::Value;

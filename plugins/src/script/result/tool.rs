@@ -1,4 +1,4 @@
-//! The result of the hook `tool`.
+//! Reads and checks the result of the hook `tool`.
 
 use foldwork_engine::model::json_schema::Schema;
 use foldwork_engine::model::value::{Object, Value};

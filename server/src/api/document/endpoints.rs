@@ -1,5 +1,6 @@
-//! Serves the OpenAPI document as JSON, as YAML and as a page. The server builds each response body once. For each
-//! request, the server inserts the address by which the client reached the server.
+//! Serves the OpenAPI document as JSON, as YAML and as a page, and the page about the pipeline language. The server
+//! builds each response body once. For each request, the server inserts the address by which the client reached the
+//! server.
 
 use bytes::Bytes;
 use poem::http::header::{CACHE_CONTROL, ETAG, IF_NONE_MATCH};

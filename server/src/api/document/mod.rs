@@ -115,7 +115,7 @@ fn finish_operation(path: &str, method: &str, operation: &mut Map<String, Value>
     examples::show(operation);
 }
 
-/// Returns whether an operation reads what a workspace contains, and changes nothing.
+/// Returns whether an operation reads data of a workspace and changes nothing.
 fn reads(path: &str, method: &str, needed: Option<&GuardRequirements>) -> bool {
     let is_reader = needed.is_some_and(|needed| needed.role.is_none() && !needed.all && !needed.session);
     let is_query = ["/query", "/search"].iter().any(|end| path.ends_with(end));

@@ -1,6 +1,6 @@
-//! Corrects parts of the document that generators and linters reject: bounds written as floating-point numbers, header
-//! names in capitals, `allOf` around a single reference, `nullable` without a type or with a closed set, and times
-//! without a format.
+//! Corrects parts of the document that generators and linters reject, such as bounds written as floating-point numbers,
+//! header names in capitals, `allOf` around a single reference, `nullable` without a type or with a closed set, and
+//! times without a format.
 
 use std::collections::BTreeSet;
 
@@ -34,7 +34,7 @@ pub fn normalise(node: &mut Value, closed: &BTreeSet<String>) {
                 if name == "headers" {
                     rename_headers(child);
                 }
-                // Examples are literal values, not schemas, and must not change.
+                // Examples, defaults and the values of `enum` are not schemas, and must not change.
                 if name != "example" && name != "examples" && name != "default" && name != "enum" {
                     normalise(child, closed);
                 }

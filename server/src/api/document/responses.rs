@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::GuardRequirements;
 
-/// The path suffixes of writing operations that cannot cause a conflict.
+/// The path suffixes of operations other than GET that cannot cause a conflict.
 const WITHOUT_CONFLICT: [&str; 11] = [
     "/agents/connect",
     "/agents/heartbeat",

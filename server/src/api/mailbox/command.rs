@@ -1,4 +1,4 @@
-//! Converts the requests about tasks, in every accepted spelling, into commands of the engine.
+//! Converts the requests about tasks into commands of the engine. Some texts are accepted under several field names.
 
 use foldwork_engine::Error;
 use foldwork_engine::model::event::StreamExpectation;
@@ -233,7 +233,7 @@ pub fn assignee<T>(kind: &SentField<T>, id: &SentText) -> Result<Option<Assignee
     }
 }
 
-/// The filters of a list of tasks, as they were sent.
+/// The unparsed filters of a request for a list of tasks.
 #[derive(Default)]
 pub struct FilterTexts {
     pub status: Option<String>,

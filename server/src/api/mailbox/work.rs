@@ -176,7 +176,8 @@ impl Api {
     /// Reports that the agent failed. If the failure is retryable, the task waits for another attempt. A task has at
     /// most five attempts.
     ///
-    /// After the fifth failed attempt the task gets the final status `failed`. The task stays in the mailbox.
+    /// After the fifth failed attempt, or after a failure that is not retryable, the task gets the status `failed`. The
+    /// task stays in the mailbox, and a person can retry the task.
     #[oai(path = "/mailbox/:task_id/fail", method = "post", operation_id = "fail_task")]
     async fn fail_task(
         &self,

@@ -14,8 +14,8 @@ const DATE: [&str; 5] = ["date", "pubDate", "publishDate", "created", "created_a
 /// The names of the date of the last change in front matter, in order of preference.
 const UPDATED: [&str; 7] =
     ["updated", "lastmod", "last_modified_at", "updatedDate", "modified", "updated_at", "last_update.date"];
-/// The names of tags in front matter, in order of preference. Zola uses `taxonomies.tags`. A file without tags has its
-/// categories instead. Keywords are for search engines, so they do not become tags.
+/// The names of tags in front matter, in order of preference. Zola uses `taxonomies.tags`. Without a field for tags,
+/// the categories of a file become its tags. Keywords are for search engines, so keywords do not become tags.
 const TAGS: [&str; 6] = ["tags", "taxonomies.tags", "tag", "categories", "taxonomies.categories", "category"];
 /// The maximum number of characters of a description.
 const MAX_DESCRIPTION: usize = 10_000;
@@ -36,7 +36,7 @@ impl<'a> Document<'a> {
         Self { front, body }
     }
 
-    /// Returns the slug that the file asks for.
+    /// Returns the slug in the front matter of the file.
     pub fn slug(&self) -> Option<String> {
         self.front.get("slug").and_then(scalar_text).and_then(|text| slug::of_front_matter(&text))
     }
@@ -144,7 +144,7 @@ pub fn is_published(front: &Map<String, Value>) -> Option<bool> {
         _ => None,
     };
     let said = [flag("draft").map(|is_draft| !is_draft), flag("published"), flag("publish")];
-    // An article is published only if each of these fields that is present says so.
+    // An article is published only if each of these fields that is present states that it is.
     said.into_iter().flatten().reduce(|all, one| all && one)
 }
 
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn usual_names_are_fields_and_everything_is_in_front_matter() {
+    fn usual_front_matter_names_set_fields_and_all_names_are_kept_in_front_matter() {
         let text = "---\ntitle: A title\ntags: [one, 2]\nstatus: 1\npublished_at: 2024-02-25 00:00\n\
                     published_version: v2\nweight: 3\ndate: 2024-01-02\nlastmod: 2024-03-04 05:06:07 +0100\n\
                     description: What it is\na.b: x\n$odd: y\nslug: other\npath: /x\nfolder: y\naliases: [/old]\n\
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_have_several_forms() {
+    fn tags_are_read_from_every_usual_form_of_front_matter() {
         for (front, tags) in [
             ("tags: one, two ,", json!(["one", "two"])),
             ("tags: [a, '#b', a, '', null]", json!(["a", "b"])),
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_says_its_slug_and_whether_it_is_published() {
+    fn front_matter_sets_the_slug_and_whether_the_article_is_published() {
         for (front, slug, is_published) in [
             ("slug: my-post\ndraft: false", Some("my-post"), Some(true)),
             ("slug: /Some Page/\ndraft: true", Some("some-page"), Some(false)),

@@ -39,7 +39,7 @@ fn a_merge_that_brings_a_renamed_and_rewritten_file_renames_its_article() {
 }
 
 #[test]
-fn a_branch_that_was_imported_and_removes_a_file_is_merged() {
+fn a_file_removed_on_an_imported_branch_stays_removed_after_the_merge() {
     let (scratch, mut model) = (Scratch::new(), Model::default());
     let root = scratch.commit_on(None, &[], 0, &[("a.md", LONG), ("b.md", OTHER)]);
     let side = scratch.commit_on(None, &[root], 1, &[("b.md", OTHER)]);
@@ -51,7 +51,7 @@ fn a_branch_that_was_imported_and_removes_a_file_is_merged() {
 }
 
 #[test]
-fn what_a_branch_made_and_took_back_does_not_stay() {
+fn changes_reverted_on_an_imported_branch_are_undone_after_the_merge() {
     let (scratch, mut model) = (Scratch::new(), Model::default());
     let root = scratch.commit_on(None, &[], 0, &[("a.md", b"one")]);
     let side = scratch.commit_on(None, &[root], 1, &[("a.md", b"edited"), ("draft.md", OTHER)]);
@@ -65,7 +65,7 @@ fn what_a_branch_made_and_took_back_does_not_stay() {
 }
 
 #[test]
-fn a_history_that_is_written_again_makes_no_second_articles() {
+fn a_rewritten_history_creates_no_duplicate_articles() {
     for root_too in [false, true] {
         let (scratch, mut model) = (Scratch::new(), Model::default());
         let root = scratch.commit_on(None, &[], 0, &[("a.md", b"one")]);
@@ -87,7 +87,7 @@ fn a_history_that_is_written_again_makes_no_second_articles() {
 }
 
 #[test]
-fn after_a_reset_no_later_file_stays() {
+fn after_a_reset_the_files_of_later_commits_are_removed() {
     let (scratch, mut model) = (Scratch::new(), Model::default());
     let root = scratch.commit_on(None, &[], 0, &[("a.md", b"one")]);
     let later = scratch.commit_on(None, &[root], 1, &[("a.md", b"two"), ("b.md", OTHER)]);
@@ -114,7 +114,7 @@ fn times_follow_the_order_of_commits() {
 }
 
 #[test]
-fn a_file_that_cannot_be_imported_is_missing_and_the_rest_is_not() {
+fn a_file_that_cannot_be_imported_is_reported_missing_and_other_files_are_imported() {
     let scratch = Scratch::new();
     let control = vec![1_u8; 400 * 1024];
     scratch.commit(0, &[("a.md", &control), ("b.md", b"two"), ("c.md", b"\xff\xfe")]);
@@ -124,7 +124,7 @@ fn a_file_that_cannot_be_imported_is_missing_and_the_rest_is_not() {
 }
 
 #[test]
-fn an_article_whose_file_cannot_be_one_any_more_is_deleted_and_comes_back() {
+fn an_article_is_deleted_while_its_file_is_not_text_and_then_created_again() {
     let (scratch, mut model) = (Scratch::new(), Model::default());
     let first = scratch.commit_on(None, &[], 0, &[("a.md", b"one")]);
     let broken = scratch.commit_on(None, &[first], 1, &[("a.md", b"\xff")]);
@@ -136,7 +136,7 @@ fn an_article_whose_file_cannot_be_one_any_more_is_deleted_and_comes_back() {
 }
 
 #[test]
-fn a_subject_has_no_control_characters() {
+fn the_subject_of_a_commit_has_no_control_characters() {
     let scratch = Scratch::new();
     let tree = scratch
         .repository

@@ -1,4 +1,4 @@
-//! Dates in front matter, which people write in many forms.
+//! Parses the dates in front matter, which people write in many forms.
 
 use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_no_dates() {
+    fn texts_of_other_forms_are_not_dates() {
         for text in ["", "2024", "soon", "2024-13-01", "-0001-01-01", "12:30", "25/02/2024", "\u{0}", "2024-01-0é"] {
             assert_eq!(rfc3339(text), None, "{text}");
         }

@@ -105,7 +105,7 @@ impl ArticleDiff<'_> {
     }
 }
 
-/// Returns the id that is derived from names.
+/// Returns an id that is derived from `parts`, so that every import has the same ids.
 pub fn name_id(parts: &[&str]) -> String {
     Uuid::new_v5(&GIT_NAMESPACE, parts.join("\0").as_bytes()).to_string()
 }

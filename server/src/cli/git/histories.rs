@@ -129,7 +129,8 @@ impl RandomRepository {
         self.commit(&[on], tree)
     }
 
-    /// Merges a commit with one or two others. Each file comes from one of the merged commits, or is missing.
+    /// Merges a commit with one or two others. Each file comes from one of the merged commits, or is missing. Sometimes
+    /// the merge also changes files.
     fn merge(&mut self, on: Oid) -> Oid {
         let mut parents = vec![on];
         for _ in 0..=self.numbers.below(2) {
@@ -160,7 +161,7 @@ impl RandomRepository {
         self.head = match self.numbers.below(12) {
             0..=4 => self.advance(head),
             5..=7 => self.merge(head),
-            // Amended, or squashed with its parent.
+            // Amends HEAD, and sometimes commits on top of the amended commit.
             8 => {
                 let tree = self.trees[&head].clone();
                 let parents: Vec<Oid> =
@@ -168,9 +169,9 @@ impl RandomRepository {
                 let amended = self.commit(&parents, tree);
                 if self.numbers.below(2) == 0 { amended } else { self.advance(amended) }
             }
-            // Reset to an ancestor or to another branch, or fast-forward.
+            // Moves HEAD to any commit: a reset, or a fast-forward.
             9 | 10 => self.numbers.one_of(&self.commits.clone()).unwrap_or(head),
-            // Rebased: the same change on another commit.
+            // Commits the tree of HEAD on top of another commit, as a rebase does.
             _ => {
                 let base = self.numbers.one_of(&self.commits.clone()).unwrap_or(head);
                 let tree = self.trees[&head].clone();
@@ -242,7 +243,7 @@ fn run(seed: u64) -> usize {
 }
 
 #[test]
-fn after_each_import_the_articles_are_those_of_head() {
+fn after_each_import_the_articles_match_the_files_of_head() {
     let seeds = std::env::var("SEEDS").ok().map_or(SEEDS, |seeds| {
         let (first, last) = seeds.split_once("..").expect("SEEDS=FIRST..LAST");
         first.parse().expect("a number")..last.parse().expect("a number")

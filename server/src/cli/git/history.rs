@@ -1,4 +1,4 @@
-//! The history of a repository's Markdown files: the commits to import, and the differences between two of them.
+//! The history of a repository's Markdown files: the commits to import, and the differences between two commits.
 
 use anyhow::Context;
 use git2::{Delta, Diff, DiffFile, DiffFindOptions, DiffOptions, ErrorCode, FileMode, Oid, Repository};

@@ -74,7 +74,7 @@ fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_import_appends_what_is_new_and_restores_what_was_changed() {
+async fn an_import_appends_new_commits_and_restores_articles_changed_by_hand() {
     let (served, scratch) = (LocalServer::start().await, Scratch::new());
     scratch.commit(0, &[("a.md", b"one"), ("b.md", b"other")]);
     let first = served.git(&scratch).await;
@@ -208,7 +208,7 @@ async fn a_refused_event_is_left_out_and_the_rest_is_imported() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_imports_at_once_do_not_mix() {
+async fn two_concurrent_imports_append_each_event_once() {
     let (served, scratch) = (LocalServer::start().await, Scratch::new());
     scratch.commit(0, &[("a.md", b"one")]);
     let (one, other) = tokio::join!(served.git(&scratch), served.git(&scratch));

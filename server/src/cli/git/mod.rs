@@ -57,16 +57,16 @@ use super::progress::ProgressIndicator;
 
 /// The number of batches that are buffered while a request is in flight.
 const QUEUE_CAPACITY: usize = 2;
-/// The maximum number of attempts of an import. An import begins again if another import has changed the project
-/// meanwhile.
+/// The maximum number of attempts of an import. An import begins again if another import changes the project at the
+/// same time.
 const MAX_STARTS: usize = 3;
 /// The exit code with `--strict` if a file is left out.
 const LEFT_OUT: u8 = 2;
 
-/// What is imported, and into which project.
+/// The options of an import.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct Options {
-    /// Only files that were ever at a matching path, such as `docs/**`; the default is every Markdown file.
+    /// Imports only files that have ever had a matching path, such as `docs/**`; the default is every Markdown file.
     #[arg(long = "path", value_name = "GLOB")]
     pub paths: Vec<String>,
     /// The slug of the project for the articles; the default is the name of the folder.
@@ -84,7 +84,7 @@ pub struct Options {
     pub watch: bool,
 }
 
-/// The history of a git repository.
+/// Imports the Markdown history of a git repository.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Arguments {
     /// A folder in the repository.
@@ -93,7 +93,7 @@ pub struct Arguments {
     pub options: Options,
 }
 
-/// A folder of files.
+/// Imports the Markdown files of a folder.
 #[derive(clap::Args, Clone, Debug)]
 pub struct FolderArguments {
     /// The folder, such as an Obsidian vault.
@@ -186,8 +186,8 @@ impl Import<'_> {
         if sender.refused.is_empty() {
             return Ok(self.outcome(&sender, &first));
         }
-        // The later events of an article with a refused event were not sent. Compares the articles on the server with
-        // HEAD again.
+        // Compares the articles on the server with HEAD again, because the later events of an article with a refused
+        // event were not sent.
         sender.broken.clear();
         sender.refused.clear();
         sender.reported.extend(first.reported);
@@ -220,7 +220,7 @@ impl Import<'_> {
         }
     }
 
-    /// Reads the source in a thread, and sends its events meanwhile.
+    /// Reads the source in a separate thread, and sends the events while the thread reads.
     async fn pass(
         &self,
         loaded: ProjectState,

@@ -14,7 +14,7 @@ use super::history::{Birth, steps};
 /// The maximum number of commits that are searched for the creation of a file. If the search does not find the
 /// creation, the article begins with the merge.
 const MAX_STEPS: usize = 100_000;
-/// The maximum number of remembered files of commits, and of remembered commits with their renames.
+/// The maximum numbers of entries in the caches of a search: the creations of files, and the renames between commits.
 const MAX_KNOWN: usize = 500_000;
 const MAX_RENAMES: usize = 256;
 
@@ -23,13 +23,13 @@ const MAX_RENAMES: usize = 256;
 pub struct Origins {
     /// Maps a commit and a path in the commit to the commit and the path of the file's creation.
     known: HashMap<(Oid, String), (Oid, String)>,
-    /// Maps a parent and its child commit to the renames between them: the old path by the new path.
+    /// Maps a parent and its child commit to the renames between the commits: each new path with its old path.
     renames: HashMap<(Oid, Oid), HashMap<String, String>>,
 }
 
 impl Origins {
     /// Returns the commit and the path at which a file was created. The file exists in `commit`, but not in the first
-    /// parent of `commit`. If `commit` is a merge, the creation is an earlier commit.
+    /// parent of `commit`. If `commit` is a merge, the file may have been created at an earlier commit.
     pub fn of(&mut self, repository: &Repository, commit: Oid, path: &str) -> Result<Birth, git2::Error> {
         let own = Birth { path: path.to_owned(), commit };
         if repository.find_commit(commit)?.parent_count() < 2 {

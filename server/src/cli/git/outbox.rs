@@ -29,7 +29,7 @@ pub struct Mark {
     pub at: Option<Timestamp>,
 }
 
-/// The open batch, and the recipient of full batches.
+/// Collects the events of an import in the open batch, and passes full batches to their recipient.
 pub struct Outbox<'a> {
     project: String,
     open: ImportBatch,

@@ -45,7 +45,7 @@ struct StreamPage {
     next_cursor: Option<String>,
 }
 
-/// The id of the aggregate of an event, and where an import took the event from.
+/// An event of an article, with the fields that state from where an import took the event.
 #[derive(Deserialize)]
 struct ImportedEvent {
     aggregate_id: String,
@@ -55,7 +55,7 @@ struct ImportedEvent {
     metadata: Map<String, Value>,
 }
 
-/// A deletion, with the id of its aggregate.
+/// The aggregate and the time of a deletion.
 #[derive(Deserialize)]
 struct DeletionEvent {
     aggregate_id: String,
@@ -255,7 +255,7 @@ impl WorkspaceReader<'_> {
     }
 }
 
-/// Returns an article from its row, with its slug. An article without a path has no file.
+/// Returns the article in a row, and the article's slug. An article without a path has no file.
 fn article(row: Value) -> Option<(Article, String)> {
     let Value::Object(mut row) = row else { return None };
     let text = |name: &str| row.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();

@@ -41,7 +41,7 @@ pub async fn publish(client: &Client, progress: &ProgressIndicator, project: &st
                     _ => client.request(Method::POST, &["articles", id, "unpublish"]),
                 };
                 match retry::call(client, note, request).await {
-                    // The article was deleted meanwhile.
+                    // The article was deleted after the query.
                     Err(error) if error.has_status(StatusCode::NOT_FOUND) => {}
                     done => drop(done.with_context(|| format!("cannot {act} the article '{id}'"))?),
                 }

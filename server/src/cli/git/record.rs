@@ -10,7 +10,7 @@ use super::events::{name_id, time_text};
 use super::outbox::Mark;
 use super::source::SourceIdentity;
 
-/// The type of records.
+/// The aggregate type of import records.
 pub const TYPE: &str = "import_record";
 
 /// An import record, which may not exist yet.
@@ -22,10 +22,10 @@ pub struct Record {
     /// Whether the record exists. A deleted record is created again.
     pub exists: bool,
     pub mark: Mark,
-    /// The text from which the ids of articles are derived, besides paths and commits.
+    /// The text from which, together with paths and commits, the ids of articles are derived.
     pub seed: String,
     pub identity: SourceIdentity,
-    /// The articles of an import that kept no record.
+    /// The ids of the articles of an earlier import that kept no record.
     pub unrecorded: Vec<String>,
 }
 
@@ -75,7 +75,7 @@ impl Row {
             .or_else(|| same_kind().find(|row| !row.remote.is_empty() && row.remote == source.remote))
     }
 
-    /// Returns whether the record is of a repository with this first commit.
+    /// Returns whether the record belongs to a repository with the same first commit as `source`.
     pub fn has_root(&self, source: &SourceIdentity) -> bool {
         self.kind == source.kind && !source.root.is_empty() && self.root == source.root
     }
@@ -107,7 +107,7 @@ impl Record {
         (Oid::from_str(&self.mark.commit).ok(), Oid::from_str(&self.mark.towards).ok())
     }
 
-    /// Returns the event of a batch. `added` are the ids of the articles that belong to the import from the batch on.
+    /// Returns the record's event for a batch. `added` are the ids of the articles that the batch adds to the import.
     pub fn event(&self, project: &str, mark: &Mark, added: &[&str]) -> Value {
         let SourceIdentity { kind, name, root, remote } = &self.identity;
         let verb = if self.exists { "advanced" } else { "created" };

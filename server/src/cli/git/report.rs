@@ -11,8 +11,9 @@ const MAX_WARNINGS: usize = 10;
 /// The warnings of an import.
 pub struct ImportWarnings<'a> {
     note: &'a dyn Fn(&str),
-    /// The files that were reported as left out, and the files whose front matter was reported.
+    /// The files that were reported as left out.
     pub left_out: HashSet<String>,
+    /// The files with reported warnings about their front matter.
     pub doubtful: HashSet<String>,
     /// The files that have no article at the current commit.
     pub missing: BTreeSet<String>,

@@ -27,7 +27,7 @@ pub struct BatchSender<'a> {
     pub progress: &'a ProgressIndicator,
     pub project: String,
     pub record: Record,
-    /// Whether the workspace has the type of records.
+    /// Whether the workspace defines the type of import records.
     pub is_typed: bool,
     /// Whether the workspace has the project.
     pub has_project: bool,
@@ -54,11 +54,11 @@ struct ImportResponse {
 
 /// The part of a request that caused a refusal.
 enum RefusalSubject {
-    /// One event of the batch.
+    /// The event of the batch with this index.
     Event(usize),
     /// An unknown event of the batch.
     Batch,
-    /// The record, whose current version is given.
+    /// The record, with its current version on the server.
     Record(u64),
     /// The whole import.
     Import,
@@ -114,7 +114,7 @@ impl BatchSender<'_> {
         self.append(&batch.events, &batch.mark, &added.collect::<Vec<_>>()).await
     }
 
-    /// Appends events with the event of the record, all of them or none.
+    /// Appends events together with the event of the record: all events or none.
     async fn append(&mut self, events: &[PreparedEvent], mark: &Mark, added: &[&str]) -> Result<(), CallError> {
         let body = self.body(events, mark, added);
         let request = || {
@@ -134,7 +134,7 @@ impl BatchSender<'_> {
         Ok(())
     }
 
-    /// Defines the type of records, unless it is defined.
+    /// Defines the type of import records, unless the workspace already defines the type.
     async fn ensure_type(&mut self) -> Result<(), CallError> {
         let note = |text: &str| self.progress.note(text);
         if !self.is_typed {
@@ -204,7 +204,7 @@ impl BatchSender<'_> {
         }
     }
 
-    /// Creates the project, unless it exists.
+    /// Creates the project, unless the workspace already has the project.
     async fn ensure_project(&mut self) -> anyhow::Result<()> {
         if !self.has_project {
             let note = |text: &str| self.progress.note(text);

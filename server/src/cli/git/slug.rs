@@ -17,8 +17,8 @@ pub struct Slugs {
 }
 
 impl Slugs {
-    /// Assigns a slug to the article of a file: the slug that the file asks for if it is free, or else the slug of the
-    /// path.
+    /// Assigns a slug to the article of a file: `wanted`, the slug in the file's front matter, if that slug is free, or
+    /// else the slug of the path.
     pub fn assign(&mut self, wanted: Option<&str>, path: &str, article: usize) -> String {
         match wanted.filter(|slug| self.is_free(slug, article)) {
             Some(slug) => {
@@ -45,7 +45,7 @@ impl Slugs {
         slug
     }
 
-    /// Returns whether no other article has a slug.
+    /// Returns whether a slug is free for an article: no other article has the slug.
     pub fn is_free(&self, slug: &str, article: usize) -> bool {
         self.holders.get(slug).is_none_or(|&holder| holder == article)
     }
@@ -84,8 +84,8 @@ pub fn is_of_path(slug: &str, path: &str) -> bool {
     rules::is_numbered(slug, &of_path(path)) || rules::is_numbered(slug, &earlier)
 }
 
-/// Returns the slug for a slug in front matter, which may also be the path of a page. Returns `None` if no slug can be
-/// derived.
+/// Converts the slug in front matter, which may be the path of a page, to a valid slug. Returns `None` if no slug can
+/// be derived.
 pub fn of_front_matter(text: &str) -> Option<String> {
     let text = text.trim().trim_matches('/');
     if rules::is_valid(text) && text.contains(|letter: char| letter.is_ascii_alphanumeric()) {
@@ -97,8 +97,8 @@ pub fn of_front_matter(text: &str) -> Option<String> {
     rules::is_valid(&slug).then_some(slug)
 }
 
-/// Returns text in lower case, with a `-` in place of each sequence of other characters than letters and digits.
-/// Letters other than ASCII are written in ASCII, each part of a path by itself.
+/// Returns text in lower case, with a `-` in place of each sequence of characters other than letters and digits.
+/// Transcribes letters other than ASCII to ASCII, separately for each part of a path.
 pub fn slugify(text: &str) -> String {
     let parts = text.split('/').map(slugify_part).filter(|part| !part.is_empty());
     parts.collect::<Vec<_>>().join("-")
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_numbered_slug_is_no_longer_than_a_slug_may_be() {
+    fn a_numbered_slug_stays_within_the_length_limit() {
         let mut slugs = Slugs::default();
         for article in 0..12 {
             assert!(rules::is_valid(&slugs.take(&format!("{}.md", "x".repeat(300)), article)));

@@ -1,4 +1,4 @@
-//! The sources of Markdown files: the HEAD of a git repository, or a folder without one.
+//! The sources of Markdown files: the commits of a git repository, or a folder without a repository.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -102,7 +102,7 @@ impl FileSource {
         Oid::from_str(id).is_ok_and(|id| repository.find_commit(id).is_ok())
     }
 
-    /// Returns the Markdown files at a commit, or of the folder.
+    /// Returns the Markdown files of the repository at a commit, or the Markdown files of the folder.
     pub fn files(&self, commit: Option<Oid>) -> anyhow::Result<Files> {
         let mut files = Files::default();
         match (self, commit) {
@@ -113,7 +113,7 @@ impl FileSource {
         Ok(files)
     }
 
-    /// Returns the text of a file, or the reason why it cannot be an article.
+    /// Returns the text of a file, or the reason why the file cannot be an article.
     pub fn text(&self, path: &str, blob: Oid) -> anyhow::Result<Result<String, String>> {
         let too_large = || Ok(Err("it is larger than 512 KiB".to_owned()));
         let bytes = match self {

@@ -35,8 +35,9 @@ pub struct SourceReader {
     pub place: SourcePlace,
     pub project: String,
     pub held: ProjectArticles,
-    /// The commits of the record's mark.
+    /// The last commit whose changes have all been appended.
     pub base: Option<Oid>,
+    /// The commit of which only some changes have been appended.
     pub towards: Option<Oid>,
     pub mark: Mark,
     pub globs: GlobSet,
@@ -67,13 +68,13 @@ pub struct Summary {
 struct CommitRoute {
     /// The commit with which the project is compared first, because an earlier import was interrupted within a commit.
     partial: Option<Oid>,
-    /// The commits to follow one by one, each with the commit before it.
+    /// The commits to follow one by one, each with the previous commit.
     commits: Vec<(Option<Oid>, Oid)>,
     /// Whether the route is a single step across a rewritten history, instead of commits that follow their parents.
     is_one_step: bool,
 }
 
-/// The times of events. They follow the order of the commits, even if the clocks of the authors did not.
+/// The times of events, which follow the order of the commits even if the clocks of the authors did not.
 struct Times {
     last: Option<Timestamp>,
     now: Timestamp,

@@ -93,7 +93,7 @@ impl ArticleState {
     }
 }
 
-/// Returns the digest of a value, in which objects are sorted and numbers have one form.
+/// Returns the digest of a value's canonical JSON, in which objects are sorted and numbers have one form.
 pub fn digest(value: &Value) -> Digest {
     let text = serde_json_canonicalizer::to_vec(value).unwrap_or_else(|_| value.to_string().into_bytes());
     let full: [u8; 32] = Sha256::digest(text).into();

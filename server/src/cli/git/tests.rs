@@ -149,7 +149,7 @@ fn an_article_follows_changes_renames_and_removal_of_its_file() {
 }
 
 #[test]
-fn a_later_import_repeats_the_same_events_and_adds_the_new() {
+fn reading_a_history_again_yields_the_same_events_and_then_the_new_ones() {
     let scratch = Scratch::new();
     scratch.commit(0, &[("a.md", b"one")]);
     scratch.commit(1, &[("a.md", b"two"), ("b.MD", b"x")]);
@@ -201,7 +201,7 @@ fn a_merge_counts_as_one_change() {
 }
 
 #[test]
-fn a_merge_made_the_other_way_round_makes_no_second_articles() {
+fn a_merge_with_swapped_parents_creates_no_duplicate_articles() {
     let scratch = Scratch::new();
     let other: &[u8] = b"# Plan\n\nNothing of this is in any other file.\nNot even this line.\nOr this one.\n";
     let root = scratch.commit(0, &[("a.md", b"one")]);
@@ -224,7 +224,7 @@ fn a_merge_made_the_other_way_round_makes_no_second_articles() {
 }
 
 #[test]
-fn a_file_that_two_merges_bring_under_two_paths_has_two_articles() {
+fn a_file_that_two_merges_add_under_different_paths_has_two_articles() {
     let scratch = Scratch::new();
     let root = scratch.commit(0, &[("a.md", b"one")]);
     let side = scratch.commit_on(None, &[root], 1, &[("a.md", b"one"), ("guide.md", LONG)]);

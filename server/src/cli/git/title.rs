@@ -17,7 +17,7 @@ static ATTRIBUTES: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"\s*\{\s*(?:[#.:]|/\*|[A-Za-z][\w-]*=)[^{}]*\}\s*$").ok());
 static HEADING_TAG: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?i)<h1(?:\s[^>]*)?>").ok());
 static HEADING_END: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?i)</h1\s*>").ok());
-/// A comment, or a tag, with the `alt` of an image.
+/// Matches an HTML comment or a tag, and captures the `alt` of an image.
 static TAG: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r#"(?is)<!--.*?-->|<img\s(?:[^>]*?\s)?alt="([^"]*)"[^>]*>|</?[a-z][^>]*>"#).ok());
 static ENTITY: LazyLock<Option<Regex>> =

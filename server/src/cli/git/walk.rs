@@ -35,12 +35,12 @@ pub struct Article {
     pub is_chosen: bool,
 }
 
-/// The files of the current commit with their articles.
+/// A walk from commit to commit, with the files of the current commit and their articles.
 pub struct HistoryWalk<'a> {
     pub source: FileSource,
     pub report: ImportWarnings<'a>,
     globs: &'a GlobSet,
-    /// The text from which the ids of new articles are derived, besides paths and commits.
+    /// The text from which, together with paths and commits, the ids of new articles are derived.
     seed: String,
     /// Distinguishes the ids of articles whose files were created, removed and created again in one commit.
     salt: u64,
@@ -69,7 +69,7 @@ pub struct ProjectArticles {
     pub others: Vec<Article>,
     /// The ids of further articles, with their slugs.
     pub further: Vec<(String, String)>,
-    /// The times of the last events of deleted articles, by id. A new article with such an id is created later.
+    /// The times of the last events of deleted articles, by id. New articles with these ids have no earlier events.
     pub ended: HashMap<String, Timestamp>,
 }
 
@@ -80,7 +80,7 @@ impl Article {
     }
 }
 
-/// A file that exists after a step, and the file that it was before.
+/// A file that exists after a step, with its article and its content before the step.
 struct SurvivingFile {
     article: Article,
     path: String,
@@ -229,7 +229,7 @@ impl<'a> HistoryWalk<'a> {
         self.write(article, path, blob, None, moment, outbox)
     }
 
-    /// Makes an article that was not imported from this source the article of the file at its path.
+    /// Assigns an article that was not imported from this source to the file at the article's path.
     fn adopt(
         &mut self,
         mut article: Article,
@@ -304,7 +304,7 @@ impl<'a> HistoryWalk<'a> {
             None => ("created", fields.clone()),
             Some(state) => ("updated", state.difference(&fields)),
         };
-        // A commit that touches a file is an event of its article, even if no field differs.
+        // A commit that touches a file becomes an event of the file's article, even if no field differs.
         if before.is_some() || renamed || !payload.is_empty() {
             let (is_new, blob, after) = (verb == "created", Some(blob), article.last);
             let change = ArticleDiff { id: &article.id, path, verb, payload, is_new, blob, after };
@@ -367,7 +367,7 @@ impl<'a> HistoryWalk<'a> {
     }
 
     /// Returns the slug of an article. A file that keeps its path keeps the slug of the path, unless its front matter
-    /// asks for another slug that is free.
+    /// has another slug that is free.
     fn slug(&mut self, article: &Article, path: &str, wanted: Option<&str>) -> String {
         let current = article.slug();
         let is_kept = match wanted {

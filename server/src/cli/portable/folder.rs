@@ -46,7 +46,7 @@ impl FilesFolder {
         E: std::error::Error + Send + Sync + 'static,
     {
         let path = self.path_of(sha256)?;
-        // Writes the file again if it is damaged.
+        // Writes the file again if the stored file is damaged.
         if fs::metadata(&path).is_ok_and(|about| about.len() == size) && hash_of(&path).await? == sha256 {
             return Ok(true);
         }

@@ -24,7 +24,7 @@ pub fn index_of(error: &Error, events: usize) -> Option<usize> {
     }
 }
 
-/// Converts an error of the engine. Keeps the cause of an error whose message does not include it.
+/// Converts an error of the engine. Keeps the cause of an error whose message does not include the cause.
 pub fn shown(error: Error) -> anyhow::Error {
     match error {
         Error::Unavailable(_) | Error::Internal(_) => anyhow::Error::new(error),

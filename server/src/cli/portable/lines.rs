@@ -109,7 +109,7 @@ pub struct ExportedKey {
     pub hash: String,
     #[serde(default)]
     pub opens_all: bool,
-    /// The agents for which the key acts, if it is bound to agents.
+    /// The agents for which the key acts, if the key is bound to agents.
     #[serde(default)]
     pub agents: Option<Vec<String>>,
     pub created_at: i64,
@@ -212,7 +212,7 @@ impl ExportHeader {
             program: Cow<'a, str>,
         }
         let Any { foldwork_export: format, program } =
-            serde_json::from_str(line).context("the first line of an export is expected")?;
+            serde_json::from_str(line).context("expected the first line of an export")?;
         let program = if program.is_empty() { "of an unknown version" } else { &program };
         ensure!(
             (1..=FORMAT).contains(&format),
@@ -230,7 +230,7 @@ pub fn text(line: &impl Serialize) -> anyhow::Result<String> {
 }
 
 fn read<T: DeserializeOwned>(line: &str, what: &str) -> anyhow::Result<T> {
-    serde_json::from_str(line).with_context(|| format!("{what} is expected"))
+    serde_json::from_str(line).with_context(|| format!("expected {what}"))
 }
 
 /// Returns the name of the first field of a JSON object. Returns `None` if the name has escapes.
@@ -244,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_newer_format_is_refused_by_name() {
+    fn a_newer_export_format_is_refused_with_the_supported_formats() {
         let newer = r#"{"foldwork_export":7,"program":"9.9.9","more":[1]}"#;
         let refused = ExportLine::parse(newer).expect_err("refused").to_string();
         assert!(refused.contains("format 7") && refused.contains("9.9.9") && refused.contains("1 to 2"), "{refused}");
@@ -253,12 +253,12 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_recognized_by_their_first_name() {
+    fn lines_are_recognized_by_the_name_of_their_first_field() {
         let event = r#"{"aggregate_id":"a","definition":{}}"#;
         assert!(matches!(ExportLine::parse(event).expect("a line"), ExportLine::Event(text) if text == event));
         let project = r#" { "project" : {"id":"i","slug":"s"}}"#;
         assert!(matches!(ExportLine::parse(project).expect("a line"), ExportLine::Project(found) if found.slug == "s"));
         let wrong = ExportLine::parse(r#"{"project":{"id":1}}"#).expect_err("refused");
-        assert!(format!("{wrong:#}").starts_with("a project is expected: "), "{wrong:#}");
+        assert!(format!("{wrong:#}").starts_with("expected a project: "), "{wrong:#}");
     }
 }

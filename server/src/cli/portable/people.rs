@@ -1,4 +1,4 @@
-//! Members and keys in an export. Only an export from a store that no server has open contains them.
+//! Members and keys in an export. Only an export from a store that no server has open contains members and keys.
 
 use std::sync::Arc;
 
@@ -60,14 +60,16 @@ pub async fn write(store: &OpenStore, output: &mut Output) -> anyhow::Result<()>
 /// The numbers of members and keys in an import.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct People {
-    /// The members and keys that are new.
+    /// The number of new members.
     pub members: u64,
+    /// The number of new keys.
     pub keys: u64,
-    /// The members who were removed or got a lower role, and the keys that were revoked or expire earlier.
+    /// The number of members who were removed or got a lower role, and of keys that were revoked or expire earlier.
     pub ended: u64,
-    /// The members and keys that the workspace removed or revoked before, and the members whose role would have risen.
+    /// The number of members and keys that were left out, because the workspace had removed the member or revoked the
+    /// key, or because the member's role would have risen.
     pub refused: u64,
-    /// The lines that were left out, because the workspace existed before the import.
+    /// The number of lines that were left out, because the workspace existed before the import.
     pub left_out: u64,
 }
 
@@ -126,7 +128,7 @@ async fn import_member(
 ) -> anyhow::Result<ImportOutcome> {
     let roles = names::<Role>().join(", ");
     let role = Role::parse(&member.role)
-        .with_context(|| format!("'{}' is not a role: expected one of {roles}", member.role))?;
+        .with_context(|| format!("'{:.40}' is not a role: expected one of {roles}", member.role))?;
     let user_id: Arc<str> = member.user_id.into();
     let membership =
         Membership { workspace_id: workspace_id.clone(), user_id: user_id.clone(), role, joined_at: member.joined_at };
@@ -141,7 +143,7 @@ async fn import_member(
 }
 
 async fn import_key(engine: &Engine, workspace_id: &Arc<str>, key: ExportedKey) -> anyhow::Result<ImportOutcome> {
-    let scope = |name: &String| Scope::parse(name).with_context(|| format!("'{name}' is not a scope"));
+    let scope = |name: &String| Scope::parse(name).with_context(|| format!("'{name:.40}' is not a scope"));
     // Rejects an empty list of agents, because the store would treat such a key as a key without restrictions.
     anyhow::ensure!(key.agents.as_ref().is_none_or(|agents| !agents.is_empty()), "the key has an empty list of agents");
     let record = KeyRecord {

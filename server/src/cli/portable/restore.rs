@@ -180,7 +180,7 @@ impl ImportRun {
             ExportLine::Access(line) => self.admit(line).await,
             ExportLine::Event(text) => {
                 let bytes = text.len();
-                ensure!(bytes <= MAX_EVENT_BYTES, "the event has {bytes} bytes, at most {MAX_EVENT_BYTES} are allowed");
+                ensure!(bytes <= MAX_EVENT_BYTES, "the event has {bytes} bytes; expected at most {MAX_EVENT_BYTES}");
                 self.events_read += 1;
                 self.read_event(number, text).await
             }
@@ -197,7 +197,7 @@ impl ImportRun {
         Ok(())
     }
 
-    /// Opens the workspace that an export belongs to, and creates it if the store does not have it.
+    /// Opens the chosen workspace or, by default, the workspace of the export, which is created if the store lacks it.
     async fn begin(&mut self, header: ExportHeader) -> anyhow::Result<()> {
         (self.ended, self.events_read) = (false, 0);
         if let (None, None, Some(about)) = (&self.store, &self.chosen, &header.workspace) {
@@ -279,7 +279,7 @@ impl ImportRun {
     }
 
     /// Returns whether an event belongs to an agent of a plugin that a server has already registered in the workspace.
-    /// Such an agent has the same id in every workspace, and the import does not change it.
+    /// Such an agent has the same id in every workspace, and the import does not change the agent.
     async fn is_registered(&mut self, event: &PortableEvent<'_>) -> anyhow::Result<bool> {
         if event.event_type == "agent.created" {
             let store = self.store.as_ref().context("no workspace is open")?;
@@ -321,12 +321,12 @@ impl ImportRun {
         Ok(())
     }
 
-    /// Creates a project that an event belongs to, if the workspace lacks the project and the file describes it.
+    /// Creates the project of an event, if the workspace lacks the project and the file describes the project.
     async fn ensure_project(&mut self, name: &str) -> anyhow::Result<()> {
         if self.present.contains(name) {
             return Ok(());
         }
-        // Appends the pending events first, because one of them may create the project.
+        // Appends the pending events first, because a pending event may create the project.
         self.flush().await?;
         let store = self.store.as_ref().context("no workspace is open")?;
         if store.workspace.project(name).is_none() {
@@ -352,7 +352,7 @@ impl ImportRun {
         Ok(())
     }
 
-    /// Appends the pending events. If the workspace rejects an event, appends the events before it and returns an error
+    /// Appends the pending events. If the workspace rejects an event, appends the earlier events and returns an error
     /// with the line of the rejected event.
     async fn flush(&mut self) -> anyhow::Result<()> {
         let PendingEvents { mut events, lines, .. } = std::mem::take(&mut self.pending);

@@ -101,8 +101,8 @@ impl ExportSource<'_> {
         }
     }
 
-    /// Returns definitions, oldest first, without the first `start`. From a server, the first call fetches all
-    /// definitions.
+    /// Returns the definitions after the first `start`, oldest first: all definitions in one call from a server, and at
+    /// most `DEFINITIONS` per call from a store.
     pub async fn definitions(&self, start: usize) -> anyhow::Result<Vec<ExportedDefinition>> {
         match self {
             Self::Server(..) if start > 0 => Ok(Vec::new()),
@@ -175,7 +175,7 @@ impl ExportSource<'_> {
         }
     }
 
-    /// Saves the bytes that a file's event refers to in a folder. Returns false if the bytes no longer exist, because
+    /// Saves in a folder the bytes that a file's event refers to. Returns false if the bytes no longer exist, because
     /// the file was replaced or deleted.
     pub async fn save_bytes(&self, folder: &FilesFolder, named: &BytesReference<'_>) -> anyhow::Result<bool> {
         let BytesReference { path, upload_id, sha256, size } = named;

@@ -41,8 +41,8 @@ struct StaleBody {
     /// The version that the author has read.
     expected_version: u64,
     current_version: u64,
-    /// The fields that differ, each with `was` and `now`. Null if the aggregates have too many events to compare,
-    /// or if the differences of the other effects are too large already.
+    /// The fields that differ, each with `was` and `now`. Null if the aggregates of the effects have too many events to
+    /// compare, or if the differences of the other effects are too large already.
     #[oai(nullable)]
     difference: Option<AnyObject>,
 }

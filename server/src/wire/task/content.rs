@@ -98,8 +98,9 @@ pub struct TimelineEntry {
     /// The status after the event, if the event changes the status.
     #[oai(nullable)]
     status: Option<String>,
-    /// The ids of the messages that the event added. `artifacts` has the ids of the added artifacts.
+    /// The ids of the messages that the event added.
     messages: Vec<Text>,
+    /// The ids of the artifacts that the event added.
     artifacts: Vec<Text>,
     /// The other fields of the event.
     detail: AnyObject,

@@ -99,7 +99,7 @@ fn read_draft(value: &Value, at: &str) -> Result<ArtifactDraft, Vec<Violation>> 
         violations.add(at, "expected an object");
         return Err(violations.into_vec());
     };
-    // Rejects unknown fields, because an artifact with a misspelt `effect` would append nothing when it is approved.
+    // Rejects unknown fields, because an artifact with a misspelt `effect` would append nothing on approval.
     names::add_unknown(sent, SentDraft::NAMES, at, &mut violations);
     violations.finish(())?;
     SentDraft::from_fields(sent).read(at)
@@ -198,7 +198,7 @@ fn read_effect(value: &Value, at: &str, violations: &mut Violations) -> Option<E
     Some(Effect { aggregate_id, event_type: event_type?, payload: payload?, expected_version })
 }
 
-/// Returns a part. The numbers in its data keep their text.
+/// Returns a part in which the numbers of the data keep their text.
 fn exact_part(part: Value) -> Value {
     let Value::Object(fields) = &part else { return part };
     let Some((data, numbers)) = part.get("data").zip(fields.numbers_in("data")) else { return part };

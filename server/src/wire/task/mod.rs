@@ -220,7 +220,7 @@ impl Listed for TaskBody {
     const DESCRIPTION: &'static str = "A page of tasks.";
 }
 
-/// The results of the action, one per task.
+/// The results of an action on several tasks, one result per task.
 #[derive(Object, Serialize)]
 pub struct ActedBody {
     results: Vec<ActedOn>,

@@ -60,7 +60,7 @@ fn refused<T: std::fmt::Debug>(
             let has_code = serde_json::to_value(&error.code)? == code;
             check(error.status().as_u16() == status && has_code && has_details, error)
         }
-        other => Err(format!("{status} is expected: {other:?}").into()),
+        other => Err(format!("expected {status}, found {other:?}").into()),
     }
 }
 

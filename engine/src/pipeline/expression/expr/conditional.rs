@@ -79,7 +79,7 @@ fn if_null(call: &OperatorCall, env: &Env) -> Answer {
     call.field(last, env)
 }
 
-/// Parses a `$switch`. The arguments are case, then, case, then, ..., and last the default.
+/// Parses a `$switch`. The arguments are the `case` and the `then` of each branch, followed by the default.
 fn parse_switch(spec: &Value, scope: &ParseScope) -> Result<OperatorArguments> {
     let Value::Object(object) = spec else {
         let found = spec.type_name();
@@ -135,7 +135,7 @@ fn parse_branch(branch: &Value, scope: &ParseScope) -> Result<[Option<Expr>; 2]>
         .get("then")
         .ok_or_else(|| Error::new(40065, "$switch requires each branch have a 'then' expression."))?;
     let case = parse(case, scope)?;
-    // If a case is never true, its result is never evaluated. A constant expression in the result that fails is
+    // If a case is never true, its result is never evaluated. A division by zero in a constant part of the result is
     // therefore not an error.
     if case.constant().is_some_and(is_false) {
         let then = match parse(then, scope) {

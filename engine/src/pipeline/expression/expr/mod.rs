@@ -51,7 +51,7 @@ pub struct Expr {
 #[derive(Debug, Clone)]
 enum ExprNode {
     Constant(Value),
-    /// `$$REMOVE`.
+    /// A missing value, such as `$$REMOVE`.
     Missing,
     /// A path in the row.
     Path(FieldPath),

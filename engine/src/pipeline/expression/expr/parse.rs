@@ -39,7 +39,7 @@ impl<'q> ParseScope<'q> {
         ParseScope { query, operators, names: Arc::default(), redact, depth: 0 }
     }
 
-    /// Returns the scope with additional user variables. A later variable hides an earlier one of the same name.
+    /// Returns the scope with additional user variables. A later variable hides earlier variables of the same name.
     pub fn with(&self, names: impl IntoIterator<Item = Arc<str>>) -> ParseScope<'q> {
         let names = self.names.iter().cloned().chain(names).collect();
         ParseScope { names: Arc::new(names), ..*self }

@@ -127,7 +127,7 @@ fn compile(
     }
 }
 
-/// Calls `then` with the text and the pattern. Returns `None` without a call if one of them is null.
+/// Calls `then` with the text and the pattern. If the text or the pattern is null, returns `None` without a call.
 fn with_pattern<T>(call: &OperatorCall, env: &Env, then: impl FnOnce(&str, &Regex) -> Result<T>) -> Result<Option<T>> {
     let name = call.name();
     let input = call.value(0, env)?;

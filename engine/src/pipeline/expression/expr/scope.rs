@@ -1,4 +1,4 @@
-//! The variables that an expression can name, and their values for one row.
+//! The environment in which an expression is evaluated: the query, the row, and the values of user variables.
 
 use crate::model::value::Value;
 use crate::pipeline::value::context::Context;

@@ -74,7 +74,7 @@ pub(super) static OPERATORS: &[ExprOperator] = &[
 
 type Hashed<'v> = HashSet<&'v Value, FxBuildHasher>;
 
-/// The argument of an operator that must be an array, as errors name it.
+/// The position of an argument that must be an array. The error for any other argument names the position.
 #[derive(Clone, Copy)]
 enum SetArgument {
     Only,

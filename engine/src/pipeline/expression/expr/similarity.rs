@@ -109,7 +109,7 @@ fn distance(left: &[f64], right: &[f64]) -> f64 {
     left.iter().zip(right).fold(0.0, |distance: f64, (left, right)| distance.hypot(left - right))
 }
 
-/// Returns the cosine of the angle between two vectors, or 0 if one of them is zero.
+/// Returns the cosine of the angle between two vectors, or 0 if one of the vectors has only zeros.
 fn cosine(left: &[f64], right: &[f64]) -> f64 {
     // The scaling keeps the angle, and prevents an overflow of the squares.
     let (left, right) = (scaled(left), scaled(right));

@@ -10,7 +10,7 @@ pub(super) fn overflow() -> Error {
     Error::new(5_166_406, "the date is outside the supported years -9999 to 9999")
 }
 
-/// The units of date arithmetic.
+/// A unit of date arithmetic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString)]
 #[strum(serialize_all = "lowercase")]
 pub enum Unit {
@@ -69,7 +69,8 @@ impl Unit {
     }
 }
 
-/// Adds an amount of a unit to an instant, in UTC. A day that the target month does not have becomes its last day.
+/// Adds an amount of a unit to an instant, in UTC. If the target month does not have the day, the result is on the last
+/// day of the month.
 pub fn add_units(ms: i64, unit: Unit, amount: i64) -> Result<i64> {
     let Some(months) = unit.months() else {
         let by = unit.fixed_milliseconds().and_then(|length| amount.checked_mul(length));

@@ -42,7 +42,7 @@ fn any(nodes: &[FilterNode], document: &Value, env: &Env) -> Result<bool> {
 }
 
 impl Test {
-    /// Returns whether the test applies to the items of an array at the end of the path or only to the array itself.
+    /// Returns whether the test also applies to the items of an array at the end of the path, or only to the array.
     pub fn leaf(&self) -> Leaf {
         match self {
             Test::Compare(..)
@@ -135,8 +135,8 @@ fn truncated(value: &Value) -> Option<i64> {
 }
 
 impl Comparison {
-    /// Returns whether the comparison holds between `value` and `operand`. Values of different types never match. A
-    /// missing value counts as null.
+    /// Returns whether the comparison holds between `value` and `operand`. Numbers of all types are compared with each
+    /// other. Other values of different types never match. A missing value counts as null.
     pub fn holds(self, value: Option<&Value>, operand: &Value) -> bool {
         let value = value.unwrap_or(&Value::Null);
         if value.type_rank() != operand.type_rank() {

@@ -14,12 +14,12 @@ use crate::pipeline::value::extended_json;
 use crate::pipeline::value::hint;
 use crate::pipeline::value::query_path::QueryPath;
 
-/// The meaning of one operator: a test, a negated test, or a predicate that needs the path itself.
+/// The meaning of one operator: a test, a negated test, a predicate that contains the path, or nothing.
 enum FilterOperator {
     Is(Test),
     Not(Test),
     Node(FilterNode),
-    /// A comment, which has no effect.
+    /// A comment, or the options of a `$regex`, which the test of the `$regex` includes.
     Nothing,
 }
 

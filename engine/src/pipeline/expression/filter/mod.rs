@@ -89,7 +89,7 @@ impl Filter {
     }
 
     /// Returns the filter's rank in the evaluation order of conjuncts: first cheap tests, then more expensive tests,
-    /// then expressions, and last the filters that may fail or use random numbers.
+    /// then schemas and expressions, and last the filters that may fail or use random numbers.
     pub fn rank(&self) -> u8 {
         self.node.rank()
     }

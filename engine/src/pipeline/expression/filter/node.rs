@@ -18,7 +18,7 @@ pub enum FilterNode {
     Or(Vec<FilterNode>),
     Nor(Vec<FilterNode>),
     Not(Box<FilterNode>),
-    /// `$alwaysTrue` and `$alwaysFalse`.
+    /// `$alwaysTrue`, `$alwaysFalse`, or an empty `$all`, which is always false.
     Constant(bool),
     Expr(Arc<Expr>),
     Schema(Arc<FilterSchema>),
@@ -45,7 +45,7 @@ pub enum Test {
     ElemMatchValue(Vec<Element>),
 }
 
-/// A test of one array element, or the negation of several.
+/// A test of one array element, or the negation of a conjunction of tests.
 #[derive(Debug, Clone)]
 pub enum Element {
     Is(Test),

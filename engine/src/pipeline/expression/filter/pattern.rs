@@ -1,4 +1,4 @@
-//! A pattern in a filter: `$regex` with its `$options`, in either order.
+//! A pattern in a filter: `$regex` with its `$options`, in either order, or a regular expression in Extended JSON.
 
 use std::sync::Arc;
 

@@ -33,7 +33,7 @@ impl Bounds {
     /// The whole partition.
     pub const WHOLE: Bounds = Bounds::Documents(WindowBound::Unbounded, WindowBound::Unbounded);
 
-    /// Returns whether the window begins with the first row of the partition for every row.
+    /// Returns whether the window of every row begins with the first row of the partition.
     pub fn begins_with_partition(&self) -> bool {
         matches!(
             self,
@@ -43,7 +43,7 @@ impl Bounds {
         )
     }
 
-    /// Returns whether the window contains the current row for every row.
+    /// Returns whether the window of every row contains the row itself.
     pub fn contains_current(&self) -> bool {
         let is_around = |lower: Option<f64>, upper: Option<f64>| {
             lower.is_none_or(|lower| lower <= 0.0) && upper.is_none_or(|upper| upper >= 0.0)

@@ -19,9 +19,11 @@ pub enum WindowFunction {
         by: i64,
         default: Value,
     },
-    /// `$derivative`. With a unit, the sort values are dates and the result is per unit of this many milliseconds.
+    /// `$derivative`, with the length of the unit in milliseconds. With a unit, the sort values are dates, and the
+    /// result is the change per unit.
     Derivative(Expr, Option<i64>),
-    /// `$integral`. With a unit, the sort values are dates and the result is per unit of this many milliseconds.
+    /// `$integral`, with the length of the unit in milliseconds. With a unit, the sort values are dates, and the result
+    /// counts time in this unit.
     Integral(Expr, Option<i64>),
     /// `$expMovingAvg`, with the weight of the current row.
     MovingAverage(Expr, f64),
@@ -98,7 +100,8 @@ impl WindowFunction {
         }
     }
 
-    /// Returns the expression whose values the function returns unchanged, if it returns nothing else.
+    /// Returns the expression whose values the function returns unchanged, or `None` if the function computes new
+    /// values. A `$shift` may also return its default.
     pub fn returned(&self) -> Option<&Expr> {
         match self {
             WindowFunction::Accumulate(accumulator, _) => match accumulator.name() {

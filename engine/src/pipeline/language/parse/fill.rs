@@ -15,7 +15,7 @@ use crate::pipeline::value::path::FieldPath;
 const NAME: &str = "$fill";
 const ARGUMENTS: [&str; 4] = ["partitionBy", "partitionByFields", "sortBy", "output"];
 
-/// The treatment of one field: the window function of its method, or the expression of its value.
+/// The treatment of one field: the window function of a method, the expression of a value, or no change.
 enum FillMethod<'s> {
     Method(&'static str),
     Value(&'s Value),
@@ -123,7 +123,7 @@ fn by_fields(names: &[Value], scope: &ParseScope) -> Result<Option<Expr>> {
     for name in names {
         let Value::String(name) = name else { return Err(mistyped("$fill", "partitionByFields", name, "string")) };
         FieldPath::parse(name)?;
-        // A name in an object must not contain dots. The names only have to differ.
+        // The names in an object expression must not contain dots. Any distinct names give the same partitions.
         key.insert(name.replace('.', "\u{1}"), Value::from(format!("${name}")));
     }
     if key.is_empty() {

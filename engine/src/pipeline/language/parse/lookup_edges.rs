@@ -14,7 +14,7 @@ use crate::pipeline::value::hint;
 use crate::pipeline::value::path::FieldPath;
 
 const ARGUMENTS: [&str; 6] = ["edge", "direction", "depth", "localField", "pipeline", "as"];
-/// The maximum number of edges from the first node to a reached node.
+/// The maximum number of edges between the start node and a reached node.
 const MAX_DEPTH: i64 = 3;
 
 pub fn parse(object: &Object, surroundings: &PipelineSurroundings) -> Result<Follow> {

@@ -70,7 +70,8 @@ impl PartitionOrder {
         fields: impl Iterator<Item = &'f Arc<str>>,
         scope: &ParseScope,
     ) -> Result<Windows> {
-        // The projection reads the values of the functions from variables, because it writes fields as `$set` does.
+        // A `$set` projection writes the fields. The expression of each field reads the function's value from a
+        // variable.
         let names: Vec<Arc<str>> = (0..outputs.len()).map(|index| format!("output{index}").into()).collect();
         let spec: Object =
             fields.zip(&names).map(|(field, name)| (field.clone(), Value::from(format!("$${name}")))).collect();
@@ -88,7 +89,7 @@ impl PartitionOrder {
     }
 }
 
-/// Parses the key of partitions. A constant key puts all rows into one partition.
+/// Parses the key of partitions. A constant key puts all rows into one partition, but a constant array is rejected.
 pub fn partition(spec: Option<&Value>, scope: &ParseScope) -> Result<Option<Expr>> {
     let Some(spec) = spec else { return Ok(None) };
     let expr = expr::parse(spec, scope)?;

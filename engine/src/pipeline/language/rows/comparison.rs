@@ -24,13 +24,14 @@ pub struct ComparisonTarget<'v> {
     pub kind: &'v ValueKind,
     /// The path or the expression of the values, for messages.
     pub name: &'v str,
-    /// Whether the comparison is one of order, for which a constant need not be among the values.
+    /// Whether the operator compares the order of values. The constant of such an operator need not be an allowed value
+    /// of the field.
     pub is_order: bool,
 }
 
 impl ComparisonTarget<'_> {
-    /// Converts a constant to the type of the values. Fails if the values are dates and the constant is a string that
-    /// is not a date.
+    /// Converts a constant to the type of the values, or warns if none of the values can equal the constant. Fails if
+    /// the values are dates and the constant is a string that is not a date.
     pub fn convert(self, constant: &Value, query: &Context) -> Converted {
         query.tick()?;
         let name = excerpt_of(self.name);
@@ -51,7 +52,7 @@ impl ComparisonTarget<'_> {
                 Some(number) => return Ok(Some(Value::Decimal(number))),
                 None if constant.is_number() => return Ok(None),
                 None => format!(
-                    "'{name}' is a decimal, and {} is none: decimals are texts such as \"12.30\", or numbers",
+                    "'{name}' is a decimal, and {} is not: decimals are texts such as \"12.30\", or numbers",
                     excerpt(constant)
                 ),
             },
@@ -99,7 +100,7 @@ impl ComparisonTarget<'_> {
 
 fn no_date(name: &str, constant: &Value) -> Error {
     let text = excerpt(constant);
-    Error::new(NO_DATE, format!("'{name}' is a date, and {text} is none"))
+    Error::new(NO_DATE, format!("'{name}' is a date, and {text} is not"))
         .with_hint("dates are RFC 3339 texts such as \"2026-12-01T00:00:00Z\" or \"2026-12-01\"")
 }
 

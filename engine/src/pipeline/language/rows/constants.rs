@@ -1,9 +1,9 @@
-//! Converts the constants that a stage compares with dates, decimals and ids of projects, and warns about constants that
-//! equal no value.
+//! Converts the constants that a stage compares with dates, decimals and ids of projects, and warns about constants
+//! that equal no value.
 //!
-//! A client writes a date or a decimal as a string, and may write the slug of a project for its id. Only the types of the
-//! compared fields show what a string represents. The conversion changes the specification of a stage before the stage
-//! is parsed, so every way of execution sees the same constants.
+//! A client writes a date or a decimal as a string, and may write the slug of a project instead of the project's id.
+//! Only the types of the compared fields show what a string represents. The conversion changes the specification of a
+//! stage before the stage is parsed, so every source and operator sees the same constants.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::model::value::{Object, Value};
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::Result;
 
-/// The names of operators of filters, without the dollar sign.
+/// The names of filter operators, without the dollar sign.
 const OPERATORS: [&str; 16] = [
     "all",
     "elemMatch",

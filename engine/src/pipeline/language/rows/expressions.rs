@@ -10,15 +10,15 @@ use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr::OF_DATES;
 use crate::pipeline::value::error::{Error, Result};
 
-/// The expressions that compare their two arguments.
+/// The operators that compare two arguments.
 const COMPARISONS: [&str; 7] = ["$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$cmp"];
-/// The expressions that compare the items of arrays.
+/// The operators that compare the items of arrays.
 const OF_SETS: [&str; 4] = ["$setDifference", "$setEquals", "$setIntersection", "$setIsSubset"];
 /// The accumulators of numbers, which ignore strings.
 const OF_NUMBERS: [&str; 4] = ["$sum", "$avg", "$stdDevPop", "$stdDevSamp"];
 /// The accumulators that accept values of every type.
 const OF_VALUES: [&str; 6] = ["$min", "$max", "$first", "$last", "$push", "$addToSet"];
-/// The fields of `$dateDiff` that are dates.
+/// The arguments of `$dateDiff` that are dates.
 const DIFFERENCE: [&str; 2] = ["startDate", "endDate"];
 
 /// Converts the constants in an expression, and in an object or array of expressions.
@@ -184,8 +184,8 @@ fn constant(constant: &Value, kind: &ValueKind, beside: &Value, is_order: bool, 
     ComparisonTarget { kind, name: &shown, is_order }.convert(constant, place.query)
 }
 
-/// Returns the kind of the values of an expression, or of their items, as far as it is known before the expression is
-/// parsed.
+/// Returns the kind of the values of an expression, as far as the kind is known before the expression is parsed. For
+/// arrays, returns the kind of the items.
 fn kind_of(spec: &Value, place: ConstantPlace) -> Result<Option<ValueKind>> {
     place.query.tick()?;
     if let Value::String(text) = spec {
@@ -210,7 +210,7 @@ fn kind_of(spec: &Value, place: ConstantPlace) -> Result<Option<ValueKind>> {
     }
 }
 
-/// Returns the kind of a value of one of several expressions. A constant null is left out.
+/// Returns the kind of a value that one of several expressions computes. Ignores constant nulls.
 fn kind_of_all<'v>(choices: impl IntoIterator<Item = &'v Value>, place: ConstantPlace) -> Result<Option<ValueKind>> {
     let mut kinds = Vec::new();
     for choice in choices.into_iter().filter(|choice| !choice.is_null()) {
@@ -225,7 +225,7 @@ fn warn_of_text(name: &str, text: &str, place: ConstantPlace) {
     if OF_NUMBERS.contains(&name) && !text.starts_with('$') {
         let (shown, path) = (excerpt_of(text), rows.path_of(text, query));
         let path = path.map_or_else(|| shown.clone(), excerpt_of);
-        query.warn(format!("{name} reads the text \"{shown}\", which is no number: write \"${path}\" for a field"));
+        query.warn(format!("{name} reads the text \"{shown}\", which is not a number: write \"${path}\" for a field"));
     } else if OF_VALUES.contains(&name) {
         warn_of_field(name, text, place);
     }
@@ -244,7 +244,7 @@ pub fn path(spec: &Value) -> Option<&str> {
     spec.as_str()?.strip_prefix('$').filter(|path| !path.starts_with('$') && !path.is_empty())
 }
 
-/// Returns whether an expression is a truth value, a number, or a string that is not a path.
+/// Returns whether an expression is a Boolean, a number, or a string that is not a path.
 fn is_constant(spec: &Value) -> bool {
     spec.is_number() || matches!(spec, Value::Bool(_)) || spec.as_str().is_some_and(|text| !text.starts_with('$'))
 }

@@ -1,5 +1,5 @@
-//! The known fields of the rows at one place of a pipeline, and the fields whose values are known to be dates, decimals or
-//! ids of projects.
+//! The known fields of the rows at one place of a pipeline, and the fields whose values are known to be dates, decimals
+//! or ids of projects.
 //!
 //! As in MongoDB, reading a missing field is not an error, and neither a date nor a decimal equals a string. The known
 //! fields serve to convert constants and to warn. A pipeline is rejected only if it compares a date with a string that
@@ -72,16 +72,16 @@ pub enum ValueKind {
     Mixed,
     /// The id of a project.
     Project,
-    /// A number that the engine or a stage counts.
+    /// A number that the engine or a stage computes.
     Number,
     /// The values of a field of aggregates that have none of the kinds above. The types may describe these values
     /// further.
     Field(FieldSource),
-    /// None of the above.
+    /// A value that is known to have none of the kinds above.
     Plain,
-    /// Anything.
+    /// A value of an unknown kind.
     Any,
-    /// There is no such field.
+    /// No value, because the rows have no such field.
     Absent,
     /// A row, or several rows.
     Rows(Arc<RowFields>),

@@ -1,4 +1,4 @@
-//! Uses stored states instead of folding the log where both give the same result.
+//! Reads stored states instead of folding the log, if both give the same result.
 
 use crate::pipeline::expression::filter::Filter;
 use crate::pipeline::plan::logical::{LogicalPlan, PlanSource, States};

@@ -55,7 +55,7 @@ fn rules() -> [Rule; 10] {
         Rule::new("fuse_limits", Apply::Nodes(fuse_limits::apply)),
         // Runs before filters are pushed, because the rule looks for a filter that cannot be pushed.
         Rule::new("index_lookup", Apply::Nodes(index_lookup::apply)),
-        // Runs before the pushing rules, because the source decides what can be pushed to it.
+        // Runs before the pushing rules, because the source determines which filters and limits can be pushed.
         Rule::new("choose_source", Apply::Plan(choose_source::apply)),
         Rule::new("push_match", Apply::Plan(push_match::apply)),
         // Runs after filters are pushed, because only a limit with no filter before it can be pushed.

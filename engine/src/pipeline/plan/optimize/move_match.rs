@@ -1,5 +1,5 @@
-//! Moves conditions of a `$match` before sorts, projections, `$setWindowFields` and `$densify`, if the moved conditions
-//! keep the result the same.
+//! Moves conditions of a `$match` before sorts, projections, `$setWindowFields` and `$densify`, if the move does not
+//! change the result.
 
 use crate::model::value::Object;
 use crate::pipeline::expression::expr::Expr;

@@ -39,8 +39,8 @@ pub fn apply(plan: &mut LogicalPlan, around: &Surroundings) -> bool {
     true
 }
 
-/// Restricts a source to the fields that its first step reads, if the rows after the step contain nothing else. The rows
-/// after later steps stay complete.
+/// Restricts a source to the fields that its first step reads, if the rows after the step contain nothing else. The
+/// rows after later steps stay complete.
 pub fn before_first(plan: &mut LogicalPlan) {
     let mut fields = ReadFields::default();
     let is_rebuilt = plan.nodes.first().is_some_and(|first| read(std::slice::from_ref(first), &mut fields));

@@ -1,4 +1,4 @@
-//! `$count`: returns one row with the number of rows, or no row if there are none.
+//! `$count`: returns one row with the number of input rows, or no row if the input is empty.
 
 use std::sync::Arc;
 

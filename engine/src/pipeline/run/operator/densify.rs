@@ -29,7 +29,7 @@ struct PartitionedRow {
     row: Value,
 }
 
-/// The values of the partition fields, and the next value at which a row is added.
+/// A partition: the values of its partition fields, and the next value at which a row is added.
 struct DensifyPartition {
     key: Vec<Option<Value>>,
     next: Option<Value>,
@@ -58,7 +58,7 @@ impl Operator for DensifyOperator {
             };
             rows.push(PartitionedRow { partition, value, row });
         }
-        // If there are no rows, the whole series is added without partition fields.
+        // If the input is empty, the whole series is added without partition fields.
         if let (true, Range::Between(lower, _)) = (partitions.is_empty(), &self.densify.range) {
             let key = vec![None; self.densify.partition.len()];
             partitions.push(DensifyPartition { key, next: Some(lower.clone()) });
@@ -137,7 +137,7 @@ impl DensifyOperator {
                 Value::Null => return Ok(None),
                 _ => {
                     let text =
-                        format!("Cannot densify a field below '{}', which is no object", path[..depth].join("."));
+                        format!("Cannot densify a field below '{}', which is not an object", path[..depth].join("."));
                     return Err(Error::new(5_733_308, text));
                 }
             };
@@ -160,7 +160,7 @@ impl DensifyOperator {
     }
 }
 
-/// The rows and the added rows.
+/// An iterator over the input rows and the added rows.
 struct DensifiedRows<'a> {
     densify: &'a ast::Densify,
     run: RunContext<'a>,
@@ -181,7 +181,7 @@ struct DensifiedRows<'a> {
 struct Goal {
     partition: usize,
     end: Value,
-    /// Whether a row is added at the end.
+    /// Whether a row is also added at the value `end`.
     is_included: bool,
 }
 

@@ -34,7 +34,7 @@ struct SearchedRows {
     first: Vec<Option<usize>>,
     /// The path of the values with which the search continues.
     from: QueryPath,
-    /// The results of earlier searches by their start.
+    /// The results of earlier searches, by start value.
     known: FxHashMap<Value, Value>,
 }
 

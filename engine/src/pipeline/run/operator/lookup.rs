@@ -45,7 +45,7 @@ struct ForeignRows {
 impl Operator for LookupOperator {
     fn open<'a>(&'a self, input: Rows<'a>, run: RunContext<'a>) -> Result<Rows<'a>> {
         let mut foreign: Option<ForeignSide<'a>> = None;
-        // Without a join and without variables, the sub-pipeline returns the same rows for every row.
+        // Without a join and without variables, the sub-pipeline returns the same rows for every local row.
         let mut same: Option<Value> = None;
         Ok(Box::new(input.map(move |row| {
             let mut row = row?;
@@ -73,7 +73,8 @@ impl Operator for LookupOperator {
 }
 
 impl LookupOperator {
-    /// Reads the foreign rows, before the steps of the sub-pipeline run.
+    /// Reads the foreign rows before the steps of the sub-pipeline run, or returns a probe that finds the rows through
+    /// a column.
     fn read<'a>(&'a self, run: RunContext<'a>) -> Result<ForeignSide<'a>> {
         if let Some((_, path)) = &self.join
             && let Some(probe) = self.program.probe(path.text(), run)?

@@ -1,4 +1,5 @@
-//! Reads and writes nested fields for `$unwind` and `$lookup`. Paths lead through objects, never into arrays.
+//! Reads, writes and removes nested fields for `$unwind`, `$densify` and the lookup stages. Paths lead through objects,
+//! never into arrays.
 
 use std::sync::Arc;
 

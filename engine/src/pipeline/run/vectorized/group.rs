@@ -143,7 +143,7 @@ struct GroupingState<'a> {
     unwind: Option<(&'a Column, bool)>,
     key: Vec<ColumnSource<'a>>,
     keys: Vec<Keys<'a>>,
-    /// The numbers of combined key parts. There is one map for each part of the key after the first.
+    /// The maps that number the combinations of key parts, one map for each part of the key after the first.
     pairs: Vec<Pairs>,
     fields: Vec<(BoundInput<'a>, PartialResults)>,
     /// The keys of the groups, in order.

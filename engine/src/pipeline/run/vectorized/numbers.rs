@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_match_comparisons() {
+    fn a_range_contains_exactly_the_integers_for_which_the_comparison_holds() {
         let ints = [i64::MIN, i64::MIN + 1, -(1 << 53) - 1, -2, -1, 0, 1, 2, (1 << 53) + 1, i64::MAX - 1, i64::MAX];
         let doubles = [-1e300, -LIMIT, -2.5, -2.0, -0.0, 0.5, 2.0, 9_007_199_254_740_993.0, LIMIT, 1e300, f64::NAN];
         let decimals = ["-9223372036854775808.5", "-2.5", "-0.0", "2.00", "0.1", "9223372036854775807.5", "9e27"];

@@ -36,7 +36,7 @@ fn a_part_ends_at_its_byte_limit_but_has_at_least_one_event() {
     assert_eq!(parts, [2, 1, 1, 1, 2]);
 }
 
-/// Returns the writes of events. A client chose the id of at most one of the events.
+/// Returns the writes of events. `chosen` is the index of the event whose id a client chose, if there is one.
 fn writes(events: &[Arc<Event>], chosen: Option<usize>) -> Vec<EventWrite> {
     let write = |(index, event): (usize, &Arc<Event>)| EventWrite {
         id_chosen: chosen == Some(index),

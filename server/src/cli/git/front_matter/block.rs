@@ -1,4 +1,4 @@
-//! Finds front matter in a file by the lines around it.
+//! Finds front matter at the top of a file: between two marker lines, or as a JSON object.
 
 use super::entry::{Block, FrontMatterFormat, Warning};
 use super::{from_json, from_yaml};

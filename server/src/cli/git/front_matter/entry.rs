@@ -3,7 +3,7 @@
 use foldwork_engine::model::excerpt::excerpt_of;
 use serde_json::{Number, Value};
 
-/// The maximum nesting depth of a value. The server stores deeper values, but no generator of sites needs them.
+/// The maximum nesting depth of a value. The server stores deeper values, but no site generator needs deeper values.
 pub const MAX_DEPTH: usize = 64;
 /// The maximum number of values in a file's front matter. An alias counts as the value that it refers to.
 pub const MAX_VALUES: usize = 10_000;
@@ -19,7 +19,7 @@ pub struct Warning {
     pub reason: String,
 }
 
-/// The text of front matter and where it is.
+/// The text of front matter, with its format and its place in the file.
 pub struct Block<'a> {
     pub format: FrontMatterFormat,
     pub text: &'a str,

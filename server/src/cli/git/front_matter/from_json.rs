@@ -61,7 +61,7 @@ fn lines_before(source: &str, part: &str) -> usize {
     source.get(..at).map_or(0, |before| before.matches('\n').count())
 }
 
-/// Converts a value. Integers of more than 64 bits, and numbers that would lose digits, become text.
+/// Converts a value. Integers outside the range of signed 64-bit integers become text.
 fn convert(
     raw: &RawValue,
     level: usize,
@@ -103,8 +103,8 @@ fn convert(
     })
 }
 
-/// Converts a number that JSON would write in another way, such as `1.50`. An integer of more than 64 bits becomes
-/// text.
+/// Converts a number that JSON would write in another way, such as `1.50`. An integer outside the range of signed
+/// 64-bit integers becomes text.
 fn number(text: &str) -> Value {
     let is_integer = text.bytes().all(|byte| byte == b'-' || byte.is_ascii_digit());
     match serde_json::from_str(text) {

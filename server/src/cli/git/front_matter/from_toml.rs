@@ -8,7 +8,7 @@ use super::entry::{
     Block, Budget, FrontMatterEntry, FrontMatterFault, MAX_DEPTH, Warning, kept_as_text, shown, too_deep,
 };
 
-/// The maximum number of invalid statements. After each of them, the rest of the text is parsed again.
+/// The maximum number of invalid statements. After each invalid statement, the rest of the text is parsed again.
 const MAX_FAULTS: usize = 20;
 /// The maximum size in bytes of the name of an invalid statement that is kept as text.
 const MAX_NAME: usize = 1_000;

@@ -250,7 +250,7 @@ impl<'e> YamlReader<'_, 'e> {
         }
     }
 
-    /// Returns a copy of an anchored value. The copy counts as if its text were written here.
+    /// Returns a copy of an anchored value. The copy counts towards the budget like a value that is written out.
     fn aliased(&mut self, id: usize, line: usize, level: usize) -> Result<Value, FrontMatterFault> {
         let Some(value) = self.anchors.get(&id) else {
             return Err(FrontMatterFault { line, reason: "an alias stands for a value that contains it".to_owned() });
@@ -264,7 +264,7 @@ impl<'e> YamlReader<'_, 'e> {
         Ok(value.clone())
     }
 
-    /// Reports a tag that has no meaning here.
+    /// Reports a tag that is neither a tag of YAML's core schema nor `!`.
     fn check_tag(&mut self, tag: Option<&Tag>, line: usize) {
         if let Some(tag) = tag.filter(|tag| tag.core_suffix().is_none() && !is_text_tag(tag)) {
             let reason = format!("the tag `{}` is left out; its value is kept", shown(&tag.original()));

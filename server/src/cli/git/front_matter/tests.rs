@@ -19,7 +19,7 @@ fn yaml(front: &str) -> Value {
 }
 
 #[test]
-fn hugo_with_toml() {
+fn toml_front_matter_of_hugo_is_read() {
     let text = "+++\ntitle = 'Notes, \"quoted\"'\ndate = 2024-02-25T09:05:06+01:00\ndraft = false\nweight = 1_000\n\
                 ratio = 1.5\nday = 2024-02-25\nmask = 0xff\nnone = nan\ntags = [\n  'a',\n  'b', # last\n]\n\
                 aliases = ['/old/']\n[menu.main]\nparent = 'docs'\n[[resources]]\nsrc = 'a.png'\n\
@@ -33,7 +33,7 @@ fn hugo_with_toml() {
 }
 
 #[test]
-fn zola_with_taxonomies() {
+fn toml_front_matter_of_zola_with_taxonomies_is_read() {
     let text = "+++\ntitle = \"T\"\nslug = \"t\"\n\n[taxonomies]\ntags = [\"rust\"]\n\n[extra]\ntoc = true\n+++\nBody";
     let (values, body, lines) = split(text);
     let expected = json!({"title": "T", "slug": "t", "taxonomies": {"tags": ["rust"]}, "extra": {"toc": true}});
@@ -75,7 +75,7 @@ fn front_matter_of_docusaurus_obsidian_and_astro_is_read() {
 }
 
 #[test]
-fn yaml_is_that_of_version_1_2_and_keeps_what_is_written() {
+fn yaml_is_read_as_version_1_2_and_values_keep_their_written_form() {
     let front = "a: Y\nb: no\nc: 0123\nd: 2024-01-02\ne: 1.10\nf: 0x1F\ng: 123456789012345678901234567890\nh: 12:30\n\
                  i: true\nj: ~\nk: -3\nl: 1.5\nm: 1e3\nn: \"5\"\no: !!str 5\np: .inf\nq: +1\n1: x\ntrue: y\n\
                  z: 18446744073709551615";
@@ -89,7 +89,7 @@ fn yaml_is_that_of_version_1_2_and_keeps_what_is_written() {
 }
 
 #[test]
-fn json_in_each_form() {
+fn json_front_matter_is_read_in_each_form() {
     let object = "{\n  \"title\": \"T\",\n  \"n\": 1.50,\n  \"id\": 123456789012345678901,\n  \"a.b\": [null, {}]\n}";
     let expected = json!({"title": "T", "n": 1.5, "id": "123456789012345678901", "a.b": [null, {}]});
     for text in [
@@ -104,7 +104,7 @@ fn json_in_each_form() {
 }
 
 #[test]
-fn formats_are_named_after_the_line_or_by_the_line() {
+fn the_opening_line_determines_the_format_of_front_matter() {
     for text in
         ["---toml\na = 1\n---\nx", "--- TOML\r\na = 1\r\n---\r\nx", "---yaml\na: 1\n---\nx", "---\na: 1\n...\nx"]
     {
@@ -166,7 +166,7 @@ fn invalid_lines_of_yaml_are_kept_as_text() {
 }
 
 #[test]
-fn names_that_come_twice_are_reported() {
+fn duplicate_names_and_tags_of_values_are_reported() {
     assert_eq!(split("---\na: 1\na: 2\nb: {c: 1, c: 2}\n---\n"), (json!({"a": 1, "b": {"c": 1}}), "", vec![3, 4]));
     assert_eq!(split("---\na: !mine 1\n---\n"), (json!({"a": 1}), "", vec![2]));
     assert_eq!(split("+++\na = 1\na = 2\nb = 3\n+++\n"), (json!({"a": 1, "b": 3}), "", vec![3]));
@@ -201,7 +201,7 @@ fn aliases_cannot_multiply_values() {
 }
 
 #[test]
-fn deep_long_and_odd_texts_end_no_import() {
+fn deep_long_and_unusual_front_matter_does_not_end_an_import() {
     let depth = 100_000;
     for (text, is_split) in [
         (format!("---\ntitle: T\na: {}\n---\nBody", "[".repeat(depth)), true),

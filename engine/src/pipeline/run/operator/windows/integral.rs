@@ -16,7 +16,7 @@ pub struct Integral<'a> {
     /// For each row from `first` on, the sum of the areas before the row.
     before: Vec<Areas>,
     first: usize,
-    /// The last row as a point.
+    /// The sort value and the input value of the last row.
     last: (f64, f64),
 }
 
@@ -29,7 +29,7 @@ struct Areas {
     positive: u64,
     negative: u64,
     nan: u64,
-    /// The number of points that are NaN, up to this row and including it.
+    /// The number of points that are NaN, up to and including this row.
     nan_points: u64,
 }
 

@@ -1,7 +1,7 @@
-//! `$setWindowFields`: computes fields of each row from the rows around it.
+//! `$setWindowFields`: computes fields of a row from the rows around this row.
 //!
-//! The rows are gathered into partitions and sorted. Then one partition after the other returns its rows. A function
-//! updates a data structure as its window moves, instead of reading the whole window for each row.
+//! The rows are gathered into partitions and sorted. Then the rows are returned, one partition after the other. A
+//! function updates a data structure as its window moves, instead of reading the whole window for each row.
 //!
 //! The data structure depends on the function. Two stacks compute sums, deviations and merged objects, because these
 //! results can be merged, but a value cannot be taken out again. A monotone deque finds extremes, a tree of ranks finds
@@ -142,7 +142,7 @@ impl Operator for WindowsOperator {
     }
 }
 
-/// The rows with their computed fields.
+/// An iterator over the rows with their computed fields.
 struct WindowRows<'a> {
     operator: &'a WindowsOperator,
     run: RunContext<'a>,
@@ -150,7 +150,7 @@ struct WindowRows<'a> {
     current: Option<CurrentPartition<'a>>,
 }
 
-/// The partition whose rows are returned.
+/// The partition whose rows are being returned.
 struct CurrentPartition<'a> {
     partition: WindowPartition<'a>,
     frames: Vec<Frames>,

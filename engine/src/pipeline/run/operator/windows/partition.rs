@@ -52,8 +52,8 @@ impl<'a> WindowPartition<'a> {
         Ok(a == b)
     }
 
-    /// Rejects an output value of this many bytes if the query's memory does not suffice. The row that receives the
-    /// value is charged by the operator that keeps the row.
+    /// Rejects an output value of this many bytes if the query's memory does not suffice. The operator that keeps the
+    /// output row charges the query for the value.
     pub fn check_bytes(&self, bytes: usize) -> Result<()> {
         self.run.query.charge(bytes)?;
         self.run.query.give_back(bytes);
@@ -61,7 +61,7 @@ impl<'a> WindowPartition<'a> {
     }
 }
 
-/// The values of an expression, each computed when it is first read.
+/// The values of an expression over the rows of a partition. A value is computed when it is first read.
 pub struct ComputedColumn<'a> {
     expr: &'a Expr,
     cells: Vec<Option<Option<Value>>>,

@@ -21,7 +21,7 @@ pub struct RankWindow<'a> {
     count: usize,
     /// The values in the order of their ranks.
     values: Vec<Value>,
-    /// The rank of each row, or `None` if the row does not count.
+    /// The rank of each row, or `None` if the function ignores the row.
     ranks: Vec<Option<usize>>,
     tree: Tree,
 }
@@ -87,7 +87,8 @@ impl<'a> RankWindow<'a> {
         Ok(values)
     }
 
-    /// Returns the smallest number for which at least the fraction `share` of the numbers is less than or equal to it.
+    /// Returns the smallest number in the window that is greater than or equal to at least the fraction `share` of the
+    /// numbers. Returns null if the window contains no numbers.
     fn percentile(&self, share: f64) -> Value {
         let held = self.tree.held;
         match held {
@@ -100,7 +101,7 @@ impl<'a> RankWindow<'a> {
     }
 }
 
-/// Returns the range that contains all rows that are in the window of any row.
+/// Returns a range that contains every row that lies in at least one window.
 fn reached(bounds: &Bounds, rows: usize) -> Range<usize> {
     let Bounds::Documents(lower, upper) = bounds else { return 0..rows };
     let start = match lower {
