@@ -131,7 +131,7 @@ fn settings_not_in_the_manifest_are_rejected() {
 }
 
 #[test]
-fn enabled_names_must_be_plugins_without_repeats() {
+fn enabled_names_must_be_distinct_plugins() {
     let refused = |names: &[&str]| {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let loaded = load(&names, &root().join("scripts"), &BTreeMap::new(), CallLimits::default()).map(|_| ());

@@ -3,8 +3,8 @@
 //! A decision is a function that takes the view of the log's end and returns events. The appender runs decisions. The
 //! table in `model::task::transition` defines the possible actions, and every decision here checks this table first.
 //!
-//! 1. **Created** by a request or by assignment. An `idempotency_key` is part of the task's id, so the key is unique
-//!    for as long as the log exists.
+//! 1. **Created** by a request or by assignment. The id of a task with an `idempotency_key` is derived from the key, so
+//!    the key is unique for as long as the log exists.
 //! 2. **Decided.** Every change is a decision in the appender. All decisions use `model::task::transition::next`, which
 //!    implements `tests/mailbox/transitions.md`. Therefore only one of two conflicting changes succeeds, on one server
 //!    or several.

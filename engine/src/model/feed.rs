@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn agents_get_events_when_they_get_or_lose_a_task() {
+    fn agents_are_notified_about_assignments_messages_and_decisions() {
         let notification = |agent: &str, name: &'static str| (agent.to_owned(), name);
         let events = [
             event(1, "created", assigned("agent", "a")),

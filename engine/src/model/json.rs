@@ -1,5 +1,5 @@
-//! Conversion between values and JSON text. Keeps the order of fields and the exact values of integers. Dates are
-//! written as RFC 3339 strings, and decimals as strings.
+//! Conversion between values and JSON text. Keeps the order of fields and the exact values of signed 64-bit integers.
+//! Dates are written as RFC 3339 strings, and decimals as strings.
 
 use std::fmt;
 use std::sync::Arc;

@@ -247,7 +247,7 @@ impl Api {
             return Ok(LogResponse::Page(before.page(&access.0, &filter, live.page_bytes).await?));
         }
         if before.is_some() {
-            return Err(Error::invalid("before requires direction=desc; use after to read forward").into());
+            return Err(Error::invalid("`before` requires `direction=desc`; use `after` to read forward").into());
         }
         if is_stream(accept.as_deref()) {
             let after = Start::position(last_event_id.as_deref())?.or(after.0.map(u64::from));

@@ -30,7 +30,8 @@ pub struct Api;
 #[derive(Object, Deserialize, Default)]
 #[serde(default, deny_unknown_fields)]
 struct ConnectBody {
-    /// The ids of 1 to 100 agents; the default is all enabled agents whose work no plugin does.
+    /// The ids of 1 to 100 agents. The default is all enabled agents that the caller may access and that no plugin
+    /// runs.
     #[oai(nullable)]
     agent_ids: Option<Vec<String>>,
 }

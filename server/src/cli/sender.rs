@@ -243,7 +243,7 @@ fn explain(error: CallError, client: &Client, batch: &RequestBatch) -> anyhow::E
     } else {
         String::new()
     };
-    anyhow::Error::new(error).context(format!("{whereabouts} not appended{tries}"))
+    anyhow::Error::new(error).context(format!("{whereabouts} could not be appended{tries}"))
 }
 
 impl SendTally {

@@ -57,7 +57,7 @@ impl<'a> DryRuns<'a> {
         DryRuns { state, members, version, roster }
     }
 
-    /// Calls the hooks for an event, as if the event were appended now.
+    /// Calls the plugin's hooks `enrich` and `route` for an event, with the current agents and tasks.
     pub async fn run(&mut self, context: Arc<EventContext>) -> Result<Vec<Trial>> {
         let DryRuns { state, members, version, roster } = self;
         dry_run(state, members, version, roster, context).await

@@ -264,8 +264,7 @@ impl Database {
     }
 }
 
-/// Converts the errors that [`ORIGIN`] and the other checks raise to an [`OriginFault`]. Returns all other errors
-/// unchanged.
+/// Returns the [`OriginFault`] for an error that a check of the origin has thrown. Returns all other errors unchanged.
 pub(super) fn refused_by_origin<T>(result: Result<T>) -> Result<std::result::Result<T, OriginFault>> {
     match result {
         Ok(value) => Ok(Ok(value)),

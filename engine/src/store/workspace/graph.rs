@@ -305,7 +305,7 @@ pub(super) fn id_parts(record: &Record) -> Result<&[Record]> {
     match object.get("id") {
         Some(Record::RecordId(id)) => match &id.key {
             RecordIdKey::Array(parts) => Ok(parts),
-            _ => Err(Error::corrupt("an id does not consist of parts")),
+            _ => Err(Error::corrupt("the id of a record is not an array")),
         },
         _ => Err(Error::corrupt("a record has no id")),
     }

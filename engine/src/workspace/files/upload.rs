@@ -117,7 +117,7 @@ impl CallContext {
         }
         let path = self.path_of(&place, &new.filename)?;
         if new.path.as_ref().is_some_and(|given| given != path.as_str()) {
-            return Err(Error::invalid(format!("path differs from the path of the file, '{}'", path.as_str())));
+            return Err(Error::invalid(format!("the given path differs from the path of the file, '{}'", path.as_str())));
         }
         Ok(UploadTarget { id: FilePath::aggregate_id(path.as_str()), path, place })
     }
@@ -202,7 +202,7 @@ impl Operation {
         let repeated = appended.is_repeat();
         let Some(event) = appended.events.first() else {
             let found = self.state().folded.get(id.as_str()).filter(|found| is_live(found));
-            let file = found.ok_or_else(|| Error::not_found("file", ""))?;
+            let file = found.ok_or_else(|| Error::not_found("file", id.as_str()))?;
             return Ok(UploadOutcome { file, replaced: true, repeated });
         };
         let (mut file, _) = self.context().made(appended)?;

@@ -112,7 +112,8 @@ fn link(text: &str, path: &str, mut references: Vec<String>) -> Option<PageLink>
     Some(PageLink { text, references })
 }
 
-/// Returns the references of a path from the root of the site. The root of the site may be any folder above the page.
+/// Returns the references of a path that begins at the root of the site. The root of the site may be any folder above
+/// the page.
 fn of_site(path: &str, from: &str) -> Vec<String> {
     let path = path.trim_start_matches('/');
     let bare = path.trim_end_matches('/');

@@ -139,7 +139,7 @@ impl<'a> HistoryWalk<'a> {
         self.next
     }
 
-    /// Returns the ids of the articles that were chosen.
+    /// Returns the ids of the articles whose paths matched the globs while the outbox was closed.
     pub fn into_chosen(self) -> HashSet<String> {
         self.chosen
     }
