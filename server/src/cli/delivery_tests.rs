@@ -85,7 +85,7 @@ async fn an_unavailable_server_ends_the_import_with_an_error_that_names_the_line
     })
     .await;
     let text = error_text(import_text(&stub.client(), lines(300)).await);
-    let expected = "stopped after 256 events (0 already there): lines 257 to 300 not appended \
+    let expected = "stopped after 256 events (0 already there): lines 257 to 300 could not be appended \
                     after 4 attempts; the import can be repeated: starting (HTTP 503)";
     assert_eq!(text, expected);
     assert_eq!(stub.requests("POST /api/v1/events").len(), 5);
@@ -102,7 +102,7 @@ async fn a_rejection_names_the_lines_and_is_not_retried() {
     })
     .await;
     let text = error_text(import_text(&stub.client(), lines(5)).await);
-    assert!(text.ends_with("line 2 not appended: version is 3 (HTTP 409 version_conflict, request r-9)"), "{text}");
+    assert!(text.ends_with("line 2 could not be appended: version is 3 (HTTP 409 version_conflict, request r-9)"), "{text}");
     assert_eq!(stub.requests("POST /api/v1/events").len(), 1);
 }
 

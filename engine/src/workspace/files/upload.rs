@@ -117,7 +117,10 @@ impl CallContext {
         }
         let path = self.path_of(&place, &new.filename)?;
         if new.path.as_ref().is_some_and(|given| given != path.as_str()) {
-            return Err(Error::invalid(format!("the given path differs from the path of the file, '{}'", path.as_str())));
+            return Err(Error::invalid(format!(
+                "the given path differs from the path of the file, '{}'",
+                path.as_str()
+            )));
         }
         Ok(UploadTarget { id: FilePath::aggregate_id(path.as_str()), path, place })
     }
