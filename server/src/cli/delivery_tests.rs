@@ -102,7 +102,10 @@ async fn a_rejection_names_the_lines_and_is_not_retried() {
     })
     .await;
     let text = error_text(import_text(&stub.client(), lines(5)).await);
-    assert!(text.ends_with("line 2 could not be appended: version is 3 (HTTP 409 version_conflict, request r-9)"), "{text}");
+    assert!(
+        text.ends_with("line 2 could not be appended: version is 3 (HTTP 409 version_conflict, request r-9)"),
+        "{text}"
+    );
     assert_eq!(stub.requests("POST /api/v1/events").len(), 1);
 }
 
