@@ -36,7 +36,8 @@ struct PulseBeat {
     alive: Vec<Arc<str>>,
     /// The time of the last beat. `None` before the first beat.
     at: Option<Instant>,
-    /// The number of gaps between two beats after which other servers may have counted this server as dead.
+    /// The number of times that no beat succeeded for [`GAP`], so that other servers may have counted this server as
+    /// dead.
     gaps: u64,
 }
 

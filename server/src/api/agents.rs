@@ -133,7 +133,7 @@ struct WorkloadBody {
     agent_id: Text,
     name: Text,
     pending: u64,
-    /// The number of unread open tasks, regardless of their status.
+    /// The number of open tasks that are unread. A task of any open status counts.
     unread: u64,
     in_progress: u64,
     review: u64,

@@ -100,7 +100,7 @@ impl<'de, T> Deserialize<'de> for ForwardedBody<T> {
 pub struct SentField<T> {
     name: &'static str,
     value: Option<Value>,
-    /// The texts of the numbers in the value that no [`Value`] represents exactly.
+    /// The texts of those numbers in the value that a [`Value`] cannot represent exactly.
     numbers: Option<Numbers>,
     is_null: bool,
     shown: PhantomData<fn() -> T>,

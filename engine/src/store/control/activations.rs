@@ -22,7 +22,7 @@ impl Database {
             SELECT *, record::id(id) AS key FROM activation WHERE user_id = $user ORDER BY activated_at, id;";
         let found = self.query(statements, values).await?;
         let [turn, activations] = found.as_slice() else {
-            return Err(Error::corrupt("expected two results when reading the devices of a user"));
+            return Err(Error::corrupt("the statement that reads the devices of a user did not return two results"));
         };
         Ok(Devices {
             activations: convert::list(Some(activations))?.map(read).collect::<Result<_>>()?,

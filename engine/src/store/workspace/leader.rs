@@ -50,7 +50,7 @@ impl Database {
             [("server", convert::text(server)), ("alive", Record::Array(alive.into())), ("force", Record::Bool(force))];
         let found = self.query_again(LEAD, values).await?;
         let record = found.iter().rev().find(|record| matches!(record, Record::Object(_)));
-        read_leader(record.ok_or_else(|| Error::corrupt("the leader that was just written is missing"))?)
+        read_leader(record.ok_or_else(|| Error::corrupt("the record of the leader is missing after its write"))?)
     }
 
     /// Ends the leadership of a server that stops.
