@@ -7,6 +7,7 @@ mod loader;
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use crate::model::aggregate::Aggregate;
@@ -284,7 +285,7 @@ pub struct HookOutput<T> {
 pub type Outcome<T> = Result<HookOutput<T>, Failure>;
 
 /// The reason why a hook failed, written for the author of the plugin.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
     pub kind: FailureKind,
@@ -295,8 +296,9 @@ pub struct Failure {
 }
 
 /// The kinds of failures of a hook.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, Serialize, Deserialize)]
 #[strum(serialize_all = "lowercase")]
+#[serde(rename_all = "lowercase")]
 pub enum FailureKind {
     /// The script threw an error, or did something that the language forbids.
     Thrown,

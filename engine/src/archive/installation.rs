@@ -50,10 +50,18 @@ impl Archive {
         Ok(folders.into_iter().filter(is_id).map(Arc::from).collect())
     }
 
-    /// Describes the contents of the archive of a workspace. Returns `None` if the workspace has no archive.
+    /// Describes the newest epoch of the archive of a workspace. Returns `None` if the workspace has no archive.
     pub async fn describe(&self, workspace_id: &str) -> Result<Option<ArchivedWorkspace>> {
         check_id(workspace_id)?;
-        let Some(epoch) = log::epochs(&self.bucket, workspace_id).await?.last().copied() else { return Ok(None) };
+        match log::epochs(&self.bucket, workspace_id).await?.last() {
+            Some(newest) => self.describe_epoch(workspace_id, *newest).await,
+            None => Ok(None),
+        }
+    }
+
+    /// Describes an epoch of the archive of a workspace. Returns `None` if the archive has no segments of the epoch.
+    pub async fn describe_epoch(&self, workspace_id: &str, epoch: u64) -> Result<Option<ArchivedWorkspace>> {
+        check_id(workspace_id)?;
         // A folder may remain after its objects were removed.
         let segments = match log::history(&self.bucket, workspace_id, epoch).await {
             Err(Error::NotFound { .. }) => return Ok(None),

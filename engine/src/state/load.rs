@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use super::admission::Admission;
 use super::batches::BATCH;
+use super::call_counts::CallCounts;
 use super::deadlines::Deadlines;
 use super::folded_states::FoldedStates;
 use super::leadership::Leadership;
@@ -92,6 +93,7 @@ impl State {
             search: SearchIndex::new(embed),
             deadlines: Deadlines::default(),
             plugins: PluginHost::new(releases, clock.clone()),
+            call_counts: CallCounts::new(db.clone(), peers.clone()),
             pages: PageCache::default(),
             published: PublishedRevisions::default(),
             admission: Admission::new(settings.queries.clone()),

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 
 use crate::hook::{Failure, Outcome};
 use crate::metric;
@@ -23,11 +24,13 @@ struct Inner {
     operations: u64,
     /// The durations of the last [`REMEMBERED`] calls, in microseconds.
     times: VecDeque<u64>,
+    called_at: i64,
     last_error: Option<Failure>,
+    failed_at: i64,
 }
 
 /// The measured results of a plugin's calls.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Measures {
     pub runs: u64,
     pub errors: u64,
@@ -35,14 +38,36 @@ pub struct Measures {
     pub operations: u64,
     pub p50_ms: f64,
     pub p99_ms: f64,
+    /// The time of the last call, in milliseconds since the epoch.
+    pub called_at: i64,
     pub last_error: Option<Failure>,
+    /// The time of the last failed call, in milliseconds since the epoch.
+    pub failed_at: i64,
+}
+
+impl Measures {
+    /// Adds the measures of other calls of the same plugin. The percentiles are those of the measures with the later
+    /// call, and the last error is that of the measures with the later failure.
+    pub fn add(&mut self, other: &Measures) {
+        self.runs += other.runs;
+        self.errors += other.errors;
+        self.operations += other.operations;
+        if other.called_at >= self.called_at {
+            (self.p50_ms, self.p99_ms, self.called_at) = (other.p50_ms, other.p99_ms, other.called_at);
+        }
+        if other.last_error.is_some() && other.failed_at >= self.failed_at {
+            (self.last_error, self.failed_at) = (other.last_error.clone(), other.failed_at);
+        }
+    }
 }
 
 impl CallMeter {
-    pub fn record<T>(&self, plugin: &str, microseconds: u64, outcome: &Outcome<T>) {
+    /// Records a call that ended at the time `now_ms`, in milliseconds since the epoch.
+    pub fn record<T>(&self, plugin: &str, now_ms: i64, microseconds: u64, outcome: &Outcome<T>) {
         metric::PLUGIN_CALL_SECONDS.record(&[plugin], microseconds as f64 / 1e6);
         let mut inner = self.inner.lock();
         inner.runs += 1;
+        inner.called_at = now_ms;
         match outcome {
             Ok(done) => {
                 inner.operations += done.operations;
@@ -51,6 +76,7 @@ impl CallMeter {
             Err(failure) => {
                 inner.errors += 1;
                 inner.last_error = Some(failure.clone());
+                inner.failed_at = now_ms;
                 metric::PLUGIN_ERRORS.add(&[plugin], 1);
             }
         }
@@ -58,6 +84,11 @@ impl CallMeter {
             inner.times.pop_front();
         }
         inner.times.push_back(microseconds);
+    }
+
+    /// Returns the number of calls.
+    pub fn runs(&self) -> u64 {
+        self.inner.lock().runs
     }
 
     pub fn read(&self) -> Measures {
@@ -74,7 +105,44 @@ impl CallMeter {
             operations: inner.operations,
             p50_ms: at(0.5),
             p99_ms: at(0.99),
+            called_at: inner.called_at,
             last_error: inner.last_error.clone(),
+            failed_at: inner.failed_at,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hook::{FailureKind, HookOutput};
+
+    #[test]
+    fn added_measures_keep_the_latest_percentiles_and_error() {
+        let failed = |message: &str| Failure {
+            kind: FailureKind::Thrown,
+            message: message.to_owned(),
+            line: Some(1),
+            column: None,
+        };
+        let (one, two) = (CallMeter::default(), CallMeter::default());
+        one.record("p", 10, 1_000, &Err::<HookOutput<()>, _>(failed("one")));
+        one.record("p", 40, 3_000, &Ok(HookOutput { value: (), operations: 7 }));
+        two.record("p", 20, 9_000, &Err::<HookOutput<()>, _>(failed("two")));
+        let expected = Measures {
+            runs: 3,
+            errors: 2,
+            operations: 7,
+            p50_ms: 1.0,
+            p99_ms: 3.0,
+            called_at: 40,
+            last_error: Some(failed("two")),
+            failed_at: 20,
+        };
+        for (first, second) in [(&one, &two), (&two, &one)] {
+            let mut sum = first.read();
+            sum.add(&second.read());
+            assert_eq!(sum, expected);
         }
     }
 }

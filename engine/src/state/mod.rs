@@ -12,6 +12,7 @@
 pub mod admission;
 pub mod background;
 pub mod batches;
+pub mod call_counts;
 pub mod deadlines;
 pub mod feeds;
 pub mod folded_states;
@@ -42,6 +43,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use admission::{Admission, QueryLimits};
+use call_counts::CallCounts;
 use deadlines::Deadlines;
 use folded_states::FoldedStates;
 use leadership::Leadership;
@@ -164,6 +166,7 @@ pub struct State {
     /// The deadlines of the workspace's timers.
     pub deadlines: Deadlines,
     pub plugins: PluginHost,
+    pub call_counts: CallCounts,
     /// The results of queries whose further pages may be requested.
     pub pages: PageCache,
     /// A cache of published revisions of articles.

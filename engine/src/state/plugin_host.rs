@@ -183,7 +183,12 @@ impl PluginHost {
         &self.retries
     }
 
-    /// Returns the measures of the plugin's calls in this workspace since the workspace was opened.
+    /// Returns the number of calls of all plugins since this server opened the workspace.
+    pub fn runs(&self) -> u64 {
+        self.meters.iter().map(|(_, meter)| meter.runs()).sum()
+    }
+
+    /// Returns the measures of the plugin's calls since this server opened the workspace.
     pub fn measures(&self, plugin: PluginIndex) -> Measures {
         self.meters[plugin].read()
     }

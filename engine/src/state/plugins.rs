@@ -165,7 +165,7 @@ impl Plugins {
                     let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| hook(&*plugin, input)));
                     let outcome = outcome.unwrap_or_else(|panic| Err(panicked(&*panic)));
                     let now = clock.monotonic_us();
-                    meter.record(&plugin.about().name, now.saturating_sub(called), &outcome);
+                    meter.record(&plugin.about().name, clock.now_ms(), now.saturating_sub(called), &outcome);
                     failed = if outcome.is_err() { failed + 1 } else { 0 };
                     portion.push(outcome);
                     if failed >= streak || now.saturating_sub(began) >= PORTION_US {

@@ -58,7 +58,7 @@ const CONTROL_MIGRATIONS: [&str; 11] = [
     include_str!("schema/control/0011_departures.surql"),
 ];
 /// The migrations of a workspace's database, in the order of their numbers.
-const WORKSPACE_MIGRATIONS: [&str; 13] = [
+const WORKSPACE_MIGRATIONS: [&str; 14] = [
     include_str!("schema/workspace/0001_log.surql"),
     include_str!("schema/workspace/0002_follow.surql"),
     include_str!("schema/workspace/0003_graph.surql"),
@@ -72,6 +72,7 @@ const WORKSPACE_MIGRATIONS: [&str; 13] = [
     include_str!("schema/workspace/0011_defined.surql"),
     include_str!("schema/workspace/0012_leader.surql"),
     include_str!("schema/workspace/0013_presence.surql"),
+    include_str!("schema/workspace/0014_plugin_calls.surql"),
 ];
 
 /// A connected store.

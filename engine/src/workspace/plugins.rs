@@ -51,17 +51,18 @@ impl Reader {
         let state = self.context.state();
         let parked = state.db.count_parked().await?;
         let checkpoint = state.db.read_graph_checkpoint().await?;
-        let status = |plugin| {
+        let measures = state.call_counts.read(&state.plugins).await?;
+        let status = |(plugin, measures)| {
             let about = state.plugins.about(plugin);
             PluginStatus {
-                measures: state.plugins.measures(plugin),
+                measures,
                 parked: parked.iter().find(|(name, _)| *name == about.name).map_or(0, |(_, steps)| *steps),
                 stopped_by: Circuit::restore(checkpoint.circuits.get(&about.name)).opened_by().cloned(),
                 adopted: about.digest.as_ref().and_then(|_| AdoptedVersion::of(&checkpoint.versions, &about.name)),
                 about: PluginDescription::clone(&about),
             }
         };
-        Ok(state.plugins.indexes().map(status).collect())
+        Ok(state.plugins.indexes().zip(measures).map(status).collect())
     }
 
     /// Returns the plugin with this name.

@@ -140,16 +140,21 @@ impl ArchiveRestore {
         self.restore(&from, &record).await
     }
 
-    /// Checks that the archive has the requested epoch or, without an epoch, the requested position. The check precedes
-    /// the creation of a workspace.
+    /// Checks that the archive has the requested epoch, and the requested position in this epoch. The check precedes the
+    /// creation of a workspace.
     async fn check_end(&self, id: &str, position: Option<u64>, epoch: Option<u64>) -> anyhow::Result<()> {
         let found = self.archive.describe(id).await.context("the archive cannot be read")?;
-        let found = found.with_context(|| format!("the archive has no workspace '{id}'"))?;
-        if let Some(epoch) = epoch.filter(|epoch| *epoch == 0 || *epoch > found.epoch) {
-            bail!("the archive has no epoch {epoch}; expected 1 to {}", found.epoch);
+        let mut found = found.with_context(|| format!("the archive has no workspace '{id}'"))?;
+        if let Some(epoch) = epoch.filter(|epoch| *epoch != found.epoch) {
+            let older = match epoch {
+                0 => None,
+                _ => self.archive.describe_epoch(id, epoch).await.context("the archive cannot be read")?,
+            };
+            let newest = found.epoch;
+            found = older.with_context(|| format!("the archive has no epoch {epoch}; expected 1 to {newest}"))?;
         }
-        if let Some(position) = position.filter(|position| epoch.is_none() && *position > found.position) {
-            bail!("the archive ends at position {}, before position {position}", found.position);
+        if let Some(position) = position.filter(|position| *position > found.position) {
+            bail!("epoch {} ends at position {}, before position {position}", found.epoch, found.position);
         }
         Ok(())
     }

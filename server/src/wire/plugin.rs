@@ -40,10 +40,16 @@ pub struct PluginBody {
     /// The id of the event for which the plugin failed last before the plugin was stopped.
     #[oai(nullable)]
     stopped_by: Option<String>,
+    /// The number of calls. All running servers count their calls from their first opening of the workspace on.
     runs: u64,
+    /// The number of failed calls among `runs`.
     errors: u64,
+    /// The number of parked steps.
     parked: u64,
+    /// The median duration of the last 1,024 calls, in milliseconds. Of several servers, the server with the last call
+    /// determines the value.
     p50_ms: f64,
+    /// The 99th percentile of the durations of the same calls, in milliseconds.
     p99_ms: f64,
     /// The total number of script operations of all successful calls.
     operations: u64,

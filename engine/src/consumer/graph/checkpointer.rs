@@ -99,7 +99,7 @@ impl Checkpointer {
             position.saturating_sub(self.stored) < MAX_UNSTORED_EVENTS && self.unstored_bytes < MAX_UNSTORED_BYTES;
         if unchanged && is_near {
             self.checkpoint.position = position;
-            self.publish();
+            self.publish().await;
             return Ok(());
         }
         let after = GraphCheckpoint { position, circuits, ..self.checkpoint.clone() };
@@ -155,13 +155,14 @@ impl Checkpointer {
         self.new_versions = None;
         self.unstored_bytes = 0;
         self.checkpoint = after;
-        self.publish();
+        self.publish().await;
         Ok(())
     }
 
-    /// Publishes the position to waiting tasks and other servers. A worker that begins again at an earlier position
+    /// Stores the counts of plugin calls, then publishes the position to waiting tasks and other servers. A worker that begins again at an earlier position
     /// passes only events that changed nothing, so the position never goes back.
-    fn publish(&self) {
+    async fn publish(&self) {
+        self.state.call_counts.store(&self.state.plugins).await;
         let (position, writes) = (self.checkpoint.position, self.checkpoint.writes);
         self.state.graph_progress.advance(position);
         self.state.report(WorkspaceProgress { writes, consumed: position, ..WorkspaceProgress::default() });

@@ -15,6 +15,7 @@ pub mod leases;
 pub mod log;
 pub mod nodes;
 pub mod parked;
+pub mod plugin_calls;
 pub mod presence;
 mod published;
 pub mod responses;

@@ -101,7 +101,7 @@ impl WindowFunction {
     }
 
     /// Returns the expression whose values the function returns unchanged, or `None` if the function computes new
-    /// values. A `$shift` may also return its default.
+    /// values. A `$shift` may also return its [`default`](Self::default_value).
     pub fn returned(&self) -> Option<&Expr> {
         match self {
             WindowFunction::Accumulate(accumulator, _) => match accumulator.name() {
@@ -109,6 +109,14 @@ impl WindowFunction {
                 _ => None,
             },
             WindowFunction::Shift { output: input, .. } | WindowFunction::LastKnown(input) => Some(input),
+            _ => None,
+        }
+    }
+    /// Returns the constant that a `$shift` returns for rows without another row at the distance. `None` stands for
+    /// null.
+    pub fn default_value(&self) -> Option<&Value> {
+        match self {
+            WindowFunction::Shift { default, .. } => Some(default).filter(|value| !matches!(value, Value::Null)),
             _ => None,
         }
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{BaseFields, MAX_DEPTH, RowFields, ValueKind, one_of};
+use crate::model::value::Value;
 use crate::pipeline::expression::accumulator::Accumulator;
 use crate::pipeline::expression::expr::{Expr, ValueShape};
 use crate::pipeline::expression::filter::Filter;
@@ -164,9 +165,12 @@ impl RowFields {
         let kinds: Vec<ValueKind> = windows
             .outputs
             .iter()
-            .map(|output| match output.function.returned() {
-                Some(expr) => self.of_expr(expr, query),
-                None => ValueKind::Any,
+            .map(|output| {
+                let kind = output.function.returned().map_or(ValueKind::Any, |expr| self.of_expr(expr, query));
+                match output.function.default_value() {
+                    Some(default) => one_of(vec![kind, of_constant(default)]).unwrap_or(ValueKind::Any),
+                    None => kind,
+                }
             })
             .collect();
         let mut rows = self.projected(&windows.write, query);
@@ -259,5 +263,13 @@ impl RowFields {
             [name] => self.with(name, kind),
             [first, ..] => self.with(first, ValueKind::Any),
         }
+    }
+}
+
+fn of_constant(value: &Value) -> ValueKind {
+    match value {
+        Value::Date(_) => ValueKind::Date,
+        Value::Decimal(_) => ValueKind::Decimal,
+        _ => ValueKind::Plain,
     }
 }

@@ -1,0 +1,91 @@
+//! The counts of plugin calls in one workspace, summed over the servers that share the store.
+//!
+//! The leader calls most hooks, but any server may call a tool or take over. Each server stores its own counts before
+//! the effects of the calls are announced, so every server returns the same sums.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tokio::sync::Mutex;
+
+use super::meter::Measures;
+use super::peers::Peers;
+use super::plugin_host::PluginHost;
+use crate::error::Result;
+use crate::store::Database;
+
+/// The measures of each plugin, by the plugin's name.
+type MeasuresByName = BTreeMap<Arc<str>, Measures>;
+
+/// The stored counts of plugin calls in one workspace.
+pub struct CallCounts {
+    db: Database,
+    /// `None` if no other process writes to the store.
+    peers: Option<Arc<Peers>>,
+    /// What this server stored last. Held while the counts are written, so that older counts never replace newer ones.
+    stored: Mutex<Option<StoredCounts>>,
+}
+
+struct StoredCounts {
+    /// The counts from before this server opened the workspace the last time.
+    earlier: MeasuresByName,
+    /// The number of calls since then.
+    runs: u64,
+}
+
+impl CallCounts {
+    pub fn new(db: Database, peers: Option<Arc<Peers>>) -> CallCounts {
+        CallCounts { db, peers, stored: Mutex::default() }
+    }
+
+    /// Stores the counts of this server, if other servers share the store and plugins were called. Counts that cannot
+    /// be stored are included in the next call.
+    pub async fn store(&self, plugins: &PluginHost) {
+        if let Some(peers) = &self.peers
+            && let Err(error) = self.write(peers, plugins).await
+        {
+            tracing::debug!(%error, "the counts of plugin calls could not be stored");
+        }
+    }
+
+    async fn write(&self, peers: &Peers, plugins: &PluginHost) -> Result<()> {
+        let mut stored = self.stored.lock().await;
+        let runs = plugins.runs();
+        if runs == stored.as_ref().map_or(0, |stored| stored.runs) {
+            return Ok(());
+        }
+        let stored = match &mut *stored {
+            Some(stored) => stored,
+            None => {
+                let earlier = self.db.begin_plugin_calls(&peers.server_id, &peers.alive()).await?.unwrap_or_default();
+                stored.insert(StoredCounts { earlier, runs: 0 })
+            }
+        };
+        let mut counts = stored.earlier.clone();
+        for plugin in plugins.indexes() {
+            counts.entry(plugins.name(plugin).clone()).or_default().add(&plugins.measures(plugin));
+        }
+        self.db.write_plugin_calls(&peers.server_id, &counts).await?;
+        stored.runs = runs;
+        Ok(())
+    }
+
+    /// Returns the measures of the plugins, in the order of execution: the sums over all servers that are alive.
+    pub async fn read(&self, plugins: &PluginHost) -> Result<Vec<Measures>> {
+        let Some(peers) = &self.peers else {
+            return Ok(plugins.indexes().map(|plugin| plugins.measures(plugin)).collect());
+        };
+        let mut sums = vec![Measures::default(); plugins.indexes().len()];
+        for (server, counts) in self.db.read_plugin_calls::<MeasuresByName>().await? {
+            if !peers.is_alive(&server) {
+                continue;
+            }
+            for (sum, plugin) in sums.iter_mut().zip(plugins.indexes()) {
+                if let Some(measures) = counts.get(plugins.name(plugin)) {
+                    sum.add(measures);
+                }
+            }
+        }
+        Ok(sums)
+    }
+}
