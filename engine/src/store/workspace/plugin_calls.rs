@@ -28,14 +28,9 @@ impl DatabaseReader {
 impl Database {
     /// Removes the counts of all servers that are not in `alive`. Returns the stored counts of the server `server`, or
     /// `None` if nothing is stored.
-    pub async fn begin_plugin_calls<T: DeserializeOwned>(
-        &self,
-        server: &str,
-        alive: &[Arc<str>],
-    ) -> Result<Option<T>> {
+    pub async fn begin_plugin_calls<T: DeserializeOwned>(&self, server: &str, alive: &[Arc<str>]) -> Result<Option<T>> {
         let alive: Vec<Record> = alive.iter().map(|server| convert::text(server)).collect();
-        let values =
-            [("server", convert::record_id("plugin_calls", server)), ("alive", Record::Array(alive.into()))];
+        let values = [("server", convert::record_id("plugin_calls", server)), ("alive", Record::Array(alive.into()))];
         let found = self.query_again(BEGIN, values).await?;
         match convert::list(found.last())?.next() {
             Some(Record::String(calls)) => convert::parse_json(calls).map(Some),
