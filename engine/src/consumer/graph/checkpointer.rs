@@ -89,14 +89,15 @@ impl Checkpointer {
         self.edges.extend(changes.edges);
     }
 
-    /// Writes the changes together with the checkpoint, and makes the changes visible to pipelines and search. Without
-    /// changes, the checkpoint is written only occasionally.
+    /// Writes the changes together with the checkpoint, and makes the changes visible to pipelines and search. If no
+    /// other server shares the store, a checkpoint without changes is written only occasionally. Otherwise the next
+    /// server that leads continues where this server stopped, so every checkpoint is written.
     pub async fn commit(&mut self, position: u64, circuits: Object, parking: &mut ParkingBuffer) -> Result<()> {
         let unchanged = self.facts.is_empty() && self.edges.is_empty() && parking.is_empty();
         let unchanged = unchanged && circuits == self.checkpoint.circuits && !self.has_new_basis;
         let unchanged = unchanged && self.new_versions.is_none();
-        let is_near =
-            position.saturating_sub(self.stored) < MAX_UNSTORED_EVENTS && self.unstored_bytes < MAX_UNSTORED_BYTES;
+        let most = if self.lead.epoch.is_none() { MAX_UNSTORED_EVENTS } else { 1 };
+        let is_near = position.saturating_sub(self.stored) < most && self.unstored_bytes < MAX_UNSTORED_BYTES;
         if unchanged && is_near {
             self.checkpoint.position = position;
             self.publish().await;
