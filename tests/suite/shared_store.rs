@@ -156,6 +156,24 @@ async fn an_event_sent_to_both_servers_is_appended_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_id_that_one_server_generated_is_taken_on_the_other() {
+    let ([one, two], key) = strangers().await;
+    let (here, there) = (enter(&one, &key).await.expect("one"), enter(&two, &key).await.expect("two"));
+    for round in 0..3 {
+        let new = event("s", format!("title {round}"), StreamExpectation::Any);
+        let appended = append(&here, vec![new.clone()]).await.expect("appended");
+        let id = &appended.events[0].event_id;
+        let same = NewEvent { event_id: Some(id.to_string()), ..new };
+        assert!(append(&there, vec![same]).await.expect("repeated").is_repeat());
+        let appended = append(&here, vec![event("s", format!("later {round}"), StreamExpectation::Any)]).await;
+        let id = appended.expect("appended").events[0].event_id.clone();
+        let other = NewEvent { event_id: Some(id.to_string()), ..event("t", "other".into(), StreamExpectation::Any) };
+        let refused = append(&there, vec![other]).await.expect_err("the id is taken");
+        assert!(matches!(refused, Error::Conflict { code: ErrorCode::EventIdConflict, .. }), "unexpected {refused:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_slug_is_assigned_once() {
     let twins = twins().await;
     let attempts = (0..WRITERS).map(|writer| {
@@ -267,4 +285,11 @@ async fn the_graph_is_the_same_on_every_server() {
     // The server that opened the workspace first leads.
     here.reader.worked().await;
     assert_eq!((around(&here.reader).await, around(&there.reader).await), (1, 1));
+    let calls = async |reader: &Reader| {
+        let plugins = reader.plugins().await.expect("plugins");
+        plugins.iter().map(|plugin| plugin.measures.clone()).collect::<Vec<_>>()
+    };
+    let counted = calls(&here.reader).await;
+    assert_eq!(counted.iter().map(|measures| measures.runs).sum::<u64>(), 2);
+    assert_eq!(calls(&there.reader).await, counted);
 }

@@ -14,6 +14,7 @@ use crate::append::staging::{BatchBuilder, StagedBatch};
 use crate::error::{Error, Result};
 use crate::metric;
 use crate::model::event::Event;
+use crate::model::id::position_hint;
 use crate::state::State;
 use crate::state::redefine::Redefinition;
 use crate::store::workspace::append::AppendBatch;
@@ -71,7 +72,11 @@ impl Appender {
     pub async fn append(&self, append: Append) -> Result<AppendOutcome> {
         // Looks up generated ids before queueing, because a lookup in the appender would delay other appends. If an
         // event with such an id exists, the event is already in the log: a client cannot guess an id that is generated
-        // later.
+        // later. If the id contains a later position than this server knows, another server may have generated the id.
+        let end = self.state.folded.position();
+        if append.event_ids.iter().any(|id| position_hint(id).is_some_and(|position| position > end)) {
+            self.state.refresh().await?;
+        }
         let known = self.state.db.find_generated(&append.event_ids, self.state.folded.position()).await?;
         let (reply, response) = oneshot::channel();
         self.queue.send(AppendTask::Append(QueuedAppend { append, known, reply })).await.map_err(|_| closing())?;

@@ -56,7 +56,7 @@ mod tests {
     #[tokio::test]
     async fn a_server_continues_its_counts_and_removes_those_of_dead_servers() {
         let store = Store::connect("mem://").await.expect("memory");
-        let db = store.workspace("ws_01").await.expect("a database");
+        let db = store.workspace("00000000-0000-0000-0000-000000000001").await.expect("a database");
         let alive: [Arc<str>; 2] = ["a".into(), "b".into()];
         assert_eq!(db.begin_plugin_calls::<u64>("a", &alive).await.expect("read"), None);
         for (server, runs) in [("a", 1), ("a", 2), ("b", 5)] {
