@@ -254,8 +254,10 @@ impl Engine {
     /// is as fast as later requests. Skips workspaces that cannot be loaded or are being restored.
     pub async fn open_all(&self) -> Result<()> {
         let mut bytes = 0;
+        // Reads the workspaces first, because a restore creates its workspace after its own record.
+        let workspaces = self.access.workspaces().await?;
         let restoring = self.access.being_restored().await?;
-        for workspace in self.access.workspaces().await? {
+        for workspace in workspaces {
             if restoring.contains(&workspace.id) {
                 continue;
             }

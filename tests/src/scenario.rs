@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 
 use crate::expectation::{read, root};
 use crate::json::pretty;
-use crate::server::Server;
+use crate::server::{Server, Setup};
 
 /// The line between two steps.
 const STEP_SEPARATOR: &str = "\n---\n";
@@ -147,20 +147,22 @@ fn save(step: &Step, answer: &Expected, saved: &mut BTreeMap<String, String>) {
     }
 }
 
-/// Runs a file against a new server and returns the text that the file should have.
-pub async fn run(path: &Path) -> anyhow::Result<String> {
+/// Runs a file against a new server and returns the text that the file should have. With `on_two`, runs the file against
+/// two servers on one store, each of which gets every other request.
+pub async fn run(path: &Path, on_two: bool) -> anyhow::Result<String> {
     let text = read(path);
     let folder = tempfile::tempdir()?;
-    let server = match (plugins(&text), agents(&text)) {
+    let setup = match (plugins(&text), agents(&text)) {
         (Some(names), _) if text.contains(FILES) => {
             copy_plugins(&names, folder.path())?;
-            Server::start_with_plugins_in(folder.path(), names).await?
+            Setup::with_plugins_in(folder.path(), names)
         }
-        (Some(names), _) => Server::start_with_plugins(names).await?,
-        (None, Some(names)) => Server::start_with_agents(&names).await?,
-        (None, None) if text.starts_with(BACKUP) => Server::start_with_backup().await?,
-        (None, None) => Server::start().await?,
+        (Some(names), _) => Setup::with_plugins(names),
+        (None, Some(names)) => Setup::with_agents(&names),
+        (None, None) if text.starts_with(BACKUP) => Setup::with_backup(),
+        (None, None) => Setup::without_plugins(),
     };
+    let server = if on_two { setup.start_two().await? } else { setup.start().await? };
     let mut saved: BTreeMap<String, String> =
         server.keys.iter().map(|(name, key)| (format!("key.{name}"), key.clone())).collect();
     let mut out: Vec<String> = Vec::new();

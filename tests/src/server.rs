@@ -55,10 +55,10 @@ pub fn claims_of(name: &str) -> serde_json::Value {
 /// The interval at which two servers on one store read the appends of each other, in milliseconds.
 const PULSE_MS: u64 = 50;
 
-/// Returns the settings of an engine. The pulse of a server that is alone on its store is rare, because hundreds of
-/// servers share the processor.
-fn engine_settings(config: &Config) -> EngineSettings {
-    EngineSettings { pulse_ms: if has_peers() { PULSE_MS } else { 2_000 }, ..config.engine() }
+/// Returns the settings of one of several engines on a store. The pulse of an engine that is alone on its store is rare,
+/// because hundreds of servers share the processor.
+fn engine_settings(config: &Config, servers: usize) -> EngineSettings {
+    EngineSettings { pulse_ms: if servers > 1 { PULSE_MS } else { 2_000 }, ..config.engine() }
 }
 
 /// Returns the configuration without the default limit on wrong tokens of an address, because all requests of a test have
@@ -69,11 +69,6 @@ fn of_one_address(config: &Config) -> Config {
         config.http.wrong_token_limit_per_minute = 0;
     }
     config
-}
-
-/// Whether `SERVERS=2` asks for a second server on the store of each test, which gets every other request.
-pub fn has_peers() -> bool {
-    std::env::var("SERVERS").is_ok_and(|count| count == "2")
 }
 
 /// Returns the default access settings of test servers, which trust one issuer by a secret.
@@ -90,6 +85,8 @@ pub struct Server {
     /// The names of the keys in scenarios (`owner`, `reader`, …, `other`), and the keys.
     pub keys: Vec<(&'static str, String)>,
     pub shutdown: Shutdown,
+    /// The archive of backups, if the configuration names one.
+    archive: Option<Archive>,
     application: BoxEndpoint<'static, Response>,
     /// A second server on the store, to which every other request goes.
     peer: Option<Peer>,
@@ -103,42 +100,77 @@ struct Peer {
     sent: AtomicUsize,
 }
 
+/// The configuration of a test's servers, and the agents whose work the test does.
+pub struct Setup {
+    pub config: Config,
+    /// The names of the agents. Their ids are `agent-<name>`.
+    pub agents: Vec<String>,
+}
+
+impl Setup {
+    /// Returns the setup of servers without plugins. Most scenarios test requests without the effects of plugins.
+    pub fn without_plugins() -> Setup {
+        let mut config = Config::default();
+        config.plugins.enabled.clear();
+        config.mailbox.own_deliveries = true;
+        Setup { config, agents: Vec::new() }
+    }
+
+    /// Returns the setup of servers with plugins from the folder `tests/plugins`. Other names are those of shipped
+    /// plugins.
+    pub fn with_plugins(enabled: Vec<String>) -> Setup {
+        Setup::with_plugins_in(&root().join("tests/plugins"), enabled)
+    }
+
+    /// Returns the setup of servers with plugins from a folder. Names that are not in the folder are those of shipped
+    /// plugins.
+    pub fn with_plugins_in(folder: &Path, enabled: Vec<String>) -> Setup {
+        let mut setup = Setup::without_plugins();
+        setup.config.plugins.folder = folder.to_string_lossy().into_owned();
+        setup.config.plugins.enabled = enabled;
+        setup
+    }
+
+    /// Returns the setup of servers without plugins, with an archive of backups in memory. An append with
+    /// `Foldwork-Durability: archived` archives its workspace; nothing else is archived.
+    pub fn with_backup() -> Setup {
+        let mut setup = Setup::without_plugins();
+        setup.config.mailbox.own_deliveries = Config::default().mailbox.own_deliveries;
+        setup.config.backup.url = "mem://".into();
+        setup
+    }
+
+    /// Returns the setup of servers with agents whose work the test does.
+    pub fn with_agents(names: &[String]) -> Setup {
+        Setup { agents: names.to_vec(), ..Setup::without_plugins() }
+    }
+
+    fn plugins(&self) -> anyhow::Result<Plugins> {
+        if self.agents.is_empty() { load_plugins(&self.config.plugins) } else { agents(&self.agents) }
+    }
+
+    /// Starts a server.
+    pub async fn start(&self) -> anyhow::Result<Server> {
+        Server::start_on(&self.config, self.plugins()?, settings(), Arc::default(), 1).await
+    }
+
+    /// Starts two servers on one store. Each gets every other request.
+    pub async fn start_two(&self) -> anyhow::Result<Server> {
+        let mut server = Server::start_on(&self.config, self.plugins()?, settings(), Arc::default(), 2).await?;
+        server.add_peer(&self.config, self.plugins()?).await?;
+        Ok(server)
+    }
+}
+
 impl Server {
     /// Starts a server without plugins.
     pub async fn start() -> anyhow::Result<Server> {
-        let mut config = Config::default();
-        // Most scenarios test requests without the effects of plugins.
-        config.plugins.enabled.clear();
-        config.mailbox.own_deliveries = true;
-        Server::start_with(&config).await
-    }
-
-    /// Starts a server with plugins from the folder `tests/plugins`. Other names are those of shipped plugins.
-    pub async fn start_with_plugins(enabled: Vec<String>) -> anyhow::Result<Server> {
-        Server::start_with_plugins_in(&root().join("tests/plugins"), enabled).await
-    }
-
-    /// Starts a server with plugins from a folder. Names that are not in the folder are those of shipped plugins.
-    pub async fn start_with_plugins_in(folder: &Path, enabled: Vec<String>) -> anyhow::Result<Server> {
-        let mut config = Config::default();
-        config.plugins.folder = folder.to_string_lossy().into_owned();
-        config.plugins.enabled = enabled;
-        config.mailbox.own_deliveries = true;
-        Server::start_with(&config).await
-    }
-
-    /// Starts a server without plugins, with an archive of backups in memory. An append with `Foldwork-Durability:
-    /// archived` archives its workspace; nothing else is archived.
-    pub async fn start_with_backup() -> anyhow::Result<Server> {
-        let mut config = Config::default();
-        config.plugins.enabled.clear();
-        config.backup.url = "mem://".into();
-        Server::start_with(&config).await
+        Setup::without_plugins().start().await
     }
 
     /// Starts a server with this configuration.
     pub async fn start_with(config: &Config) -> anyhow::Result<Server> {
-        Server::start_deciding(config, settings(), Arc::new(Provider::default())).await
+        Server::start_deciding(config, settings(), Arc::default()).await
     }
 
     /// Starts a server with these access settings and this identity provider.
@@ -147,31 +179,14 @@ impl Server {
         settings: AccessSettings,
         provider: Arc<Provider>,
     ) -> anyhow::Result<Server> {
-        let mut server =
-            Server::start_on(config, load_plugins(&config.plugins)?, settings.clone(), provider.clone()).await?;
-        if has_peers() {
-            server.add_peer(config, load_plugins(&config.plugins)?, settings, provider).await?;
-        }
-        Ok(server)
-    }
-
-    /// Starts a server with agents whose work the test does. The ids of the agents are `agent-<name>`.
-    pub async fn start_with_agents(names: &[String]) -> anyhow::Result<Server> {
-        let mut server = Server::start_with_native(agents(names)?).await?;
-        if has_peers() {
-            let mut config = Config::default();
-            config.plugins.enabled.clear();
-            config.mailbox.own_deliveries = true;
-            server.add_peer(&config, agents(names)?, settings(), Arc::new(Provider::default())).await?;
-        }
-        Ok(server)
+        Server::start_on(config, load_plugins(&config.plugins)?, settings, provider, 1).await
     }
 
     /// Starts a server with agents. On this server, a key cannot decide on output that the same key delivered.
     pub async fn start_with_others_deciding(names: &[String]) -> anyhow::Result<Server> {
         let mut config = Config::default();
         config.plugins.enabled.clear();
-        Server::start_on(&config, agents(names)?, settings(), Arc::new(Provider::default())).await
+        Server::start_on(&config, agents(names)?, settings(), Arc::default(), 1).await
     }
 
     /// Starts a server with native plugins that the test defines.
@@ -179,7 +194,7 @@ impl Server {
         let mut config = Config::default();
         config.plugins.enabled.clear();
         config.mailbox.own_deliveries = true;
-        Server::start_on(&config, plugins, settings(), Arc::new(Provider::default())).await
+        Server::start_on(&config, plugins, settings(), Arc::default(), 1).await
     }
 
     async fn start_on(
@@ -187,12 +202,14 @@ impl Server {
         plugins: Plugins,
         settings: AccessSettings,
         provider: Arc<Provider>,
+        servers: usize,
     ) -> anyhow::Result<Server> {
         let config = &of_one_address(config);
         let store = Store::connect("mem://").await?;
         let clock = Arc::new(FixedClock::default());
         let engine =
-            Engine::open(store.share(), clock.clone() as Arc<dyn Clock>, engine_settings(config), plugins).await?;
+            Engine::open(store.share(), clock.clone() as Arc<dyn Clock>, engine_settings(config, servers), plugins)
+                .await?;
         let fetch: Arc<dyn FetchKeys> = provider;
         engine.decide_access(settings, &fetch).map_err(anyhow::Error::msg)?;
         let owner = engine.first_start(None).await?.context("the store is not empty")?.key;
@@ -206,26 +223,22 @@ impl Server {
         keys.push(("other", other));
         keys.extend(USERS.map(|name| (name, signed_with(SECRET, &claims_of(name)))));
         let shutdown = Shutdown::default();
-        let backups = backups(&engine, config)?;
+        let archive = archive(config)?;
+        let backups = backups(&engine, archive.as_ref(), config);
         let application = application_with_backups(engine.clone(), backups, config, shutdown.clone());
-        Ok(Server { clock, store, engine, keys, shutdown, application, peer: None })
+        Ok(Server { clock, store, engine, keys, shutdown, archive, application, peer: None })
     }
 
     /// Starts a second server on the store, to which every other request goes from now on.
-    async fn add_peer(
-        &mut self,
-        config: &Config,
-        plugins: Plugins,
-        settings: AccessSettings,
-        provider: Arc<Provider>,
-    ) -> anyhow::Result<()> {
+    async fn add_peer(&mut self, config: &Config, plugins: Plugins) -> anyhow::Result<()> {
         let config = &of_one_address(config);
         let drawn = self.clock.drawn();
         let clock = self.clock.clone() as Arc<dyn Clock>;
-        let engine = Engine::open(self.store.share(), clock, engine_settings(config), plugins).await?;
-        let fetch: Arc<dyn FetchKeys> = provider;
-        engine.decide_access(settings, &fetch).map_err(anyhow::Error::msg)?;
-        let application = application(engine.clone(), config, self.shutdown.clone());
+        let engine = Engine::open(self.store.share(), clock, engine_settings(config, 2), plugins).await?;
+        let fetch: Arc<dyn FetchKeys> = Arc::new(Provider::default());
+        engine.decide_access(settings(), &fetch).map_err(anyhow::Error::msg)?;
+        let backups = backups(&engine, self.archive.as_ref(), config);
+        let application = application_with_backups(engine.clone(), backups, config, self.shutdown.clone());
         // The ids of a scenario are those that one server gives.
         self.clock.set_drawn(drawn);
         self.peer = Some(Peer { engine, application, sent: AtomicUsize::new(0) });
@@ -237,12 +250,13 @@ impl Server {
         let config = &of_one_address(config);
         let (clock, plugins) = (Arc::new(FixedClock::default()), load_plugins(&config.plugins)?);
         let engine =
-            Engine::open(store.share(), clock.clone() as Arc<dyn Clock>, engine_settings(config), plugins).await?;
+            Engine::open(store.share(), clock.clone() as Arc<dyn Clock>, engine_settings(config, 1), plugins).await?;
         let fetch: Arc<dyn FetchKeys> = Arc::new(Provider::default());
         engine.decide_access(settings(), &fetch).map_err(anyhow::Error::msg)?;
         let shutdown = Shutdown::default();
         let application = application(engine.clone(), config, shutdown.clone());
-        Ok(Server { clock, store, engine, keys: vec![("owner", owner.to_owned())], shutdown, application, peer: None })
+        let keys = vec![("owner", owner.to_owned())];
+        Ok(Server { clock, store, engine, keys, shutdown, archive: None, application, peer: None })
     }
 
     /// Returns the key with a name.
@@ -317,14 +331,18 @@ impl Server {
     }
 }
 
-/// Returns the archiver that the configuration asks for, with a new key.
-fn backups(engine: &Arc<Engine>, config: &Config) -> anyhow::Result<Option<Arc<Backups>>> {
+/// Opens the archive that the configuration names, with a new key.
+fn archive(config: &Config) -> anyhow::Result<Option<Archive>> {
     if !config.backup.is_enabled() {
         return Ok(None);
     }
     let key = SealingKey::parse(&SealingKey::generate()).map_err(anyhow::Error::msg)?;
-    let archive = Archive::open(&config.backup.url, [], key)?;
-    Ok(Some(Backups::new(engine.clone(), archive, config.backup.settings())))
+    Ok(Some(Archive::open(&config.backup.url, [], key)?))
+}
+
+/// Returns the archiver of an engine.
+fn backups(engine: &Arc<Engine>, archive: Option<&Archive>, config: &Config) -> Option<Arc<Backups>> {
+    archive.map(|archive| Backups::new(engine.clone(), archive.clone(), config.backup.settings()))
 }
 
 /// The time limit for each wait for plugins, deadlines or followers of the log.

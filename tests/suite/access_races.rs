@@ -94,6 +94,48 @@ async fn a_sign_in_code_gives_one_key_to_concurrent_exchanges() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_key_ends_at_the_earlier_end_of_two_rotations() {
+    let (engines, key) = twins().await;
+    for _ in 0..8 {
+        let workspace = enter(&engines[0], &key).await.expect("a workspace");
+        let origin = workspace.writer.create_key(new_key("origin", &[Scope::ApiRead]), None).await.expect("a key");
+        let rotations = [0, 3_600_000].into_iter().zip(&engines).map(|(ends_after_ms, engine)| {
+            let (engine, key, id) = (engine.clone(), key.clone(), origin.record.id.clone());
+            tokio::spawn(async move {
+                let workspace = enter(&engine, &key).await.expect("a workspace");
+                workspace.writer.rotate_key(&id, ends_after_ms, None).await.is_ok()
+            })
+        });
+        let rotations: Vec<_> = rotations.collect();
+        let mut rotated = Vec::new();
+        for rotation in rotations {
+            rotated.push(rotation.await.expect("a request"));
+        }
+        let secret = origin.secret.expect("a key");
+        assert!(!rotated[0] || is_refused(&engines[1], &secret).await, "the key works after its end: {rotated:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_with_derived_keys_is_not_revoked_without_a_choice() {
+    let (engines, key) = twins().await;
+    let workspace = enter(&engines[0], &key).await.expect("a workspace");
+    for _ in 0..8 {
+        let scopes = [Scope::ApiRead, Scope::ApiWrite];
+        let origin = workspace.writer.create_key(new_key("origin", &scopes), None).await.expect("a key");
+        let (engine, secret) = (engines[1].clone(), origin.secret.expect("a key"));
+        let deriving = tokio::spawn(async move {
+            let caller = engine.authenticate(&secret).await.ok()?;
+            let writer: Writer = engine.enter(caller).await.ok()?;
+            writer.create_key(new_key("derived", &[Scope::ApiRead]), None).await.ok()?.secret
+        });
+        let revoked = workspace.writer.revoke_key(&origin.record.id, DerivedKeys::Refuse).await.is_ok();
+        let derived = deriving.await.expect("a request");
+        assert!(!revoked || derived.is_none(), "the key was revoked together with a key that it had created");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn derived_keys_end_with_their_origin_on_every_server() {
     let (engines, key) = twins().await;
     let workspace = enter(&engines[0], &key).await.expect("a workspace");

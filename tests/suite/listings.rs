@@ -13,7 +13,7 @@ use foldwork_engine::workspace::articles::{ArticleFilter, Perspective};
 use foldwork_engine::{ContentReader, Engine};
 use foldwork_server::Config;
 use foldwork_tests::handles::Handles;
-use foldwork_tests::server::{Server, worked};
+use foldwork_tests::server::{Server, Setup, worked};
 use serde_json::json;
 
 use super::mailbox::board::{get, post};
@@ -178,7 +178,7 @@ async fn published_articles_are_listed_newest_first() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_graph_respects_the_time_limit_of_queries() {
-    let server = Server::start_with_plugins(vec!["echo".into()]).await.expect("a server");
+    let server = Setup::with_plugins(vec!["echo".into()]).start().await.expect("a server");
     let workspace = server.workspace("owner").await.expect("a workspace");
     let fields = json!([
         {"name": "title", "type": "string", "label": true}, {"name": "slug", "type": "string"}

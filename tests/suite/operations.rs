@@ -4,7 +4,7 @@ use std::pin::pin;
 
 use foldwork_engine::model::access::Scope;
 use foldwork_engine::workspace::keys::NewKey;
-use foldwork_tests::server::Server;
+use foldwork_tests::server::{Server, Setup};
 use futures_util::poll;
 use poem::http::Method;
 use poem::{Body, Request};
@@ -59,7 +59,7 @@ async fn an_unlisted_key_opens_nothing_after_aborted_revocations() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn aborted_requests_do_not_stop_the_consumer() {
-    let server = Server::start_with_plugins(vec!["echo".into()]).await.expect("a server");
+    let server = Setup::with_plugins(vec!["echo".into()]).start().await.expect("a server");
     for polls in 0..20 {
         let event = r#"{"aggregate_type": "article", "event_type": "article.changed", "payload": {"title": "t"}}"#;
         given_up(&server, request(&server, Method::POST, "/api/v1/aggregates/a/events", event), polls).await;

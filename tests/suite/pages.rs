@@ -7,7 +7,7 @@ use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::workspace::query::page::{Continuation, PageRequest};
 use foldwork_engine::workspace::query::{Query, QueryOutput};
 use foldwork_tests::handles::Handles;
-use foldwork_tests::server::{Server, worked};
+use foldwork_tests::server::{Server, Setup, worked};
 
 const PIPELINES: [&str; 9] = [
     r#"[{"$fold": {}}]"#,
@@ -93,7 +93,7 @@ async fn note(workspace: &Handles, number: u32, verb: &str, to: u32) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_read_again_shows_the_edges_as_of_the_first_page() {
-    let server = Server::start_with_plugins(vec!["echo".into()]).await.expect("a server");
+    let server = Setup::with_plugins(vec!["echo".into()]).start().await.expect("a server");
     let workspace = server.workspace("owner").await.expect("a workspace");
     let fields = r#"[{"name": "title", "type": "string", "label": true}, {"name": "slug", "type": "string"}]"#;
     let definition = format!(r#"{{"type_name": "note", "traits": ["noted"], "fields": {fields}}}"#);

@@ -10,7 +10,7 @@ use foldwork_engine::model::event::{NewEvent, StreamExpectation};
 use foldwork_engine::model::graph::Direction as Edges;
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::workspace::Consistency;
-use foldwork_engine::workspace::agents::NewAgent;
+use foldwork_engine::workspace::agents::{AgentChange, NewAgent};
 use foldwork_engine::workspace::aggregates::StateMoment;
 use foldwork_engine::workspace::events::{EventLimit, LogFilter, ReadDirection};
 use foldwork_engine::workspace::listener::Heartbeat;
@@ -292,4 +292,52 @@ async fn the_graph_is_the_same_on_every_server() {
     let counted = calls(&here.reader).await;
     assert_eq!(counted.iter().map(|measures| measures.runs).sum::<u64>(), 2);
     assert_eq!(calls(&there.reader).await, counted);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_takes_over_has_the_events_of_the_checkpoint() {
+    let ([one, two], key) = strangers().await;
+    let (here, there) = (enter(&one, &key).await.expect("one"), enter(&two, &key).await.expect("two"));
+    let edges = async |reader: &Reader, id: &str| {
+        reader.graph(id, 1, Vec::new(), Edges::Both, false, None).await.expect("a graph").edges.len()
+    };
+    let mut target = event("to", "Rivers".into(), StreamExpectation::None);
+    target.payload.push("slug", "rivers");
+    append(&here, vec![target]).await.expect("appended");
+    let link = async |workspace: &Handles, id: &str| {
+        let mut linked = event(id, "Lakes".into(), StreamExpectation::None);
+        linked.payload.push("body", "See [rivers](rivers.md).");
+        append(workspace, vec![linked]).await.expect("appended");
+    };
+    for id in ["a", "b", "c"] {
+        link(&here, id).await;
+    }
+    here.reader.worked().await;
+    // The other server has not read these events yet.
+    let rebuilt = there.writer.rebuild_graph().await.expect("rebuilt");
+    assert_eq!((rebuilt.events, rebuilt.edges), (4, 3));
+    // The first server does not lead any more.
+    link(&there, "d").await;
+    there.reader.worked().await;
+    for id in ["a", "c", "d"] {
+        assert_eq!((edges(&here.reader, id).await, edges(&there.reader, id).await), (1, 1), "{id}");
+    }
+    assert_eq!(edges(&here.reader, "to").await, 4);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_that_seems_to_change_nothing_is_decided_on_the_newest_state() {
+    let ([one, two], key) = strangers().await;
+    let (here, there) = (enter(&one, &key).await.expect("one"), enter(&two, &key).await.expect("two"));
+    let new = NewAgent { name: "helper".into(), ..NewAgent::default() };
+    let id = here.writer.create_agent(new).await.expect("an agent").0.agent.id.text();
+    let change = async |workspace: &Handles, is_disabled| {
+        let change = AgentChange { is_disabled: Some(is_disabled), ..AgentChange::default() };
+        let changed = workspace.writer.change_agent(&id, change, StreamExpectation::Any).await;
+        changed.expect("changed").agent.version
+    };
+    assert_eq!(change(&there, false).await, 1, "nothing changes");
+    assert_eq!(change(&here, true).await, 2);
+    assert_eq!(change(&there, false).await, 3);
+    assert_eq!(change(&here, false).await, 3, "nothing changes");
 }

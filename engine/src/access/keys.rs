@@ -127,7 +127,7 @@ impl Access {
                 return Err(derived_keys(workspace_id, &ended));
             }
         }
-        let deleted = self.control.delete_key(&key.id, &moved).await;
+        let deleted = self.control.delete_key(&key.id, &below, &moved).await;
         // Clears the cache even if the outcome of the deletion is unknown. Later reads fill the cache again.
         self.known.forget();
         deleted?;

@@ -45,10 +45,11 @@ impl Access {
         }
         let secret = access::key_from(self.clock.random());
         let successor = self.successor(caller, &key, &secret, id.clone(), now).await?;
-        let until = now.saturating_add(ends_after_ms);
+        let (until, expired_at) = (now.saturating_add(ends_after_ms), key.expires_at);
         let replaced = KeyRecord { expires_at: Some(key.expires_at.map_or(until, |end| end.min(until))), ..key };
-        let moved = moved_below(&replaced, &successor, &self.control.derived_keys(&replaced.id).await?)?;
-        self.control.replace_key(&replaced, &successor, &moved).await?.map_err(refused)?;
+        let below = self.control.derived_keys(&replaced.id).await?;
+        let moved = moved_below(&replaced, &successor, &below)?;
+        self.control.replace_key(&replaced, expired_at, &successor, &below, &moved).await?.map_err(refused)?;
         Ok(CreatedKey { record: successor, secret: Some(secret) })
     }
 

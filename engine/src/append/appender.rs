@@ -159,7 +159,7 @@ const LOOKUPS_AFTER_REPEAT: u32 = 64;
 ///
 /// Event ids and idempotency keys are almost always new, and the store rejects known ids and keys. Therefore the
 /// appender looks up ids and keys only if the store rejected some recently, or if a rejected append may be a repeat.
-async fn commit(state: &State, db: &Database, batch: Vec<QueuedAppend>, history: &mut History) {
+async fn commit(state: &State, db: &Database, mut batch: Vec<QueuedAppend>, history: &mut History) {
     let folding = state.folding().await;
     if history.needs_catch_up
         && let Err(error) = state.catch_up_while(&folding).await
@@ -176,8 +176,9 @@ async fn commit(state: &State, db: &Database, batch: Vec<QueuedAppend>, history:
             Ok(staged) => staged,
             Err(error) => return refuse_all(batch, error.into()),
         };
-        // A batch with events needs no refresh here: the store rejects the write if the log has advanced.
-        if !is_current && staged.events.is_empty() && outcomes.iter().any(Result::is_err) {
+        // A batch with events needs no refresh here: the store rejects the write if the log has advanced. Without
+        // events, nothing checks whether the rejections, and the decisions that nothing is to be done, are current.
+        if !is_current && staged.events.is_empty() {
             is_current = true;
             match state.catch_up_if_behind(&folding).await {
                 Ok(false) => {}
@@ -186,7 +187,8 @@ async fn commit(state: &State, db: &Database, batch: Vec<QueuedAppend>, history:
             }
         }
         let StagedBatch { events, responses, types_changed, .. } = &staged;
-        let write = AppendBatch { events, responses, types_changed: *types_changed };
+        let epoch = batch.iter().filter_map(|waiting| waiting.append.epoch).max();
+        let write = AppendBatch { events, responses, types_changed: *types_changed, epoch };
         let began = state.clock.monotonic_us();
         match db.append(write).await {
             Ok(()) => {
@@ -219,6 +221,11 @@ async fn commit(state: &State, db: &Database, batch: Vec<QueuedAppend>, history:
                     return refuse_all(batch, error);
                 }
                 is_current = true;
+                batch = match without_overtaken(db, batch).await {
+                    Ok(rest) if rest.is_empty() => return,
+                    Ok(rest) => rest,
+                    Err((rest, error)) => return refuse_all(rest, error.into()),
+                };
             }
             Err(error) => {
                 tracing::error!(%error, "append failed");
@@ -230,6 +237,24 @@ async fn commit(state: &State, db: &Database, batch: Vec<QueuedAppend>, history:
     history.needs_catch_up = true;
     metric::CONFLICTS.add(&["append_given_up"], 1);
     refuse_all(batch, Error::Unavailable(store::Error::Conflict));
+}
+
+/// Refuses the appends of a leader from which another server has taken over. Returns the other appends.
+async fn without_overtaken(
+    db: &Database,
+    batch: Vec<QueuedAppend>,
+) -> Result<Vec<QueuedAppend>, (Vec<QueuedAppend>, store::Error)> {
+    if batch.iter().all(|waiting| waiting.append.epoch.is_none()) {
+        return Ok(batch);
+    }
+    let leader = match db.read_leader().await {
+        Ok(leader) => leader.unwrap_or_default(),
+        Err(error) => return Err((batch, error)),
+    };
+    let is_overtaken = |waiting: &QueuedAppend| waiting.append.epoch.is_some_and(|epoch| epoch != leader.epoch);
+    let (overtaken, rest) = batch.into_iter().partition(is_overtaken);
+    refuse_all(overtaken, Error::Unavailable(store::Error::Conflict));
+    Ok(rest)
 }
 
 /// Stages a batch. If an append is rejected and may be a repeat, looks up the known events and responses, and stages

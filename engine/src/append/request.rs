@@ -31,6 +31,9 @@ pub struct Append {
     pub size_bytes: usize,
     /// The id of the upload that a file refers to after the append.
     pub upload: Option<Arc<str>>,
+    /// The epoch of the leader that appends. The append fails if another server has taken over. `None` for appends that
+    /// any server may make.
+    pub epoch: Option<u64>,
 }
 
 impl Append {
@@ -54,6 +57,7 @@ impl Append {
             managed: true,
             size_bytes: DECIDED_BYTES,
             upload: None,
+            epoch: None,
         }
     }
 

@@ -21,6 +21,7 @@ use crate::store::blobs::{Blobs, OpenObjects};
 const MAX_READ_BYTES: u64 = 512 << 20;
 
 /// The object store of an archive: a folder, a bucket of a cloud provider, or memory.
+#[derive(Clone)]
 pub struct Bucket {
     objects: Arc<dyn ObjectStore>,
     prefix: Path,

@@ -11,9 +11,10 @@ use super::verify::{self, ArchiveVerification};
 use crate::error::{Error, Result};
 
 /// A bucket with the backups of one installation, and the key that seals the dumps of its control database.
+#[derive(Clone)]
 pub struct Archive {
     pub(super) bucket: Bucket,
-    pub(super) key: SealingKey,
+    pub(super) key: Arc<SealingKey>,
 }
 
 /// The contents of the archive of a workspace.
@@ -40,7 +41,7 @@ impl Archive {
     /// `az://CONTAINER/PREFIX`. `options` configures the object store. The names of the options are those of the
     /// environment variables for the vendor's tools.
     pub fn open(url: &str, options: impl IntoIterator<Item = (String, String)>, key: SealingKey) -> Result<Archive> {
-        Ok(Archive { bucket: Bucket::open(url, options)?, key })
+        Ok(Archive { bucket: Bucket::open(url, options)?, key: Arc::new(key) })
     }
 
     /// Returns the ids of the workspaces with an archive, sorted.

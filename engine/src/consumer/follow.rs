@@ -124,7 +124,7 @@ pub async fn follow(
                 changed = head.changed() => if changed.is_err() { return },
                 changed = redefined.changed() => if changed.is_err() { return },
                 changed = reloaded.changed() => if changed.is_err() { return },
-                changed = reported.changed(), if is_following => if changed.is_err() { return },
+                changed = reported.changed() => if changed.is_err() { return },
                 () = stopped.begun() => {}
                 () = until(&state, rest_until) => {}
                 () = tokio::time::sleep(CHECK_INTERVAL), if is_following => {}

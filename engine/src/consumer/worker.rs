@@ -37,6 +37,7 @@ use crate::state::releases::AdoptedVersion;
 use crate::store;
 use crate::store::control::servers::WorkspaceProgress;
 use crate::store::key_range::read_ahead;
+use crate::store::workspace::parked::StepId;
 
 /// The worker of one workspace, which processes the log in steps. A workspace has one worker at a time.
 pub struct Worker {
@@ -74,6 +75,8 @@ impl Worker {
     /// Resumes from the stored checkpoint, with the aggregates as of the checkpoint's position.
     pub async fn resume(state: Arc<State>, appender: Appender, members: Members, lead: Lead) -> Result<Worker> {
         let checkpoint = state.db.read_graph_checkpoint().await?;
+        // The checkpoint of another server may include events that this server has not read yet.
+        state.refresh().await?;
         state.folded.follower_caught_up();
         look_back(&state, checkpoint.position).await?;
         let view = FollowerView::new(&state);
@@ -93,7 +96,7 @@ impl Worker {
             scripted_agents: ScriptedAgents::new(&state),
             parking: ParkingBuffer::new(&state, retries),
             checkpointer: Checkpointer::new(&state, appender.database(), lead, checkpoint),
-            dispatcher: Dispatcher::new(appender),
+            dispatcher: Dispatcher::new(appender, lead),
             settling,
             is_adopted: false,
             state,
@@ -108,6 +111,11 @@ impl Worker {
     /// Returns the position of the last processed event.
     pub fn position(&self) -> u64 {
         self.checkpointer.position()
+    }
+
+    /// Returns the number of writes of the graph that the worker knows.
+    pub fn writes(&self) -> u64 {
+        self.checkpointer.writes()
     }
 
     /// Adopts new plugin versions, compares the edges of some aggregates if edges have to be compared, and processes
@@ -127,7 +135,10 @@ impl Worker {
         if self.state.plugins.is_empty() && self.state.graph.is_empty() {
             return Ok(self.pass_over());
         }
-        let events = self.state.batch_after(self.position(), BATCH).await?;
+        // The store may already have events that are not folded yet.
+        let end = self.state.folded.position();
+        let mut events = self.state.batch_after(self.position(), BATCH).await?;
+        events.retain(|event| event.position <= end);
         if events.is_empty() {
             return Ok(self.position());
         }
@@ -284,6 +295,12 @@ impl Worker {
         let was_open = self.circuits.close(plugin);
         self.commit(self.position()).await?;
         Ok(was_open)
+    }
+
+    /// Removes parked steps without repeating them.
+    pub async fn release_steps(&mut self, steps: &[StepId]) -> Result<()> {
+        steps.iter().for_each(|step| self.parking.release(step.clone()));
+        self.commit(self.position()).await
     }
 
     /// Writes the checkpoint if earlier steps left it unwritten. The next start resumes at this checkpoint.

@@ -61,6 +61,10 @@ impl WorkerSlot {
     /// Waits for other turns, then takes the follower's turn. Returns `None` if another server leads.
     pub(super) async fn next_step(&self, state: &Arc<State>, appender: &Appender) -> Result<Option<WorkerTurn<'_>>> {
         let mut slot = self.worker.lock().await;
+        // Another server has written the graph, so that server leads now.
+        if slot.as_ref().is_some_and(|worker| worker.writes() < state.reported.borrow().writes) {
+            state.leadership.forget();
+        }
         let is_behind = state.graph_progress.position() < state.folded.position();
         match state.leadership.acquire(is_behind).await? {
             Some(lead) => self.begin(slot, state, appender, lead).await.map(Some),
@@ -94,12 +98,22 @@ impl WorkerSlot {
         self.mirror.step(state).await
     }
 
-    /// Prepares a read of the graph: if another server leads, applies all changes that the leader has written.
+    /// Prepares a read of the graph: if another server leads, applies all changes that the leader had written by the
+    /// last [`State::refresh`].
     pub async fn show_newest(&self, state: &Arc<State>) -> Result<()> {
+        if state.is_exclusive() {
+            return Ok(());
+        }
+        let seen = state.seen_writes();
+        if state.leadership.is_overtaken(seen.epoch) {
+            // A step of the overtaken worker would change the graph in memory once more.
+            *self.worker.lock().await = None;
+            state.leadership.forget_before(seen.epoch);
+        }
         if state.leadership.acquire(false).await?.is_some() {
             return Ok(());
         }
-        self.mirror.show_newest(state).await
+        self.mirror.show_newest(state, seen.graph_writes).await
     }
 
     /// Pauses the worker until the returned guard is dropped, so that the caller can write records that the worker

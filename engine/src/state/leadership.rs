@@ -107,9 +107,19 @@ impl Leadership {
         Ok(lead)
     }
 
-    /// Forgets the known leader, because the store has rejected a write of this server.
+    /// Forgets the known leader, because another server may lead now.
     pub fn forget(&self) {
         *self.known.lock() = None;
+    }
+
+    /// Returns whether the known leader has a lower epoch than `epoch`.
+    pub fn is_overtaken(&self, epoch: u64) -> bool {
+        self.known.lock().as_ref().is_some_and(|known| known.leader.epoch < epoch)
+    }
+
+    /// Forgets the known leader if its epoch is lower than `epoch`.
+    pub fn forget_before(&self, epoch: u64) {
+        self.known.lock().take_if(|known| known.leader.epoch < epoch);
     }
 
     /// Returns whether this server led when the leadership was last checked.

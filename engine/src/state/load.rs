@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use futures_util::TryStreamExt;
+use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use tokio::sync::watch;
 
@@ -104,6 +105,7 @@ impl State {
             peers,
             folding: tokio::sync::Mutex::new(()),
             checked: SharedCheck::default(),
+            seen: Mutex::default(),
         };
         state.types.set_changed(types_changed);
         Ok(state)
@@ -281,6 +283,10 @@ impl State {
     /// Returns whether the store has events or definitions that the state does not include.
     async fn is_behind(&self) -> Result<bool> {
         let ends = self.db.ends().await?;
+        let mut seen = self.seen.lock();
+        seen.epoch = seen.epoch.max(ends.epoch);
+        seen.graph_writes = seen.graph_writes.max(ends.graph_writes);
+        drop(seen);
         Ok(ends.position > self.folded.position() || ends.types_changed != self.types.changed())
     }
 

@@ -48,6 +48,7 @@ use deadlines::Deadlines;
 use folded_states::FoldedStates;
 use leadership::Leadership;
 use pages::PageCache;
+use parking_lot::Mutex;
 use peers::Peers;
 use plugin_host::PluginHost;
 use presence::Presence;
@@ -187,12 +188,28 @@ pub struct State {
     /// Serializes folding. Two concurrent folds would fold the same events twice, or under two definitions.
     folding: tokio::sync::Mutex<()>,
     checked: SharedCheck,
+    /// The epoch of the leader and the number of writes of the graph, as of the last check.
+    seen: Mutex<SeenWrites>,
+}
+
+/// The writes of a leader that this server has seen in the store. Includes those of this server.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SeenWrites {
+    /// The epoch of the last leader.
+    pub epoch: u64,
+    /// The number of writes of the graph.
+    pub graph_writes: u64,
 }
 
 impl State {
     /// Returns whether no other process writes to the store.
     pub fn is_exclusive(&self) -> bool {
         self.peers.is_none()
+    }
+
+    /// Returns the writes of a leader that the store had at the last [`State::refresh`].
+    pub fn seen_writes(&self) -> SeenWrites {
+        *self.seen.lock()
     }
 
     /// Reports progress of the workspace to the other servers of the store.

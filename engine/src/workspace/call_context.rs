@@ -249,7 +249,7 @@ impl Operation {
         given_bytes: usize,
     ) -> Result<AppendOutcome> {
         let (event_ids, actor, size_bytes) = (Vec::new(), self.context.actor(), EVENT_BASE_BYTES + given_bytes);
-        let append = Append { decide, event_ids, request, actor, managed: true, size_bytes, upload: None };
+        let append = Append { decide, event_ids, request, actor, managed: true, size_bytes, upload: None, epoch: None };
         self.appender().append(append).await
     }
 
@@ -270,7 +270,8 @@ impl Operation {
         upload: Arc<str>,
     ) -> Result<AppendOutcome> {
         let (event_ids, actor, size_bytes) = (Vec::new(), self.context.actor(), EVENT_BASE_BYTES + given_bytes);
-        let append = Append { decide, event_ids, request, actor, managed: true, size_bytes, upload: Some(upload) };
+        let append =
+            Append { decide, event_ids, request, actor, managed: true, size_bytes, upload: Some(upload), epoch: None };
         self.appender().append(append).await
     }
 

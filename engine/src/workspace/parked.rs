@@ -103,12 +103,12 @@ impl Writer {
 }
 
 async fn delete_steps(operation: &Operation, steps: &[StepId]) -> Result<()> {
-    // Pauses the follower, so that the follower and the deletion do not overwrite each other's changes.
-    let _paused = operation.worker_slot().pause().await;
     for steps in steps.chunks(DELETED_AT_ONCE) {
-        operation.database().delete_parked_steps(steps).await?;
+        // In a turn, no other server can park one of these steps again at the same time.
+        let mut turn = operation.worker().await?;
+        turn.release_steps(steps).await?;
+        turn.keep();
     }
-    operation.state().plugins.note_parking();
     Ok(())
 }
 

@@ -48,6 +48,7 @@ pub struct ReloadOutcome {
 impl Reader {
     /// Returns the plugins, in the order of execution.
     pub async fn plugins(&self) -> Result<Vec<PluginStatus>> {
+        self.context.refresh_graph().await?;
         let state = self.context.state();
         let parked = state.db.count_parked().await?;
         let checkpoint = state.db.read_graph_checkpoint().await?;
@@ -73,7 +74,9 @@ impl Reader {
 
     /// Returns the source of the version of a plugin that the workspace has adopted.
     pub async fn plugin_source(&self, name: &str) -> Result<PluginSource> {
-        let version = self.context.state().plugins.about(self.context.plugin_index(name)?);
+        let plugin = self.context.plugin_index(name)?;
+        self.context.refresh_graph().await?;
+        let version = self.context.state().plugins.about(plugin);
         let files = |source: &ScriptSource| {
             [(ScriptSource::MANIFEST, source.manifest.clone()), (ScriptSource::SCRIPT, source.script.clone())].into()
         };
@@ -116,8 +119,15 @@ impl Writer {
     pub async fn replay_plugin(&self, name: &str, hook: Option<Hook>, from_position: u64) -> Result<ReplayTally> {
         let plugin = self.context.plugin_index(name)?;
         Operation::perform(self, move |operation| async move {
-            let hooks = replayed_hooks(&operation.state().plugins.about(plugin), hook)?;
+            // The turn adopts the newest versions.
             let mut turn = operation.worker().await?;
+            let hooks = match replayed_hooks(&operation.state().plugins.about(plugin), hook) {
+                Ok(hooks) => hooks,
+                Err(refused) => {
+                    turn.keep();
+                    return Err(refused);
+                }
+            };
             let mut total = ReplayTally::default();
             for hook in hooks {
                 let tally = replay::replay_plugin(&mut turn, plugin, hook, from_position).await?;
@@ -132,6 +142,7 @@ impl Writer {
     /// Counts the events for which [`Writer::replay_plugin`] would call a plugin. Calls no plugin and changes nothing.
     pub async fn count_replay(&self, name: &str, hook: Option<Hook>, from_position: u64) -> Result<ReplayTally> {
         let (plugin, state) = (self.context.plugin_index(name)?, self.context.state());
+        self.context.refresh_graph().await?;
         let mut total = ReplayTally::default();
         for hook in replayed_hooks(&state.plugins.about(plugin), hook)? {
             total = total.with(&replay::count(state, plugin, hook, from_position).await?);

@@ -117,8 +117,8 @@ impl rights::Reader {
         preview::check(&query)?;
         let options = Options { source, push_down, columns, explain, preview };
         let admitted = self.context.admit_query().await?;
-        // Another server may have created a project whose slug the pipeline names.
-        self.context.refresh().await?;
+        // Another server may have created a project whose slug the pipeline names, or written facts and edges.
+        self.context.refresh_graph().await?;
         let (prepared, spent, admitted) = self.prepare_offloaded(query.pipeline.clone(), options, admitted).await?;
         let mut warnings = self.unknown_types(&prepared);
         if query.dry_run {

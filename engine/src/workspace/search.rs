@@ -87,7 +87,7 @@ impl Reader {
         if search.query.trim().is_empty() || characters > MAX_QUERY {
             return Err(Error::invalid_at("/query", format!("expected 1 to {MAX_QUERY} characters")));
         }
-        self.context.refresh().await?;
+        self.context.refresh_graph().await?;
         let project_id = match &search.project {
             None => None,
             Some(project) => {

@@ -1,6 +1,6 @@
 //! A server with agents and tasks, used over HTTP by the tests of the mailbox.
 
-use foldwork_tests::server::Server;
+use foldwork_tests::server::{Server, Setup};
 use poem::http::Method;
 use poem::{Body, Request};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ pub const HELPER: &str = "agent-helper";
 /// Starts a server with the agents.
 pub async fn server() -> Server {
     let names: Vec<String> = AGENTS.map(str::to_owned).to_vec();
-    Server::start_with_agents(&names).await.expect("a server")
+    Setup::with_agents(&names).start().await.expect("a server")
 }
 
 /// The status and body of a response.

@@ -59,6 +59,11 @@ impl Checkpointer {
         self.checkpoint.position
     }
 
+    /// Returns the number of writes of the graph.
+    pub fn writes(&self) -> u64 {
+        self.checkpoint.writes
+    }
+
     /// Sets the digest of the definitions and plugins that the edges match.
     pub fn set_basis(&mut self, basis: Arc<str>) {
         self.checkpoint.basis = Some(basis);

@@ -62,18 +62,18 @@ impl Mirror {
         self.apply_newest(state, &mut applied, MirrorCheckpoint { checkpoint, read_at }).await
     }
 
-    /// Applies all writes that the leader has made so far, whether or not the leader has reported them.
-    pub async fn show_newest(&self, state: &Arc<State>) -> Result<()> {
+    /// Applies at least the first `writes` writes of the leader, whether or not the leader has reported them.
+    pub async fn show_newest(&self, state: &Arc<State>, writes: u64) -> Result<()> {
         let mut applied = self.applied.lock().await;
         // This server may have become the leader in the meantime. In that case, the graph of this server is the newest.
         if state.leadership.is_own() {
             return Ok(());
         }
-        let read_at = Instant::now();
-        let checkpoint = state.db.read_graph_checkpoint().await?;
-        if applied.as_ref().is_some_and(|applied| applied.checkpoint == checkpoint) {
+        if applied.as_ref().is_some_and(|applied| applied.checkpoint.writes >= writes) {
             return Ok(());
         }
+        let read_at = Instant::now();
+        let checkpoint = state.db.read_graph_checkpoint().await?;
         self.apply_newest(state, &mut applied, MirrorCheckpoint { checkpoint, read_at }).await
     }
 
@@ -84,7 +84,7 @@ impl Mirror {
         newest: MirrorCheckpoint,
     ) -> Result<()> {
         let reported = *state.reported.borrow();
-        let MirrorCheckpoint { checkpoint, read_at } = newest;
+        let MirrorCheckpoint { mut checkpoint, read_at } = newest;
         // The graph refers to aggregates up to the checkpoint, so this server refreshes the states first.
         state.refresh().await?;
         let before = applied.take().map(|applied| applied.checkpoint);
@@ -101,7 +101,16 @@ impl Mirror {
         match changed {
             Some(changed) => apply(state, checkpoint.generation, changed).await?,
             None => {
-                let replaced = restored(&FollowerView::new(state), checkpoint.generation).await?;
+                let replaced = loop {
+                    let replaced = restored(&FollowerView::new(state), checkpoint.generation).await?;
+                    // A rebuild deletes the rows of the generation that it has replaced.
+                    let newest = state.db.read_graph_checkpoint().await?;
+                    if newest.generation == checkpoint.generation {
+                        break replaced;
+                    }
+                    checkpoint = newest;
+                    state.refresh().await?;
+                };
                 let kept: FxHashSet<AggregateId> = replaced.all_facts().map(|(id, _)| id.clone()).collect();
                 let before = state.graph.replace(replaced);
                 show(state, before.iter().filter(|id| !kept.contains(*id)).map(|id| (id, None)));

@@ -23,6 +23,7 @@ use crate::model::event::{Event, NewEvent, StreamExpectation};
 use crate::model::facts::{Assignee, Assignment, EventFact, Priority};
 use crate::model::task::{SourceType, Status, TaskEvent, title};
 use crate::model::value::{Object, Value};
+use crate::state::leadership::Lead;
 
 /// The prefix of the actor of events that plugins request. Clients cannot choose an actor with this prefix.
 const ACTOR: &str = "plugin:";
@@ -182,11 +183,14 @@ pub fn new_task(
 /// The dispatcher, which appends the events that plugins request.
 pub struct Dispatcher {
     appender: Appender,
+    lead: Lead,
 }
 
 impl Dispatcher {
-    pub fn new(appender: Appender) -> Dispatcher {
-        Dispatcher { appender }
+    /// Creates the dispatcher of a worker that processes the log under this right. Its appends fail after another
+    /// server has taken over.
+    pub fn new(appender: Appender, lead: Lead) -> Dispatcher {
+        Dispatcher { appender, lead }
     }
 
     pub fn appender(&self) -> &Appender {
@@ -225,7 +229,8 @@ impl Dispatcher {
             return Ok(());
         }
         let managed = events.iter().any(|event| event.aggregate_type == TASK);
-        let append = Append { managed, ..Append::given(format!("{ACTOR}{plugin}").into(), events) };
+        let append =
+            Append { managed, epoch: self.lead.epoch, ..Append::given(format!("{ACTOR}{plugin}").into(), events) };
         self.appender.append(append).await.map(drop)
     }
 
@@ -236,7 +241,7 @@ impl Dispatcher {
         let (event_id, size_bytes) = (Arc::from(delivery.event_id.as_str()), delivery.size_bytes());
         let decide = Box::new(move |view: &View<'_>| deliver::decide(view, &delivery));
         let append = Append::decided(format!("{ACTOR}{plugin}").into(), decide);
-        let append = Append { event_ids: vec![event_id], size_bytes, ..append };
+        let append = Append { event_ids: vec![event_id], size_bytes, epoch: self.lead.epoch, ..append };
         match self.appender.append(append).await.map_err(effect::explain) {
             Ok(_) => Ok(Ok(())),
             Err(error @ (Error::Conflict { code: ErrorCode::TaskStateConflict, .. } | Error::NotFound { .. })) => {

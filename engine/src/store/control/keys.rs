@@ -72,6 +72,10 @@ FOR $one IN $moved {
     UPDATE $one.id SET derived_from = $one.origin, ancestors = $one.ancestors RETURN NONE
 };";
 
+/// The statement that fails if the keys derived from the key `$above` are no longer those in `$below`.
+const BELOW: &str = "
+IF array::sort((SELECT VALUE record::id(id) FROM key WHERE ancestors CONTAINS $above)) != $below { THROW 'stale head' };";
+
 impl Database {
     /// Writes a key, unless a key with the same id exists. Returns the stored key, or the reason why the key cannot be
     /// created.
@@ -186,16 +190,18 @@ impl Database {
 
     /// Deletes a key, and the sign-in codes and invitations created with the key. Records the key as revoked. Keys
     /// derived from the deleted key stop working as well. The keys in `moved` are written with their new origins and
-    /// keep working.
-    pub async fn delete_key(&self, id: &str, moved: &[KeyRecord]) -> Result<()> {
+    /// keep working. Fails with [`Error::Conflict`] if the keys derived from the key are no longer those in `below`.
+    pub async fn delete_key(&self, id: &str, below: &[KeyRecord], moved: &[KeyRecord]) -> Result<()> {
         let values = [
             ("id", convert::record_id("key", id.to_owned())),
             ("name", convert::text(id)),
+            ("above", convert::text(id)),
+            ("below", sorted_ids(below)),
             ("moved", moved_values(moved)),
         ];
         let statements = format!(
             "BEGIN;
-            IF !record::exists($id) {{ THROW 'stale head' }}; {MOVE}
+            IF !record::exists($id) {{ THROW 'stale head' }}; {BELOW} {MOVE}
             LET $workspace = (SELECT VALUE workspace_id FROM ONLY $id);
             LET $keys = [$name]; {REVOKE_KEYS}
             DELETE $id RETURN NONE;
@@ -208,16 +214,23 @@ impl Database {
 
     /// Writes the successor of a key, and the new expiry of the replaced key. The keys in `moved` are written with
     /// their new origins. Sign-in codes and invitations that the replaced key created depend on the successor from then
-    /// on. Fails with the reason if the user of the key has left the workspace or has the maximum number of keys.
+    /// on. Fails with the reason if the user of the key has left the workspace or has the maximum number of keys. Fails
+    /// with [`Error::Conflict`] if the expiry of the key is no longer `expired_at`, or if the keys derived from the key
+    /// are no longer those in `below`.
     pub async fn replace_key(
         &self,
         old: &KeyRecord,
+        expired_at: Option<i64>,
         new: &KeyRecord,
+        below: &[KeyRecord],
         moved: &[KeyRecord],
     ) -> Result<std::result::Result<(), OriginFault>> {
         let values = [
             ("old", convert::record_id("key", old.id.to_string())),
             ("old_name", convert::text(&old.id)),
+            ("above", convert::text(&old.id)),
+            ("before", expired_at.map_or(Record::None, convert::integer)),
+            ("below", sorted_ids(below)),
             ("until", old.expires_at.map_or(Record::None, convert::integer)),
             ("id", convert::record_id("key", new.id.to_string())),
             ("name", convert::text(&new.id)),
@@ -230,7 +243,8 @@ impl Database {
         ];
         let statements = format!(
             "BEGIN; {MAKER} {ROOM}
-            IF !record::exists($old) {{ THROW 'stale head' }};
+            IF !record::exists($old) OR (SELECT VALUE expires_at FROM ONLY $old) != $before {{ THROW 'stale head' }};
+            {BELOW}
             FOR $one IN $ancestors {{ IF !record::exists(type::record('key', $one)) {{ THROW 'stale head' }} }};
             UPDATE $old SET expires_at = $until RETURN NONE;
             CREATE $id CONTENT $content RETURN NONE;
@@ -295,6 +309,13 @@ fn moved_values(moved: &[KeyRecord]) -> Record {
         ]))
     });
     Record::Array(values.collect::<Vec<_>>().into())
+}
+
+/// Returns the value of `$below` in [`BELOW`].
+fn sorted_ids(keys: &[KeyRecord]) -> Record {
+    let mut ids: Vec<Arc<str>> = keys.iter().map(|key| key.id.clone()).collect();
+    ids.sort_unstable();
+    names(&ids)
 }
 
 fn names(ids: &[Arc<str>]) -> Record {

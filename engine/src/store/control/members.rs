@@ -183,15 +183,23 @@ impl Database {
     }
 
     /// Returns the given keys and memberships that still exist. Leaves out memberships whose role is below the required
-    /// minimum role, and keys that have expired.
+    /// minimum role, keys that have expired, and keys with an ancestor that no longer exists.
     pub async fn existing_grounds(&self, bases: &[GrantBasis], now: i64) -> Result<HashSet<GrantBasis>> {
         let ids: Vec<Record> = bases.iter().map(ground_id).collect();
-        let statement = "SELECT id, role, expires_at FROM $ids";
-        let found = self.query(statement, [("ids", Record::Array(ids.into()))]).await?;
+        let statements = "LET $found = (SELECT id, role, expires_at, ancestors ?? [] AS ancestors FROM $ids);
+            RETURN $found;
+            SELECT VALUE record::id(id) FROM $found.map(|$one| $one.ancestors).flatten()
+                .map(|$one| type::record('key', $one));";
+        let found = self.query(statements, [("ids", Record::Array(ids.into()))]).await?;
+        let [_, found, above] = found.as_slice() else { return Ok(HashSet::new()) };
+        let above: Vec<&Record> = convert::list(Some(above))?.collect();
         let mut existing = Vec::new();
-        for record in convert::list(found.first())? {
+        for record in convert::list(Some(found))? {
             let Record::Object(fields) = record else { continue };
             if convert::optional_int_field(record, "expires_at").is_some_and(|expires_at| expires_at <= now) {
+                continue;
+            }
+            if convert::list(fields.get("ancestors"))?.any(|ancestor| !above.contains(&ancestor)) {
                 continue;
             }
             let role = if let Some(Record::String(_)) = fields.get("role") { Some(read_role(record)?) } else { None };

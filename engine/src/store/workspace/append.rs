@@ -34,6 +34,9 @@ UPSERT head:log SET position = $position RETURN NONE;
 /// a second commit at the same position.
 const APPEND_ALONE: &str = "INSERT $records RETURN NONE;";
 
+/// The statement that is added to the transaction if the batch contains appends of the leader.
+const LED: &str = "IF ((SELECT VALUE epoch FROM ONLY leader:consumer) ?? 0) != $epoch { THROW 'stale head' };";
+
 /// The statements that are added to the transaction if the batch contains files. The statements fail if an upload that
 /// the files refer to is not in progress. Otherwise, the statements delete the records of these uploads, and record for
 /// removal the uploads that files no longer refer to.
@@ -75,11 +78,13 @@ pub struct AppendBatch<'a> {
     pub responses: &'a [(Arc<str>, StoredResponse)],
     /// The value of the definitions' change counter when the events were checked.
     pub types_changed: u64,
+    /// The epoch of the leader, if the batch may be written only while this server leads.
+    pub epoch: Option<u64>,
 }
 
 impl Database {
     /// Writes a batch atomically. Fails with [`Error::Conflict`] if another writer has appended events or changed
-    /// definitions first. Fails with [`Error::Closing`] if this process is the only writer and has opened the log
+    /// definitions first, or if the leader has another epoch than that of the batch. Fails with [`Error::Closing`] if this process is the only writer and has opened the log
     /// again.
     ///
     /// The future must not be dropped before it completes, except when the process ends. Otherwise the transaction may
@@ -135,7 +140,9 @@ impl Database {
             };
             return self.query_bound(&statement, records.into_iter().chain(beside).collect()).await.map(drop);
         }
-        let values: [_; 9] = [
+        let led = if batch.epoch.is_some() { LED } else { "" };
+        let values: [_; 10] = [
+            ("epoch".to_owned(), batch.epoch.map_or(Record::None, convert::integer)),
             ("types".to_owned(), convert::integer(batch.types_changed)),
             ("head".to_owned(), convert::integer(first.position - 1)),
             ("events".to_owned(), Record::Array(records.into())),
@@ -146,7 +153,7 @@ impl Database {
             ("commit".to_owned(), Record::Object(commit)),
             ("position".to_owned(), convert::integer(last.position)),
         ];
-        let statement = [APPEND, &statements, "COMMIT;"].concat();
+        let statement = [APPEND, led, &statements, "COMMIT;"].concat();
         self.query_bound(&statement, values.into_iter().chain(beside).collect()).await.map(drop)
     }
 

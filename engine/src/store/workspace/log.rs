@@ -35,6 +35,10 @@ pub struct Ends {
     /// The position of the last event. Only maintained if several servers write.
     pub position: u64,
     pub types_changed: u64,
+    /// The epoch of the leader.
+    pub epoch: u64,
+    /// The number of writes of the graph.
+    pub graph_writes: u64,
 }
 
 /// The minimum number of positions in a range that is searched for the next commit.
@@ -46,15 +50,20 @@ const PART_BYTES: usize = 4 << 20;
 /// The assumed size of an event whose commit does not list the size, in bytes.
 const ASSUMED_EVENT_BYTES: usize = 128 << 10;
 
+const ENDS: &str = "
+SELECT position ?? 0 AS position, types ?? 0 AS types, (SELECT VALUE epoch FROM ONLY leader:consumer) ?? 0 AS epoch,
+    (SELECT VALUE writes FROM ONLY checkpoint:graph) ?? 0 AS writes FROM ONLY head:log";
+
 impl DatabaseReader {
-    /// Returns the position at the end of the log, and the number of changes of definitions.
+    /// Returns the position at the end of the log, and the numbers of changes beside the log.
     pub async fn ends(&self) -> Result<Ends> {
-        let results =
-            self.query("SELECT position ?? 0 AS position, types ?? 0 AS types FROM ONLY head:log", []).await?;
+        let results = self.query(ENDS, []).await?;
         match results.first() {
             Some(record @ Record::Object(_)) => Ok(Ends {
                 position: convert::unsigned_field(record, "position")?,
                 types_changed: convert::unsigned_field(record, "types")?,
+                epoch: convert::unsigned_field(record, "epoch")?,
+                graph_writes: convert::unsigned_field(record, "writes")?,
             }),
             _ => Ok(Ends::default()),
         }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use surrealdb::types::{Array, RecordIdKey, RecordIdKeyRange, Value as Record};
 
 use super::graph::id_parts;
-use crate::store::{Database, DatabaseReader, Error, Result, convert};
+use crate::store::{DatabaseReader, Error, Result, convert};
 
 /// The id of a step in processing an event. A step is the call of one hook of one plugin.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -156,14 +156,6 @@ impl DatabaseReader {
             Ok((convert::text_field(record, "plugin")?.into(), convert::unsigned_field(record, "steps")?))
         };
         convert::list(found.first())?.map(read).collect()
-    }
-}
-
-impl Database {
-    /// Removes parked steps without running them.
-    pub async fn delete_parked_steps(&self, steps: &[StepId]) -> Result<()> {
-        let ids: Vec<Record> = steps.iter().map(StepId::record).collect();
-        self.query_again("DELETE $ids RETURN NONE", [("ids", Record::Array(ids.into()))]).await.map(drop)
     }
 }
 

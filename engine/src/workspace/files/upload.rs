@@ -196,7 +196,10 @@ impl Operation {
             }])
         });
         let appended = self.append_upload(decide, new.request, given_bytes, upload).await?;
-        self.clear(previous).await;
+        // The event of a repeated request was appended earlier, so the file may refer to the recorded bytes again.
+        if !appended.replayed {
+            self.clear(previous).await;
+        }
         self.uploaded(&appended, &id)
     }
 

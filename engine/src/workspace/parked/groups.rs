@@ -56,6 +56,7 @@ pub struct StepGroups {
 impl Reader {
     /// Returns the parked steps of a plugin or of all enabled plugins, grouped by cause.
     pub async fn parked_groups(&self, plugin: Option<&str>) -> Result<StepGroups> {
+        self.context.refresh().await?;
         let mut found: IndexMap<FailureCause, StepGroup, FxBuildHasher> = IndexMap::default();
         let mut scan = self.context.scan_parked(plugin, 1);
         while let Some(part) = scan.next().await? {

@@ -57,6 +57,7 @@ impl CallContext {
     /// Returns the oldest selected steps, at most `most`. Fails if the number of selected steps is not the expected
     /// number.
     pub(super) async fn select_parked(&self, selection: &StepSelection, most: usize) -> Result<SelectedSteps> {
+        self.refresh().await?;
         let StepSelection { which, expected, after } = selection;
         let is_after = |parked: &ParkedStep| after.as_ref().is_none_or(|after| parked.id > *after);
         let mut selected = SelectedSteps { steps: Vec::new(), count: 0 };

@@ -67,6 +67,7 @@ pub enum DryRunInput {
 impl Writer {
     /// Calls a version of a plugin for events. Returns the results without writing anything.
     pub async fn dry_run(&self, name: &str, version: DryRunVersion, input: DryRunInput) -> Result<DryRun> {
+        self.context.refresh_graph().await?;
         let version = self.context.dry_run_version(name, version).await?;
         let state = self.context.state();
         let _one = state.plugins.begin_trial().await;

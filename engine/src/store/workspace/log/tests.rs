@@ -122,3 +122,20 @@ async fn a_batch_is_written_once_and_read_in_order() {
     assert_eq!(log.find_generated(&invented, 300).await.expect("events").len(), 0);
     assert_eq!(log.find_generated(&ids, 1).await.expect("events").len(), 0);
 }
+
+#[tokio::test]
+async fn a_batch_of_an_overtaken_leader_is_rejected() {
+    let store = Store::connect("mem://").await.expect("memory").share();
+    let log = store.workspace("0-1").await.expect("a database");
+    let first = log.lead("a", &["a".into()], false).await.expect("a leader").epoch;
+    let append = async |events: &[Arc<Event>], epoch| {
+        log.append(AppendBatch { events: &writes(events, None), epoch, ..AppendBatch::default() }).await
+    };
+    append(&[event("a", 1, 1)], Some(first)).await.expect("appended");
+    let second = log.lead("b", &["a".into(), "b".into()], true).await.expect("a leader").epoch;
+    let late = [event("a", 2, 2)];
+    assert!(matches!(append(&late, Some(first)).await, Err(Error::Conflict)));
+    assert!(log.read_stream(&late[0].aggregate_id, 2, 9).await.expect("events").is_empty());
+    append(&late, Some(second)).await.expect("appended");
+    append(&[event("a", 3, 3)], None).await.expect("appended");
+}
