@@ -53,7 +53,7 @@ pub fn claims_of(name: &str) -> serde_json::Value {
 }
 
 /// The interval at which two servers on one store read the appends of each other, in milliseconds.
-const PULSE_MS: u64 = 50;
+const PULSE_MS: u64 = 250;
 
 /// Returns the settings of one of several engines on a store. The pulse of an engine that is alone on its store is rare,
 /// because hundreds of servers share the processor.
