@@ -55,10 +55,11 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::append::appender::Appender;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::metric;
 use crate::state::background::{Background, Stop};
 use crate::state::{GRAPH, NODES, State};
+use crate::store;
 use follow::{FollowPause, StepOutcome, follow};
 pub use plugins::dispatch::derived_id;
 use plugins::step_end::StepEnd;
@@ -158,6 +159,7 @@ async fn work_on(state: &Arc<State>, appender: &Appender, slot: &WorkerSlot) -> 
             })
         }
         Err(StepEnd::Interrupted) => Ok(StepOutcome::MadeWay),
+        Err(StepEnd::Overtaken) if state.is_exclusive() => Err(Error::Unavailable(store::Error::Conflict)),
         Err(StepEnd::Overtaken) => {
             tracing::debug!("another server has already processed the events of the step");
             metric::CONFLICTS.add(&["graph"], 1);

@@ -118,14 +118,23 @@ impl Worker {
         self.checkpointer.writes()
     }
 
+    /// Fails if this server has read that another server took over after the worker began.
+    pub(super) fn check_lead(&self) -> Result<()> {
+        let newest = self.state.seen_writes().epoch;
+        match self.lead().epoch {
+            Some(epoch) if epoch < newest => Err(Error::Unavailable(store::Error::Conflict)),
+            _ => Ok(()),
+        }
+    }
+
     /// Adopts new plugin versions, compares the edges of some aggregates if edges have to be compared, and processes
     /// the next events.
     ///
     /// After an error, the worker must not be used for another step, because its state in memory may be ahead of the
     /// store.
     pub async fn step(&mut self) -> Result<WorkerStep, StepEnd> {
-        self.adopt_versions().await.map_err(|error| self.overtaken(error))?;
-        let is_settling = self.settle_page().await.map_err(|error| self.overtaken(error))?;
+        self.adopt_versions().await?;
+        let is_settling = self.settle_page().await?;
         let position = self.process().await?;
         Ok(WorkerStep { position, is_settling })
     }
@@ -153,7 +162,7 @@ impl Worker {
         router.run(circuits, projection.roster(), parking, dispatcher).await?;
         scripted_agents.run(circuits, parking, dispatcher).await?;
         self.tell_owner().await?;
-        self.commit(position).await.map_err(|error| self.overtaken(error))?;
+        self.commit(position).await?;
         self.state.folded.pass_follower(contexts.iter().map(|context| context.after.clone()));
         Ok(position)
     }
@@ -313,13 +322,6 @@ impl Worker {
         self.checkpointer.commit(position, self.circuits.stored(), &mut self.parking).await?;
         self.circuits.publish();
         Ok(())
-    }
-
-    pub(super) fn overtaken(&self, error: Error) -> StepEnd {
-        match error {
-            Error::Unavailable(store::Error::Conflict) if !self.state.is_exclusive() => StepEnd::Overtaken,
-            error => StepEnd::Failed(error),
-        }
     }
 
     /// Applies facts that a plugin found in an event which was applied earlier. Returns the numbers of aggregates with

@@ -106,12 +106,12 @@ impl WorkerSlot {
         }
         let seen = state.seen_writes();
         if state.leadership.is_overtaken(seen.epoch) {
-            // A step of the overtaken worker would change the graph in memory once more.
-            *self.worker.lock().await = None;
-            state.leadership.forget_before(seen.epoch);
-        }
-        if state.leadership.acquire(false).await?.is_some() {
-            return Ok(());
+            // Waits for the step of the overtaken worker, which changes the graph in memory.
+            let mut slot = self.worker.lock().await;
+            if state.leadership.is_overtaken(seen.epoch) {
+                *slot = None;
+                state.leadership.forget_before(seen.epoch);
+            }
         }
         self.mirror.show_newest(state, seen.graph_writes).await
     }

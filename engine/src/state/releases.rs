@@ -15,6 +15,7 @@ use std::sync::Arc;
 use tokio::sync::Mutex;
 
 use super::plugins::{PluginIndex, PluginMap, PluginVersion, Plugins};
+use super::shared_check::SharedCheck;
 use crate::error::{Error, ErrorCode, Result};
 use crate::hook::{Loader, VersionRefusal};
 use crate::model::value::{Object, Value};
@@ -28,13 +29,14 @@ pub struct Releases {
     exclusive: bool,
     /// The lock that is held while a release is read or written.
     one: Mutex<()>,
+    checked: SharedCheck,
 }
 
 impl Releases {
     /// Opens the releases of a store, and releases the versions that this process was started with.
     pub async fn open(store: &Store, plugins: Arc<Plugins>) -> Result<Releases> {
         let (control, exclusive) = (store.control().await?, store.is_exclusive());
-        let releases = Releases { control, plugins, exclusive, one: Mutex::default() };
+        let releases = Releases { control, plugins, exclusive, one: Mutex::default(), checked: SharedCheck::default() };
         let released = releases.control.read_released().await?;
         for plugin in releases.plugins.indexes() {
             let version = releases.plugins.newest(plugin);
@@ -70,11 +72,12 @@ impl Releases {
         Ok(true)
     }
 
-    /// Loads the versions that other servers have released.
+    /// Loads the versions that other servers have released. Concurrent calls share one query.
     pub async fn refresh(&self) -> Result<()> {
-        if self.exclusive {
-            return Ok(());
-        }
+        if self.exclusive { Ok(()) } else { self.checked.share(|| self.load_released()).await }
+    }
+
+    async fn load_released(&self) -> Result<()> {
         let _one = self.one.lock().await;
         for (name, digest) in self.control.read_released().await? {
             let Some(plugin) = self.plugins.find(&name) else { continue };

@@ -86,6 +86,16 @@ impl CallContext {
         }
     }
 
+    /// Before a strong read, reads the versions of plugins that other servers have released. If they cannot be read, the
+    /// known versions stay. Does nothing before an eventual read.
+    pub(super) async fn refresh_versions(&self) {
+        if matches!(self.consistency, Consistency::Strong)
+            && let Err(error) = self.state().plugins.releases().refresh().await
+        {
+            tracing::warn!(%error, "the released versions of plugins could not be read");
+        }
+    }
+
     /// Fails if the log has not reached a position. Without this check, a reader that follows the log from such a
     /// position would wait without an error, for example after the log was restored from an older copy.
     pub(super) async fn check_position(&self, position: u64) -> Result<()> {

@@ -116,9 +116,10 @@ impl rights::Reader {
         let Query { source, push_down, columns, explain, preview, .. } = query;
         preview::check(&query)?;
         let options = Options { source, push_down, columns, explain, preview };
-        let admitted = self.context.admit_query().await?;
-        // Another server may have created a project whose slug the pipeline names, or written facts and edges.
+        // Another server may have created a project whose slug the pipeline names, or written facts and edges. A query
+        // that waits for these is not counted as a running query.
         self.context.refresh_graph().await?;
+        let admitted = self.context.admit_query().await?;
         let (prepared, spent, admitted) = self.prepare_offloaded(query.pipeline.clone(), options, admitted).await?;
         let mut warnings = self.unknown_types(&prepared);
         if query.dry_run {

@@ -33,7 +33,7 @@ impl Reader {
         let state = self.context.state();
         let is_tool = |about: &PluginDescription| about.hooks.contains(&Hook::Tool);
         let plugin = state.plugins.find(name).ok_or_else(|| Error::not_found("tool", name))?;
-        state.plugins.releases().refresh().await?;
+        self.context.refresh_versions().await;
         // A tool changes no data, so a call always uses the newest version of the plugin.
         let version = state.plugins.newest(plugin);
         if !is_tool(&version) {

@@ -65,7 +65,7 @@ impl Mirror {
     /// Applies at least the first `writes` writes of the leader, whether or not the leader has reported them.
     pub async fn show_newest(&self, state: &Arc<State>, writes: u64) -> Result<()> {
         let mut applied = self.applied.lock().await;
-        // This server may have become the leader in the meantime. In that case, the graph of this server is the newest.
+        // The graph of a leader is the newest.
         if state.leadership.is_own() {
             return Ok(());
         }
@@ -87,7 +87,8 @@ impl Mirror {
         let MirrorCheckpoint { mut checkpoint, read_at } = newest;
         // The graph refers to aggregates up to the checkpoint, so this server refreshes the states first.
         state.refresh().await?;
-        let before = applied.take().map(|applied| applied.checkpoint);
+        // The applied checkpoint stays until the end. If the caller is cancelled, the same changes are applied again.
+        let before = applied.as_ref().map(|applied| applied.checkpoint.clone());
         let is_near = |known: &GraphCheckpoint| {
             known.generation == checkpoint.generation
                 && known.writes <= checkpoint.writes
@@ -116,10 +117,13 @@ impl Mirror {
                 show(state, before.iter().filter(|id| !kept.contains(*id)).map(|id| (id, None)));
             }
         }
-        adopt(state, &checkpoint, before.as_ref()).await?;
+        let has_adopted = adopt(state, &checkpoint, before.as_ref()).await;
         let consumed = if checkpoint.writes == reported.writes { reported.consumed } else { 0 };
         state.graph_progress.set(checkpoint.position.max(consumed));
-        *applied = Some(MirrorCheckpoint { checkpoint, read_at });
+        // Otherwise the next call adopts the versions.
+        if has_adopted {
+            *applied = Some(MirrorCheckpoint { checkpoint, read_at });
+        }
         Ok(())
     }
 
@@ -162,13 +166,18 @@ async fn apply(state: &Arc<State>, generation: u64, changed: Vec<ChangedKeys>) -
 }
 
 /// Adopts the contents of the checkpoint besides the graph: stopped plugins, the versions of plugins, and whether the
-/// edges match the definitions.
-async fn adopt(state: &Arc<State>, checkpoint: &GraphCheckpoint, before: Option<&GraphCheckpoint>) -> Result<()> {
+/// edges match the definitions. Returns `false` if the versions cannot be read.
+async fn adopt(state: &Arc<State>, checkpoint: &GraphCheckpoint, before: Option<&GraphCheckpoint>) -> bool {
+    let mut has_adopted = true;
     if before.is_none_or(|before| before.circuits != checkpoint.circuits) {
         Circuits::restore(state, &checkpoint.circuits).publish();
     }
     if before.is_none_or(|before| before.versions != checkpoint.versions) {
-        state.plugins.releases().refresh().await?;
+        // A version that this server cannot load must not fail the reads of the graph.
+        if let Err(error) = state.plugins.releases().refresh().await {
+            tracing::warn!(%error, workspace = %state.record.id, "the versions of plugins could not be read");
+            has_adopted = false;
+        }
         let newest = PluginMap::new(&state.plugins, |plugin| state.plugins.newest(plugin));
         if AdoptedVersion::changed(&checkpoint.versions, &newest, checkpoint.position).is_none() {
             state.plugins.adopt(&newest);
@@ -180,5 +189,5 @@ async fn adopt(state: &Arc<State>, checkpoint: &GraphCheckpoint, before: Option<
         state.settled.remaining.set(0);
         state.settled.redefinitions.advance(basis.redefinitions());
     }
-    Ok(())
+    has_adopted
 }

@@ -14,7 +14,7 @@ use crate::store::workspace::parked::{ParkedStep, Reason, StepId};
 /// events by only one call. Returns the time of the next retry. `position` is the position of the last event that the
 /// worker has processed or passed over.
 pub async fn retry_due(worker: &mut Worker, position: u64) -> Result<Option<i64>, StepEnd> {
-    let next_at = retry_steps(worker).await.map_err(|error| worker.overtaken(error))?;
+    let next_at = retry_steps(worker).await?;
     worker.state.plugins.retries().report(position, next_at);
     Ok(next_at)
 }

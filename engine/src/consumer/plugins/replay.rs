@@ -89,6 +89,8 @@ pub async fn replay_plugin(
     let mut states = FxHashMap::default();
     let mut position = from_position;
     while let Some(page) = contexts.page(&mut position, &mut states).await? {
+        // The replay is written at its end, so a replay that another server has overtaken would run in vain.
+        replay.worker.check_lead()?;
         match hook {
             Hook::Route => replay.route(page).await?,
             _ => replay.enrich(page).await?,
