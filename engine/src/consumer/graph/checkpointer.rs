@@ -165,8 +165,8 @@ impl Checkpointer {
         Ok(())
     }
 
-    /// Stores the counts of plugin calls, then publishes the position to waiting tasks and other servers. A worker that begins again at an earlier position
-    /// passes only events that changed nothing, so the position never goes back.
+    /// Stores the counts of plugin calls, then publishes the position to waiting tasks and other servers. A worker that
+    /// begins again at an earlier position passes only events that changed nothing, so the position never goes back.
     async fn publish(&self) {
         self.state.call_counts.store(&self.state.plugins).await;
         let (position, writes) = (self.checkpoint.position, self.checkpoint.writes);

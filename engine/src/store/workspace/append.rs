@@ -84,8 +84,8 @@ pub struct AppendBatch<'a> {
 
 impl Database {
     /// Writes a batch atomically. Fails with [`Error::Conflict`] if another writer has appended events or changed
-    /// definitions first, or if the leader has another epoch than that of the batch. Fails with [`Error::Closing`] if this process is the only writer and has opened the log
-    /// again.
+    /// definitions first, or if the leader has another epoch than that of the batch. Fails with [`Error::Closing`] if
+    /// this process is the only writer and has opened the log again.
     ///
     /// The future must not be dropped before it completes, except when the process ends. Otherwise the transaction may
     /// continue after the append right was released.

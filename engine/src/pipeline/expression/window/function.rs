@@ -112,6 +112,7 @@ impl WindowFunction {
             _ => None,
         }
     }
+
     /// Returns the constant that a `$shift` returns for rows without another row at the distance. `None` stands for
     /// null.
     pub fn default_value(&self) -> Option<&Value> {
