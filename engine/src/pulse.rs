@@ -19,7 +19,7 @@
 //!   (`consumer/graph/mirror.rs`). A server opens workspaces whose noted leader is not alive.
 //! * **A store that does not respond** (`store/availability.rs`): after one request has reached its time limit,
 //!   requests fail at once until a check succeeds. The outcome of an unanswered write is unknown, so the next decision
-//!   reads the log first. A write that arrives late is still checked by its guard.
+//!   reads the log first. A transaction that begins late writes nothing (`store/deadline.rs`).
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -24,16 +24,16 @@ pub async fn tend_deletions(engine: &Engine) {
             return;
         }
     };
-    for deletion in deletions {
-        if let Err(error) = tend_deletion(engine, &deletion).await {
-            let workspace = &deletion.workspace_id;
+    for WorkspaceDeletion { workspace_id: workspace, .. } in deletions {
+        if let Err(error) = tend_deletion(engine, &workspace).await {
             tracing::warn!(%error, cause = ?error, %workspace, "a step in the deletion of a workspace failed");
         }
     }
 }
 
-async fn tend_deletion(engine: &Engine, deletion: &WorkspaceDeletion) -> Result<()> {
-    let id = &deletion.workspace_id;
+async fn tend_deletion(engine: &Engine, id: &Arc<str>) -> Result<()> {
+    // Read again, since the deletions before this one may have taken minutes.
+    let Some(deletion) = engine.access().deletion(id).await? else { return Ok(()) };
     if let Some(removed_at) = deletion.removed_at {
         return match deletion.cleared_at {
             None => remove_data(engine, id, removed_at).await,
@@ -50,7 +50,7 @@ async fn tend_deletion(engine: &Engine, deletion: &WorkspaceDeletion) -> Result<
     if deletion.told != deletion.delete_at || deletion.delete_at.is_none() {
         let owners = engine.access().owners_of(id).await?;
         tell_owners(&*engine.runtime(id).await?, owners, deletion.delete_at, deletion.told).await?;
-        engine.access().settle_deletion(deletion).await?;
+        engine.access().settle_deletion(&deletion).await?;
     }
     Ok(())
 }

@@ -1,10 +1,10 @@
-//! Tests successors on two engines of one store: of a key, and of the owner of a workspace.
+//! Tests successors on two engines of one store: of a key, of the owner of a workspace, and of a plan.
 
 use std::sync::Arc;
 
 use foldwork_engine::error::ErrorCode;
 use foldwork_engine::model::access::{Role, Scope};
-use foldwork_engine::model::plan::PlanLimits;
+use foldwork_engine::model::plan::{PlanLimits, PlanStatus};
 use foldwork_engine::workspace::members::NewPlan;
 use foldwork_engine::workspace::projects::NewProject;
 use foldwork_engine::{Administrator, Engine, Error, Owner, Reader};
@@ -68,4 +68,26 @@ async fn a_replaced_key_ends_on_every_server_and_its_streams_with_it() {
 
 async fn enter_reader(engine: &Arc<Engine>, secret: &str) -> Reader {
     engine.enter(engine.authenticate(secret).await.expect("a caller")).await.expect("a right")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn concurrent_changes_of_different_fields_of_a_plan_are_all_kept() {
+    let (engines, key) = twins().await;
+    let caller = engines[0].authenticate(&key).await.expect("a caller");
+    let user = caller.user_id().to_owned();
+    let here: Administrator = engines[0].enter(caller.clone()).await.expect("a right");
+    let there: Administrator = engines[1].enter(caller).await.expect("a right");
+    for round in 0..8 {
+        let limits = PlanLimits { projects: Some(round), ..PlanLimits::default() };
+        let status = if round % 2 == 0 { PlanStatus::Canceled } else { PlanStatus::Active };
+        let (one, other) = tokio::join!(
+            here.set_plan(&user, NewPlan { limits: Some(limits), ..NewPlan::default() }),
+            there.set_plan(&user, NewPlan { status: Some(status), ..NewPlan::default() }),
+        );
+        one.expect("a plan");
+        other.expect("a plan");
+        // A change without fields returns the plan in the store.
+        let plan = here.set_plan(&user, NewPlan::default()).await.expect("a plan");
+        assert_eq!((plan.limits, plan.status), (limits, status));
+    }
 }

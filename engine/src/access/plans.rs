@@ -5,6 +5,10 @@ use super::credential_cache::{default_plan, plan_of};
 use crate::error::{Error, Result};
 use crate::model::access::UserRecord;
 use crate::model::plan::{PlanLimits, PlanStatus, UserPlan};
+use crate::store;
+
+/// The maximum number of attempts to change a plan that other servers change at the same time.
+const ATTEMPTS: usize = 16;
 
 /// A plan to set. If the id stays the same or is `None`, other fields that are `None` keep their current values.
 /// Otherwise, these fields get the values configured for the new plan, or for the default plan if the new plan is not
@@ -44,8 +48,23 @@ impl Access {
 
     /// Sets the plan of a user. A plan id that is not in the settings creates an individual plan.
     pub async fn set_plan(&self, user_id: &str, new: NewPlan) -> Result<UserPlan> {
+        let _turn = self.turns.lock(user_id).await;
+        // Another server may change the plan at the same time, also a field that this request does not name.
+        for _ in 0..ATTEMPTS {
+            let user = self.user(user_id).await?;
+            let plan = self.changed_plan(plan_of(&user, &self.policy().settings), new.clone());
+            let changed = self.control.write_plan(user_id, user.plan.as_ref(), &plan).await;
+            self.known.forget();
+            if changed? {
+                return Ok(plan);
+            }
+        }
+        Err(store::Error::Conflict.into())
+    }
+
+    /// Returns the plan that results from a change of the current plan.
+    fn changed_plan(&self, current: UserPlan, new: NewPlan) -> UserPlan {
         let settings = &self.policy().settings;
-        let current = plan_of(&self.user(user_id).await?, settings);
         let id = new.id.unwrap_or_else(|| current.id.clone());
         let offered = settings.plans.iter().find(|plan| plan.id == id).map(|plan| plan.begun_at(self.clock.now_ms()));
         let base = match offered {
@@ -56,14 +75,7 @@ impl Access {
         let status = new.status.unwrap_or(base.status);
         // If the request names no end, a trial keeps its end or gets the end that is configured for the plan.
         let trial_ends_at = new.trial_ends_at.or(base.trial_ends_at).filter(|_| status == PlanStatus::Trialing);
-        let plan = UserPlan { status, trial_ends_at, limits: new.limits.unwrap_or(base.limits), ..base };
-        let _turn = self.turns.lock(user_id).await;
-        let updated = self.control.write_plan(user_id, &plan).await;
-        self.known.forget();
-        match updated? {
-            true => Ok(plan),
-            false => Err(Error::not_found("user", user_id)),
-        }
+        UserPlan { status, trial_ends_at, limits: new.limits.unwrap_or(base.limits), ..base }
     }
 
     /// Returns whether the first start created this workspace. The owners of that workspace manage the installation.

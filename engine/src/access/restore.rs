@@ -56,11 +56,6 @@ impl Access {
         Ok(self.control.read_running_restores().await?.into_iter().map(|restore| restore.workspace_id).collect())
     }
 
-    /// Marks a workspace for deletion without a grace period, because its restore has failed.
-    pub async fn discard_workspace(&self, id: &str) -> Result<()> {
-        self.control.begin_deletion(id, self.clock.now_ms()).await.map(drop).map_err(Error::from)
-    }
-
     /// Returns the members of a workspace with their users, in the order in which they joined.
     pub async fn people_of(&self, workspace_id: &str) -> Result<Vec<(Membership, UserRecord)>> {
         Ok(self.control.read_members(workspace_id).await?)

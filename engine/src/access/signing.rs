@@ -99,10 +99,24 @@ impl SecretCache {
 
     /// Returns the key to sign with: the newest key that every server can already look up, otherwise the oldest key in
     /// use.
-    fn signing(&self, now: i64) -> Option<SigningKeyRecord> {
-        let signing = || self.keys.iter().filter(|key| key.created_at.saturating_add(SIGNING_PERIOD_MS) > now);
-        let settled = signing().find(|key| key.created_at.saturating_add(LOOKUP_INTERVAL_MS) < now);
-        settled.or_else(|| signing().next_back()).cloned()
+    fn signing(&self, now: i64) -> Option<&SigningKeyRecord> {
+        self.settled(now).or_else(|| self.in_use(now).next_back())
+    }
+
+    /// Returns the newest key in use that every server can already look up.
+    fn settled(&self, now: i64) -> Option<&SigningKeyRecord> {
+        self.in_use(now).find(|key| key.created_at.saturating_add(LOOKUP_INTERVAL_MS) < now)
+    }
+
+    fn in_use(&self, now: i64) -> impl DoubleEndedIterator<Item = &SigningKeyRecord> {
+        self.keys.iter().filter(move |key| key.created_at.saturating_add(SIGNING_PERIOD_MS) > now)
+    }
+
+    /// Returns whether the store may have a key that this process does not know. A new key only signs if no key is
+    /// settled, so unknown ids are looked up at a limited rate while a key is settled.
+    fn is_stale(&self, now: i64) -> bool {
+        let lookup = |at: i64| (at..at.saturating_add(LOOKUP_INTERVAL_MS)).contains(&now);
+        self.settled(now).is_none() || !self.read_at.is_some_and(lookup)
     }
 }
 
@@ -147,7 +161,7 @@ impl Access {
         let now = self.clock.now_ms();
         let known = || {
             let known = self.signing.known();
-            known.signing(now).filter(|_| known.is_ahead(now))
+            known.signing(now).filter(|_| known.is_ahead(now)).cloned()
         };
         if let Some(key) = known() {
             return Ok(key);
@@ -163,21 +177,21 @@ impl Access {
         self.control.write_signing_key(&key, now.saturating_sub(RETENTION_MS)).await?;
         let mut known = self.signing.known();
         known.learn(vec![key.clone()], now);
-        Ok(known.signing(now).unwrap_or(key))
+        Ok(known.signing(now).cloned().unwrap_or(key))
     }
 
     /// Returns the key with this id. An unknown id is looked up in the store at a limited rate, since ids are client
     /// input.
     async fn find_signing_key(&self, id: &str) -> Result<Option<SigningKeyRecord>> {
         let now = self.clock.now_ms();
-        let read_at = {
+        let is_stale = {
             let known = self.signing.known();
             if let Some(key) = known.find(id) {
                 return Ok(Some(key.clone()));
             }
-            known.read_at
+            known.is_stale(now)
         };
-        if !read_at.is_some_and(|at| (at..at.saturating_add(LOOKUP_INTERVAL_MS)).contains(&now)) {
+        if is_stale {
             self.read_signing_keys(now).await?;
         }
         // Another task may have read the key in the meantime.
@@ -269,6 +283,16 @@ mod tests {
             assert!(verified.await.expect("the task ended normally"));
         }
         assert_eq!(store.control().await.expect("a database").read_signing_keys().await.expect("keys").len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_signature_of_the_first_key_is_verified_right_after_a_lookup_of_an_unknown_key() {
+        let (store, clock) = (Store::connect("mem://").await.expect("a store"), hand());
+        let (here, there) = (opened(&store, &clock).await, opened(&store, &clock).await);
+        let unknown = Signature { key_id: "unknown".into(), mac: Vec::new() };
+        assert!(!there.verify(Purpose::Realtime, b"one", &unknown).await.expect("verified"));
+        let signature = here.sign(Purpose::Realtime, b"one").await.expect("signed");
+        assert!(there.verify(Purpose::Realtime, b"one", &signature).await.expect("verified"));
     }
 
     #[tokio::test]

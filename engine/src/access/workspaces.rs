@@ -58,7 +58,7 @@ impl Access {
     /// Returns the current state of a workspace from the store.
     pub async fn listed_workspace(&self, id: &str) -> Result<ListedWorkspace> {
         let record = self.workspace(id).await?;
-        let delete_at = self.control.read_deletion(id).await?.and_then(|deletion| deletion.delete_at);
+        let delete_at = self.deletion(id).await?.and_then(|deletion| deletion.delete_at);
         Ok(ListedWorkspace { record, delete_at })
     }
 
@@ -100,6 +100,11 @@ impl Access {
     /// Returns the incomplete deletions of workspaces.
     pub async fn deletions(&self) -> Result<Vec<WorkspaceDeletion>> {
         Ok(self.control.read_deletions().await?)
+    }
+
+    /// Returns the incomplete deletion of a workspace.
+    pub async fn deletion(&self, id: &str) -> Result<Option<WorkspaceDeletion>> {
+        Ok(self.control.read_deletion(id).await?)
     }
 
     /// Returns the ids of the owners of a workspace.

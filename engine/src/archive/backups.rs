@@ -238,7 +238,12 @@ impl Backups {
     pub(super) async fn archive_closed(&self) {
         let access = self.engine.access();
         // Workspaces that are being restored are skipped, because nothing else may interfere with a restore.
-        let (all, restored) = match tokio::try_join!(access.workspaces(), access.being_restored()) {
+        let read = async {
+            let all = access.workspaces().await?;
+            // Read afterwards, so that a restore that began before is found.
+            Ok::<_, Error>((all, access.being_restored().await?))
+        };
+        let (all, restored) = match read.await {
             Ok(read) => read,
             Err(error) => return tracing::warn!(%error, "could not list the workspaces to archive"),
         };
@@ -249,6 +254,10 @@ impl Backups {
         });
         let archived = closed.map(|workspace| async move {
             let (id, Ok(_turn)) = (workspace.id, self.turns.acquire().await) else { return };
+            // The workspace may have been removed since the list was read.
+            if access.workspace(&id).await.is_err() {
+                return;
+            }
             let Ok(db) = self.engine.opener().reader(&id).await else { return };
             let archived = self.archive_workspace(&id, &LogSource::Closed(db)).await;
             // Another server may have the workspace open, and may stop before all events of the workspace are archived.
@@ -305,7 +314,8 @@ impl Backups {
             Some(writer) if is_recent => writer,
             _ => {
                 self.check_owner().await?;
-                writer.insert(ArchiveWriter::open(&self.archive.bucket, id, source, now_ms).await?)
+                let access = self.engine.access();
+                writer.insert(ArchiveWriter::open(&self.archive.bucket, access, id, source, now_ms).await?)
             }
         };
         let mut is_end = false;

@@ -60,7 +60,7 @@ impl Backups {
             server: self.engine().peers().map(|peers| peers.server_id.clone()),
         };
         let control = self.engine().access().control();
-        control.write_restore(&restore).await?;
+        control.begin_restore(&restore).await?;
         let secret = caller.key_id.is_some().then(|| key_from(clock.random())).filter(|_| !caller.opens_all());
         let key = secret.clone().map(|secret| (secret, caller.clone()));
         let (backups, running) = (self.clone(), restore.clone());
@@ -94,11 +94,15 @@ impl Backups {
                 tracing::error!(%error, cause = ?error, source = %restore.source_id, "a restore failed");
                 restore.status = RestoreStatus::Failed;
                 restore.message = Some(log::reason(&error));
-                self.discard(&workspace.id).await;
             }
         }
-        if let Err(error) = self.engine().access().control().write_restore(&restore).await {
-            tracing::error!(%error, restore = %restore.id, "could not record the end of a restore");
+        match self.engine().access().control().end_restore(&restore, None).await {
+            Ok(true) => {}
+            // This server was paused or cut off from the store.
+            Ok(false) => {
+                tracing::warn!(restore = %restore.id, "another server has marked the restore as failed in the meantime");
+            }
+            Err(error) => tracing::error!(%error, restore = %restore.id, "could not record the end of a restore"),
         }
     }
 
@@ -169,11 +173,10 @@ impl Backups {
             if self.is_running(&restore) {
                 continue;
             }
-            self.discard(&restore.workspace_id).await;
             let (message, ended_at) =
                 (Some("the server stopped during the restore".to_owned()), Some(self.engine().clock().now_ms()));
             let ended = RestoreRecord { status: RestoreStatus::Failed, message, ended_at, ..restore };
-            control.write_restore(&ended).await?;
+            control.end_restore(&ended, ended.server.as_deref()).await?;
         }
         Ok(())
     }
@@ -183,12 +186,6 @@ impl Backups {
         match (self.engine().peers(), restore.server.as_deref()) {
             (Some(peers), Some(server)) => peers.is_alive(server),
             _ => restore.started_at >= self.engine().running().started_at,
-        }
-    }
-
-    async fn discard(&self, workspace_id: &str) {
-        if let Err(error) = self.engine().access().discard_workspace(workspace_id).await {
-            tracing::error!(%error, workspace = workspace_id, "could not delete the workspace of a failed restore");
         }
     }
 }

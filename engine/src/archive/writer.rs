@@ -12,6 +12,7 @@ use super::line;
 use super::log::{self, Epoch, SegmentRef, damaged};
 use super::segment::{self, ArchivePlace, SegmentHeader};
 use super::source::{LogSource, SegmentContent};
+use crate::access::Access;
 use crate::error::{Error, Result};
 use crate::store::blobs::Blobs;
 
@@ -35,9 +36,11 @@ pub struct ArchiveWriter {
 
 impl ArchiveWriter {
     /// Finds the end of the archive of a workspace. Begins an epoch if there is no archive yet, or if the store has
-    /// another history than the archive.
+    /// another history than the archive. Fails if the workspace was removed, because the log of a removed workspace
+    /// looks like that of a store without events.
     pub async fn open(
         bucket: &Bucket,
+        access: &Access,
         workspace_id: &Arc<str>,
         source: &LogSource,
         now_ms: i64,
@@ -58,6 +61,7 @@ impl ArchiveWriter {
                         return Ok(writer);
                     }
                     writer.step_back(bucket, source).await?;
+                    access.workspace(workspace_id).await?;
                     tracing::error!(
                         workspace = %workspace_id, epoch = number + 1, position = writer.end.position,
                         "the store was reset to an earlier state; archiving continues in a new epoch"

@@ -78,6 +78,7 @@ async fn run(
     let mut head = state.folded.head().follow();
     let mut timers = TimerLoop {
         opened_at: state.clock.now_ms(),
+        gaps: state.gaps(),
         state,
         appender,
         members,
@@ -125,13 +126,15 @@ struct TimerLoop {
     schedule: Schedule,
     /// The position up to which the log has been processed.
     position: Option<u64>,
-    /// The time when these timers started, in milliseconds since the epoch. Agents could not renew leases that expired
-    /// before this time.
+    /// The time when these timers started or the store responded again, in milliseconds since the epoch. Agents could
+    /// not renew leases that expired before this time.
     opened_at: i64,
+    /// The number of times that the store did not respond.
+    gaps: u64,
     /// The ids of open tasks that have been claimed. The store may have lease rows of these tasks.
     leased: HashSet<AggregateId>,
-    /// The ids of tasks that have ended or were deleted, and may still have lease rows.
-    ended: Vec<AggregateId>,
+    /// The tasks that have ended or were deleted, and may still have lease rows, with the versions at their ends.
+    ended: Vec<(AggregateId, u64)>,
     /// Whether the timers have removed the lease rows of tasks that ended before the start or on other servers.
     swept: bool,
 }
@@ -179,7 +182,7 @@ impl TimerLoop {
                 Some(task) => self.schedule_task(&task),
                 None => {
                     self.schedule.remove(&event.aggregate_id);
-                    self.ended.extend(self.leased.take(&event.aggregate_id));
+                    self.ended.extend(self.leased.take(&event.aggregate_id).map(|id| (id, event.version)));
                 }
             }
         }
@@ -203,7 +206,7 @@ impl TimerLoop {
             }
         }
         if task.deleted || !Task::new(task).status().is_open() {
-            self.ended.extend(self.leased.take(&task.id));
+            self.ended.extend(self.leased.take(&task.id).map(|id| (id, task.version)));
         }
     }
 
@@ -214,13 +217,14 @@ impl TimerLoop {
                 let kept = self.state.db.leased_tasks().await?;
                 // A task with a lease row is in the log, so no such task is missing after the refresh.
                 self.state.refresh().await?;
-                let is_open = |id: &AggregateId| {
-                    let task = self.state.folded.get(id.as_str());
-                    task.is_some_and(|task| !task.deleted && Task::new(&task).status().is_open())
-                };
-                let (open, ended): (Vec<_>, Vec<_>) = kept.into_iter().map(AggregateId::from).partition(is_open);
-                self.leased.extend(open);
-                self.ended.extend(ended);
+                for id in kept.into_iter().map(AggregateId::from) {
+                    match self.state.folded.get(id.as_str()) {
+                        Some(task) if !task.deleted && Task::new(&task).status().is_open() => {
+                            self.leased.insert(id);
+                        }
+                        task => self.ended.push((id, task.map_or(u64::MAX, |task| task.version))),
+                    }
+                }
                 self.swept = true;
             }
             while !self.ended.is_empty() {
@@ -248,6 +252,10 @@ impl TimerLoop {
         }
         // Another server may have handled the deadline or renewed the lease.
         self.state.refresh().await?;
+        let gaps = self.state.gaps();
+        if gaps != self.gaps {
+            (self.gaps, self.opened_at) = (gaps, now_ms);
+        }
         self.renewals.write().await?;
         self.process_events().await;
         let due = self.schedule.take_due(now_ms, BATCH);

@@ -207,6 +207,11 @@ impl State {
         self.peers.is_none()
     }
 
+    /// Returns the number of times that the store of several servers did not respond to this server.
+    pub fn gaps(&self) -> u64 {
+        self.peers.as_ref().map_or(0, |peers| peers.gaps(Instant::now()))
+    }
+
     /// Returns the writes of a leader that the store had at the last [`State::refresh`].
     pub fn seen_writes(&self) -> SeenWrites {
         *self.seen.lock()

@@ -16,7 +16,7 @@ use crate::hook::{Embed, EmbedFailure};
 use crate::model::id::AggregateId;
 use crate::resident::labels::index::{LABEL_BYTES, beginning};
 use crate::store::workspace::embeddings::EmbeddingRecord;
-use crate::store::{Database, DatabaseReader};
+use crate::store::{self, Database, DatabaseReader};
 
 /// The maximum number of changed labels that one step processes.
 const AT_ONCE: usize = 32;
@@ -137,7 +137,16 @@ impl Vectors {
         let embeddings =
             embeddings.map(|((id, _, hash), vector)| EmbeddingRecord { id: id.clone(), hash: hash.clone(), vector });
         let embeddings: Vec<EmbeddingRecord> = embeddings.collect();
-        db.write_embeddings(&embeddings, gone).await?;
+        let model = self.embed.model();
+        if let Err(error) = db.write_embeddings(model, &embeddings, gone).await {
+            if matches!(error, store::Error::Conflict) && !db.has_embeddings_of(model).await? {
+                let message = format!(
+                    "another server embeds with another model than '{model}'; all servers need the same [search.embedding]"
+                );
+                return Err(Error::internal(EmbedFailure(message)));
+            }
+            return Err(error.into());
+        }
         let mut embedded = held(embedded);
         embedded.extend(embeddings.into_iter().map(|embedding| (embedding.id, embedding.hash)));
         gone.iter().for_each(|id| drop(embedded.remove(id)));

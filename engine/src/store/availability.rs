@@ -2,7 +2,8 @@
 //! respond.
 //!
 //! The client of the database holds a query until the connection is back, without a time limit. A query that has
-//! exceeded the time limit of this module may therefore still run later, so the outcome of the query is unknown.
+//! exceeded the time limit of this module may therefore still run later, so the outcome of the query is unknown. The
+//! deadlines of transactions (`deadline.rs`) keep a transaction from writing after the time limit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,6 +11,7 @@ use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
 
+use super::deadline::StoreTime;
 use super::error::{Error, Result};
 
 /// The time limit of a query, unless a setting changes it.
@@ -23,13 +25,23 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 #[derive(Clone)]
 pub struct Availability {
     timeout: Duration,
+    /// The time of the store, for the deadlines of transactions.
+    time: Arc<StoreTime>,
     /// Whether a query got no response, and no check has succeeded since.
     unresponsive: Arc<AtomicBool>,
 }
 
 impl Availability {
     pub fn new(timeout: Duration) -> Availability {
-        Availability { timeout, unresponsive: Arc::default() }
+        Availability { timeout, time: Arc::default(), unresponsive: Arc::default() }
+    }
+
+    pub fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    pub fn time(&self) -> &StoreTime {
+        &self.time
     }
 
     pub fn is_unresponsive(&self) -> bool {

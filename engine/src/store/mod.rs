@@ -14,6 +14,7 @@ pub mod blobs;
 pub mod contents;
 pub mod control;
 pub mod convert;
+mod deadline;
 pub mod error;
 mod health;
 pub mod key_range;
@@ -258,7 +259,13 @@ impl Database {
     /// Runs statements like [`DatabaseReader::query`], and retries if they conflict with other writers.
     async fn query_again<const N: usize>(&self, statements: &str, values: [(&str, Record); N]) -> Result<Vec<Record>> {
         let values: Variables = values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        retry::after_conflicts(|| self.query_bound(statements, values.clone())).await
+        let single = self.session.has_deadlines().then(|| deadline::in_transaction(statements)).flatten();
+        let Some(transaction) = single else {
+            return retry::after_conflicts(|| self.query_bound(statements, values.clone())).await;
+        };
+        let results = retry::after_conflicts(|| self.query_bound(&transaction, values.clone())).await?;
+        // Without the results of `BEGIN` and `COMMIT`.
+        Ok(results.into_iter().skip(1).take(1).collect())
     }
 }
 
@@ -288,6 +295,9 @@ impl DatabaseReader {
     async fn try_query(&self, statements: &str, values: Variables) -> Result<Vec<Record>> {
         let mut response = self.session.query(statements, values).await?;
         let errors = response.take_errors();
+        if errors.values().any(|error| error.to_string().contains(deadline::LATE)) {
+            self.session.forget_time();
+        }
         if !errors.is_empty() {
             return Err(retry::classify_all(errors));
         }
@@ -295,7 +305,7 @@ impl DatabaseReader {
         for index in 0..response.num_statements() {
             results.push(response.take::<Record>(index)?);
         }
-        Ok(results)
+        Ok(deadline::without_check(results))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use super::deadline::LATE;
 use super::error::Error;
 
 /// The error text that statements of the store throw if the head of the log or another guarded value has changed since
@@ -53,8 +54,9 @@ pub fn classify(error: surrealdb::Error) -> Error {
     if !error.is_connection() && DISK_ERRORS.iter().any(|sign| text.contains(sign)) {
         return Error::Disk(error);
     }
-    let lost =
-        ["can be retried", "conflict", "already exists", STALE, STALE_UPLOAD].iter().any(|sign| text.contains(sign));
+    let lost = ["can be retried", "conflict", "already exists", STALE, STALE_UPLOAD, LATE]
+        .iter()
+        .any(|sign| text.contains(sign));
     if lost || error.is_already_exists() { Error::Conflict } else { Error::Database(error) }
 }
 

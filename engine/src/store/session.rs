@@ -131,11 +131,35 @@ impl StoreSession {
             StoreSession::Here(session) => {
                 on_stack(session.query(statements).bind(values).into_future()).await.map_err(retry::classify)
             }
-            StoreSession::Elsewhere(session, _) => {
-                let query = on_stack(session.query(statements).bind(values).into_future());
+            StoreSession::Elsewhere(session, availability) => {
+                let (statements, values) = match availability {
+                    Some(availability) => availability.time().limit(availability.timeout(), statements, values),
+                    None => (statements.into(), values),
+                };
+                let query = on_stack(session.query(&*statements).bind(values).into_future());
                 self.within(async { query.await.map_err(retry::classify) }).await
             }
         }
+    }
+
+    /// Sets the time that a remote store has just reported, in milliseconds. Transactions have a deadline from then on.
+    pub fn set_time(&self, now_ms: i64) {
+        if let StoreSession::Elsewhere(_, Some(availability)) = self {
+            availability.time().set(now_ms);
+        }
+    }
+
+    /// Forgets the time of a remote store, because a transaction has begun after its deadline although its sender still
+    /// waits.
+    pub fn forget_time(&self) {
+        if let StoreSession::Elsewhere(_, Some(availability)) = self {
+            availability.time().forget();
+        }
+    }
+
+    /// Returns whether transactions may have a deadline.
+    pub fn has_deadlines(&self) -> bool {
+        matches!(self, StoreSession::Elsewhere(_, Some(_)))
     }
 
     /// Runs a query. Applies the time limit if the store is on another machine.

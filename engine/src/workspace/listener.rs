@@ -184,8 +184,13 @@ impl Listener {
     pub async fn cursor(&self, agent: &Aggregate) -> Result<u64> {
         let state = self.context.state();
         state.presence.refresh(state.clock.now_ms()).await?;
+        let acknowledged = state.presence.acknowledged(agent.id.as_str());
+        if acknowledged > state.folded.position() {
+            // The agent may have acknowledged events that another server has appended.
+            state.refresh().await?;
+        }
         // If the store was restored from an older copy, the acknowledged position may be after the end of the log.
-        let acknowledged = state.presence.acknowledged(agent.id.as_str()).min(state.folded.position());
+        let acknowledged = acknowledged.min(state.folded.position());
         Ok(acknowledged.max(agent.first_position))
     }
 

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use strum::{EnumString, IntoStaticStr, VariantArray};
 use surrealdb::types::Value as Record;
 
+use super::servers::ALIVE_MS;
+use super::workspaces::deletion_id;
 use crate::store::{Database, DatabaseReader, Error, Result, convert};
 
 /// The maximum number of restores in a list.
@@ -71,23 +73,52 @@ impl DatabaseReader {
 }
 
 impl Database {
-    /// Writes a restore, or replaces its record.
-    pub async fn write_restore(&self, restore: &RestoreRecord) -> Result<()> {
-        let content = convert::fields([
-            ("source_id", convert::text(&restore.source_id)),
-            ("workspace_id", convert::text(&restore.workspace_id)),
-            ("name", convert::text(&restore.name)),
-            ("status", convert::text(restore.status.name())),
-            ("position", convert::integer(restore.position)),
-            ("end", restore.end.map_or(Record::None, convert::integer)),
-            ("message", convert::optional_text(restore.message.as_deref())),
-            ("started_at", convert::integer(restore.started_at)),
-            ("ended_at", restore.ended_at.map_or(Record::None, convert::integer)),
-            ("server", convert::optional_text(restore.server.as_deref())),
-        ]);
-        let values = [("id", convert::record_id("restore", &*restore.id)), ("content", Record::Object(content))];
+    /// Writes the record of a restore that begins.
+    pub async fn begin_restore(&self, restore: &RestoreRecord) -> Result<()> {
+        let values = [("id", convert::record_id("restore", &*restore.id)), ("content", content_of(restore))];
         self.query_again("UPSERT $id CONTENT $content RETURN NONE", values).await.map(drop)
     }
+
+    /// Records the end of a running restore. If the restore has failed, also marks its workspace for deletion without a
+    /// grace period. Returns `false` and changes nothing if the restore has already ended in another way, or if `server`
+    /// runs the restore and is alive.
+    pub async fn end_restore(&self, restore: &RestoreRecord, server: Option<&str>) -> Result<bool> {
+        let statements = "BEGIN;
+            LET $is_alive = $server != NONE AND ($server.seen ?? 0) > time::millis(time::now()) - $alive;
+            LET $runs = $id.status = $running AND !$is_alive;
+            IF $runs { UPSERT $id CONTENT $content RETURN NONE };
+            IF $runs AND $content.status = $failed AND record::exists($workspace) AND $deletion.delete_at = NONE {
+                UPSERT $deletion SET delete_at = $content.ended_at RETURN NONE
+            };
+            RETURN $runs OR ($id.status = $content.status AND $id.ended_at = $content.ended_at);
+            COMMIT;";
+        let values = [
+            ("id", convert::record_id("restore", &*restore.id)),
+            ("content", content_of(restore)),
+            ("running", convert::text(RestoreStatus::Running.name())),
+            ("failed", convert::text(RestoreStatus::Failed.name())),
+            ("workspace", convert::record_id("workspace", restore.workspace_id.to_string())),
+            ("deletion", deletion_id(&restore.workspace_id)),
+            ("server", server.map_or(Record::None, |server| convert::record_id("server", server.to_owned()))),
+            ("alive", convert::integer(ALIVE_MS)),
+        ];
+        Ok(self.query_again(statements, values).await?.contains(&Record::Bool(true)))
+    }
+}
+
+fn content_of(restore: &RestoreRecord) -> Record {
+    Record::Object(convert::fields([
+        ("source_id", convert::text(&restore.source_id)),
+        ("workspace_id", convert::text(&restore.workspace_id)),
+        ("name", convert::text(&restore.name)),
+        ("status", convert::text(restore.status.name())),
+        ("position", convert::integer(restore.position)),
+        ("end", restore.end.map_or(Record::None, convert::integer)),
+        ("message", convert::optional_text(restore.message.as_deref())),
+        ("started_at", convert::integer(restore.started_at)),
+        ("ended_at", restore.ended_at.map_or(Record::None, convert::integer)),
+        ("server", convert::optional_text(restore.server.as_deref())),
+    ]))
 }
 
 fn read_restore(record: &Record) -> Result<RestoreRecord> {
@@ -112,6 +143,7 @@ fn read_restore(record: &Record) -> Result<RestoreRecord> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::access::WorkspaceRecord;
     use crate::store::Store;
 
     async fn control() -> Database {
@@ -139,7 +171,7 @@ mod tests {
         let control = control().await;
         let (first, second) = (restore("1", 1, RestoreStatus::Running), restore("2", 2, RestoreStatus::Failed));
         for written in [&first, &second, &first] {
-            control.write_restore(written).await.expect("written");
+            control.begin_restore(written).await.expect("written");
         }
         assert_eq!(control.read_restores().await.expect("read"), [second.clone(), first.clone()]);
         assert_eq!(control.read_restore("1").await.expect("read"), Some(first));
@@ -150,12 +182,44 @@ mod tests {
     async fn a_running_restore_is_found_although_many_restores_are_newer() {
         let control = control().await;
         let running = restore("first", 0, RestoreStatus::Running);
-        control.write_restore(&running).await.expect("written");
+        control.begin_restore(&running).await.expect("written");
         for number in 1..=LISTED {
             let ended = restore(&number.to_string(), number as i64, RestoreStatus::Done);
-            control.write_restore(&ended).await.expect("written");
+            control.begin_restore(&ended).await.expect("written");
         }
         assert!(!control.read_restores().await.expect("read").contains(&running));
         assert_eq!(control.read_running_restores().await.expect("read"), [running]);
+    }
+
+    #[tokio::test]
+    async fn a_restore_ends_once() {
+        let control = control().await;
+        let running = restore("1", 1, RestoreStatus::Running);
+        control.begin_restore(&running).await.expect("written");
+        let end = |status, ended_at| RestoreRecord { status, ended_at: Some(ended_at), ..running.clone() };
+        let (done, failed) = (end(RestoreStatus::Done, 20), end(RestoreStatus::Failed, 30));
+        let workspace = WorkspaceRecord {
+            id: running.workspace_id.clone(),
+            name: "n".into(),
+            slug: "n".into(),
+            owner_id: "o".into(),
+            created_at: 0,
+        };
+        control.restore_workspace(&workspace).await.expect("written");
+        assert!(control.end_restore(&done, None).await.expect("a response"));
+        // The response to the first attempt may have been lost.
+        assert!(control.end_restore(&done, None).await.expect("a response"));
+        assert!(!control.end_restore(&failed, None).await.expect("a response"));
+        assert_eq!(control.read_restore("1").await.expect("read"), Some(done.clone()));
+        assert_eq!(control.read_deletion("b").await.expect("read"), None);
+
+        control.begin_restore(&running).await.expect("written");
+        control.beat("s", true, 0).await.expect("a beat");
+        assert!(!control.end_restore(&failed, Some("s")).await.expect("a response"));
+        assert!(control.end_restore(&failed, Some("another")).await.expect("a response"));
+        assert!(!control.end_restore(&done, None).await.expect("a response"));
+        assert_eq!(control.read_restore("1").await.expect("read"), Some(failed));
+        let deletion = control.read_deletion("b").await.expect("read").expect("a deletion");
+        assert_eq!(deletion.delete_at, Some(30));
     }
 }

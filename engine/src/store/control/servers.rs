@@ -116,6 +116,7 @@ impl Database {
         let [.., now, servers, changed] = found.as_slice() else {
             return Err(Error::corrupt("reading the progress of workspaces returned no result"));
         };
+        self.session.set_time(convert::int(now)?);
         let (mut last, mut workspaces) = (since, Vec::new());
         for record in convert::list(Some(changed))? {
             last = last.max(convert::int_field(record, "changed")?);

@@ -8,6 +8,10 @@ use crate::model::access::UserRecord;
 use crate::model::plan::{PlanLimits, PlanStatus, UserPlan};
 use crate::store::{Database, Error, Result, convert};
 
+/// The fields of a stored plan.
+const PLAN_FIELDS: [&str; 8] =
+    ["id", "name", "status", "trial_ends_at", "storage_bytes", "projects", "agents", "activations"];
+
 impl Database {
     /// Updates the name and email address of a user, and whether the address is verified. The issuer of the user's
     /// tokens reports these values.
@@ -22,10 +26,16 @@ impl Database {
         self.query_again(statement, values).await.map(drop)
     }
 
-    /// Changes the plan of a user. Returns whether the user exists.
-    pub async fn write_plan(&self, user_id: &str, plan: &UserPlan) -> Result<bool> {
-        let values = [("id", convert::record_id("user", user_id.to_owned())), ("plan", plan_content(plan))];
-        let found = self.query_again("UPDATE $id SET plan = $plan RETURN AFTER", values).await?;
+    /// Changes the plan of a user, if the stored plan still equals `before`. Returns whether the plan was changed.
+    pub async fn write_plan(&self, user_id: &str, before: Option<&UserPlan>, plan: &UserPlan) -> Result<bool> {
+        let unchanged = PLAN_FIELDS.map(|field| format!("plan.{field} = $before.{field}")).join(" AND ");
+        let values = [
+            ("id", convert::record_id("user", user_id.to_owned())),
+            ("before", before.map_or(Record::None, plan_content)),
+            ("plan", plan_content(plan)),
+        ];
+        let statement = format!("UPDATE $id SET plan = $plan WHERE {unchanged} RETURN AFTER");
+        let found = self.query_again(&statement, values).await?;
         Ok(convert::list(found.first())?.next().is_some())
     }
 }

@@ -67,11 +67,16 @@ impl Store {
     /// Deletes the database of a workspace. Succeeds if the database does not exist.
     pub async fn remove_workspace(&self, workspace_id: &str) -> Result<()> {
         let session = self.root.clone();
-        session.use_namespace(crate::store::NAMESPACE).await?;
+        // The check of a deadline needs a database.
+        session.use_database(crate::store::NAMESPACE, crate::store::CONTROL).await?;
         // The name cannot inject statements, because it consists of ASCII letters, digits and underscores.
-        let statement = format!("REMOVE DATABASE IF EXISTS {}", database_name(workspace_id)?);
-        let response = session.query(&statement, surrealdb::types::Variables::new()).await?;
-        response.check().map(drop).map_err(retry::classify)
+        // In a transaction, which has a deadline, because a workspace with this id may be created again later.
+        let statements = format!("BEGIN; REMOVE DATABASE IF EXISTS {}; COMMIT;", database_name(workspace_id)?);
+        let mut response = session.query(&statements, surrealdb::types::Variables::new()).await?;
+        match response.take_errors() {
+            errors if errors.is_empty() => Ok(()),
+            errors => Err(retry::classify_all(errors)),
+        }
     }
 }
 

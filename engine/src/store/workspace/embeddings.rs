@@ -7,7 +7,7 @@ use std::sync::Arc;
 use surrealdb::types::{Number, Value as Record};
 
 use crate::model::id::AggregateId;
-use crate::store::{Database, DatabaseReader, Result, convert};
+use crate::store::{Database, DatabaseReader, Error, Result, convert};
 
 /// The statements that define the tables. An embedding contains the vector and the hash of a label, under the id of the
 /// aggregate. `embedding_model:current` contains the model that made all embeddings.
@@ -20,8 +20,10 @@ const START_ANEW: &str = "
 REMOVE INDEX IF EXISTS embedding_vector ON embedding;
 DELETE embedding RETURN NONE;
 UPSERT embedding_model:current SET model = $model RETURN NONE;";
+/// The statements that write embeddings, unless another server has recorded another model.
 const WRITE: &str = "
 BEGIN;
+IF (SELECT VALUE model FROM ONLY embedding_model:current) != $model { THROW 'stale head' };
 FOR $embedding IN $embeddings { UPSERT $embedding.id CONTENT $embedding RETURN NONE };
 FOR $id IN $gone { DELETE $id RETURN NONE };
 COMMIT;";
@@ -58,6 +60,12 @@ impl DatabaseReader {
         }
     }
 
+    /// Returns whether the embeddings come from the given model.
+    pub async fn has_embeddings_of(&self, model: &str) -> Result<bool> {
+        let found = self.query("SELECT VALUE model FROM ONLY embedding_model:current", []).await?;
+        Ok(matches!(found.first(), Some(Record::String(known)) if known == model))
+    }
+
     /// Returns the aggregates whose labels are nearest to a vector, with their cosine similarities.
     pub async fn nearest(&self, vector: &[f32], limit: usize) -> Result<Vec<(AggregateId, f64)>> {
         // The number of neighbours is part of the operator's syntax and cannot be bound as a value.
@@ -79,16 +87,24 @@ impl Database {
     /// Creates the tables, and deletes the embeddings if they come from another model.
     pub async fn begin_embeddings(&self, model: &str) -> Result<()> {
         self.query(TABLES, []).await?;
-        let found = self.query("SELECT VALUE model FROM ONLY embedding_model:current", []).await?;
-        if !matches!(found.first(), Some(Record::String(known)) if known == model) {
+        if !self.has_embeddings_of(model).await? {
             self.query_again(START_ANEW, [("model", convert::text(model))]).await?;
         }
         Ok(())
     }
 
     /// Writes embeddings, whose vectors must all have the same length. Deletes the embeddings of the aggregates `gone`,
-    /// which no longer have a label.
-    pub async fn write_embeddings(&self, embeddings: &[EmbeddingRecord], gone: &[AggregateId]) -> Result<()> {
+    /// which no longer have a label. Fails with [`Error::Conflict`] if another server has begun embeddings of another
+    /// model.
+    pub async fn write_embeddings(
+        &self,
+        model: &str,
+        embeddings: &[EmbeddingRecord],
+        gone: &[AggregateId],
+    ) -> Result<()> {
+        if !self.has_embeddings_of(model).await? {
+            return Err(Error::Conflict);
+        }
         if let Some(first) = embeddings.first() {
             // The length cannot inject statements, because it is a number. All vectors of a model have the same length.
             let index = format!(
@@ -100,7 +116,11 @@ impl Database {
         }
         let gone: Vec<Record> = gone.iter().map(|id| convert::record_id("embedding", id.to_string())).collect();
         let records: Vec<Record> = embeddings.iter().map(record).collect();
-        let values = [("embeddings", Record::Array(records.into())), ("gone", Record::Array(gone.into()))];
+        let values = [
+            ("model", convert::text(model)),
+            ("embeddings", Record::Array(records.into())),
+            ("gone", Record::Array(gone.into())),
+        ];
         self.query_again(WRITE, values).await.map(drop)
     }
 }

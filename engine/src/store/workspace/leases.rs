@@ -31,8 +31,10 @@ claim = IF claim < $input.claim { $input.claim } ELSE { claim }";
 /// store's time applies.
 const EXPIRE: &str = "
 LET $at = $now ?? time::millis(time::now());
-INSERT INTO lease $leases ON DUPLICATE KEY UPDATE
-expired = IF claim < $input.claim { true } ELSE IF claim = $input.claim AND until <= $at { true } ELSE { expired },
+INSERT INTO lease {
+    id: $lease.id, task: $lease.task, claim: $lease.claim, until: $lease.until, expired: $lease.until <= $at
+} ON DUPLICATE KEY UPDATE
+expired = IF claim < $input.claim { $input.expired } ELSE IF claim = $input.claim AND until <= $at { true } ELSE { expired },
 until = IF claim < $input.claim { $input.until } ELSE { until },
 claim = IF claim < $input.claim { $input.claim } ELSE { claim }";
 
@@ -71,20 +73,22 @@ impl Database {
     /// applies. `lease.until` is the original end, which the claiming event recorded. Returns the current state of the
     /// lease.
     pub async fn expire_lease(&self, lease: &LeaseRow, now_ms: Option<i64>) -> Result<LeaseRow> {
-        let ended = LeaseRow { expired: true, ..lease.clone() };
-        let values = [
-            ("leases", Record::Array(vec![ended.record()].into())),
-            ("now", now_ms.map_or(Record::None, convert::integer)),
-        ];
+        let values = [("lease", lease.record()), ("now", now_ms.map_or(Record::None, convert::integer))];
         let found = self.query_again(EXPIRE, values).await?;
         let row = convert::list(found.last())?.next().map(read_lease).transpose()?;
         row.ok_or_else(|| Error::corrupt("a lease that was just written is missing"))
     }
 
-    /// Removes the stored leases of tasks that are closed.
-    pub async fn forget_leases(&self, tasks: &[AggregateId]) -> Result<()> {
-        let ids: Vec<Record> = tasks.iter().map(|id| lease_id(id.as_str())).collect();
-        self.query_again("DELETE $ids RETURN NONE", [("ids", Record::Array(ids.into()))]).await.map(drop)
+    /// Removes the stored leases of tasks that have ended. Each task comes with the version at which it ended. Keeps
+    /// the leases of later claims.
+    pub async fn forget_leases(&self, ended: &[(AggregateId, u64)]) -> Result<()> {
+        let record = |(id, version): &(AggregateId, u64)| {
+            let fields = [("id", lease_id(id.as_str())), ("version", convert::integer(*version))];
+            Record::Object(convert::fields(fields))
+        };
+        let ended: Vec<Record> = ended.iter().map(record).collect();
+        let statement = "FOR $task IN $ended { DELETE $task.id WHERE claim <= $task.version RETURN NONE }";
+        self.query_again(statement, [("ended", Record::Array(ended.into()))]).await.map(drop)
     }
 }
 
@@ -142,6 +146,8 @@ mod tests {
         assert_eq!(renew(1, 500).await, [row(4, 400, false)]);
         assert_eq!(log.expire_lease(&row(1, 50, false), Some(600)).await.expect("asked"), row(4, 400, false));
         assert_eq!(log.read_leases(&["t".into(), "u".into()]).await.expect("rows"), [row(4, 400, false)]);
+        // A lease that was never renewed does not expire before the end that the claiming event recorded.
+        assert_eq!(log.expire_lease(&row(7, 700, false), Some(699)).await.expect("asked"), row(7, 700, false));
         // A lease that was never renewed expires at the end that the claiming event recorded, and replaces the row of
         // an earlier claim.
         assert_eq!(log.expire_lease(&row(7, 700, false), Some(700)).await.expect("asked"), row(7, 700, true));
@@ -166,9 +172,14 @@ mod tests {
         let rows: Vec<LeaseRow> =
             ["a", "b", "c"].map(|task| LeaseRow { task_id: task.into(), ..row(1, 10, false) }).into();
         log.renew_leases(&rows).await.expect("renewed");
-        let ended = ["a", "c", "never"].map(|task| AggregateId::from(Arc::from(task)));
+        let ended = ["a", "c", "never"].map(|task| (AggregateId::from(Arc::from(task)), 2));
+        let later = LeaseRow { task_id: "a".into(), ..row(3, 10, false) };
         log.forget_leases(&ended).await.expect("removed");
         assert_eq!(log.leased_tasks().await.expect("read"), [Arc::from("b")]);
+        // The task was claimed again before a server that lags behind removes the lease of the first claim.
+        log.renew_leases(std::slice::from_ref(&later)).await.expect("renewed");
+        log.forget_leases(&ended).await.expect("nothing to remove");
+        assert_eq!(log.read_leases(&["a".into()]).await.expect("read"), [later]);
         log.forget_leases(&[]).await.expect("nothing to remove");
     }
 }

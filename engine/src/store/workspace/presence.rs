@@ -60,8 +60,9 @@ impl DatabaseReader {
 }
 
 /// The time by which a read starts before the previous read, in milliseconds. Changes of this period may be missing
-/// from the previous read, because a transaction can commit some time after it has read the clock.
-const OVERLAP_MS: i64 = 2_000;
+/// from the previous read, because a transaction can commit some time after it has read the clock, at the default time
+/// limit of the store ten seconds.
+const OVERLAP_MS: i64 = 12_000;
 
 impl Database {
     /// Merges the presence of agents into the stored rows. Ignores times after `latest`.

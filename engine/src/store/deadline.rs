@@ -1,0 +1,149 @@
+//! The deadline of a transaction on a remote store.
+//!
+//! The client of the database keeps queries while the connection is lost, and sends the queries when the connection is
+//! back. By then the sender has reported an unknown outcome, and others may have replaced what the transaction would
+//! write. Each transaction therefore names the time of the store until which the transaction may begin. A transaction
+//! that begins later fails and writes nothing.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use surrealdb::types::{Value as Record, Variables};
+use tokio::time::Instant;
+
+use super::convert;
+
+/// The error text of a transaction that begins after its deadline.
+pub const LATE: &str = "after its deadline";
+/// The result of the statement that checks the deadline.
+const IN_TIME: &str = "before its deadline";
+/// The name of the value that holds the deadline.
+const DEADLINE: &str = "transaction_deadline";
+const BEGIN: &str = "BEGIN;";
+
+/// The time of a remote store, as last reported by the store.
+#[derive(Debug, Default)]
+pub struct StoreTime {
+    /// A time of the store in milliseconds, and when it was received.
+    received: Mutex<Option<(i64, Instant)>>,
+}
+
+impl StoreTime {
+    /// Sets the time that the store has just reported, in milliseconds.
+    pub fn set(&self, now_ms: i64) {
+        *self.received.lock() = Some((now_ms, Instant::now()));
+    }
+
+    /// Forgets the time. Transactions have no deadline until the time is set again.
+    pub fn forget(&self) {
+        *self.received.lock() = None;
+    }
+
+    /// Returns statements with the check of a deadline, which is `timeout` from now. Returns them unchanged if they do
+    /// not begin a transaction, or if the time of the store is not known.
+    pub fn limit<'a>(
+        &self,
+        timeout: Duration,
+        statements: &'a str,
+        mut values: Variables,
+    ) -> (Cow<'a, str>, Variables) {
+        let (Some(rest), Some((received_ms, at))) =
+            (statements.trim_start().strip_prefix(BEGIN), *self.received.lock())
+        else {
+            return (statements.into(), values);
+        };
+        let left_ms = i64::try_from((at.elapsed() + timeout).as_millis()).unwrap_or(i64::MAX);
+        values.insert(DEADLINE, convert::integer(received_ms.saturating_add(left_ms)));
+        let check = format!(
+            "IF time::millis(time::now()) > ${DEADLINE} {{ THROW 'the transaction begins {LATE}' }} ELSE {{ '{IN_TIME}' }};"
+        );
+        ([BEGIN, &check, rest].concat().into(), values)
+    }
+}
+
+/// Returns a single statement as a transaction, so that it can have a deadline. Returns `None` for several statements.
+/// The results of the transaction begin with that of `BEGIN`, and end with that of `COMMIT`.
+pub fn in_transaction(statements: &str) -> Option<String> {
+    let statement = statements.trim().trim_end_matches(';');
+    (!statement.contains(';')).then(|| [BEGIN, statement, "; COMMIT;"].concat())
+}
+
+/// Removes the result of the check that [`StoreTime::limit`] has added behind `BEGIN`.
+pub fn without_check(mut results: Vec<Record>) -> Vec<Record> {
+    if matches!(results.get(1), Some(Record::String(text)) if text == IN_TIME) {
+        results.remove(1);
+    }
+    results
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Store;
+    use super::super::availability::{Availability, TIMEOUT};
+    use super::super::error::Error;
+    use super::super::session::StoreSession;
+    use super::*;
+    use crate::clock::{Clock, SystemClock};
+    use crate::model::access::WorkspaceRecord;
+
+    /// Returns a store in memory that has deadlines like a remote store.
+    async fn remote() -> Store {
+        let store = Store::connect("mem://").await.expect("a store");
+        let StoreSession::Elsewhere(session, None) = store.root.clone() else { unreachable!("a store in memory") };
+        Store { root: StoreSession::Elsewhere(session, Some(Availability::new(TIMEOUT))), exclusive: false, ..store }
+    }
+
+    #[tokio::test]
+    async fn a_transaction_after_its_deadline_writes_nothing() {
+        let control = remote().await.control().await.expect("a database");
+        let write = "BEGIN; UPSERT a:b SET c = 1 RETURN NONE; COMMIT;";
+        control.query("DEFINE TABLE a SCHEMALESS", []).await.expect("a table");
+        let read = async || control.query("SELECT VALUE c FROM a", []).await.expect("read");
+        control.session.set_time(0);
+        assert!(matches!(control.query(write, []).await, Err(Error::Conflict)));
+        assert_eq!(read().await, [Record::Array(Vec::<Record>::new().into())]);
+        // The next attempt does not use the wrong time.
+        control.query(write, []).await.expect("written");
+        control.session.set_time(0);
+        control.query_again("UPSERT a:b SET c = 2 RETURN NONE", []).await.expect("written by the second attempt");
+        assert_eq!(read().await, [Record::Array(vec![Record::from_t(2)].into())]);
+    }
+
+    #[tokio::test]
+    async fn a_transaction_in_time_has_the_results_of_a_transaction_without_a_deadline() {
+        let scripts = [
+            "BEGIN; LET $x = 1; RETURN $x = 1; COMMIT;",
+            "BEGIN; UPSERT a:b SET c = 1 RETURN VALUE c; COMMIT;",
+            "\n BEGIN; UPSERT ONLY a:b SET c = 1 RETURN VALUE c; SELECT VALUE c FROM a; COMMIT;",
+        ];
+        let control = remote().await.control().await.expect("a database");
+        for script in scripts {
+            control.session.forget_time();
+            let expected = control.query(script, []).await.expect("a result");
+            control.session.set_time(SystemClock.now_ms());
+            assert_eq!(control.query(script, []).await.expect("a result"), expected, "{script}");
+        }
+        let found = control.query_again("UPDATE a:b SET c = 3 RETURN VALUE c", []).await.expect("a result");
+        assert_eq!(found, [Record::Array(vec![Record::from_t(3)].into())]);
+    }
+
+    #[tokio::test]
+    async fn the_database_of_a_workspace_is_removed_in_time_only() {
+        let store = remote().await;
+        let id = "00000000-0000-0000-0000-000000000001";
+        let control = store.control().await.expect("a database");
+        let workspace =
+            WorkspaceRecord { id: id.into(), name: "n".into(), slug: "n".into(), owner_id: "o".into(), created_at: 0 };
+        control.restore_workspace(&workspace).await.expect("written");
+        let db = store.workspace(id).await.expect("a database");
+        db.query("UPSERT a:b SET c = 1", []).await.expect("written");
+        control.session.set_time(0);
+        let late = store.remove_workspace(id).await;
+        assert!(matches!(late, Err(Error::Conflict)), "{late:?}");
+        db.query("SELECT * FROM a", []).await.expect("the database exists");
+        control.session.set_time(SystemClock.now_ms());
+        store.remove_workspace(id).await.expect("removed");
+        db.query("SELECT * FROM a", []).await.expect_err("the database is gone");
+    }
+}
