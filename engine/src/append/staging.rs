@@ -206,7 +206,9 @@ impl<'a> BatchBuilder<'a> {
         let mut payload = new.payload;
         if is_first {
             payload::fill_defaults(&mut payload, &definition);
-            before.iter().for_each(|before| payload::remove_earlier(&mut payload, &before.state));
+            if let Some(before) = &before {
+                payload::remove_earlier(&mut payload, before.state.keys().map(|name| &**name));
+            }
         }
         let (actor, recorded_at) = match new.recorded {
             Some(recorded) => (recorded.actor, recorded.at),

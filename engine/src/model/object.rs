@@ -153,15 +153,6 @@ impl Object {
         self.own().push((name.into(), value.into()));
     }
 
-    /// Adds a field before all others without checking whether the name already exists. The caller must know that the
-    /// name is new.
-    pub fn push_front(&mut self, name: impl Into<Arc<str>>, value: impl Into<Value>) {
-        self.own().insert(0, (name.into(), value.into()));
-        if let ObjectFields::Own(OwnedFields::Written(written)) = &mut self.fields {
-            written.1.move_back();
-        }
-    }
-
     /// Removes a field and returns its value. The other fields keep their order.
     pub fn remove(&mut self, name: &str) -> Option<Value> {
         let index = self.keys().position(|field| **field == *name)?;

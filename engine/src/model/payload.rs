@@ -15,6 +15,7 @@ use super::fields::Fields;
 use super::pattern::PatternMatcher;
 use super::value::{Object, Value};
 use super::violation::{ValueLocation, Violation, Violations};
+use super::written::WrittenFields;
 
 /// The verb of an event that creates an aggregate.
 pub const CREATED: &str = "created";
@@ -196,13 +197,28 @@ pub fn check_complete(state: &Object, definition: &Definition) -> Result<(), Vec
     violations.finish(())
 }
 
-/// Changes `payload`, which creates a deleted aggregate again, so that the earlier state is removed first. The payload
-/// gets an `$unset` with the fields of the earlier state, unless it has an `$unset` of its own.
-pub fn remove_earlier(payload: &mut Object, earlier: &Object) {
-    if !earlier.is_empty() && !payload.contains(UNSET) {
-        let names: Vec<Value> = earlier.keys().map(|name| Value::from(name.clone())).collect();
-        payload.push_front(UNSET, names);
+/// Changes `payload`, which creates a deleted aggregate again, so that the earlier state is removed first. The `$unset`
+/// of the payload gets the names in `earlier`, and is moved before the fields that the aggregate begins with. A field
+/// that the payload sets and then removes with its own `$unset` stays before the `$unset`.
+pub fn remove_earlier<'n>(payload: &mut Object, earlier: impl Iterator<Item = &'n str>) {
+    let given = payload.get(UNSET).and_then(Value::as_array).unwrap_or_default();
+    let own: FxHashSet<&str> = given.iter().filter_map(Value::as_str).collect();
+    let added: Vec<Value> = earlier.filter(|name| !own.contains(*name)).map(Value::from).collect();
+    if added.is_empty() {
+        return;
     }
+    let removed = |name: &&Arc<str>| own.contains(&***name);
+    let dropped: FxHashSet<Arc<str>> =
+        payload.keys().take_while(|name| ***name != *UNSET).filter(removed).cloned().collect();
+    let names: Vec<Value> = given.iter().cloned().chain(added).collect();
+    payload.insert(UNSET, names);
+    let mut fields = WrittenFields::of(payload);
+    fields.sort_by_key(|name| match name {
+        UNSET => 1,
+        name if dropped.contains(name) => 0,
+        _ => 2,
+    });
+    *payload = fields.into_object();
 }
 
 /// Returns whether matching a payload against the patterns of the definition takes negligible time.
@@ -416,5 +432,33 @@ fn check_decimal(field: &Field, number: Decimal, at: ValueLocation<'_>, violatio
     }
     if let Some(max) = field.max.filter(|max| compared(*max).is_gt()) {
         violations.add(at, format!("value {number} is above the maximum {max}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::json;
+    use crate::model::written;
+
+    fn begun(payload: &str, earlier: &[&str]) -> String {
+        let mut payload = written::read(payload).expect("an object");
+        remove_earlier(&mut payload, earlier.iter().copied());
+        json::text(&payload)
+    }
+
+    #[test]
+    fn the_earlier_state_is_removed_before_the_fields_of_the_payload() {
+        let cases = [
+            (r#"{"a":1}"#, r#"{"$unset":["a","b"],"a":1}"#),
+            (r#"{"a":18446744073709551616,"$unset":["c"]}"#, r#"{"$unset":["c","a","b"],"a":18446744073709551616}"#),
+            (r#"{"x":0,"a":1,"$unset":["a"],"b":2}"#, r#"{"a":1,"$unset":["a","b"],"x":0,"b":2}"#),
+            (r#"{"a":1,"$unset":["b","a"]}"#, r#"{"a":1,"$unset":["b","a"]}"#),
+        ];
+        for (payload, expected) in cases {
+            assert_eq!(begun(payload, &["a", "b"]), expected, "{payload}");
+            assert_eq!(begun(expected, &["a", "b"]), expected, "{payload}");
+        }
+        assert_eq!(begun(r#"{"a":1,"$unset":["c"]}"#, &[]), r#"{"a":1,"$unset":["c"]}"#);
     }
 }

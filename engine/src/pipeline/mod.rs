@@ -82,6 +82,8 @@ pub struct PreparedPipeline {
     previews: Option<(Previews, usize)>,
     scans: Vec<Scan>,
     stages: Vec<Value>,
+    /// The specifications of stages and filters whose constants were converted, in the order of parsing.
+    conversions: Vec<Option<Value>>,
     rules: Vec<&'static str>,
     warnings: Vec<String>,
     explain: bool,
@@ -106,6 +108,7 @@ pub fn prepare(pipeline: &Value, options: &Options, query: &Context) -> Result<P
     let spec = extended_json::read(pipeline)?;
     let parsed = parse::pipeline(spec.as_ref(), query)?;
     let stages = parsed.stages.iter().map(|staged| staged.text.clone()).collect();
+    let conversions = query.take_conversions();
     let mut plan = logical::plan(parsed, query)?;
     let warnings = query.take_warnings();
     query.check_time()?;
@@ -115,7 +118,8 @@ pub fn prepare(pipeline: &Value, options: &Options, query: &Context) -> Result<P
         previews = Some((preview(plan, options, shown, &mut lowering), shown));
         if !options.explain {
             let (scans, rules) = (lowering.scans, Vec::new());
-            return Ok(PreparedPipeline { program: None, previews, scans, stages, rules, warnings, explain: false });
+            let (program, explain) = (None, false);
+            return Ok(PreparedPipeline { program, previews, scans, stages, conversions, rules, warnings, explain });
         }
         // The preview has consumed the plan, so the optimizer gets a second plan of the same pipeline.
         plan = logical::plan(parse::pipeline(spec.as_ref(), query)?, query)?;
@@ -123,8 +127,9 @@ pub fn prepare(pipeline: &Value, options: &Options, query: &Context) -> Result<P
     }
     let rules = optimize(&mut plan, options);
     query.check_time()?;
-    let program = Some(lower(plan, &mut lowering));
-    Ok(PreparedPipeline { program, previews, scans: lowering.scans, stages, rules, warnings, explain: options.explain })
+    let (program, explain) = (Some(lower(plan, &mut lowering)), options.explain);
+    let scans = lowering.scans;
+    Ok(PreparedPipeline { program, previews, scans, stages, conversions, rules, warnings, explain })
 }
 
 impl PreparedPipeline {
@@ -156,6 +161,12 @@ impl PreparedPipeline {
             _ => None,
         });
         positions.max()
+    }
+
+    /// Returns the specifications of stages and filters whose constants were converted, in the order of parsing. `None`
+    /// stands for a specification that the conversion did not change.
+    pub fn conversions(&self) -> &[Option<Value>] {
+        &self.conversions
     }
 
     /// Returns the warnings that are known before the run. The output of a run also contains these warnings.

@@ -24,7 +24,8 @@ pub struct Continuation {
     /// The number of rows in the previous pages.
     pub offset: u64,
     pub limit: u32,
-    /// The hash of the caller, the pipeline and the types. The continuation is valid only for these.
+    /// The hash of the caller, the pipeline, its converted constants and the types. The continuation is valid only for
+    /// these.
     pub binding: u64,
 }
 

@@ -132,7 +132,7 @@ impl rights::Reader {
         if let Some(position) = prepared.last_position().filter(|position| *position > snapshot.position()) {
             warnings.push(format!("position {position} is after the log's end, {}", snapshot.position()));
         }
-        let page = self.page(&query, snapshot.position())?;
+        let page = self.page(&query, &prepared, snapshot.position())?;
         let pages = &self.context.state().pages;
         let now_ms = self.context.state().clock.now_ms();
         let (mut explain, mut stages) = (None, None);
@@ -169,13 +169,13 @@ impl rights::Reader {
     }
 
     /// Returns the requested page and the moment of its rows. Without paging, the page is the whole result as of now.
-    fn page(&self, query: &Query, position: u64) -> Result<Continuation> {
+    fn page(&self, query: &Query, prepared: &PreparedPipeline, position: u64) -> Result<Continuation> {
         let first = |limit, binding| {
             let clock = &self.context.state().clock;
             Continuation { position, now_ms: clock.now_ms(), seed: clock.random_u64(), offset: 0, limit, binding }
         };
         let Some(PageRequest { limit, after }) = query.page else { return Ok(first(u32::MAX, 0)) };
-        let binding = self.binding(&query.pipeline);
+        let binding = self.binding(&query.pipeline, prepared);
         match after {
             Some(after) if after.binding != binding || after.position > position => Err(page::refused()),
             Some(after) => Ok(Continuation { limit: limit.unwrap_or(after.limit), ..after }),

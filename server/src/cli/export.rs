@@ -257,19 +257,16 @@ impl ExportRun<'_> {
         Ok(())
     }
 
-    /// Returns whether an event restores its aggregate with its earlier state. Such an event needs the flag `restore`
-    /// in the export. A `created` event with `$unset` in its payload begins from an empty state instead, and needs no
-    /// flag.
+    /// Returns whether an event restores its aggregate. Such an event needs the flag `restore` in the export, so that an
+    /// import keeps the payload as it is. If the aggregate began from an empty state, the payload names the fields of the
+    /// earlier state in `$unset`.
     fn restores(&mut self, event: &ExportedEvent<'_>) -> bool {
         match event.event_type.split_once('.') {
             Some((_, "deleted")) => {
                 self.deleted.insert(event.aggregate_id.to_string());
                 false
             }
-            verb => {
-                let begins_again = verb.is_some_and(|(_, verb)| verb == "created") && removes(event.payload.get());
-                self.deleted.remove(&*event.aggregate_id) && !begins_again
-            }
+            _ => self.deleted.remove(&*event.aggregate_id),
         }
     }
 
@@ -315,18 +312,6 @@ impl ExportRun<'_> {
         }
         Ok(())
     }
-}
-
-/// The field `$unset` of a payload, which names the fields of the earlier state that the event removes.
-#[derive(Deserialize)]
-struct RemovedFields<'a> {
-    #[serde(borrow, rename = "$unset")]
-    unset: Option<&'a RawValue>,
-}
-
-/// Returns whether a payload removes fields.
-fn removes(payload: &str) -> bool {
-    serde_json::from_str::<RemovedFields<'_>>(payload).is_ok_and(|payload| payload.unset.is_some())
 }
 
 impl ExportSelection {

@@ -11,7 +11,7 @@ use crate::model::derivation::Derivation;
 use crate::model::event::{Event, NewEvent};
 use crate::model::payload;
 use crate::model::slug::SLUG;
-use crate::model::value::Object;
+use crate::model::value::{Object, Value};
 use crate::model::written;
 
 impl BatchBuilder<'_> {
@@ -48,15 +48,19 @@ impl BatchBuilder<'_> {
         {
             payload::fill_defaults(&mut filled, definition);
         }
-        let mut payloads = [new.payload.clone(), filled];
+        let mut payloads = vec![new.payload.clone(), filled];
         if let Some(slug) = slugs::given_to(&first, new) {
             payloads.iter_mut().for_each(|payload| drop(payload.insert(SLUG, slug.clone())));
         }
         if first.version > 1
-            && first.verb() == payload::CREATED
-            && let Some(removed) = first.payload.get(UNSET).filter(|_| !new.payload.contains(UNSET))
+            && new.begins_again()
+            && let Some(removed) = first.payload.get(UNSET).and_then(Value::as_array)
         {
-            payloads.iter_mut().for_each(|payload| payload.push_front(UNSET, removed.clone()));
+            let mut begun = payloads.clone();
+            for payload in &mut begun {
+                payload::remove_earlier(payload, removed.iter().filter_map(Value::as_str));
+            }
+            payloads.extend(begun);
         }
         let project = new.project.as_deref().map(|project| self.view.project_id(project));
         let same = first.aggregate_id.as_str() == new.aggregate_id

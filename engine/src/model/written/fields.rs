@@ -1,5 +1,5 @@
-//! Changes of an object that keep the written forms of its numbers: merging objects, copying or removing fields, and
-//! replacing a value at a place.
+//! Changes of an object that keep the written forms of its numbers: merging objects, copying, removing or sorting
+//! fields, and replacing a value at a place.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -56,6 +56,11 @@ impl WrittenFields {
 
     pub fn remove(&mut self, name: &str) {
         self.0.retain(|(field, ..)| **field != *name);
+    }
+
+    /// Sorts the fields by a key of their names. Fields with the same key keep their order.
+    pub fn sort_by_key<K: Ord>(&mut self, key: impl Fn(&str) -> K) {
+        self.0.sort_by_key(|(name, ..)| key(name));
     }
 
     /// Merges another object into the fields, as a JSON merge patch (RFC 7396).

@@ -14,7 +14,7 @@ use super::value::{Object, Value};
 use decimal::Decimal;
 pub use fields::{WrittenFields, replaced_at};
 use numbers::{NumberPlaces, Numbers, WrittenNumber, inside};
-pub use scan::{is_likely_in, numbers_of};
+pub use scan::{is_likely_in, numbers_of, numbers_of_fields};
 
 /// Reads an object with the written forms of its numbers. Returns `None` if the text is not an object, or nests deeper
 /// than stored texts may.

@@ -22,11 +22,6 @@ impl Numbers {
         }
     }
 
-    /// Moves every number one place back, because a value was added before all others.
-    pub(in crate::model) fn move_back(&mut self) {
-        self.0.iter_mut().for_each(|(place, _)| *place += 1);
-    }
-
     pub(in crate::model) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -27,8 +27,16 @@ pub fn is_likely_in(text: &[u8]) -> bool {
 
 /// Returns the written forms that must be kept, from the valid JSON text of an object.
 pub fn numbers_of(text: &str) -> Numbers {
-    match (JsonScan { text, at: 0 }).value(MAX_STORED_DEPTH) {
-        Some(WrittenNumber::Inside(numbers)) => numbers,
+    numbers_of_fields(text, |_| true)
+}
+
+/// Returns the written forms that must be kept for an object that has only the fields of the text that satisfy
+/// `is_read`.
+pub fn numbers_of_fields(text: &str, is_read: impl Fn(&str) -> bool) -> Numbers {
+    let mut scan = JsonScan { text, at: 0 };
+    scan.skip(|byte| byte.is_ascii_whitespace());
+    match scan.peek() {
+        Some(b'{') => placed(scan.fields(MAX_STORED_DEPTH - 1), is_read),
         _ => Numbers::default(),
     }
 }
@@ -74,6 +82,12 @@ impl<'t> JsonScan<'t> {
     }
 
     fn object(&mut self, levels: usize) -> Option<WrittenNumber> {
+        let numbers = placed(self.fields(levels), |_| true);
+        (!numbers.is_empty()).then_some(WrittenNumber::Inside(numbers))
+    }
+
+    /// Skips an object and returns its names, with their quotes, each with the written forms of the field.
+    fn fields(&mut self, levels: usize) -> Vec<(&'t str, Option<WrittenNumber>)> {
         self.at += 1;
         let mut fields = Vec::new();
         loop {
@@ -91,21 +105,7 @@ impl<'t> JsonScan<'t> {
             }
         }
         self.take(b'}');
-        if fields.iter().all(|(_, number)| number.is_none()) {
-            return None;
-        }
-        // If a name occurs several times, the object has the last value at the first place.
-        let mut places: BTreeMap<String, usize> = BTreeMap::new();
-        let mut numbers = BTreeMap::new();
-        for (name, number) in fields {
-            let next = places.len();
-            let place = *places.entry(serde_json::from_str(name).unwrap_or_default()).or_insert(next);
-            match number {
-                Some(number) => drop(numbers.insert(place, number)),
-                None => drop(numbers.remove(&place)),
-            }
-        }
-        Some(WrittenNumber::Inside(Numbers(numbers.into_iter().collect())))
+        fields
     }
 
     fn array(&mut self, levels: usize) -> Option<WrittenNumber> {
@@ -149,6 +149,30 @@ impl<'t> JsonScan<'t> {
         let text = self.text.get(start..self.at)?;
         is_kept(text).then(|| WrittenNumber::Text(text.into()))
     }
+}
+
+/// Returns the written forms by the places that the fields have in an object with only the fields that satisfy
+/// `is_read`.
+fn placed(fields: Vec<(&str, Option<WrittenNumber>)>, is_read: impl Fn(&str) -> bool) -> Numbers {
+    if fields.iter().all(|(_, number)| number.is_none()) {
+        return Numbers::default();
+    }
+    // If a name occurs several times, the object has the last value at the first place.
+    let mut places: BTreeMap<String, usize> = BTreeMap::new();
+    let mut numbers = BTreeMap::new();
+    for (name, number) in fields {
+        let name: String = serde_json::from_str(name).unwrap_or_default();
+        if !is_read(&name) {
+            continue;
+        }
+        let next = places.len();
+        let place = *places.entry(name).or_insert(next);
+        match number {
+            Some(number) => drop(numbers.insert(place, number)),
+            None => drop(numbers.remove(&place)),
+        }
+    }
+    Numbers(numbers.into_iter().collect())
 }
 
 /// Returns whether the written form of a number must be kept. This is the case for an integer beyond 64 bits, and for a

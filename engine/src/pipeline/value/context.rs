@@ -49,6 +49,7 @@ pub struct Context<'a> {
     /// The function that returns the id of the project with a slug, which is used to convert constants.
     pub projects: Option<&'a ProjectOfSlug<'a>>,
     warnings: RefCell<Vec<String>>,
+    conversions: RefCell<Vec<Option<Value>>>,
     ticks: Cell<u32>,
     draws: Cell<u64>,
 }
@@ -73,6 +74,7 @@ impl<'a> Context<'a> {
             types: None,
             projects: None,
             warnings: RefCell::default(),
+            conversions: RefCell::default(),
             ticks: Cell::new(0),
             draws: Cell::new(0),
         }
@@ -99,6 +101,17 @@ impl<'a> Context<'a> {
     /// Returns the warnings, and removes them from the query.
     pub fn take_warnings(&self) -> Vec<String> {
         self.warnings.take()
+    }
+
+    /// Records a specification whose constants were converted, or `None` if the conversion changed no constant of the
+    /// specification.
+    pub fn record_conversion(&self, converted: Option<Value>) {
+        self.conversions.borrow_mut().push(converted);
+    }
+
+    /// Returns the recorded conversions in their order, and removes them from the query.
+    pub fn take_conversions(&self) -> Vec<Option<Value>> {
+        self.conversions.take()
     }
 
     /// Counts one row or item of work. Returns an error if the query has exceeded its time limit.

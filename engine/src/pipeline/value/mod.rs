@@ -1,6 +1,7 @@
 //! Operations on single values: access by path, comparison, arithmetic and conversion to text, with their limits and
 //! errors.
 
+pub mod arithmetic;
 pub mod context;
 pub mod documentation;
 pub mod error;

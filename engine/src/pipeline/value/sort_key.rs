@@ -11,6 +11,8 @@ use crate::model::value::Value;
 #[derive(Debug, Clone)]
 pub struct SortOrder {
     keys: Arc<[SortPath]>,
+    /// The number of keys that the client has named. The `_id` may follow as a key of its own.
+    named: usize,
 }
 
 #[derive(Debug)]
@@ -81,7 +83,21 @@ impl SortOrder {
     pub fn new<'p>(keys: impl IntoIterator<Item = (&'p str, bool)>) -> SortOrder {
         let key =
             |(text, descending): (&str, bool)| SortPath { names: text.split('.').map(Arc::from).collect(), descending };
-        SortOrder { keys: keys.into_iter().map(key).collect() }
+        let keys: Arc<[SortPath]> = keys.into_iter().map(key).collect();
+        SortOrder { named: keys.len(), keys }
+    }
+
+    /// Creates an order like [`SortOrder::new`] in which rows with equal keys are in the order of their `_id`.
+    pub fn then_by_id<'p>(keys: impl IntoIterator<Item = (&'p str, bool)>) -> SortOrder {
+        let keys: Vec<(&str, bool)> = keys.into_iter().collect();
+        let named = keys.len();
+        let id = (!keys.iter().any(|(path, _)| *path == "_id")).then_some(("_id", false));
+        SortOrder { named, ..SortOrder::new(keys.into_iter().chain(id)) }
+    }
+
+    /// Returns, for each value of a sort key, whether the order is descending.
+    pub fn directions(&self) -> impl Iterator<Item = bool> {
+        self.keys.iter().map(|key| key.descending)
     }
 
     /// Returns the sort key of a row. Keys whose paths lead through the same array take their values from the same
@@ -94,7 +110,11 @@ impl SortOrder {
         let numbered = self.keys.iter().enumerate();
         let slots: Vec<KeySlot> =
             numbered.map(|(key, known)| KeySlot { key, names: &known.names, indexed: None }).collect();
-        self.read(&slots, row)
+        let (named, id) = slots.split_at(self.named);
+        let mut key = self.read(named, row)?;
+        // The client has not named the `_id`, so an array in it must not conflict with an array at a named key.
+        key.extend(self.read(id, row)?);
+        Ok(key)
     }
 
     pub fn compare(&self, a: &[Option<Value>], b: &[Option<Value>]) -> Ordering {
@@ -209,8 +229,12 @@ mod tests {
     use crate::pipeline::value::error::PipelineErrorCode;
 
     fn key(keys: &[(&str, bool)], row: &str) -> Result<Vec<String>> {
+        read(&SortOrder::new(keys.iter().copied()), row)
+    }
+
+    fn read(order: &SortOrder, row: &str) -> Result<Vec<String>> {
         let row = json::parse(row.as_bytes()).expect("a test's JSON");
-        let key = SortOrder::new(keys.iter().copied()).key(&row)?;
+        let key = order.key(&row)?;
         Ok(key.iter().map(|value| value.as_ref().map_or_else(|| "none".to_owned(), json::text)).collect())
     }
 
@@ -271,5 +295,16 @@ mod tests {
         let nested = r#"{"a": [{"x": [1], "y": [1]}]}"#;
         assert!(key(&[("a.0.x", false), ("a.y", false)], nested).is_err());
         assert_eq!(key(&[("a", false), ("b", false)], r#"{"a": [1, 2], "b": 3}"#).expect("a key"), ["1", "3"]);
+    }
+
+    #[test]
+    fn an_array_as_the_id_conflicts_only_if_the_client_names_the_id() {
+        let row = r#"{"_id": [4, 3], "tags": ["y", "x"]}"#;
+        let order = SortOrder::then_by_id([("tags", true)]);
+        assert_eq!(read(&order, row).expect("a key"), [r#""y""#, "3"]);
+        assert_eq!(order.directions().collect::<Vec<_>>(), [true, false]);
+        let named = SortOrder::then_by_id([("tags", false), ("_id", false)]);
+        assert!(read(&named, row).is_err());
+        assert_eq!(named.directions().count(), 2);
     }
 }

@@ -77,16 +77,21 @@ pub fn write(event: &Event) -> crate::store::Result<String> {
     serde_json::to_string(&body).map_err(|error| Error::corrupt(error.to_string()))
 }
 
-/// Parses a body, with only the given fields of its payload. Keeps the written forms of numbers only if all fields are
-/// read.
+/// Parses a body, with only the given fields of its payload and the written forms of their numbers. Drops all written
+/// forms if no field is given.
 pub fn read(text: &str, fields: Fields) -> serde_json::Result<EventContent> {
     let mut body = read_values(text, fields)?;
-    if fields.is_none() && written::is_likely_in(text.as_bytes()) {
+    let reads_values = fields.is_none_or(|requested| !requested.is_empty());
+    if reads_values && written::is_likely_in(text.as_bytes()) {
         let objects: BodyObjects = serde_json::from_str(text)?;
-        body.payload = with_numbers(body.payload, objects.payload);
-        body.metadata = with_numbers(body.metadata, objects.metadata);
+        body.payload = with_numbers(body.payload, objects.payload, |name| is_read(name, fields));
+        body.metadata = with_numbers(body.metadata, objects.metadata, |_| true);
     }
     Ok(body)
+}
+
+fn is_read(name: &str, fields: Fields) -> bool {
+    fields.is_none_or(|requested| requested.contains(name) || name == UNSET)
 }
 
 /// The JSON texts of the objects in a body.
@@ -98,9 +103,9 @@ struct BodyObjects<'t> {
     metadata: Option<&'t RawValue>,
 }
 
-fn with_numbers(object: Arc<Object>, text: Option<&RawValue>) -> Arc<Object> {
+fn with_numbers(object: Arc<Object>, text: Option<&RawValue>, is_read: impl Fn(&str) -> bool) -> Arc<Object> {
     match text.map(|text| text.get()).filter(|text| written::is_likely_in(text.as_bytes())) {
-        Some(text) => Arc::new(Arc::unwrap_or_clone(object).with_numbers(written::numbers_of(text))),
+        Some(text) => Arc::new(Arc::unwrap_or_clone(object).with_numbers(written::numbers_of_fields(text, is_read))),
         None => object,
     }
 }
@@ -186,7 +191,7 @@ impl<'de> Visitor<'de> for PayloadOf<'_> {
         while let Some(name) = map.next_key::<Arc<str>>()? {
             // The value of a field that was not requested is skipped and not copied, because it may be most of the
             // event.
-            if self.0.is_none_or(|requested| requested.contains(&name) || &*name == UNSET) {
+            if is_read(&name, self.0) {
                 fields.push((name, map.next_value_seed(RecordDeserializer)?));
             } else {
                 map.next_value::<IgnoredAny>()?;
@@ -209,6 +214,18 @@ mod tests {
         assert_eq!(payload(Some(&BTreeSet::from(["b".into()]))), r#"{"b":"x\ny","$unset":["c"]}"#);
         assert_eq!(payload(Some(&BTreeSet::new())), r#"{"$unset":["c"]}"#);
         assert!(read("{}", None).is_err());
+    }
+
+    #[test]
+    fn the_numbers_of_requested_fields_are_read_as_written() {
+        let text = r#"{"event_id":"e","aggregate_type":"note","event_type":"note.created","payload":{"a":18446744073709551616,"b":0.2000000000000000000000000001,"c":[1,12345678901234567890]},"actor":"system","occurred_at":1,"recorded_at":2}"#;
+        let payload = |fields: &[&str]| {
+            let fields: BTreeSet<Arc<str>> = fields.iter().map(|name| Arc::from(*name)).collect();
+            json::text(&*read(text, Some(&fields)).expect("a body").payload)
+        };
+        assert_eq!(payload(&["b"]), r#"{"b":0.2000000000000000000000000001}"#);
+        assert_eq!(payload(&["c", "a"]), r#"{"a":18446744073709551616,"c":[1,12345678901234567890]}"#);
+        assert_eq!(payload(&[]), "{}");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::model::json;
 use crate::model::value::Value;
 use crate::offload::in_place;
+use crate::pipeline::PreparedPipeline;
 pub use crate::state::pages::{Continuation, ResultRows};
 use crate::workspace::rights::Reader;
 
@@ -19,9 +20,9 @@ pub struct PageRequest {
 }
 
 impl Reader {
-    /// Returns the value that continuations of a query are bound to: a hash of workspace, user, pipeline and type
-    /// definitions.
-    pub(super) fn binding(&self, pipeline: &Value) -> u64 {
+    /// Returns the value that continuations of a query are bound to: a hash of workspace, user, pipeline, converted
+    /// constants and type definitions.
+    pub(super) fn binding(&self, pipeline: &Value, prepared: &PreparedPipeline) -> u64 {
         let mut digest = Sha256::new();
         for part in [&self.record().id, self.caller().user_id()] {
             digest.update(part.as_bytes());
@@ -34,7 +35,16 @@ impl Reader {
         for known in types.into_iter().filter(|known| known.revision > 1 || !known.traits.is_empty()) {
             digest.update(format!("{}/{}/{:?}/", known.type_name, known.revision, known.traits));
         }
-        in_place(|| digest.update(json::text(pipeline)));
+        in_place(|| {
+            digest.update(json::text(pipeline));
+            // A new project, or a field that an event had for the first time, changes the conversion of constants.
+            for (place, converted) in prepared.conversions().iter().enumerate() {
+                if let Some(converted) = converted {
+                    // Unlike JSON, the debug format distinguishes a date or a decimal from its text.
+                    digest.update(format!("{place}/{converted:?}/"));
+                }
+            }
+        });
         let digest = digest.finalize();
         digest.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
     }
@@ -43,7 +53,7 @@ impl Reader {
 /// Returns the error for a continuation that belongs to another query.
 pub fn refused() -> Error {
     Error::invalid_cursor(
-        "the cursor does not belong to this pipeline, or a type was redefined after the cursor was issued",
+        "the cursor does not belong to this pipeline, or a type, field or project of the pipeline has changed since",
     )
 }
 

@@ -88,11 +88,12 @@ impl QueryReader<'_> {
     }
 }
 
-/// Returns the id of the project with a slug. Returns `None` if no project has the slug, or if the text is the id of an
-/// aggregate.
+/// Returns the id of the project with a slug. Returns `None` if no project has the slug, or if the text is the id of a
+/// project. The id of another aggregate does not hide the slug.
 pub fn project_of_slug(state: &State, text: &str) -> Option<Arc<str>> {
+    let is_other = |found: Arc<Aggregate>| &*found.aggregate_type != PROJECT || found.deleted;
     let found = state.folded.by_slug(PROJECT, None, text);
-    found.first().filter(|_| state.folded.get(text).is_none()).map(AggregateId::text)
+    found.first().filter(|_| state.folded.get(text).is_none_or(is_other)).map(AggregateId::text)
 }
 
 /// The streams that a scan reads.

@@ -14,6 +14,7 @@ use super::expr::{Env, Expr};
 use crate::model::value::{Object, Value};
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::{Error, PipelineErrorCode, Result};
+use crate::pipeline::value::number::parse_count;
 use crate::pipeline::value::path::FieldPath;
 use crate::pipeline::value::statistics::{self, Deviation};
 use crate::pipeline::value::sum::Sum;
@@ -74,6 +75,12 @@ impl Accumulator {
             AccumulatorKind::Ranked(_, _, count) => count.as_ref(),
             _ => None,
         }
+    }
+
+    /// Returns the number of values to keep, or 1 if the specification has no `n`. The expression for the number reads
+    /// variables, but no row.
+    pub fn kept(&self, env: &Env) -> Result<usize> {
+        self.count().map_or(Ok(1), |count| kept(count, env))
     }
 
     /// Returns whether the accumulator uses random numbers, so that its values depend on earlier draws.
@@ -186,6 +193,12 @@ impl Accumulator {
             (Data::Bounded(bounded), kind) => ranked::finish(kind, bounded),
         })
     }
+}
+
+/// Returns the value of an expression for the number of values to keep. The expression reads variables, but no row.
+pub fn kept(count: &Expr, env: &Env) -> Result<usize> {
+    let none = Value::from(Object::new());
+    parse_count(&count.eval(&env.over(&none))?.unwrap_or_default())
 }
 
 /// Replaces the code of a division by zero, because MongoDB uses another code for the error in a group.

@@ -4,8 +4,9 @@ use super::operator::ArgumentForm::{AnyNumber, Exactly, Own};
 use super::operator::{ExprOperator, OperatorArguments, OperatorCall};
 use super::{Answer, Env, NULL, ParseScope, parse, some};
 use crate::model::decimal::Decimal;
-use crate::model::number::{add, divide as quotient, multiply, remainder, subtract};
+use crate::model::number::{add, multiply, remainder};
 use crate::model::value::Value;
+use crate::pipeline::value::arithmetic::{difference, move_date, ratio};
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::number::double;
 
@@ -149,20 +150,8 @@ fn eval_add(call: &OperatorCall, env: &Env) -> Answer {
         }
     }
     match date {
-        Some(ms) => move_date(ms, &sum),
+        Some(ms) => move_date(ms, &sum).map(Some),
         None => some(sum),
-    }
-}
-
-/// Returns a date moved by a number of milliseconds.
-fn move_date(ms: i64, by: &Value) -> Answer {
-    let by = match by {
-        Value::Int(by) => Some(*by),
-        other => other.as_f64().and_then(|by| crate::pipeline::value::number::whole_double(by.round())),
-    };
-    match by.and_then(|by| ms.checked_add(by)) {
-        Some(ms) => some(Value::Date(ms)),
-        None => Err(Error::new(15, "date overflow")),
     }
 }
 
@@ -183,20 +172,7 @@ fn whole_part(call: &OperatorCall, env: &Env, apply: fn(f64) -> f64, of_decimal:
 }
 
 fn divide(call: &OperatorCall, env: &Env) -> Answer {
-    let (dividend, divisor) = (call.value(0, env)?, call.value(1, env)?);
-    if dividend.is_number()
-        && let Some(by) = divisor.as_f64()
-    {
-        if by == 0.0 {
-            return Err(Error::new(2, "can't $divide by zero"));
-        }
-        return some(quotient(&dividend, &divisor));
-    }
-    if dividend.is_null() || divisor.is_null() {
-        return NULL;
-    }
-    let (a, b) = (dividend.type_name(), divisor.type_name());
-    Err(Error::new(14, format!("$divide only supports numeric types, not {a} and {b}")))
+    ratio(&call.value(0, env)?, &call.value(1, env)?).map(Some)
 }
 
 /// Evaluates a function of one number that returns a double.
@@ -316,18 +292,5 @@ fn sqrt(call: &OperatorCall, env: &Env) -> Answer {
 }
 
 fn eval_subtract(call: &OperatorCall, env: &Env) -> Answer {
-    let (a, b) = (call.value(0, env)?, call.value(1, env)?);
-    match (&a, &b) {
-        (Value::Null, _) | (_, Value::Null) => NULL,
-        (Value::Date(a), Value::Date(b)) => match a.checked_sub(*b) {
-            Some(ms) => some(ms),
-            None => Err(Error::new(15, "date overflow")),
-        },
-        (Value::Date(ms), number) if number.is_number() => move_date(*ms, &subtract(&Value::Int(0), number)),
-        (a, b) if a.is_number() && b.is_number() => some(subtract(a, b)),
-        (a, b) => {
-            let (a, b) = (a.type_name(), b.type_name());
-            Err(Error::new(14, format!("can't $subtract {b} from {a}")))
-        }
-    }
+    difference(&call.value(0, env)?, &call.value(1, env)?).map(Some)
 }

@@ -209,6 +209,17 @@ impl Expr {
         }
     }
 
+    /// Returns whether the expression reads a user variable. The variable may be one that the expression itself binds.
+    pub fn reads_variables(&self) -> bool {
+        match &self.node {
+            ExprNode::Variable(..) => true,
+            ExprNode::Array(items) => items.iter().any(Expr::reads_variables),
+            ExprNode::Object(fields) => fields.iter().any(|(_, field)| field.reads_variables()),
+            ExprNode::Call(call) => call.arguments().any(Expr::reads_variables),
+            ExprNode::Constant(_) | ExprNode::Missing | ExprNode::Path(_) | ExprNode::System(..) => false,
+        }
+    }
+
     /// Returns whether the expression uses random numbers, so that its value depends on earlier draws.
     pub fn draws(&self) -> bool {
         match &self.node {

@@ -49,6 +49,11 @@ impl<'q> ParseScope<'q> {
         self.operators.iter().copied().flatten()
     }
 
+    /// Returns whether user variables are visible.
+    pub fn has_variables(&self) -> bool {
+        !self.names.is_empty()
+    }
+
     fn slot(&self, name: &str) -> Option<usize> {
         self.names.iter().rposition(|known| &**known == name)
     }

@@ -3,6 +3,8 @@
 use rustc_hash::FxHashSet;
 
 use super::types::TypeSet;
+use crate::model::decimal;
+use crate::model::number::remainder;
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr::Env;
 use crate::pipeline::value::error::Result;
@@ -172,14 +174,14 @@ fn count(schemas: &[FilterSchema], value: &Value, env: &Env) -> Result<usize> {
     Ok(matching)
 }
 
+/// Returns whether a number is a multiple of the divisor, which is not 0. A double counts as the decimal with its
+/// shortest text, so 0.3 is a multiple of 0.1.
 fn is_multiple(number: &Value, divisor: &Value) -> bool {
-    match (number, divisor) {
-        (Value::Int(number), Value::Int(divisor)) => number.checked_rem(*divisor).is_none_or(|left| left == 0),
-        (number, divisor) => match (number.as_f64(), divisor.as_f64()) {
-            (Some(number), Some(divisor)) => number % divisor == 0.0,
-            _ => true,
-        },
-    }
+    let exact = match divisor {
+        Value::Double(divisor) => decimal::of_double(*divisor).map(Value::Decimal),
+        _ => None,
+    };
+    remainder(number, exact.as_ref().unwrap_or(divisor)).as_f64() == Some(0.0)
 }
 
 impl Items {

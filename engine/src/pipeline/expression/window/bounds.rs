@@ -5,7 +5,7 @@ use crate::model::excerpt::{excerpt, excerpt_of};
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr::{self, ParseScope, Unit};
 use crate::pipeline::value::error::{Error, Result};
-use crate::pipeline::value::number::whole;
+use crate::pipeline::value::number::whole_i32;
 
 /// One end of a window.
 #[derive(Debug, Clone, PartialEq)]
@@ -92,19 +92,14 @@ pub fn parse(window: Option<&Value>, sorting: &WindowOrder, scope: &ParseScope) 
 }
 
 fn documents(spec: &Value, sorting: &WindowOrder, scope: &ParseScope) -> Result<Bounds> {
-    let not_whole = || Error::new(9, "Numeric document-based bounds must be an integer");
-    let [lower, upper] = both(spec, scope, &|value| whole(value).ok_or_else(not_whole))?;
+    let not_whole = || Error::new(9, "Numeric document-based bounds must be an integer of 32 bits");
+    let [lower, upper] = both(spec, scope, &|value| whole_i32(value).map(i64::from).ok_or_else(not_whole))?;
+    let (lower, upper) = (zero(&lower, 0), zero(&upper, 0));
+    check_order(&lower, &upper, |lower, upper| lower <= upper, spec)?;
     let is_whole = matches!((&lower, &upper), (WindowBound::Unbounded, WindowBound::Unbounded));
     if !is_whole && !sorting.is_given {
         return Err(Error::new(5_339_901, "Document-based bounds require a sortBy"));
     }
-    // The current row has the distance 0.
-    let number = |bound| match bound {
-        WindowBound::Current => WindowBound::Offset(0),
-        other => other,
-    };
-    let (lower, upper) = (number(lower), number(upper));
-    check_order(&lower, &upper, |lower, upper| lower <= upper, spec)?;
     Ok(Bounds::Documents(lower, upper))
 }
 
@@ -116,8 +111,9 @@ fn range(spec: &Value, window: &Object, sorting: &WindowOrder, scope: &ParseScop
     };
     let bounds = match unit {
         Some(unit) => {
-            let not_whole = || Error::new(9, "With 'unit', range-based bounds must be an integer");
-            let [lower, upper] = both(spec, scope, &|value| whole(value).ok_or_else(not_whole))?;
+            let not_whole = || Error::new(9, "With 'unit', range-based bounds must be an integer of 32 bits");
+            let [lower, upper] = both(spec, scope, &|value| whole_i32(value).map(i64::from).ok_or_else(not_whole))?;
+            check_order(&zero(&lower, 0), &zero(&upper, 0), |lower, upper| lower <= upper, spec)?;
             Bounds::Dates(lower, upper, unit)
         }
         None => {
@@ -125,27 +121,16 @@ fn range(spec: &Value, window: &Object, sorting: &WindowOrder, scope: &ParseScop
                 true => Ok(value.clone()),
                 false => Err(Error::new(9, "Range-based bounds expression must be a number")),
             })?;
+            let (least, greatest) = (zero(&lower, Value::Int(0)), zero(&upper, Value::Int(0)));
+            check_order(&least, &greatest, |lower, upper| lower <= upper, spec)?;
             Bounds::Numbers(lower, upper)
         }
     };
     match sorting.keys {
-        [(_, false)] => {}
-        [(_, true)] => {
-            return Err(Error::new(8_947_401, "Range-based bounds require an ascending sortBy"));
-        }
-        _ => return Err(Error::new(5_339_902, "Range-based bounds require sortBy a single field")),
+        [(_, false)] => Ok(bounds),
+        [(_, true)] => Err(Error::new(8_947_401, "Range-based bounds require an ascending sortBy")),
+        _ => Err(Error::new(5_339_902, "Range-based bounds require sortBy a single field")),
     }
-    match &bounds {
-        Bounds::Dates(lower, upper, _) => {
-            check_order(&zero(lower, 0), &zero(upper, 0), |lower, upper| lower <= upper, spec)?;
-        }
-        Bounds::Numbers(lower, upper) => {
-            let (lower, upper) = (zero(lower, Value::Int(0)), zero(upper, Value::Int(0)));
-            check_order(&lower, &upper, |lower, upper| lower <= upper, spec)?;
-        }
-        Bounds::Documents(..) => {}
-    }
-    Ok(bounds)
 }
 
 /// Replaces the current row by the distance 0.

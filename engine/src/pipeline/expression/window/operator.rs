@@ -78,7 +78,7 @@ pub(super) static OPERATORS: &[WindowOperator] = &[
     .without_window(),
     row(
         "$derivative",
-        "input: number, unit?: string",
+        "input: number | date, unit?: string",
         "Returns the average rate of change between the first and the last row of the window.",
         parse::derivative,
         [

@@ -12,11 +12,14 @@ use crate::pipeline::expression::accumulator::{self, DeviationKind};
 use crate::pipeline::expression::expr::{self, Env, Expr, ParseScope};
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::hint::did_you_mean;
-use crate::pipeline::value::number::{parse_count, whole};
+use crate::pipeline::value::number::whole;
 
 /// A computed field: a function over a window.
 #[derive(Debug, Clone)]
 pub struct WindowOutput {
+    /// The path that the values are written to.
+    pub field: Arc<str>,
+    /// The name of the function.
     pub name: &'static str,
     pub function: WindowFunction,
     pub bounds: Bounds,
@@ -41,7 +44,7 @@ pub struct WindowCall<'c> {
 }
 
 /// Parses the specification of the output field `field`, such as `{$sum: "$a", window: {documents: [-1, 0]}}`.
-pub fn parse(field: &str, spec: &Value, sorting: &WindowOrder, scope: &ParseScope) -> Result<WindowOutput> {
+pub fn parse(field: &Arc<str>, spec: &Value, sorting: &WindowOrder, scope: &ParseScope) -> Result<WindowOutput> {
     let Value::Object(object) = spec else { return Err(failed(format!("The field '{field}' must be an object"))) };
     let mut functions = object.iter().filter(|(name, _)| name.starts_with('$'));
     let Some((name, argument)) = functions.next() else {
@@ -54,10 +57,11 @@ pub fn parse(field: &str, spec: &Value, sorting: &WindowOrder, scope: &ParseScop
             _ => failed("Cannot specify two functions in window function spec"),
         });
     }
-    of_function(name, argument, object, sorting, scope).map_err(|error| error.within(name.clone()))
+    of_function(field, name, argument, object, sorting, scope).map_err(|error| error.within(name.clone()))
 }
 
 fn of_function(
+    field: &Arc<str>,
     name: &Arc<str>,
     argument: &Value,
     spec: &Object,
@@ -68,7 +72,7 @@ fn of_function(
         let call = WindowCall { name: operator.word.name, argument, spec, sorting, scope };
         let function = (operator.read)(&call)?;
         let bounds = if operator.has_window { call.bounds()? } else { Bounds::WHOLE };
-        return Ok(WindowOutput { name: operator.word.name, function, bounds });
+        return Ok(WindowOutput { field: field.clone(), name: operator.word.name, function, bounds });
     }
     let known = || accumulator::catalogue().map(|known| known.word.name);
     let Some(known_name) = known().find(|known| *known == &**name) else {
@@ -81,7 +85,7 @@ fn of_function(
     };
     let call = WindowCall { name: known_name, argument, spec, sorting, scope };
     let bounds = call.bounds()?;
-    Ok(WindowOutput { name: known_name, function: accumulate(&call)?, bounds })
+    Ok(WindowOutput { field: field.clone(), name: known_name, function: accumulate(&call)?, bounds })
 }
 
 fn rank_alone() -> Error {
@@ -167,7 +171,8 @@ impl WindowCall<'_> {
     }
 }
 
-/// Parses an accumulator. The number of values to keep is a constant, which is computed without a row.
+/// Parses an accumulator. The number of values to keep is computed without a row. It is computed here, unless it
+/// depends on variables of an enclosing `$lookup`, which have values only when the stage runs.
 fn accumulate(call: &WindowCall) -> Result<WindowFunction> {
     let WindowCall { name, argument, scope, .. } = *call;
     if name == "$count" {
@@ -178,11 +183,13 @@ fn accumulate(call: &WindowCall) -> Result<WindowFunction> {
     }
     let count = match (name, argument.get("n")) {
         ("$firstN" | "$lastN" | "$minN" | "$maxN" | "$topN" | "$bottomN", Some(count)) => {
-            let none = Value::from(Object::new());
-            let value = expr::parse(count, scope)?.eval(&Env::new(scope.query, &none))?;
-            parse_count(&value.unwrap_or_default())?
+            let count = expr::parse(count, scope)?;
+            match scope.has_variables() && count.reads_variables() {
+                true => None,
+                false => Some(accumulator::kept(&count, &Env::new(scope.query, &Value::Null))?),
+            }
         }
-        _ => 1,
+        _ => Some(1),
     };
     if matches!(name, "$top" | "$topN" | "$bottom" | "$bottomN")
         && argument.get("sortBy").is_some_and(|sort| sort.as_object().is_none())

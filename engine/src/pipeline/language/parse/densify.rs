@@ -99,6 +99,16 @@ fn between(items: &[Value], step: &DensifyStep) -> Result<Range> {
         let text = "A bounding array in a range statement must have exactly two elements";
         return Err(Error::new(5_733_403, text));
     };
+    // As in MongoDB, the order is checked before the types. Values of different types are in the order of their types.
+    if lower > upper {
+        let text = "A bounding array in a range statement must be given in ascending order";
+        return Err(Error::new(5_733_402, text));
+    }
+    check_types(lower, upper, step)?;
+    Ok(Range::Between(lower.clone(), upper.clone()))
+}
+
+fn check_types(lower: &Value, upper: &Value, step: &DensifyStep) -> Result<()> {
     match (lower, upper, step) {
         (lower, _, DensifyStep::Time(..)) if lower.is_number() => {
             let text = "Numeric bounds may not have unit parameter";
@@ -128,9 +138,5 @@ fn between(items: &[Value], step: &DensifyStep) -> Result<Range> {
             return Err(Error::new(5_946_800, text));
         }
     }
-    if lower > upper {
-        let text = "A bounding array in a range statement must be given in ascending order";
-        return Err(Error::new(5_733_402, text));
-    }
-    Ok(Range::Between(lower.clone(), upper.clone()))
+    Ok(())
 }

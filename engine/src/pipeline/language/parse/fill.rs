@@ -71,7 +71,8 @@ fn filled(spec: &Value) -> Result<FillMethod<'_>> {
         return Err(Error::new(6_050_200, "Each field of the 'output' of $fill must be an object"));
     };
     check_names("$fill.output", object, &["method", "value"])?;
-    match (object.get("method"), object.get("value")) {
+    // A method that is null counts as absent. A value that is null is the constant null.
+    match (object.get("method").filter(|method| !method.is_null()), object.get("value")) {
         (Some(_), Some(_)) => {
             Err(Error::new(6_050_201, "Each output of $fill must have exactly one of 'method' and 'value'"))
         }
@@ -100,9 +101,10 @@ fn function_of(
     window::parse(field, &spec, &order.sorting(), scope)
 }
 
-/// Parses the key of partitions: an expression, or the names of fields.
+/// Parses the key of partitions: an expression, or the names of fields. An argument that is null counts as absent.
 fn key(object: &Object, scope: &ParseScope) -> Result<Option<Expr>> {
-    match (object.get("partitionBy"), object.get("partitionByFields")) {
+    let given = |name: &str| object.get(name).filter(|value| !value.is_null());
+    match (given("partitionBy"), given("partitionByFields")) {
         (Some(_), Some(_)) => Err(Error::new(
             6_050_204,
             "Maximum one of 'partitionBy' and 'partitionByFields can be specified in '$fill'",
@@ -110,11 +112,10 @@ fn key(object: &Object, scope: &ParseScope) -> Result<Option<Expr>> {
         (Some(spec @ (Value::String(_) | Value::Object(_))), None) => {
             partition(Some(spec), scope).map_err(|error| error.within("partitionBy"))
         }
-        (Some(Value::Null) | None, None) => Ok(None),
         (Some(other), None) => Err(mistyped("$fill", "partitionBy", other, "object")),
         (None, Some(Value::Array(names))) => by_fields(names, scope).map_err(|error| error.within("partitionByFields")),
-        (None, Some(Value::Null)) => Ok(None),
         (None, Some(other)) => Err(mistyped("$fill", "partitionByFields", other, "array")),
+        (None, None) => Ok(None),
     }
 }
 

@@ -22,7 +22,8 @@ impl RowFields {
         // A change copies the known fields if other values share them.
         query.tick_many(self.changed.len())?;
         Ok(match stage {
-            Stage::Documents(_) | Stage::UnionWith(..) => RowFields::new(BaseFields::Any),
+            Stage::Documents(_) => RowFields::new(BaseFields::Any),
+            Stage::UnionWith(_, pipeline) => self.united(&pipeline.last, query)?,
             Stage::Match(filter) => self.narrowed(filter),
             Stage::Fold(_) => match self.base {
                 BaseFields::Events(types) => RowFields::new(BaseFields::States(types)),
@@ -175,10 +176,10 @@ impl RowFields {
             .collect();
         let mut rows = self.projected(&windows.write, query);
         let changed = Arc::make_mut(&mut rows.changed);
-        for ((name, field), kind) in windows.write.root.fields.iter().zip(kinds) {
+        for (output, kind) in windows.outputs.iter().zip(kinds) {
             // Below a nested path, the kinds of the fields are unknown.
-            if matches!(field, projection::ProjectedField::Computed(_)) {
-                changed.insert(name.clone(), kind);
+            if !output.field.contains('.') {
+                changed.insert(output.field.clone(), kind);
             }
         }
         rows
@@ -229,7 +230,7 @@ impl RowFields {
 
     /// Returns the kind of the values at a path. The kind of a field that contains rows includes the known fields of
     /// these rows.
-    fn whole(&self, path: &str, query: &Context) -> ValueKind {
+    pub(super) fn whole(&self, path: &str, query: &Context) -> ValueKind {
         match (self.changed.get(path), &self.base) {
             (Some(kind), _) => kind.clone(),
             (None, BaseFields::States(types)) if path == "_events" => {

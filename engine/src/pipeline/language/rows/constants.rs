@@ -8,8 +8,8 @@
 use std::sync::Arc;
 
 use super::comparison::ComparisonTarget;
-use super::expressions::{BoundVariables, expression, path, warn_of_field};
-use super::{RowFields, ValueKind};
+use super::expressions::{BoundVariables, expression, limits, warn_of_field};
+use super::{BaseFields, RowFields, ValueKind};
 use crate::model::excerpt::{excerpt, excerpt_of};
 use crate::model::value::{Object, Value};
 use crate::pipeline::value::context::Context;
@@ -47,6 +47,8 @@ pub struct ConstantPlace<'p, 'q> {
     names: &'p [Arc<str>],
     kinds: &'p [ValueKind],
     pub bound: Option<&'p BoundVariables<'p>>,
+    /// Whether plain paths may begin at the objects inside a row, as in a `$redact` that descends.
+    descends: bool,
 }
 
 impl<'p, 'q> ConstantPlace<'p, 'q> {
@@ -56,7 +58,7 @@ impl<'p, 'q> ConstantPlace<'p, 'q> {
         names: &'p [Arc<str>],
         kinds: &'p [ValueKind],
     ) -> ConstantPlace<'p, 'q> {
-        ConstantPlace { rows, query, names, kinds, bound: None }
+        ConstantPlace { rows, query, names, kinds, bound: None, descends: false }
     }
 
     /// Returns the same place inside an operator that binds variables.
@@ -71,7 +73,7 @@ impl<'p, 'q> ConstantPlace<'p, 'q> {
     /// path of a variable begins with another dollar sign.
     pub fn kind(self, path: &str) -> Option<ValueKind> {
         let Some(variable) = path.strip_prefix('$') else {
-            return (!path.is_empty()).then(|| self.rows.kind(path, self.query));
+            return (!path.is_empty()).then(|| self.kind_in_current(path));
         };
         let (name, rest) = variable.split_once('.').unwrap_or((variable, ""));
         let of_lookup = || {
@@ -80,7 +82,8 @@ impl<'p, 'q> ConstantPlace<'p, 'q> {
         };
         match (name, rest) {
             ("NOW", "") => Some(ValueKind::Date),
-            ("ROOT" | "CURRENT", rest) if !rest.is_empty() => Some(self.rows.kind(rest, self.query)),
+            ("ROOT", rest) if !rest.is_empty() => Some(self.rows.kind(rest, self.query)),
+            ("CURRENT", rest) if !rest.is_empty() => Some(self.kind_in_current(rest)),
             (name, rest) => match (self.bound.and_then(|bound| bound.kind(name)).or_else(of_lookup)?, rest) {
                 (kind, "") => Some(kind.clone()),
                 (ValueKind::Rows(rows), rest) => Some(rows.kind(rest, self.query)),
@@ -88,10 +91,37 @@ impl<'p, 'q> ConstantPlace<'p, 'q> {
             },
         }
     }
+
+    /// Returns the kind of the values at a path of the current object. If the object may be inside a row, the kind is
+    /// not certain, because every object has fields of its own.
+    fn kind_in_current(self, path: &str) -> ValueKind {
+        match self.rows.kind(path, self.query) {
+            kind if !self.descends => kind,
+            ValueKind::Date | ValueKind::Decimal | ValueKind::Mixed => ValueKind::Mixed,
+            _ => ValueKind::Any,
+        }
+    }
 }
 
 /// Converts the constants in the specification of a stage. A `$match` is converted by [`filter`].
 pub fn of_stage(name: &str, spec: &Value, place: ConstantPlace) -> Converted {
+    recorded(of_specification(name, spec, place), place)
+}
+
+/// Converts the constants of a filter.
+pub fn filter(spec: &Value, place: ConstantPlace) -> Converted {
+    recorded(below(spec, "", place), place)
+}
+
+/// Records a conversion in the query. The pages of a result must not differ in their constants.
+fn recorded(converted: Converted, place: ConstantPlace) -> Converted {
+    if let Ok(converted) = &converted {
+        place.query.record_conversion(converted.clone());
+    }
+    converted
+}
+
+fn of_specification(name: &str, spec: &Value, place: ConstantPlace) -> Converted {
     match (name, spec) {
         (
             "$project" | "$set" | "$addFields" | "$replaceRoot" | "$replaceWith" | "$sortByCount" | "$bucketAuto"
@@ -105,14 +135,18 @@ pub fn of_stage(name: &str, spec: &Value, place: ConstantPlace) -> Converted {
             expression(spec, place)
         }
         ("$bucket", Value::Object(bucket)) => {
-            let path = bucket.get("groupBy").and_then(path);
-            fields(bucket, |name, value| match (name, value, path) {
-                ("boundaries", Value::Array(items), Some(path)) => {
-                    each(items, |item| constant(path, item, true, place))
-                }
+            let by = bucket.get("groupBy");
+            fields(bucket, |name, value| match (name, value, by) {
+                ("boundaries", Value::Array(items), Some(by)) => limits(items, by, place),
                 ("default", _, _) => Ok(None),
                 _ => expression(value, place),
             })
+        }
+        ("$redact", _) => expression(spec, ConstantPlace { descends: may_descend(spec), ..place }),
+        // An expression that computes documents has no row.
+        ("$documents", Value::Object(_)) => {
+            let none = RowFields::new(BaseFields::Empty);
+            expression(spec, ConstantPlace { rows: &none, ..place })
         }
         ("$densify", Value::Object(densify)) => {
             let path = densify.get("field").and_then(Value::as_str);
@@ -136,9 +170,14 @@ pub fn of_stage(name: &str, spec: &Value, place: ConstantPlace) -> Converted {
     }
 }
 
-/// Converts the constants of a filter.
-pub fn filter(spec: &Value, place: ConstantPlace) -> Converted {
-    below(spec, "", place)
+/// Returns whether the expression of a `$redact` may decide to descend into the objects of a row.
+fn may_descend(spec: &Value) -> bool {
+    match spec {
+        Value::String(text) => matches!(&**text, "$$DESCEND" | "descend"),
+        Value::Array(items) => items.iter().any(may_descend),
+        Value::Object(object) => object.iter().any(|(_, value)| may_descend(value)),
+        _ => false,
+    }
 }
 
 /// Converts the constants of a filter over the objects at a path; the empty path denotes the whole row.

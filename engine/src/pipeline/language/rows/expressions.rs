@@ -113,6 +113,15 @@ fn sets(items: &[Value], place: ConstantPlace) -> Converted {
     })
 }
 
+/// Converts the constant items of a list with which the values of an expression are compared by their order.
+pub fn limits(items: &[Value], value: &Value, place: ConstantPlace) -> Converted {
+    let kind = kind_of(value, place)?;
+    each(items, |item| match &kind {
+        Some(kind) if is_constant(item) => constant(item, kind, value, true, place),
+        _ => expression(item, place),
+    })
+}
+
 /// Converts a constant date in `$dateDiff` if the other date is known to be a date. In MongoDB, the operator accepts no
 /// strings.
 fn difference(object: &Object, place: ConstantPlace) -> Converted {
@@ -237,11 +246,6 @@ pub fn warn_of_field(what: &str, text: &str, place: ConstantPlace) {
         let (text, path) = (excerpt_of(text), excerpt_of(path));
         place.query.warn(format!("{what} is the text \"{text}\": write \"${path}\" for the field"));
     }
-}
-
-/// Returns the path if an expression reads exactly one path of the row.
-pub fn path(spec: &Value) -> Option<&str> {
-    spec.as_str()?.strip_prefix('$').filter(|path| !path.starts_with('$') && !path.is_empty())
 }
 
 /// Returns whether an expression is a Boolean, a number, or a string that is not a path.

@@ -10,6 +10,7 @@ mod comparison;
 pub mod constants;
 mod expressions;
 mod read;
+mod united;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

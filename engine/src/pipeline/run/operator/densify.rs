@@ -58,11 +58,7 @@ impl Operator for DensifyOperator {
             };
             rows.push(PartitionedRow { partition, value, row });
         }
-        // If the input is empty, the whole series is added without partition fields.
-        if let (true, Range::Between(lower, _)) = (partitions.is_empty(), &self.densify.range) {
-            let key = vec![None; self.densify.partition.len()];
-            partitions.push(DensifyPartition { key, next: Some(lower.clone()) });
-        }
+        self.begin_series(&mut partitions);
         let is_full = matches!(self.densify.range, Range::Full);
         let rows = sorted(
             rows,
@@ -120,6 +116,18 @@ fn partitions_in_order(rows: &[PartitionedRow], count: usize) -> Vec<usize> {
 }
 
 impl DensifyOperator {
+    /// Sets the first value of a series between two values if the stage adds the series although no row has a value:
+    /// if the stage has no partition fields, or if the input is empty.
+    fn begin_series(&self, partitions: &mut Vec<DensifyPartition>) {
+        let Range::Between(lower, _) = &self.densify.range else { return };
+        if partitions.is_empty() {
+            let key = vec![None; self.densify.partition.len()];
+            partitions.push(DensifyPartition { key, next: Some(lower.clone()) });
+        } else if self.densify.partition.is_empty() {
+            partitions.iter_mut().for_each(|partition| partition.next = Some(lower.clone()));
+        }
+    }
+
     /// Returns the value of a row at the densified field. Rejects values that cannot be densified.
     fn value(&self, row: &Value) -> Result<Option<Value>> {
         let path = self.densify.field.segments();

@@ -8,26 +8,22 @@ use crate::pipeline::language::ast::SortKey;
 use crate::pipeline::run::rows::{Operator, RowOwner, Rows, RunContext};
 use crate::pipeline::value::error::Result;
 use crate::pipeline::value::memory::measure_all;
-use crate::pipeline::value::query_path::QueryPath;
 use crate::pipeline::value::sort_key::{SortOrder, SortValue};
 use crate::pipeline::value::sorting::sorted;
 
 /// The operator of `$sort`.
 pub struct SortOperator {
     order: SortOrder,
-    /// Whether the order is descending, for each key.
+    /// Whether the order is descending, for each value of a sort key.
     descending: Vec<bool>,
     limit: Option<usize>,
     owner: RowOwner,
 }
 
 impl SortOperator {
-    pub fn new(mut keys: Vec<SortKey>, limit: Option<u64>, owner: RowOwner) -> SortOperator {
-        if !keys.iter().any(|key| &**key.path.text() == "_id") {
-            keys.push(SortKey { path: QueryPath::new("_id"), descending: false });
-        }
-        let order = SortOrder::new(keys.iter().map(|key| (&**key.path.text(), key.descending)));
-        let descending = keys.iter().map(|key| key.descending).collect();
+    pub fn new(keys: Vec<SortKey>, limit: Option<u64>, owner: RowOwner) -> SortOperator {
+        let order = SortOrder::then_by_id(keys.iter().map(|key| (&**key.path.text(), key.descending)));
+        let descending = order.directions().collect();
         SortOperator {
             order,
             descending,

@@ -11,6 +11,7 @@ use crate::model::number;
 use crate::model::value::Value;
 use crate::pipeline::expression::accumulator::OrderEnd;
 use crate::pipeline::expression::expr::Expr;
+use crate::pipeline::value::arithmetic::{difference, ratio};
 use crate::pipeline::value::error::{Error, Result};
 
 /// `$count`.
@@ -188,10 +189,7 @@ impl<'a> Derivative<'a> {
     }
 
     fn input(&mut self, row: usize, partition: &WindowPartition) -> Result<Value> {
-        match self.column.get(row, partition)? {
-            Some(value) if value.is_number() => Ok(value.clone()),
-            _ => Err(Error::new(5_624_903, "$derivative expects the input to be numeric at both ends of the window")),
-        }
+        Ok(self.column.get(row, partition)?.cloned().unwrap_or_default())
     }
 }
 
@@ -202,11 +200,16 @@ impl<'a> Computation<'a> for Derivative<'a> {
         }
         let (first, last) = (frame.start, frame.end - 1);
         let run = number::subtract(&self.place(last, partition)?, &self.place(first, partition)?);
-        let (end, start) = (self.input(last, partition)?, self.input(first, partition)?);
-        if run.as_f64() == Some(0.0) {
+        let rise = difference(&self.input(last, partition)?, &self.input(first, partition)?)?;
+        if rise.is_null() {
+            let text = "$derivative needs an input at both ends of the window, and one of the two is null or missing";
+            return Err(Error::new(5_624_903, text));
+        }
+        // The rise from a number to a date is a date, which the division refuses even if the run is 0.
+        if rise.is_number() && run.as_f64() == Some(0.0) {
             return Ok(Some(Value::Null));
         }
-        let rate = number::divide(&number::subtract(&end, &start), &run);
+        let rate = ratio(&rise, &run)?;
         Ok(Some(match self.unit {
             Some(unit) => number::multiply(&rate, &Value::Int(unit)),
             None => rate,

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::partition::WindowPartition;
+use crate::model::decimal::{self, Decimal};
 use crate::model::number;
 use crate::model::value::Value;
 use crate::pipeline::expression::expr::{Unit, add_units};
@@ -104,8 +105,13 @@ fn range<T: Ord, B>(
 }
 
 /// Returns the sum of a sort value and a distance. A sum with a double is rounded to 15 digits, because MongoDB adds
-/// doubles as decimals of 15 digits.
+/// doubles as decimals of 15 digits. An integer keeps all its digits.
 fn shifted(value: &Value, by: &Value) -> Value {
+    if let (Value::Int(value), Value::Double(by)) = (value, by)
+        && let Some(sum) = exact_sum(*value, *by)
+    {
+        return sum;
+    }
     match (value, by) {
         (Value::Double(_), _) | (_, Value::Double(_)) if !matches!(value, Value::Decimal(_)) => {
             match number::add(value, by) {
@@ -115,6 +121,17 @@ fn shifted(value: &Value, by: &Value) -> Value {
         }
         _ => number::add(value, by),
     }
+}
+
+/// Returns the sum of an integer and the first 15 digits of a double, or `None` if a decimal cannot hold the sum.
+fn exact_sum(value: i64, by: f64) -> Option<Value> {
+    const FIFTEEN_DIGITS: u128 = 10_u128.pow(15);
+    let sum = Decimal::from(value).checked_add(decimal::of_double(rounded(by))?)?.normalize();
+    // A row holds a sum such as 1.1 as the nearest double, and the window's end must equal this double.
+    Some(match sum.mantissa().unsigned_abs() < FIFTEEN_DIGITS {
+        true => Value::Double(decimal::to_double(sum)),
+        false => Value::Decimal(sum),
+    })
 }
 
 /// Rounds a double to 15 digits. Does not change integers below 2^53.

@@ -11,6 +11,7 @@ use super::sets::SetWindow;
 use super::single_pass::{LastKnown, LinearFill, MovingAverage, Rank};
 use super::slide::SlidingWindow;
 use super::stacks::{MergeObjectsWindow, SumWindow};
+use crate::model::value::Value;
 use crate::pipeline::expression::accumulator::{Accumulator, AccumulatorKind};
 use crate::pipeline::expression::window::{WindowFunction, WindowOutput};
 use crate::pipeline::value::error::Result;
@@ -19,7 +20,13 @@ use crate::pipeline::value::error::Result;
 pub fn computation<'a>(output: &'a WindowOutput, partition: &WindowPartition) -> Result<Box<dyn Computation<'a> + 'a>> {
     let keeps = !output.bounds.begins_with_partition();
     Ok(match &output.function {
-        WindowFunction::Accumulate(accumulator, count) => accumulated(output, accumulator, *count, keeps, partition)?,
+        WindowFunction::Accumulate(accumulator, count) => {
+            let count = match count {
+                Some(count) => *count,
+                None => accumulator.kept(&partition.run.env(&Value::Null))?,
+            };
+            accumulated(output, accumulator, count, keeps, partition)?
+        }
         WindowFunction::Count => Box::new(CountWindow),
         WindowFunction::Rank(ranking) => Box::new(Rank::new(*ranking)),
         WindowFunction::Shift { output, by, default } => Box::new(Shift::new(output, *by, default, partition)?),

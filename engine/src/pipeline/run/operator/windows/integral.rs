@@ -70,20 +70,20 @@ impl<'a> Integral<'a> {
     }
 
     fn point(&mut self, row: usize, partition: &WindowPartition) -> Result<(f64, f64)> {
-        let x = match (partition.sort_value(row), self.unit) {
-            (Some(Value::Date(ms)), Some(_)) => ms as f64,
-            (_, Some(_)) => {
-                return Err(Error::new(5_423_901, "$integral with 'unit' expects the sortBy field to be a Date"));
-            }
-            (Some(value), None) if value.is_number() => value.as_f64().unwrap_or_default(),
-            (_, None) => {
-                let text = "$integral (with no 'unit') expects the sortBy field to be numeric";
-                return Err(Error::new(5_423_902, text));
-            }
+        let x = partition.sort_value(row).filter(|value| value.is_number() || matches!(value, Value::Date(_)));
+        let y = self.column.get(row, partition)?.and_then(Value::as_f64);
+        let (Some(x), Some(y)) = (x, y) else {
+            let text = "$integral expects a numeric input, and a number or a Date in the sortBy field";
+            return Err(Error::new(5_423_900, text));
         };
-        match self.column.get(row, partition)?.and_then(Value::as_f64) {
-            Some(y) => Ok((x, y)),
-            None => Err(Error::new(5_423_900, "The input value of $integral must be numeric")),
+        match (x, self.unit) {
+            (Value::Date(ms), Some(_)) => Ok((ms as f64, y)),
+            (_, Some(_)) => Err(Error::new(5_423_901, "$integral with 'unit' expects the sortBy field to be a Date")),
+            (Value::Date(_), None) => {
+                let text = "$integral (with no 'unit') expects the sortBy field to be numeric";
+                Err(Error::new(5_423_902, text))
+            }
+            (x, None) => Ok((x.as_f64().unwrap_or_default(), y)),
         }
     }
 }

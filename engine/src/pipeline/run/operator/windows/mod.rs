@@ -52,10 +52,8 @@ pub struct WindowsOperator {
 
 impl WindowsOperator {
     pub fn new(stage: ast::Windows, owner: RowOwner) -> WindowsOperator {
-        let order = stage.sort.as_ref().filter(|keys| !keys.is_empty()).map(|keys| {
-            let id = (!keys.iter().any(|key| &**key.path.text() == "_id")).then_some(("_id", false));
-            SortOrder::new(keys.iter().map(|key| (&**key.path.text(), key.descending)).chain(id))
-        });
+        let sort = stage.sort.as_deref().filter(|keys| !keys.is_empty());
+        let order = sort.map(|keys| SortOrder::then_by_id(keys.iter().map(|key| (&**key.path.text(), key.descending))));
         let mut bounds: Vec<Bounds> = Vec::new();
         let bounds_of = stage.outputs.iter().map(|output| {
             bounds.iter().position(|known| *known == output.bounds).unwrap_or_else(|| {

@@ -1,0 +1,52 @@
+//! Sums, differences and ratios of values, some of which may be dates.
+
+use super::error::{Error, Result};
+use super::number::whole_double;
+use crate::model::number::{divide, subtract};
+use crate::model::value::Value;
+
+/// Returns a date moved by a number of milliseconds.
+pub fn move_date(ms: i64, by: &Value) -> Result<Value> {
+    let by = match by {
+        Value::Int(by) => Some(*by),
+        other => other.as_f64().and_then(|by| whole_double(by.round())),
+    };
+    match by.and_then(|by| ms.checked_add(by)) {
+        Some(ms) => Ok(Value::Date(ms)),
+        None => Err(Error::new(15, "date overflow")),
+    }
+}
+
+/// Returns what `$divide` returns for two values.
+pub fn ratio(dividend: &Value, divisor: &Value) -> Result<Value> {
+    if dividend.is_number()
+        && let Some(by) = divisor.as_f64()
+    {
+        if by == 0.0 {
+            return Err(Error::new(2, "can't $divide by zero"));
+        }
+        return Ok(divide(dividend, divisor));
+    }
+    if dividend.is_null() || divisor.is_null() {
+        return Ok(Value::Null);
+    }
+    let (a, b) = (dividend.type_name(), divisor.type_name());
+    Err(Error::new(14, format!("$divide only supports numeric types, not {a} and {b}")))
+}
+
+/// Returns what `$subtract` returns for two values.
+pub fn difference(minuend: &Value, subtrahend: &Value) -> Result<Value> {
+    match (minuend, subtrahend) {
+        (Value::Null, _) | (_, Value::Null) => Ok(Value::Null),
+        (Value::Date(a), Value::Date(b)) => match a.checked_sub(*b) {
+            Some(ms) => Ok(Value::Int(ms)),
+            None => Err(Error::new(15, "date overflow")),
+        },
+        (Value::Date(ms), number) if number.is_number() => move_date(*ms, &subtract(&Value::Int(0), number)),
+        (a, b) if a.is_number() && b.is_number() => Ok(subtract(a, b)),
+        (a, b) => {
+            let (a, b) = (a.type_name(), b.type_name());
+            Err(Error::new(14, format!("can't $subtract {b} from {a}")))
+        }
+    }
+}
