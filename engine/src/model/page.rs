@@ -9,6 +9,8 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::sync::Arc;
 
+use unicode_normalization::UnicodeNormalization as _;
+
 use super::value::{Object, Value};
 
 /// The name of the field with the path of a page.
@@ -25,6 +27,8 @@ const HIDDEN_FOLDERS: [&str; 2] = ["_posts", "_drafts"];
 const MAX_LENGTH: usize = 512;
 /// The maximum number of aliases in front matter that are used.
 const MAX_ALIASES: usize = 50;
+/// The maximum number of folders above a page that may be the root of an address in its front matter.
+const MAX_ROOTS: usize = 4;
 
 /// A key in the index of pages. A reference has one key, and every page that matches the reference has this key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -210,9 +214,15 @@ fn index_name(file: &str) -> Option<&'static str> {
     INDEX_NAMES.into_iter().find(|name| name.eq_ignore_ascii_case(stem))
 }
 
+/// Returns the segments of a path, in lower case and in normalization form C: some file systems separate an accent from
+/// its letter, and links do not.
 fn segments(path: &str) -> Vec<String> {
     let parts = path.split('/').filter(|segment| !segment.is_empty() && *segment != ".");
-    parts.map(str::to_lowercase).collect()
+    let folded = |segment: &str| match segment.is_ascii() {
+        true => segment.to_ascii_lowercase(),
+        false => segment.nfc().collect::<String>().to_lowercase(),
+    };
+    parts.map(folded).collect()
 }
 
 /// Returns the lower-case segments of a path, without the suffix and without the name of an index file.
@@ -227,18 +237,23 @@ fn folded(path: &str) -> Vec<String> {
 /// Returns the address that site generators give to the page with these folded segments: without the numbers that sort
 /// pages, without the underscore of collections, and with the date of a post as folders.
 fn address_segments(folded: &[String]) -> Vec<String> {
-    let mut address: Vec<String> = Vec::with_capacity(folded.len());
-    for (index, segment) in folded.iter().enumerate() {
-        let is_last = index + 1 == folded.len();
-        if !is_last && HIDDEN_FOLDERS.contains(&segment.as_str()) {
-            continue;
-        }
-        match dated(segment).filter(|_| is_last) {
-            Some(parts) => address.extend(parts.map(str::to_owned)),
-            None => address.push(unnumbered(segment.strip_prefix('_').unwrap_or(segment)).to_owned()),
-        }
+    let Some((last, folders)) = folded.split_last() else { return Vec::new() };
+    let mut address = folder_address(folders);
+    match dated(last) {
+        Some(parts) => address.extend(parts.map(str::to_owned)),
+        None => address.push(address_segment(last)),
     }
     address
+}
+
+/// Returns the address of the folder with these folded segments.
+fn folder_address(folders: &[String]) -> Vec<String> {
+    let shown = folders.iter().filter(|folder| !HIDDEN_FOLDERS.contains(&folder.as_str()));
+    shown.map(|folder| address_segment(folder)).collect()
+}
+
+fn address_segment(segment: &str) -> String {
+    unnumbered(segment.strip_prefix('_').unwrap_or(segment)).to_owned()
 }
 
 /// Splits `2020-01-31-name` into year, month, day and name.
@@ -268,12 +283,10 @@ fn other_addresses<'a>(path: &'a str, state: &'a Object) -> impl Iterator<Item =
     let list = |value: &'a Value| value.as_array().unwrap_or(std::slice::from_ref(value));
     let aliases = ["aliases", "redirect_from"].into_iter().filter_map(field).flat_map(list);
     let aliases = aliases.take(MAX_ALIASES).filter_map(Value::as_str).map(Cow::Borrowed);
-    let parent = folded(path).split_last().map(|(_, parent)| parent.join("/")).unwrap_or_default();
-    let in_site = ["permalink", "url", "slug", "id"].into_iter().filter_map(move |name| {
-        let text = field(name).and_then(Value::as_str)?;
-        let is_whole = text.starts_with('/') || matches!(name, "permalink" | "url");
-        Some(if is_whole { Cow::Borrowed(text) } else { Cow::Owned(format!("{parent}/{text}")) })
-    });
+    let folders = folded(path).split_last().map(|(_, folders)| folders.to_vec()).unwrap_or_default();
+    let whole = ["permalink", "url"].into_iter().filter_map(field).filter_map(Value::as_str).map(Cow::Borrowed);
+    let relative = ["slug", "id"].into_iter().filter_map(field).filter_map(Value::as_str);
+    let in_site = whole.chain(relative.flat_map(move |text| addresses_below(&folders, text)));
     // A text with a placeholder of Jekyll, as in `/:title/`, is not an address.
     let is_address = |text: &Cow<'_, str>| !text.is_empty() && text.len() <= MAX_LENGTH && !text.contains("/:");
     let without_html = |text: Cow<'a, str>| match text.strip_suffix(".html") {
@@ -281,6 +294,21 @@ fn other_addresses<'a>(path: &'a str, state: &'a Object) -> impl Iterator<Item =
         None => text,
     };
     aliases.chain(in_site).filter(is_address).map(without_html)
+}
+
+/// Returns the addresses of a page whose front matter contains `text` as its slug. `folders` are the folded folders of
+/// the page. A link may name the folders as they are, or by their address.
+///
+/// In Docusaurus, the root of a slug that begins with `/` is the folder of the documents, which may be any folder above
+/// the page.
+fn addresses_below<'a>(folders: &[String], text: &'a str) -> Vec<Cow<'a, str>> {
+    if !text.starts_with('/') {
+        let below = [folders.join("/"), folder_address(folders).join("/")];
+        return below.map(|folder| Cow::Owned(format!("{folder}/{text}"))).into();
+    }
+    let roots = (1..=folders.len().min(MAX_ROOTS)).filter_map(|length| folders.get(..length));
+    let below = roots.map(|root| Cow::Owned(format!("{}{text}", root.join("/"))));
+    std::iter::once(Cow::Borrowed(text)).chain(below).collect()
 }
 
 #[cfg(test)]
@@ -402,6 +430,42 @@ mod tests {
         assert_eq!(named(&pages[..2], "old name.md", "x.md").as_deref(), Some("content/a.md"));
         for path in [Value::Null, Value::Int(1), "".into(), "x".repeat(MAX_LENGTH + 1).into()] {
             assert!(keys(&Object::from_iter([(PATH, path)])).is_empty());
+        }
+    }
+
+    #[test]
+    fn slugs_of_docusaurus_are_below_the_folders_of_a_page() {
+        let pages = [
+            ("docs/intro.md", "/getting-started"),
+            ("website/docs/01-guide/02-setup.md", "install"),
+            ("website/docs/01-guide/start.md", "/home"),
+        ]
+        .map(|(path, slug)| with_front_matter(path, Object::from_iter([("slug", slug)])));
+        for (reference, expected) in [
+            ("/docs/getting-started", Some("docs/intro.md")),
+            ("docs/getting-started", Some("docs/intro.md")),
+            ("/getting-started", Some("docs/intro.md")),
+            ("/docs/guide/getting-started", None),
+            ("/website/docs/guide/install", Some("website/docs/01-guide/02-setup.md")),
+            ("/website/docs/01-guide/install", Some("website/docs/01-guide/02-setup.md")),
+            ("docs/guide/install", Some("website/docs/01-guide/02-setup.md")),
+            ("/install", None),
+            ("docs/home", Some("website/docs/01-guide/start.md")),
+            ("/website/docs/home", Some("website/docs/01-guide/start.md")),
+        ] {
+            assert_eq!(named(&pages, reference, "x.md").as_deref(), expected, "{reference}");
+        }
+    }
+
+    #[test]
+    fn letters_with_separate_accents_are_equal_to_letters_with_accents() {
+        let pages = [page("notes/U\u{308}ber.md"), page("caf\u{e9}/Menu.md")];
+        for (reference, expected) in [
+            ("\u{dc}ber.md", "notes/U\u{308}ber.md"),
+            ("/notes/\u{fc}ber", "notes/U\u{308}ber.md"),
+            ("/cafe\u{301}/menu.md", "caf\u{e9}/Menu.md"),
+        ] {
+            assert_eq!(named(&pages, reference, "x.md").as_deref(), Some(expected), "{reference}");
         }
     }
 }

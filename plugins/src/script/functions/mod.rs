@@ -5,6 +5,8 @@
 //! functions limit the size of their arguments or check the limits of the call while they run. Functions that return
 //! lists return `#{items, more}` if the caller limits the number of items.
 
+mod file_names;
+mod html_links;
 mod json;
 mod language;
 mod listing;

@@ -3,10 +3,11 @@
 
 use std::ops::Range;
 
-use pulldown_cmark::{Event, LinkType, Options, Parser, Tag};
+use pulldown_cmark::{Event, LinkType, Options, Parser, Tag, TagEnd};
 use rhai::{Dynamic, Engine, INT, Map, NativeCallContext};
 use rustc_hash::FxHashSet;
 
+use super::html_links;
 use super::listing::Listing;
 use super::page_references::{PageLink, of_url, of_wikilink};
 use super::registration::{Refused, function};
@@ -40,9 +41,23 @@ fn page_links(markdown: &str, path: &str, mut links: Listing) -> Result<Listing,
     let options =
         Options::ENABLE_TABLES | Options::ENABLE_FOOTNOTES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_WIKILINKS;
     let mut seen: FxHashSet<Vec<String>> = FxHashSet::default();
-    for (event, range) in Parser::new_ext(markdown, options).into_offset_iter() {
+    let mut html = String::new();
+    let mut events = Parser::new_ext(markdown, options).into_offset_iter();
+    while let Some((event, range)) = events.next() {
         checkpoint()?;
-        for link in of_event(&event, range, markdown, path) {
+        let found = match event {
+            // A block of HTML comes line by line, but a tag or a comment may have several lines.
+            Event::Html(line) => {
+                html.push_str(&line);
+                Vec::new()
+            }
+            Event::End(TagEnd::HtmlBlock) => of_html(&std::mem::take(&mut html), path),
+            event => {
+                let is_defined = |label: &str| events.reference_definitions().get(label).is_some();
+                of_event(&event, range, markdown, path, is_defined)
+            }
+        };
+        for link in found {
             if !seen.contains(&link.references) {
                 if !push(&mut links, &link) {
                     return Ok(links);
@@ -54,25 +69,37 @@ fn page_links(markdown: &str, path: &str, mut links: Listing) -> Result<Listing,
     Ok(links)
 }
 
-fn of_event(event: &Event<'_>, range: Range<usize>, markdown: &str, path: &str) -> Vec<PageLink> {
+/// Returns the links in an event. `is_defined` returns whether a label has a link reference definition.
+fn of_event(
+    event: &Event<'_>,
+    range: Range<usize>,
+    markdown: &str,
+    path: &str,
+    is_defined: impl Fn(&str) -> bool,
+) -> Vec<PageLink> {
     match event {
         Event::Start(Tag::Link { link_type: LinkType::Email, .. }) => Vec::new(),
         Event::Start(
             Tag::Link { link_type: LinkType::WikiLink { .. }, dest_url, .. }
             | Tag::Image { link_type: LinkType::WikiLink { .. }, dest_url, .. },
         ) => {
-            let link = match inline_destination(markdown, range.end) {
+            let after = markdown.get(range.end..).unwrap_or_default();
+            let link = match inline_destination(after) {
                 Some(url) => of_url(url, path),
+                // The text of a reference link is in brackets. The parser also returns `[label]` as a link.
+                None if label(after).is_some_and(&is_defined) => None,
                 None => of_wikilink(dest_url, path),
             };
             link.into_iter().collect()
         }
         Event::Start(Tag::Link { dest_url, .. }) => of_url(dest_url, path).into_iter().collect(),
-        Event::Html(html) | Event::InlineHtml(html) => {
-            anchors(html).into_iter().filter_map(|url| of_url(url, path)).collect()
-        }
+        Event::InlineHtml(html) => of_html(html, path),
         _ => Vec::new(),
     }
+}
+
+fn of_html(html: &str, path: &str) -> Vec<PageLink> {
+    html_links::targets(html).into_iter().filter_map(|url| of_url(url, path)).collect()
 }
 
 fn push(links: &mut Listing, link: &PageLink) -> bool {
@@ -87,34 +114,20 @@ fn push(links: &mut Listing, link: &PageLink) -> bool {
     })
 }
 
-/// Returns the target of `[[text]](target)`, which is a Markdown link whose text is in brackets. `end` is the end of
-/// `[[text]]`.
-fn inline_destination(markdown: &str, end: usize) -> Option<&str> {
-    let rest = markdown.get(end..)?.strip_prefix('(')?;
-    let rest = rest.lines().next()?;
-    let length = rest.find([')', ' '])?;
-    rest.get(..length).map(|url| url.trim_start_matches('<').trim_end_matches('>'))
-}
-
-/// Returns the targets of the `a` elements in HTML.
-fn anchors(html: &str) -> Vec<&str> {
-    let mut urls = Vec::new();
-    let mut rest = html;
-    while let Some((_, tag)) = rest.split_once("<a") {
-        let (inside, after) = tag.split_once('>').unwrap_or((tag, ""));
-        if inside.starts_with(char::is_whitespace) {
-            urls.extend(href(inside));
-        }
-        rest = after;
+/// Returns the target of `[[text]](target)`, which is a Markdown link whose text is in brackets. `after` is the text
+/// after `[[text]]`.
+fn inline_destination(after: &str) -> Option<&str> {
+    let rest = after.strip_prefix('(')?.lines().next()?.trim_start();
+    match rest.strip_prefix('<') {
+        Some(quoted) => quoted.split_once('>').map(|(url, _)| url),
+        None => rest.get(..rest.find([')', ' '])?),
     }
-    urls
 }
 
-fn href(attributes: &str) -> Option<&str> {
-    let (_, value) = attributes.split_once("href")?;
-    let value = value.trim_start().strip_prefix('=')?.trim_start();
-    let quote = value.chars().next().filter(|quote| matches!(quote, '"' | '\''))?;
-    value.get(1..)?.split_once(quote).map(|(url, _)| url)
+/// Returns the label of `[[text]][label]`, which is a link by reference whose text is in brackets. `after` is the text
+/// after `[[text]]`.
+fn label(after: &str) -> Option<&str> {
+    after.strip_prefix('[').filter(|rest| !rest.starts_with('['))?.split_once(']').map(|(label, _)| label)
 }
 
 #[cfg(test)]
@@ -136,6 +149,7 @@ mod tests {
     #[test]
     fn links_of_all_kinds_are_found_outside_code() {
         let markdown = r#"[a](a.md "title") [b][] [[c|text]] ![[d#e]] [[1]](f.md) <https://example.org/x>
+[[2]](<m n.md> "title") [[o]][o] [[q]][]
 <a class="x" href='g.md#h'>g</a> <abbr title="href='x.md'">x</abbr> `[x](x.md)` ![x](x.png) <who@example.org>
 
 | [[i\|text]] |
@@ -147,10 +161,16 @@ mod tests {
     [x](x.md)
 
 <p>
-<a href="l.md">l</a>
+<a
+  href="l.md">l</a>
+<!-- <a href="x.md">x</a>
+<a href="x.md">x</a> -->
 </p>
 
+<!-- <a href="x.md">x</a> --> <!-- [x](x.md) -->
+
 [b]: <b c.md>
+[o]: https://example.org/o
 "#;
         let expected = [
             "a.md /docs/a.md",
@@ -158,6 +178,8 @@ mod tests {
             "c c.md",
             "d#e d.md",
             "f.md /docs/f.md",
+            "m n.md /docs/m n.md",
+            "q q.md",
             "g.md#h /docs/g.md",
             "i i.md",
             "j.md /docs/j.md",

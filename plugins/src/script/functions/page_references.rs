@@ -6,6 +6,7 @@
 use foldwork_engine::model::page::{is_index, is_markdown, stem};
 use percent_encoding::percent_decode_str;
 
+use super::file_names::{has_suffix, is_file};
 use super::site_tags::{HUGO_REF, JEKYLL_LINK, JEKYLL_POST};
 
 /// The maximum length of a link and of a reference, in bytes.
@@ -46,7 +47,7 @@ pub(super) fn of_url(url: &str, from: &str) -> Option<PageLink> {
         if let Some(argument) = path.strip_prefix(scheme) {
             let argument = decoded(argument);
             let path = argument.split('#').next().unwrap_or_default();
-            return link(&argument, path, references(path, from));
+            return link(&argument, path, has_suffix(path), references(path, from));
         }
     }
     if path.is_empty() || is_external(url) || url.contains("{{") || url.contains("{%") {
@@ -54,12 +55,14 @@ pub(super) fn of_url(url: &str, from: &str) -> Option<PageLink> {
     }
     let decoded = decoded(path);
     let path = [".html", ".htm"].into_iter().find_map(|suffix| decoded.strip_suffix(suffix)).unwrap_or(&decoded);
-    let references = match path.strip_prefix("@site/").map(|path| format!("/{path}")) {
-        Some(path) => of_site(&path, from),
-        None if path.starts_with('/') => of_site(path, from),
+    // In Docusaurus, `@site/` is the root of the site. In Zola, `@/` is the root of the content.
+    let from_root = ["@site/", "@/", "/"].into_iter().find_map(|root| path.strip_prefix(root));
+    let references = match from_root {
+        Some(path) => of_site(path, from),
         None => of_relative(path, from),
     };
-    link(url, path, references)
+    let is_outside = from_root.is_none() && is_outside(&references);
+    link(url, path, is_outside || is_file(&decoded), references)
 }
 
 /// Returns the references of a wikilink, or `None` if the wikilink leads to a file that is not a page or to the page
@@ -89,12 +92,12 @@ pub(super) fn of_wikilink(target: &str, from: &str) -> Option<PageLink> {
     } else {
         vec![file]
     };
-    link(target.trim_end_matches('\\'), &with_suffix(name), references)
+    link(target.trim_end_matches('\\'), name, has_suffix(name), references)
 }
 
 /// Returns a link with its distinct references, or `None` if `path` is empty, `text` is too long, or no reference is
-/// valid. The suffix of `path` decides whether the link must lead to a page.
-fn link(text: &str, path: &str, mut references: Vec<String>) -> Option<PageLink> {
+/// valid. A link to a Markdown file must lead to a page. Any other link may lead to a file if `is_file` is set.
+fn link(text: &str, path: &str, is_file: bool, mut references: Vec<String>) -> Option<PageLink> {
     references.retain(|reference| !reference.is_empty() && reference.len() <= MAX_BYTES);
     let mut index = 0;
     while index < references.len() {
@@ -108,7 +111,7 @@ fn link(text: &str, path: &str, mut references: Vec<String>) -> Option<PageLink>
     if path.is_empty() || text.len() > MAX_BYTES || references.is_empty() {
         return None;
     }
-    let text = (is_markdown(path) || !has_suffix(path)).then(|| text.to_owned());
+    let text = (is_markdown(path) || !is_file).then(|| text.to_owned());
     Some(PageLink { text, references })
 }
 
@@ -170,9 +173,14 @@ fn of_hugo(path: &str, from: &str) -> Vec<String> {
     references
 }
 
-/// Returns the reference of Jekyll's `post_url`.
+/// Returns the reference of Jekyll's `post_url`, which may name a folder of posts: `/news/2020-01-31-a`.
 fn of_post(name: &str, _: &str) -> Vec<String> {
-    vec![with_suffix(name)]
+    vec![with_suffix(name.trim_start_matches('/'))]
+}
+
+/// Returns whether references lead out of the project, as `../../issues` does in a file that is shown on GitHub.
+fn is_outside(references: &[String]) -> bool {
+    references.iter().all(|reference| reference.split('/').any(|segment| segment == ".."))
 }
 
 /// Joins a relative path to a folder. Returns a reference from the root of the project, or `None` if the path leads out
@@ -200,16 +208,6 @@ fn last(path: &str) -> &str {
 
 fn with_suffix(name: &str) -> String {
     if is_markdown(name) { name.to_owned() } else { format!("{name}.md") }
-}
-
-/// Returns whether the last segment of a path ends like the name of a file: `a.rs` does, `v1.2` does not.
-fn has_suffix(path: &str) -> bool {
-    let is_suffix = |suffix: &str| {
-        (1..=8).contains(&suffix.len())
-            && suffix.starts_with(|first: char| first.is_ascii_alphabetic())
-            && suffix.bytes().all(|byte| byte.is_ascii_alphanumeric())
-    };
-    last(path).rsplit_once('.').is_some_and(|(_, suffix)| is_suffix(suffix))
 }
 
 /// Returns whether a URL has a scheme or a host.
@@ -255,7 +253,13 @@ mod tests {
             ("/", "/ /site/ /site/docs/"),
             ("/news/2020/01/31/a.html", "/news/2020/01/31/a news/2020/01/31/a 2020/01/31/a"),
             ("@site/docs/a.md", "/docs/a.md docs/a.md"),
+            ("@/docs/a.md", "/docs/a.md docs/a.md"),
+            ("@/a.md", "/a.md /site/a.md /site/docs/a.md"),
             ("../src/lib.rs", "? /site/src/lib.rs /site/docs/src/lib.rs"),
+            ("LICENSE", "? /site/docs/LICENSE /site/docs/b/LICENSE"),
+            ("src/", "? /site/docs/src/ /site/docs/b/src/ /src/ /site/src/"),
+            ("api/index.html", "? /site/docs/api/index /site/docs/b/api/index /api/index /site/api/index"),
+            ("../../../../issues", "? /../../../../issues"),
             ("v1.2", "/site/docs/v1.2 /site/docs/b/v1.2"),
             ("%FF", "/site/docs/%FF /site/docs/b/%FF"),
             ("https://example.org/a.md", "none"),
@@ -270,6 +274,7 @@ mod tests {
             ("x-jekyll-link:%5Fposts%2Fa%2Emd", "/_posts/a.md _posts/a.md"),
             ("x-jekyll-link:assets%2Fa%2Epdf", "? /assets/a.pdf assets/a.pdf"),
             ("x-jekyll-post:2020%2D01%2D01%2Da", "2020-01-01-a.md"),
+            ("x-jekyll-post:%2Fnews%2F2020%2D01%2D01%2Da", "news/2020-01-01-a.md"),
         ] {
             assert_eq!(shown(of_url(url, "site/docs/b.md")), references, "{url}");
         }
@@ -291,6 +296,7 @@ mod tests {
             ("README", "/site/docs/README.md README.md"),
             ("#c", "none"),
             ("a.png", "none"),
+            ("data.csv", "? data.csv.md"),
             ("https://example.org", "none"),
             ("'\\(', '\\)'", "none"),
         ] {

@@ -6,6 +6,8 @@ use super::front_matter::FrontMatter;
 pub use super::front_matter::Warning;
 use super::{date, slug, title};
 
+/// The name of the field with the whole front matter.
+const FRONT_MATTER: &str = "front_matter";
 /// The names of a description in front matter, in order of preference.
 const DESCRIPTION: [&str; 3] = ["description", "summary", "excerpt"];
 /// The names of the date of a text in front matter, in order of preference. Hugo, Jekyll, Zola and Docusaurus use
@@ -56,16 +58,21 @@ impl<'a> Document<'a> {
         fields.insert("tags".to_owned(), tags.into());
         fields.insert("path".to_owned(), path.into());
         fields.insert("folder".to_owned(), folders.first().copied().unwrap_or(".").into());
-        let further = [
+        fields.extend(self.optional_fields(warnings));
+        if !self.front.values.is_empty() {
+            fields.insert(FRONT_MATTER.to_owned(), Value::Object(self.front.values));
+        }
+        fields
+    }
+
+    /// Returns the fields that an article has only if its front matter has values for these fields.
+    fn optional_fields(&self, warnings: &mut Vec<Warning>) -> Map<String, Value> {
+        let fields = [
             ("description", self.description(warnings)),
             ("date", self.date(&DATE, warnings)),
             ("updated", self.date(&UPDATED, warnings)),
         ];
-        fields.extend(further.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.into()))));
-        if !self.front.values.is_empty() {
-            fields.insert("front_matter".to_owned(), Value::Object(self.front.values));
-        }
-        fields
+        fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.into()))).collect()
     }
 
     fn title(&self, warnings: &mut Vec<Warning>) -> Option<String> {
@@ -132,6 +139,15 @@ impl<'a> Document<'a> {
         warnings
             .push(Warning { line: self.front.line(name), reason: format!("`{name}` in the front matter: {reason}") });
     }
+}
+
+/// Returns the names of the fields that come from front matter, according to the fields of an article. The names tell
+/// the fields of the file from the fields that people have set.
+pub fn names_of_front_matter(fields: &Map<String, Value>) -> Vec<String> {
+    let Some(Value::Object(values)) = fields.get(FRONT_MATTER) else { return Vec::new() };
+    let document = Document { front: FrontMatter::of_values(values.clone()), body: "" };
+    let optional = document.optional_fields(&mut Vec::new());
+    optional.into_iter().map(|(name, _)| name).chain([FRONT_MATTER.to_owned()]).collect()
 }
 
 /// Returns whether front matter states that the article is published: `draft: false` in Hugo, Zola, Astro and

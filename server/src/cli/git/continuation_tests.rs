@@ -1,6 +1,8 @@
 //! Tests imports that continue earlier imports: after merges, resets and rewritten histories, and with files that
 //! cannot be articles.
 
+use std::fs;
+
 use git2::{Oid, Signature, Time};
 use serde_json::{Value, json};
 
@@ -156,4 +158,126 @@ fn a_branch_without_commits_has_no_head() {
     scratch.commit(0, &[("a.md", b"one")]);
     scratch.repository.set_head("refs/heads/elsewhere").expect("set");
     assert_eq!(history::head(&scratch.repository).expect("read"), None);
+}
+
+#[test]
+fn fields_of_front_matter_that_the_file_no_longer_has_are_removed_by_a_comparison() {
+    let (one, other, mut model) = (Scratch::new(), Scratch::new(), Model::default());
+    let first = one.commit_on(None, &[], 0, &[("a.md", b"---\ndescription: D\ntitle: a\n---\nx\n")]);
+    import_at(&one, &mut model, first);
+    let by_hand = model.articles.values_mut().flatten().next().expect("an article");
+    by_hand.insert("date".to_owned(), "2020-01-01T00:00:00.000Z".into());
+    // The other repository has no common commit, so the import only compares the article with the file.
+    let later = other.commit_on(None, &[], 1, &[("a.md", b"x\n")]);
+    let events = import_at(&other, &mut model, later);
+    let payloads: Vec<&Value> = events.iter().map(|event| &event["payload"]).collect();
+    assert_eq!(payloads, [&json!({"$unset": ["description", "front_matter"]})]);
+    assert!(import_at(&other, &mut model, later).is_empty());
+}
+
+#[test]
+fn a_file_with_an_unusual_mode_is_a_regular_file() {
+    for mode in ["100600", "100640", "100666", "100775"] {
+        let scratch = Scratch::new();
+        let [one, two] = [b"one", b"two"].map(|bytes| scratch.tree(&[(mode, "a.md", bytes)]));
+        let first = scratch.commit_tree(None, &[], 0, one);
+        let second = scratch.commit_tree(None, &[first], 1, two);
+        scratch.repository.set_head_detached(second).expect("moved");
+        let events = scratch.events(&[]);
+        let bodies: Vec<&Value> = events.iter().map(|event| &event["payload"]["body"]).collect();
+        assert_eq!(bodies, ["one", "two"], "{mode}");
+    }
+}
+
+#[test]
+fn links_submodules_and_pointers_of_git_lfs_are_reported_missing() {
+    let scratch = Scratch::new();
+    let pointer = format!("version https://git-lfs.github.com/spec/v1\noid sha256:{}\nsize 9\n", "0".repeat(64));
+    let tree = scratch.tree(&[
+        ("100644", "large.md", pointer.as_bytes()),
+        ("120000", "link.md", b"text.md"),
+        ("120000", "link.txt", b"text.md"),
+        ("160000", "module.md", b""),
+        ("100644", "text.md", b"text"),
+    ]);
+    let commit = scratch.commit_tree(None, &[], 0, tree);
+    scratch.repository.set_head_detached(commit).expect("moved");
+    let (events, summary) = scratch.read(&[], Mark::default(), ProjectArticles::default());
+    assert_eq!((events.len(), summary.articles), (1, 1));
+    assert_eq!(summary.missing.into_iter().collect::<Vec<_>>(), ["large.md", "link.md", "module.md"]);
+}
+
+#[test]
+fn a_clone_without_earlier_folders_is_imported_in_one_step() {
+    let scratch = Scratch::new();
+    let first = scratch.commit(0, &[("docs/a.md", b"one")]);
+    let second = scratch.commit(1, &[("docs/a.md", b"two")]);
+    let tree = scratch.repository.find_commit(first).expect("a commit").tree_id().to_string();
+    let (start, end) = tree.split_at(2);
+    fs::remove_file(scratch.repository.path().join("objects").join(start).join(end)).expect("removed");
+    let mut model = Model::default();
+    let events = import_at(&scratch, &mut model, second);
+    assert_eq!((events.len(), &events[0]["metadata"]["reconciled"]), (1, &json!(true)));
+    let third = scratch.commit(2, &[("docs/a.md", b"three")]);
+    let events = import_at(&scratch, &mut model, third);
+    assert_eq!((events.len(), &events[0]["metadata"]["reconciled"]), (1, &Value::Null));
+    assert_eq!(model.texts(), texts(&[("docs/a.md", b"three")]));
+}
+
+#[test]
+fn a_repository_in_an_unsupported_format_is_refused_with_a_remedy() {
+    for (name, value, remedy) in
+        [("objectformat", "sha256", "foldwork import folder"), ("refstorage", "reftable", "git refs migrate")]
+    {
+        let scratch = Scratch::new();
+        let mut config = scratch.repository.config().expect("a configuration");
+        config.set_i32("core.repositoryformatversion", 1).expect("set");
+        config.set_str(&format!("extensions.{name}"), value).expect("set");
+        let refused = FileSource::repository(&scratch.folder).err().expect("refused").to_string();
+        assert!(refused.contains(remedy), "{refused}");
+    }
+}
+
+/// Returns the slugs of the articles, each after the path of its file.
+fn slugs(model: &Model) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let fields = model.articles.values().flatten();
+    let mut slugs: Vec<_> = fields.map(|fields| (text(&fields["path"]), text(&fields["slug"]))).collect();
+    slugs.sort();
+    slugs
+}
+
+fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
+    expected.iter().map(|(path, slug)| ((*path).to_owned(), (*slug).to_owned())).collect()
+}
+
+#[test]
+fn a_slug_that_another_article_releases_is_assigned_in_the_same_commit() {
+    let file = |slug: &str, text: &str| format!("---\nslug: {slug}\n---\n{text}\n").into_bytes();
+    // In the first case `a.md` gets the slug that `z.md` gives up. In the second case the files exchange their slugs.
+    for (before, after) in [(("own", "latest"), ("latest", "old")), (("x", "y"), ("y", "x"))] {
+        let (scratch, mut model) = (Scratch::new(), Model::default());
+        let commit = |parents: &[Oid], minute: i64, (a, z): (&str, &str)| {
+            scratch.commit_on(None, parents, minute, &[("a.md", &file(a, "A")), ("z.md", &file(z, "Z"))])
+        };
+        let first = commit(&[], 0, before);
+        let second = commit(&[first], 1, after);
+        let events = import_at(&scratch, &mut model, second);
+        assert!(events.iter().all(|event| event["metadata"]["reconciled"].is_null()), "{events:?}");
+        assert_eq!(slugs(&model), pairs(&[("a.md", after.0), ("z.md", after.1)]));
+        assert!(import_at(&scratch, &mut model, second).is_empty());
+    }
+}
+
+#[test]
+fn a_slug_of_a_removed_file_is_assigned_to_the_file_that_waits_for_it() {
+    let (scratch, mut model) = (Scratch::new(), Model::default());
+    let (one, other) = (b"---\nslug: latest\n---\nOne.\n", b"---\nslug: latest\n---\nSomething else.\n");
+    let first = scratch.commit_on(None, &[], 0, &[("a.md", one), ("b.md", other)]);
+    let second = scratch.commit_on(None, &[first], 1, &[("b.md", other)]);
+    import_at(&scratch, &mut model, first);
+    assert_eq!(slugs(&model), pairs(&[("a.md", "latest"), ("b.md", "b")]));
+    import_at(&scratch, &mut model, second);
+    assert_eq!(slugs(&model), pairs(&[("b.md", "latest")]));
+    assert!(import_at(&scratch, &mut model, second).is_empty());
 }

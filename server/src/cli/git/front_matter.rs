@@ -50,6 +50,11 @@ impl FrontMatter {
         split
     }
 
+    /// Returns front matter that an article has recorded, without the lines of its names.
+    pub fn of_values(values: Map<String, Value>) -> Self {
+        Self { values, ..Self::default() }
+    }
+
     /// Returns the value with a name. If no name is exactly equal, the case of ASCII letters is ignored. A `.` in
     /// `name` separates the names of nested values.
     pub fn get(&self, name: &str) -> Option<&Value> {

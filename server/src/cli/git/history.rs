@@ -1,7 +1,9 @@
 //! The history of a repository's Markdown files: the commits to import, and the differences between two commits.
 
+use std::path::Path;
+
 use anyhow::Context;
-use git2::{Delta, Diff, DiffFile, DiffFindOptions, DiffOptions, ErrorCode, FileMode, Oid, Repository};
+use git2::{Delta, Diff, DiffDelta, DiffFile, DiffFindOptions, DiffOptions, ErrorCode, Oid, Repository, Tree};
 use jiff::Timestamp;
 
 /// The git path patterns that match Markdown files.
@@ -72,7 +74,8 @@ pub fn is_markdown(name: &str) -> bool {
     })
 }
 
-/// Returns whether a mode is the mode of a regular file, not of a symbolic link or a submodule.
+/// Returns whether a mode, as `TreeEntry::filemode` returns it, is the mode of a regular file, not of a symbolic link
+/// or a submodule.
 pub fn is_regular(mode: i32) -> bool {
     matches!(mode, 0o100_644 | 0o100_755 | 0o100_664)
 }
@@ -119,21 +122,24 @@ pub fn steps(repository: &Repository, before: Option<Oid>, after: Oid) -> Result
         found = diff()?;
         find_renames(&mut found, true)?;
     }
-    let touched = found.deltas().filter(|delta| {
-        let (old, new) = (delta.old_file(), delta.new_file());
-        delta.status() != Delta::Modified || old.id() != new.id() || old.mode() != new.mode()
-    });
-    let side = |file: DiffFile<'_>, exists: bool| -> Option<(String, Oid)> {
-        let is_file = matches!(file.mode(), FileMode::Blob | FileMode::BlobExecutable | FileMode::BlobGroupWritable);
-        // Skips a path that is not UTF-8. The final comparison with the tree reports such paths.
-        let path = file.path_bytes().and_then(|path| std::str::from_utf8(path).ok())?;
-        (exists && is_file).then(|| (path.to_owned(), file.id()))
+    let change = |delta: DiffDelta<'_>| {
+        let old = tree_file(before.as_ref(), &delta.old_file()).filter(|_| delta.status() != Delta::Added);
+        let new = tree_file(Some(&after), &delta.new_file()).filter(|_| delta.status() != Delta::Deleted);
+        let is_touched = old != new;
+        let side = |(path, id, _): (String, Oid, i32)| (path, id);
+        is_touched.then(|| TreeChange { before: old.map(side), after: new.map(side) })
     };
-    let steps = touched.map(|delta| TreeChange {
-        before: side(delta.old_file(), delta.status() != Delta::Added),
-        after: side(delta.new_file(), delta.status() != Delta::Deleted),
-    });
-    Ok(steps.collect())
+    Ok(found.deltas().filter_map(change).collect())
+}
+
+/// Returns the path, the id and the mode of a regular file of a tree. Returns `None` for a path that is not UTF-8,
+/// which the final comparison with the tree reports.
+///
+/// The mode comes from the tree, because `DiffFile::mode` panics at a mode that git no longer writes, such as 100600.
+fn tree_file(tree: Option<&Tree<'_>>, file: &DiffFile<'_>) -> Option<(String, Oid, i32)> {
+    let path = file.path_bytes().and_then(|path| std::str::from_utf8(path).ok())?;
+    let entry = tree?.get_path(Path::new(path)).ok()?;
+    is_regular(entry.filemode()).then(|| (path.to_owned(), entry.id(), entry.filemode()))
 }
 
 /// Matches removed files with added files of similar content, or only of equal content.

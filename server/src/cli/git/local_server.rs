@@ -1,6 +1,7 @@
 //! Tests imports into a server in memory.
 
 use std::fs;
+use std::path::Path;
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -54,7 +55,12 @@ impl LocalServer {
 
     /// Returns the articles of the workspace.
     async fn articles(&self) -> Vec<Value> {
-        let request = self.client.request(Method::GET, &["aggregates"]).query(&[("type", "article"), ("limit", "200")]);
+        self.aggregates("article").await
+    }
+
+    async fn aggregates(&self, aggregate_type: &str) -> Vec<Value> {
+        let query = [("type", aggregate_type), ("limit", "200")];
+        let request = self.client.request(Method::GET, &["aggregates"]).query(&query);
         let page: Value = self.client.call(request).await.expect("a list").json().expect("JSON");
         page["data"].as_array().expect("rows").clone()
     }
@@ -248,6 +254,104 @@ async fn a_folder_is_imported_again_after_changes() {
     assert_eq!(served.import(&place).await.appended, 2);
     assert_eq!(served.texts().await, pairs(&[("renamed.md", "The first note.")]));
     assert_eq!(id(&served.articles().await, "The first note."), before);
+}
+
+/// Creates a folder `docs` with one file, whose text is the name of the folder above.
+fn docs(parent: &Path, above: &str) -> SourcePlace {
+    let folder = parent.join(above).join("docs");
+    fs::create_dir_all(&folder).expect("a folder");
+    fs::write(folder.join("a.md"), above).expect("written");
+    SourcePlace::Folder(folder)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_folder_with_the_same_name_gets_a_project_of_its_own() {
+    let (served, parent) = (LocalServer::start().await, tempfile::tempdir().expect("a folder"));
+    let (work, private) = (docs(parent.path(), "work"), docs(parent.path(), "private"));
+    for appended in [1, 0] {
+        let (one, other) = (served.import(&work).await, served.import(&private).await);
+        assert_eq!((one.project.as_str(), other.project.as_str()), ("docs", "docs-2"));
+        assert_eq!((one.appended, other.appended), (appended, appended));
+        assert_eq!(served.texts().await, pairs(&[("a.md", "private"), ("a.md", "work")]));
+    }
+    // Both folders can be in one project, and the articles of each stay.
+    let options = Options { project: Some("docs".to_owned()), ..Options::default() };
+    let progress = ProgressIndicator::start(None);
+    let outcome = import(&served.client, &progress, &private, &options).await.expect("imported");
+    assert_eq!((outcome.project.as_str(), outcome.appended), ("docs", 1));
+    assert_eq!(served.texts().await, pairs(&[("a.md", "private"), ("a.md", "private"), ("a.md", "work")]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_moved_folder_continues_the_import_into_the_project_that_is_named() {
+    let (served, parent) = (LocalServer::start().await, tempfile::tempdir().expect("a folder"));
+    served.import(&docs(parent.path(), "work")).await;
+    let id = served.articles().await[0]["_id"].clone();
+    fs::rename(parent.path().join("work"), parent.path().join("moved")).expect("moved");
+    let place = docs(parent.path(), "moved");
+    let options = Options { project: Some("docs".to_owned()), ..Options::default() };
+    let progress = ProgressIndicator::start(None);
+    let outcome = import(&served.client, &progress, &place, &options).await.expect("imported");
+    assert_eq!((outcome.appended, &served.articles().await[0]["_id"]), (1, &id));
+    // The record has the new path, so the project belongs to the folder without the option as well.
+    let outcome = served.import(&place).await;
+    assert_eq!((outcome.project.as_str(), outcome.appended), ("docs", 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_without_a_path_is_continued_by_one_folder() {
+    let (served, parent) = (LocalServer::start().await, tempfile::tempdir().expect("a folder"));
+    let work = docs(parent.path(), "work");
+    served.import(&work).await;
+    let record = served.aggregates("import_record").await[0]["_id"].clone();
+    served
+        .append(json!([{
+            "aggregate_id": record, "aggregate_type": "import_record", "event_type": "import_record.advanced",
+            "payload": {"root": ""},
+        }]))
+        .await;
+    let outcome = served.import(&work).await;
+    assert_eq!((outcome.project.as_str(), outcome.appended), ("docs", 0));
+    assert_eq!(served.import(&docs(parent.path(), "private")).await.project, "docs-2");
+    assert_eq!(served.texts().await, pairs(&[("a.md", "private"), ("a.md", "work")]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watched_folder_that_cannot_be_opened_is_imported_once_it_can() {
+    let (served, parent) = (LocalServer::start().await, tempfile::tempdir().expect("a folder"));
+    let place = SourcePlace::Folder(parent.path().join("work").join("docs"));
+    let (options, mut imported) = (Options::default(), None);
+    assert!(watch::import_if_changed(&served.client, &place, &options, &mut imported).await.is_err());
+    docs(parent.path(), "work");
+    for is_new in [true, false] {
+        let summary = watch::import_if_changed(&served.client, &place, &options, &mut imported).await;
+        assert_eq!(summary.expect("imported").is_some(), is_new);
+    }
+    assert_eq!(served.texts().await, pairs(&[("a.md", "work")]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fields_of_removed_front_matter_are_removed_and_those_set_by_hand_stay() {
+    let (served, folder) = (LocalServer::start().await, tempfile::tempdir().expect("a folder"));
+    let write = |text: &str| fs::write(folder.path().join("a.md"), text).expect("written");
+    let place = SourcePlace::Folder(folder.path().to_owned());
+    write("---\ndescription: D\npublish: true\naliases: [b]\n---\nText.");
+    served.import(&place).await;
+    let article = served.articles().await.remove(0);
+    assert_eq!((&article["description"], &article["front_matter"]["publish"]), (&json!("D"), &json!(true)));
+    let payload = json!({"reviewed": true, "date": "2020-01-01T00:00:00.000Z"});
+    served
+        .append(json!([{
+            "aggregate_id": article["_id"], "aggregate_type": "article", "event_type": "article.updated",
+            "payload": payload,
+        }]))
+        .await;
+    write("Text.");
+    assert_eq!(served.import(&place).await.appended, 1);
+    let article = served.articles().await.remove(0);
+    assert_eq!((&article["description"], &article["front_matter"]), (&Value::Null, &Value::Null));
+    assert_eq!((&article["reviewed"], &article["date"]), (&payload["reviewed"], &payload["date"]));
+    assert_eq!(served.import(&place).await.appended, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

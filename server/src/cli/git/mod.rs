@@ -10,6 +10,7 @@ mod article;
 mod continuation_tests;
 mod date;
 mod events;
+mod files;
 mod front_matter;
 #[cfg(test)]
 mod histories;
@@ -182,6 +183,7 @@ impl Import<'_> {
             (loaded.record.version, loaded.held.salt) = (version, version);
         }
         let mut sender = self.sender(&loaded);
+        sender.record_path().await?;
         let first = self.pass(loaded, &mut sender, false).await?;
         if sender.refused.is_empty() {
             return Ok(self.outcome(&sender, &first));

@@ -85,7 +85,7 @@ impl Model {
         let article = |(id, fields): (&String, &Option<Map<String, Value>>)| {
             let fields = fields.as_ref()?;
             let path = fields["path"].as_str().expect("a path").to_owned();
-            let (state, last) = (Some(ArticleState::new(fields, false)), self.times[id].parse().ok());
+            let (state, last) = (Some(ArticleState::new(fields)), self.times[id].parse().ok());
             Some(Article { id: id.clone(), path, state, last, ..Article::default() })
         };
         let articles = self.articles.iter().filter_map(article).collect();

@@ -72,12 +72,12 @@ impl WorkspaceReader<'_> {
             let id = projects.id(slug);
             rows.iter().filter(|row| id.is_some() && row.project_id.as_deref() == id).collect()
         };
-        let project = match project {
-            Some(project) => projects.slug(project).unwrap_or(project).to_owned(),
-            None => self.project_of(default, of_project),
-        };
+        let named = project.map(|project| projects.slug(project).unwrap_or(project).to_owned());
+        let is_named = named.is_some();
+        let project = named.unwrap_or_else(|| self.project_of(default, of_project));
         let of_project = of_project(&project);
         let own = Row::of(&of_project, self.source, self.knows);
+        let own = own.or_else(|| Row::of_moved(&of_project, self.source).filter(|_| is_named));
         let is_second = rows.iter().any(|row| row.has_root(self.source));
         let mut record = match own {
             Some(row) => row.to_record(self.source),
@@ -262,6 +262,6 @@ fn article(row: Value) -> Option<(Article, String)> {
     let (id, path, slug) = (text("_id"), text("path"), text("slug"));
     let last: Option<Timestamp> = text("_last_event_at").parse().ok();
     row.retain(|name, _| !name.starts_with('_'));
-    let state = (!path.is_empty()).then(|| ArticleState::new(&row, false));
+    let state = (!path.is_empty()).then(|| ArticleState::new(&row));
     Some((Article { id, path, state, last, ..Article::default() }, slug))
 }

@@ -2,6 +2,8 @@
 //! that the import has created. Each batch of events contains an event of the record, so the record always matches the
 //! articles.
 
+use std::path::Path;
+
 use git2::Oid;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -25,6 +27,8 @@ pub struct Record {
     /// The text from which, together with paths and commits, the ids of articles are derived.
     pub seed: String,
     pub identity: SourceIdentity,
+    /// Whether the server has a record without the full path of the folder, or with another path.
+    pub has_other_path: bool,
     /// The ids of the articles of an earlier import that kept no record.
     pub unrecorded: Vec<String>,
 }
@@ -61,18 +65,27 @@ impl Row {
         &self.id
     }
 
-    /// Returns the record of a source among the records of a project. A repository is recognised by its first commit,
-    /// by the commit that was imported last, or by its remote. A rewritten history or a shallow clone may lack the
-    /// first commit.
+    /// Returns the record of a source among the records of a project. A folder is recognised by its full path, or by
+    /// its name if an earlier version has written the record, without a path. A repository is recognised by its first
+    /// commit, by the commit that was imported last, or by its remote. A rewritten history or a shallow clone may lack
+    /// the first commit.
     pub fn of<'r>(rows: &[&'r Row], source: &SourceIdentity, knows: &dyn Fn(&str) -> bool) -> Option<&'r Row> {
         let same_kind = || rows.iter().copied().filter(|row| row.kind == source.kind);
         if source.kind != "git" {
-            return same_kind().find(|row| row.name == source.name);
+            let has_name = |row: &&Row| row.root.is_empty() && row.name == source.name;
+            return same_kind().find(|row| row.root == source.root).or_else(|| same_kind().find(has_name));
         }
         same_kind()
             .find(|row| row.root == source.root)
             .or_else(|| same_kind().find(|row| knows(&row.commit)))
             .or_else(|| same_kind().find(|row| !row.remote.is_empty() && row.remote == source.remote))
+    }
+
+    /// Returns the record of a folder that was moved and kept its name, among the records of the project that the user
+    /// has named. Nothing is at the path of this record.
+    pub fn of_moved<'r>(rows: &[&'r Row], source: &SourceIdentity) -> Option<&'r Row> {
+        let same_name = |row: &&Row| row.kind == source.kind && row.kind != "git" && row.name == source.name;
+        rows.iter().copied().filter(same_name).find(|row| !Path::new(&row.root).exists())
     }
 
     /// Returns whether the record belongs to a repository with the same first commit as `source`.
@@ -84,7 +97,9 @@ impl Row {
         let (commit, towards) = (self.commit.clone(), self.towards.clone());
         let mark = Mark { commit, towards, at: self.at.parse().ok() };
         let (id, seed, identity) = (self.id.clone(), self.seed.clone(), source.clone());
-        Record { id, version: self.version, exists: true, mark, seed, identity, unrecorded: Vec::new() }
+        let has_other_path = source.kind != "git" && self.root != source.root;
+        let unrecorded = Vec::new();
+        Record { id, version: self.version, exists: true, mark, seed, identity, has_other_path, unrecorded }
     }
 }
 
@@ -95,7 +110,7 @@ impl Record {
         let seed = match source.kind {
             "git" if !is_second => source.root.clone(),
             "git" => format!("{}\0{project}", source.root),
-            kind => format!("{kind}\0{}\0{project}", source.name),
+            kind => format!("{kind}\0{}\0{project}", source.root),
         };
         let id = name_id(&["record", project, &seed]);
         Self { id, seed, identity: source.clone(), ..Self::default() }

@@ -70,7 +70,8 @@ impl BatchSender<'_> {
         let (read, mut batches) = (batch.read, vec![batch]);
         while let Some(mut batch) = batches.pop() {
             batch.events.retain(|event| !self.broken.contains(&event.aggregate_id));
-            if batch.events.is_empty() && (!self.record.exists || batch.mark == self.record.mark) {
+            let has_mark = batch.mark == self.record.mark && !self.record.has_other_path;
+            if batch.events.is_empty() && (!self.record.exists || has_mark) {
                 continue;
             }
             self.ensure_project().await?;
@@ -95,6 +96,15 @@ impl BatchSender<'_> {
         }
         self.progress.advance(read, self.appended);
         Ok(())
+    }
+
+    /// Records the full path of a folder, before anything else is appended, so that another folder with the same name
+    /// does not continue this import.
+    pub async fn record_path(&mut self) -> anyhow::Result<()> {
+        if !self.record.has_other_path {
+            return Ok(());
+        }
+        self.send(ImportBatch { mark: self.record.mark.clone(), ..ImportBatch::default() }).await
     }
 
     /// Adds to the record the articles of an earlier import that kept no record.
@@ -130,6 +140,7 @@ impl BatchSender<'_> {
         self.appended += appended.unwrap_or_default().saturating_sub(1);
         self.record.version += 1;
         self.record.exists = true;
+        self.record.has_other_path = false;
         self.record.mark = mark.clone();
         Ok(())
     }

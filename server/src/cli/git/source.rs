@@ -1,18 +1,12 @@
 //! The sources of Markdown files: the commits of a git repository, or a folder without a repository.
 
-use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
-use git2::{ErrorCode, ObjectType, Oid, Repository};
+use git2::{ErrorCode, Oid, Repository};
 
-use super::history::{first_parents, is_markdown, is_regular};
-
-/// The maximum size in bytes of a file that is imported as an article.
-const MAX_FILE_BYTES: u64 = 512 * 1024;
-/// The maximum depth of the folders that are searched for files.
-const MAX_DEPTH: usize = 64;
+use super::files::{Files, MAX_FILE_BYTES, TOO_LARGE, read_file, text_of};
+use super::history::first_parents;
 
 /// A source of files.
 pub enum FileSource {
@@ -26,18 +20,11 @@ pub struct SourceIdentity {
     pub kind: &'static str,
     /// The name of the folder.
     pub name: String,
-    /// The id of the first commit, or the empty string.
+    /// The id of the first commit, or the full path of a folder without a repository. Empty if the repository has no
+    /// commit.
     pub root: String,
     /// The address of the remote `origin` without a user and a password, or the empty string.
     pub remote: String,
-}
-
-/// The Markdown files of a source, each with the git id of its content.
-#[derive(Debug, Default)]
-pub struct Files {
-    pub blobs: BTreeMap<String, Oid>,
-    /// The files that cannot be imported because of their paths, with the reason.
-    pub unnamed: Vec<(String, String)>,
 }
 
 impl FileSource {
@@ -46,7 +33,7 @@ impl FileSource {
         let opened = Repository::discover(folder).map_err(|error| match error.code() {
             ErrorCode::NotFound if !folder.exists() => anyhow!("{} does not exist", folder.display()),
             ErrorCode::NotFound => anyhow!("{} is not in a git repository", folder.display()),
-            _ => anyhow!("the git repository of {} cannot be read: {}", folder.display(), error.message()),
+            _ => anyhow!("the git repository of {} cannot be read: {}", folder.display(), reason(error.message())),
         });
         opened.map(Self::Git)
     }
@@ -77,8 +64,12 @@ impl FileSource {
     /// Returns the identity of the source.
     pub fn identity(&self) -> anyhow::Result<SourceIdentity> {
         let name = self.name();
-        let Self::Git(repository) = self else {
-            return Ok(SourceIdentity { kind: "folder", name, ..SourceIdentity::default() });
+        let repository = match self {
+            Self::Git(repository) => repository,
+            Self::Folder(folder) => {
+                let root = folder.to_string_lossy().into_owned();
+                return Ok(SourceIdentity { kind: "folder", name, root, remote: String::new() });
+            }
         };
         let root = first_parents(repository)?.first().map(Oid::to_string).unwrap_or_default();
         let remote = repository.find_remote("origin").ok().and_then(|remote| remote.url().ok().map(str::to_owned));
@@ -108,14 +99,14 @@ impl FileSource {
         match (self, commit) {
             (Self::Git(repository), Some(commit)) => files.add_tree(repository, commit)?,
             (Self::Git(_), None) => {}
-            (Self::Folder(folder), _) => files.add_folder(folder, "", 0)?,
+            (Self::Folder(folder), _) => files.add_folder(folder)?,
         }
         Ok(files)
     }
 
     /// Returns the text of a file, or the reason why the file cannot be an article.
     pub fn text(&self, path: &str, blob: Oid) -> anyhow::Result<Result<String, String>> {
-        let too_large = || Ok(Err("it is larger than 512 KiB".to_owned()));
+        let too_large = || Ok(Err(TOO_LARGE.to_owned()));
         let bytes = match self {
             Self::Folder(folder) => match read_file(&folder.join(path)) {
                 Ok(Some(bytes)) => bytes,
@@ -136,79 +127,23 @@ impl FileSource {
                 }
             }
         };
-        Ok(match String::from_utf8(bytes) {
-            Ok(text) if !text.contains('\0') => Ok(text),
-            _ => Err("it is not UTF-8 text".to_owned()),
-        })
+        Ok(text_of(bytes))
     }
 }
 
-impl Files {
-    fn add_tree(&mut self, repository: &Repository, commit: Oid) -> anyhow::Result<()> {
-        let mut folders = vec![(Vec::new(), repository.find_commit(commit)?.tree_id())];
-        while let Some((below, tree)) = folders.pop() {
-            let tree =
-                repository.find_tree(tree).with_context(|| format!("a tree of commit {commit} cannot be read"))?;
-            for entry in &tree {
-                let path = [&below[..], entry.name_bytes()].concat();
-                match entry.kind() {
-                    Some(ObjectType::Tree) => folders.push(([&path[..], b"/"].concat(), entry.id())),
-                    Some(ObjectType::Blob) if is_regular(entry.filemode()) => self.add_blob(path, entry.id()),
-                    _ => {}
-                }
-            }
-        }
-        Ok(())
+/// Returns the reason why a repository cannot be opened, with the remedy if libgit2 lacks support for its format.
+fn reason(message: &str) -> String {
+    if message.contains("object format") {
+        return "its object ids are SHA-256, and only SHA-1 is supported; import a copy of its history in a repository \
+                with SHA-1, or its files with `foldwork import folder`"
+            .to_owned();
     }
-
-    fn add_blob(&mut self, path: Vec<u8>, blob: Oid) {
-        match String::from_utf8(path) {
-            Ok(path) if is_markdown(&path) => drop(self.blobs.insert(path, blob)),
-            Ok(_) => {}
-            Err(error) => {
-                let path = String::from_utf8_lossy(error.as_bytes()).into_owned();
-                if is_markdown(&path) {
-                    self.unnamed.push((path, "its path is not UTF-8".to_owned()));
-                }
-            }
-        }
+    if message.contains("extensions.refstorage") {
+        return "its references are in the format reftable, which is not supported; convert them with `git refs migrate \
+                --ref-format=files`"
+            .to_owned();
     }
-
-    /// Adds the files below a folder. Skips hidden folders, such as `.obsidian`, which have no notes.
-    fn add_folder(&mut self, root: &Path, below: &str, depth: usize) -> anyhow::Result<()> {
-        let folder = root.join(below);
-        let entries = fs::read_dir(&folder).with_context(|| format!("{} cannot be read", folder.display()))?;
-        for entry in entries {
-            let entry = entry?;
-            let name = entry.file_name();
-            let path = format!("{below}{}", name.to_string_lossy());
-            let kind = entry.file_type()?;
-            if kind.is_dir() {
-                if depth < MAX_DEPTH && !name.as_encoded_bytes().starts_with(b".") && name.to_str().is_some() {
-                    self.add_folder(root, &format!("{path}/"), depth + 1)?;
-                }
-            } else if kind.is_file() && is_markdown(&path) {
-                if name.to_str().is_none() {
-                    self.unnamed.push((path, "its path is not UTF-8".to_owned()));
-                    continue;
-                }
-                match read_file(&entry.path()) {
-                    Ok(Some(bytes)) => {
-                        let id = Oid::hash_object(ObjectType::Blob, &bytes)?;
-                        self.blobs.insert(path, id);
-                    }
-                    Ok(None) => self.unnamed.push((path, "it is larger than 512 KiB".to_owned())),
-                    Err(error) => self.unnamed.push((path, error.to_string())),
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Returns the bytes of a file, or `None` if the file is too large.
-fn read_file(path: &Path) -> std::io::Result<Option<Vec<u8>>> {
-    if fs::metadata(path)?.len() > MAX_FILE_BYTES { Ok(None) } else { fs::read(path).map(Some) }
+    message.to_owned()
 }
 
 fn without_secret(remote: &str) -> String {

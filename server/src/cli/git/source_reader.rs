@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
 
 use anyhow::Context;
-use git2::Oid;
+use git2::{ErrorCode, Oid};
 use globset::GlobSet;
 use jiff::Timestamp;
 
@@ -182,7 +182,15 @@ impl SourceReader {
             }
             let Some(repository) = walk.source.as_repository() else { return Ok(()) };
             let moment = times.moment(Commit::read(repository, id)?, route.is_one_step);
-            let steps = steps(repository, before, id).with_context(|| format!("commit {id} cannot be read"))?;
+            let steps = match steps(repository, before, id) {
+                // The comparison with HEAD, which comes next, needs no earlier commit.
+                Err(error) if error.code() == ErrorCode::NotFound => {
+                    let reason = "the clone does not have all folders of this commit or of its parent";
+                    walk.report.note(&format!("warning: commit {id}: {reason}; one step brings the project to HEAD"));
+                    return Ok(());
+                }
+                steps => steps.with_context(|| format!("commit {id} cannot be read"))?,
+            };
             let origin = |source: &FileSource, path: &str| {
                 let own = || Birth { path: path.to_owned(), commit: id };
                 match source.as_repository().filter(|_| !route.is_one_step) {

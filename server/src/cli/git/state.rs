@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
+use super::article::names_of_front_matter;
+
 const SLUG: &str = "slug";
 /// The name of the field with an article's text.
 pub const BODY: &str = "body";
@@ -26,18 +28,18 @@ struct FieldState {
 }
 
 impl ArticleState {
-    /// Returns the state of an article from its fields. `of_file` states whether the fields come from the article's
-    /// file.
-    pub fn new(fields: &Map<String, Value>, of_file: bool) -> Self {
+    /// Returns the state of an article from the fields that the server has. Only the fields that the recorded front
+    /// matter has given the article are known to come from the file.
+    pub fn new(fields: &Map<String, Value>) -> Self {
         let mut state = Self::default();
-        state.merge(fields, of_file);
+        state.merge(fields, false);
+        state.mark(names_of_front_matter(fields).iter());
         state
     }
 
     /// Marks the fields that an earlier text of the file gave the article.
-    pub fn mark(&mut self, of_file: &Map<String, Value>) {
-        let marked = of_file.keys().filter(|name| *name != SLUG);
-        marked.for_each(|name| {
+    pub fn mark<'n>(&mut self, names: impl Iterator<Item = &'n String>) {
+        names.for_each(|name| {
             if let Some(field) = self.fields.get_mut(name) {
                 field.of_file = true;
             }

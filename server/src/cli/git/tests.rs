@@ -36,6 +36,10 @@ impl Scratch {
             index.add(&self.entry(path, bytes)).expect("added");
         }
         let tree = index.write_tree_to(&self.repository).expect("a tree");
+        self.commit_tree(reference, parents, minute, tree)
+    }
+
+    pub fn commit_tree(&self, reference: Option<&str>, parents: &[Oid], minute: i64, tree: Oid) -> Oid {
         let tree = self.repository.find_tree(tree).expect("a tree");
         let who = Signature::new("Somebody", "somebody@example.org", &Time::new(1_700_000_000 + minute * 60, 120))
             .expect("a signature");
@@ -43,6 +47,17 @@ impl Scratch {
         let parents: Vec<_> = parents.iter().collect();
         let message = format!("Change {minute}\n\nMore about it.\n");
         self.repository.commit(reference, &who, &who, &message, &tree, &parents).expect("a commit")
+    }
+
+    /// Writes a tree that libgit2 would not write. Each entry is given as its mode, its name and its content, in the
+    /// order of the names.
+    pub fn tree(&self, entries: &[(&str, &str, &[u8])]) -> Oid {
+        let entry = |(mode, name, bytes): &(&str, &str, &[u8])| {
+            let id = self.repository.blob(bytes).expect("a blob");
+            [format!("{mode} {name}\0").as_bytes(), id.as_bytes()].concat()
+        };
+        let bytes: Vec<u8> = entries.iter().flat_map(entry).collect();
+        self.repository.odb().expect("a database").write(git2::ObjectType::Tree, &bytes).expect("a tree")
     }
 
     fn entry(&self, path: &str, bytes: &[u8]) -> git2::IndexEntry {

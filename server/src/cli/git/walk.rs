@@ -1,8 +1,9 @@
 //! Follows files from commit to commit, and updates their articles.
 
 mod compare;
+mod slugs;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use git2::Oid;
 use globset::GlobSet;
@@ -14,7 +15,7 @@ use super::events::{ArticleDiff, EventMoment, name_id};
 use super::history::{Birth, TreeChange};
 use super::outbox::Outbox;
 use super::report::ImportWarnings;
-use super::slug::{self, Slugs};
+use super::slug::Slugs;
 use super::source::FileSource;
 use super::state::ArticleState;
 
@@ -56,6 +57,9 @@ pub struct HistoryWalk<'a> {
     /// The times of the last events of deleted articles, by id.
     ended: HashMap<String, Timestamp>,
     slugs: Slugs,
+    /// The paths of the files that have not got the slug in their front matter, because another article has it, each
+    /// with this slug.
+    waiting: BTreeMap<String, String>,
     /// The number of the last article.
     next: usize,
 }
@@ -110,6 +114,7 @@ impl<'a> HistoryWalk<'a> {
             living: HashSet::new(),
             ended,
             slugs: Slugs::default(),
+            waiting: BTreeMap::new(),
             next: 0,
         };
         for (id, slug) in further {
@@ -197,7 +202,7 @@ impl<'a> HistoryWalk<'a> {
         for (path, blob, birth) in created {
             self.create(path, blob, &birth, moment, outbox)?;
         }
-        Ok(())
+        self.assign_released_slugs(moment, outbox)
     }
 
     /// Returns the id of the article for a file with this birth.
@@ -326,7 +331,7 @@ impl<'a> HistoryWalk<'a> {
             && !state.is_marked()
             && let Ok(text) = self.source.text(&article.path, before)?
         {
-            state.mark(&fields_of(&article.path, &text));
+            state.mark(fields_of(&article.path, &text).keys());
         }
         Ok(())
     }
@@ -364,25 +369,6 @@ impl<'a> HistoryWalk<'a> {
         let fields = document.into_fields(path, &slug, &mut warnings);
         self.report.warn(path, moment, warnings);
         fields
-    }
-
-    /// Returns the slug of an article. A file that keeps its path keeps the slug of the path, unless its front matter
-    /// has another slug that is free.
-    fn slug(&mut self, article: &Article, path: &str, wanted: Option<&str>) -> String {
-        let current = article.slug();
-        let is_kept = match wanted {
-            Some(wanted) if current == wanted => true,
-            Some(wanted) if self.slugs.is_free(wanted, article.number) => false,
-            _ => slug::is_of_path(current, path),
-        };
-        if is_kept && article.path == path && !current.is_empty() {
-            return current.to_owned();
-        }
-        let slug = self.slugs.assign(wanted, path, article.number);
-        if slug != current {
-            self.slugs.release(current);
-        }
-        slug
     }
 }
 

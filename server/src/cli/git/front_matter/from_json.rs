@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 use super::entry::{
     Block, Budget, FrontMatterEntry, FrontMatterFault, MAX_DEPTH, Warning, exact_number, kept_as_text, repeated,
@@ -104,13 +104,21 @@ fn convert(
 }
 
 /// Converts a number that JSON would write in another way, such as `1.50`. An integer outside the range of signed
-/// 64-bit integers becomes text.
+/// 64-bit integers becomes text, and so does a fraction that a double would round.
 fn number(text: &str) -> Value {
     let is_integer = text.bytes().all(|byte| byte == b'-' || byte.is_ascii_digit());
     match serde_json::from_str(text) {
-        Ok(number) if !is_integer => Value::Number(number),
+        Ok(number) if !is_integer && !is_rounded(text, &number) => Value::Number(number),
         _ => text.into(),
     }
+}
+
+/// Returns whether a double may have lost digits of the number that `text` spells.
+fn is_rounded(text: &str, number: &Number) -> bool {
+    let mantissa = text.split(['e', 'E']).next().unwrap_or(text);
+    let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
+    let significant = digits.trim_matches('0').len();
+    significant > f64::DIGITS as usize || (significant > 0 && number.as_f64() == Some(0.0))
 }
 
 /// The members of an object, in order and with repeated names.

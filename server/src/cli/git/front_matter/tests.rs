@@ -90,8 +90,11 @@ fn yaml_is_read_as_version_1_2_and_values_keep_their_written_form() {
 
 #[test]
 fn json_front_matter_is_read_in_each_form() {
-    let object = "{\n  \"title\": \"T\",\n  \"n\": 1.50,\n  \"id\": 123456789012345678901,\n  \"a.b\": [null, {}]\n}";
-    let expected = json!({"title": "T", "n": 1.5, "id": "123456789012345678901", "a.b": [null, {}]});
+    let object = "{\n  \"title\": \"T\",\n  \"n\": 1.50,\n  \"m\": 0.12345678901234567890,\n  \
+                  \"id\": 123456789012345678901,\n  \"a.b\": [null, {}]\n}";
+    let expected = json!({
+        "title": "T", "n": 1.5, "m": "0.12345678901234567890", "id": "123456789012345678901", "a.b": [null, {}],
+    });
     for text in [
         format!("{object}\n\nBody"),
         format!("---json\n{object}\n---\nBody"),

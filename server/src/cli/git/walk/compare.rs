@@ -6,22 +6,23 @@ use git2::Oid;
 
 use super::{Article, HistoryWalk, fields_of};
 use crate::cli::git::events::EventMoment;
+use crate::cli::git::files::Files;
 use crate::cli::git::history::Birth;
 use crate::cli::git::outbox::Outbox;
-use crate::cli::git::source::Files;
 use crate::cli::git::state::{ArticleState, BODY, Digest, digest};
 
 impl HistoryWalk<'_> {
     /// Compares the articles with the files at a commit, and changes the articles that differ.
     pub fn compare(&mut self, files: Files, moment: &EventMoment, outbox: &mut Outbox<'_>) -> anyhow::Result<()> {
-        for (path, reason) in files.unnamed {
-            if self.globs.is_match(&path) {
-                self.report.miss(&path, moment, &reason);
+        for (path, reason) in files.left_out.iter().chain(&files.unread) {
+            if self.globs.is_match(path) {
+                self.report.miss(path, moment, reason);
             }
         }
+        let is_gone = |path: &&String| !files.blobs.contains_key(*path) && !files.is_unread(path);
+        let gone: Vec<String> = self.live.keys().filter(is_gone).cloned().collect();
         let mut files = files.blobs;
         files.retain(|path, _| self.live.contains_key(path) || self.globs.is_match(path));
-        let gone: Vec<String> = self.live.keys().filter(|path| !files.contains_key(*path)).cloned().collect();
         let mut gone: Vec<Article> = gone.iter().filter_map(|path| self.live.remove(path)).collect();
         gone.sort_unstable_by(|one, other| other.path.cmp(&one.path));
         let renamed = self.renames(&mut gone, &files)?;
@@ -40,7 +41,7 @@ impl HistoryWalk<'_> {
                 self.create(path, blob, &birth, moment, outbox)?;
             }
         }
-        Ok(())
+        self.assign_released_slugs(moment, outbox)
     }
 
     /// Finds the new files that have the text of a file that is gone, and takes their articles from `gone`.
@@ -71,5 +72,41 @@ impl HistoryWalk<'_> {
         gone.extend(by_body.into_values().flatten());
         gone.sort_unstable_by(|one, other| one.path.cmp(&other.path));
         Ok(renamed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::cli::git::glob_set;
+    use crate::cli::git::outbox::{ImportBatch, Mark};
+    use crate::cli::git::report::ImportWarnings;
+    use crate::cli::git::source::FileSource;
+    use crate::cli::git::walk::ProjectArticles;
+
+    #[test]
+    fn articles_below_a_folder_that_cannot_be_read_stay() {
+        let (folder, globs) = (tempfile::tempdir().expect("a folder"), glob_set(&[]).expect("valid globs"));
+        let article = |path: &str| {
+            let (id, path, state) = (path.to_owned(), path.to_owned(), Some(ArticleState::default()));
+            Article { id, path, state, ..Article::default() }
+        };
+        let articles = vec![article("read/a.md"), article("unread/b.md")];
+        let held = ProjectArticles { articles, ..ProjectArticles::default() };
+        let (source, quiet) = (FileSource::folder(folder.path()).expect("opened"), |_: &str| {});
+        let mut walk = HistoryWalk::new(source, held, &globs, HashSet::new(), ImportWarnings::new(&quiet));
+        let mut changed = Vec::new();
+        let mut put = |batch: ImportBatch| {
+            changed.extend(batch.events.into_iter().map(|event| event.path));
+            Ok(())
+        };
+        let mut outbox = Outbox::new("notes", Mark::default(), &mut put);
+        let files = Files { unread: vec![("unread".to_owned(), "locked".to_owned())], ..Files::default() };
+        walk.compare(files, &EventMoment::default(), &mut outbox).expect("compared");
+        outbox.finish(&Mark::default()).expect("sent");
+        assert_eq!((changed, walk.articles()), (vec!["read/a.md".to_owned()], 1));
+        assert_eq!(walk.report.missing.into_iter().collect::<Vec<_>>(), ["unread"]);
     }
 }

@@ -1,0 +1,62 @@
+//! Assigns slugs to articles. After each commit, every article has the slug in the front matter of its file, unless
+//! another article has this slug.
+
+use git2::Oid;
+
+use super::{Article, HistoryWalk};
+use crate::cli::git::events::EventMoment;
+use crate::cli::git::outbox::Outbox;
+use crate::cli::git::slug;
+
+impl HistoryWalk<'_> {
+    /// Returns the slug of an article. `wanted` is the slug in the front matter of its file.
+    pub fn slug(&mut self, article: &Article, path: &str, wanted: Option<&str>) -> String {
+        let slug = self.assign(article, path, wanted);
+        match wanted.filter(|wanted| *wanted != slug) {
+            Some(wanted) => self.waiting.insert(path.to_owned(), wanted.to_owned()),
+            None => self.waiting.remove(path),
+        };
+        slug
+    }
+
+    /// Assigns a slug to an article. A file that keeps its path keeps the slug of the path, unless its front matter has
+    /// another slug that is free.
+    fn assign(&mut self, article: &Article, path: &str, wanted: Option<&str>) -> String {
+        let current = article.slug();
+        let is_kept = match wanted {
+            Some(wanted) if current == wanted => true,
+            Some(wanted) if self.slugs.is_free(wanted, article.number) => false,
+            _ => slug::is_of_path(current, path),
+        };
+        if is_kept && article.path == path && !current.is_empty() {
+            return current.to_owned();
+        }
+        let slug = self.slugs.assign(wanted, path, article.number);
+        if slug != current {
+            self.slugs.release(current);
+        }
+        slug
+    }
+
+    /// Gives the waiting files the slugs that other articles have released since. Otherwise the next import would, even
+    /// if no file has changed.
+    pub fn assign_released_slugs(&mut self, moment: &EventMoment, outbox: &mut Outbox<'_>) -> anyhow::Result<()> {
+        // An article that gets another slug releases its own, for which another file may wait.
+        while let Some((path, blob)) = self.first_with_released_slug() {
+            self.waiting.remove(&path);
+            if let Some(article) = self.live.remove(&path) {
+                self.write(Article { blob: None, ..article }, path, blob, None, moment, outbox)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the path and the content of the first waiting file whose slug is free.
+    fn first_with_released_slug(&self) -> Option<(String, Oid)> {
+        self.waiting.iter().find_map(|(path, wanted)| {
+            let article = self.live.get(path).filter(|article| article.state.is_some())?;
+            let is_released = article.slug() != wanted && self.slugs.is_free(wanted, article.number);
+            article.blob.filter(|_| is_released).map(|blob| (path.clone(), blob))
+        })
+    }
+}
