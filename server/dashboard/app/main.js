@@ -1,7 +1,7 @@
 // The application: signing in, the frame around every screen, and which screen an address shows.
 
 import { html, render, useEffect, useState } from "./vendor/ui.js";
-import { askOtherTabs, exchange, has, hasProvider, session, signOut } from "./api/session.js";
+import { askOtherTabs, exchange, has, hasProvider, isLeaving, session, signOut } from "./api/session.js";
 import { get } from "./api/client.js";
 import { connection } from "./api/feed.js";
 import { go, isCompared, moment, route, to } from "./state/route.js";
@@ -77,9 +77,16 @@ function Navigation() {
     </li>`)}</ul>
     <footer>
       <span class=${`connection ${connection.value}`} role="status">${connection.value}</span>
-      <button class="quiet" onClick=${() => finishAll().then(signOut)}>Sign out</button>
+      <button class="quiet" onClick=${leave}>Sign out</button>
     </footer>
   </nav>`;
+}
+
+/** Sends the decisions that could still be undone, and signs out. */
+async function leave() {
+  await finishAll();
+  const isSaved = window.dispatchEvent(new Event("beforeunload", { cancelable: true }));
+  if (isSaved || confirm("Text that is not saved will be lost. Sign out?")) await signOut();
 }
 
 /** When the palette is loaded, in milliseconds after the first paint. */
@@ -124,6 +131,7 @@ function Frame() {
 }
 
 function App() {
+  if (isLeaving.value) return html`<main class="sign-in"><${Loading} /></main>`;
   if (!session.value) return html`<${Guard} part="Signing in"><${SignIn} /><//><${Guard} part="The messages"><${Toasts} /><//>`;
   return html`<${Guard} part="The dashboard"><${Frame} /><//>`;
 }

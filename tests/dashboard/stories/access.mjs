@@ -90,6 +90,7 @@ story("a viewer reads, and an editor who becomes a viewer stops being offered ch
   await see(page.getByText("You are a viewer of this workspace, and viewers only read."));
   equal(await walk(tools), {});
   await page.getByRole("button", { name: "Sign out" }).click();
+  await see(page.getByLabel("API key"));
 
   // A viewer cannot create a key for the session, but can still sign in.
   await signIn({ key: made.key });

@@ -30,6 +30,14 @@ story("an article is written, published, changed and taken back", async ({ page,
   await page.getByRole("button", { name: "Publish again" }).click();
   await gone(page.getByText("unpublished changes"));
   equal((await api("GET", `/articles/${article.aggregate_id}`, undefined, { key: reader.key })).title, "Prices");
+  await page.getByRole("button", { name: "{ }" }).click();
+  await see(page.getByRole("dialog", { name: "This screen as API calls" }).getByText(/If-Match: /));
+  await page.keyboard.press("Escape");
+  await gone(page.getByRole("dialog"));
+  // Unpublishing would discard what is typed and not saved.
+  await page.getByLabel("Title").fill("Prices, not saved");
+  await until(() => page.getByRole("button", { name: "Unpublish" }).isDisabled());
+  await page.getByLabel("Title").fill("Prices");
   await page.getByRole("button", { name: "Unpublish" }).click();
   await see(page.getByText("draft", { exact: true }));
   await api("GET", `/articles/${article.aggregate_id}`, undefined, { key: reader.key, expect: 404 });
@@ -40,7 +48,19 @@ story("an article is written, published, changed and taken back", async ({ page,
   await screenshot("articles");
   await page.getByRole("link", { name: "Prices" }).click();
   await page.getByRole("button", { name: "Delete" }).click();
-  await page.getByRole("dialog").getByRole("button", { name: "Delete", exact: true }).click();
+  // A click into the padding is inside the dialog, and so is a selection that ends outside. A click outside closes it.
+  const dialog = page.getByRole("dialog");
+  const head = dialog.getByRole("heading");
+  await dialog.click({ position: { x: 6, y: 30 } });
+  await head.hover();
+  await page.mouse.down();
+  await page.mouse.move(4, 4);
+  await page.mouse.up();
+  await head.click();
+  await page.mouse.click(4, 4);
+  await gone(dialog);
+  await page.getByRole("button", { name: "Delete" }).click();
+  await dialog.getByRole("button", { name: "Delete", exact: true }).click();
   await see(page.getByText("No article exists."));
 });
 

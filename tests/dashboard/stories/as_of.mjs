@@ -161,7 +161,7 @@ story("an aggregate is stepped through, compared, extended and deleted", async (
   await see(page.getByText("State at version 7"));
 }, { expected: [409, { status: 404, path: /\/aggregates\/r(\?|$)/ }] });
 
-story("the first screen, agents, types, projects and articles show the past, and say what is of now", async ({ page, api, signIn, go, axe, screenshot }) => {
+story("the first screen, agents, types, projects and articles show the past, and say what is of now", async ({ page, api, signIn, go, show, axe, screenshot }) => {
   await api("POST", "/aggregates/define", { type_name: "note", display_name: "Note", fields: [{ name: "title", type: "string" }] });
   const project = await api("POST", "/projects", { name: "Garden", description: "As it was." });
   const agent = await api("POST", "/agents", { name: "Gardener" });
@@ -180,7 +180,8 @@ story("the first screen, agents, types, projects and articles show the past, and
   const late = await api("POST", "/agents", { name: "Late agent" });
   await api("POST", `/mailbox/${waiting.id}/approve`, {});
   await api("POST", `/mailbox/${task.id}/assign`, { agent_id: late.id });
-  await api("POST", "/articles", { title: "Late article", tags: ["ground"] });
+  const article = await api("POST", "/articles", { title: "Late article", tags: ["ground"] });
+  const written = await headOf(api);
 
   await signIn();
   for (const at of [`@${position}`, time]) {
@@ -220,6 +221,8 @@ story("the first screen, agents, types, projects and articles show the past, and
     await see(page.getByRole("link", { name: "Soil" }));
     equal(await page.getByRole("list", { name: "Articles" }).getByRole("listitem").count(), 1);
     ok(decodeURIComponent(String(await page.getByRole("link", { name: "Open as a pipeline" }).getAttribute("href"))).includes('"tags":"ground"'));
+    await go(`/events/${last.event_id}?at=${at}`);
+    await see(page.getByRole("heading", { name: "Consequences now" }));
     await go(`/graph?at=${at}`);
     await see(page.getByRole("link", { name: "Soil" }));
     equal(await page.getByRole("link", { name: "Late article" }).count(), 0);
@@ -231,4 +234,9 @@ story("the first screen, agents, types, projects and articles show the past, and
   await go(`/?at=@${position}`);
   await see(page.getByRole("heading", { name: "The log now" }));
   await screenshot("overview-past");
+  // An article is not shown at a moment before it was written.
+  await go(`/articles/${article.aggregate_id}?at=@${written}`);
+  await see(page.getByRole("heading", { name: "Late article" }));
+  await show(`/articles/${article.aggregate_id}?at=@${position}`);
+  await see(page.getByRole("heading", { name: article.aggregate_id }));
 }, { expected: [{ status: 404, path: /\/aggregates\// }] });

@@ -54,8 +54,10 @@ story("Ctrl+Enter decides and opens the next task, and a dialog that it closes d
   await page.keyboard.press("Control+Enter");
   await open("Third");
   await page.keyboard.press("c");
+  // A click outside closes no dialog in which something is typed.
   await page.getByRole("dialog").getByRole("textbox").fill("shorter");
-  await page.keyboard.press("Control+Enter");
+  await page.mouse.click(4, 4);
+  await page.getByRole("dialog").getByRole("textbox").press("Control+Enter");
   await open("Fourth");
   const status = async (/** @type {any} */ { id }) => (await api("GET", `/mailbox/${id}?timeline=0`)).status;
   await until(async () => (await status(second)) === "rejected");
@@ -99,7 +101,7 @@ story("what was proposed, what was edited and what takes effect stand beside eac
   await screenshot("appended");
 });
 
-story("output from before the changes that were requested is approved only by somebody who accepts that", async ({ page, api, signIn, go, axe, screenshot }) => {
+story("output from before the changes that were requested is approved only by somebody who accepts that", async ({ page, api, signIn, go, show, axe, screenshot }) => {
   const agent = await agentOf(api);
   const task = await taskOf(api, agent, "First");
   await api("POST", `/mailbox/${task.id}/request-changes`, { message: "shorter" });
@@ -115,7 +117,14 @@ story("output from before the changes that were requested is approved only by so
   await page.keyboard.press("Escape");
   equal((await api("GET", `/mailbox/${task.id}?timeline=0`)).status, "awaiting_reply");
   await page.keyboard.press("a");
+  const { head } = await api("GET", "/system/consumers");
   await dialog.getByRole("button", { name: "Approve nevertheless" }).click();
+  // A decision under way, or done, does not change the past.
+  await show(`/inbox?view=all&at=@${head}`);
+  const row = page.getByRole("list", { name: "Tasks" }).getByRole("listitem").filter({ hasText: "First" });
+  await see(row.getByText("awaiting reply"));
   await until(async () => (await api("GET", `/mailbox/${task.id}?timeline=0`)).status === "approved");
+  await see(page.getByRole("status").getByRole("link", { name: "Show the event" }));
+  ok(await row.getByText("awaiting reply").isVisible());
   equal((await api("GET", `/aggregates/${task.subject}`)).summary, "Summary of First.");
 });

@@ -49,6 +49,7 @@ story("the log is live, pauses, resumes, and survives a restart without a gap", 
 
   // The list continues down to the first event.
   const table = page.getByRole("region", { name: "Events, newest first" });
+  ok((await table.locator("td.when").first().getAttribute("title"))?.includes(" UTC ("), "a time names its zone");
   await table.evaluate((box) => { box.scrollTop = box.scrollHeight; });
   await until(async () => (await positions(page)).at(-1) === 1);
   ok((await table.getByRole("row").count()) < 60, "at most 60 rows are in the document");
@@ -94,6 +95,13 @@ story("events are filtered, found at a position, chosen by period, and each has 
   await page.getByRole("button", { name: "Clear the period" }).click();
   await until(async () => (await positions(page))[0] === base + 32);
   await screenshot("events-filtered");
+
+  // At a moment, the histogram counts the events up to it.
+  await go(`/events?at=@${base + 31}`);
+  await until(async () => (await positions(page))[0] === base + 31);
+  await see(page.getByText(`${base + 31} events by the time at which they`));
+  await go("/events");
+  await until(async () => (await positions(page))[0] === base + 32);
 
   // The links lead to the aggregate at this version, and to the event with its consequences.
   const [event] = (await api("GET", `/events?after=${base + 19}&limit=1`)).data;

@@ -27,6 +27,10 @@ story("files are uploaded to an article, replaced, downloaded and deleted", asyn
   };
   await send("<svg onload='alert(1)'/>", "");
   await see(page.getByRole("link", { name: "ü #1?.svg" }));
+  await page.getByRole("button", { name: "{ }" }).click();
+  await see(page.getByRole("dialog", { name: "This screen as API calls" }).getByText("-H 'Content-Type: image/svg+xml' -g -T 'ü #1?.svg'"));
+  await page.keyboard.press("Escape");
+  await gone(page.getByRole("dialog"));
   await send("<svg/>", "replace");
   const [file] = (await api("GET", "/files")).data;
   equal([file.size, file.version, file.aggregate_id, file.project_id], [6, 2, article.aggregate_id, project.id]);

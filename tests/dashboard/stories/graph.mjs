@@ -99,6 +99,11 @@ story("earlier moments have fewer edges, and closed edges are shown if wanted", 
   await until(async () => (await count()) === 6);
   await screenshot("graph-scrubber");
 
+  // An earlier version has its own edges, also at a moment.
+  const { head } = await api("GET", "/system/consumers");
+  await go(`/a/soil?tab=graph&v=1&at=@${head}`);
+  await see(page.getByText("No edge begins or ends here at this version."));
+
   // A position is marked at the time of its event.
   const [event] = (await api("GET", "/aggregates/basil/events")).data.slice(-1);
   await go(`/graph/soil?depth=2&view=table&at=@${event.position}`);

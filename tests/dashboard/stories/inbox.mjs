@@ -158,10 +158,13 @@ story("an edit is a next version with a patch, takes effect once, and can be und
   await until(async () => (await api("GET", `/mailbox/${left.id}`)).status === "approved");
   equal((await api("GET", `/aggregates/${left.subject}/events`)).data.length, 2);
 
-  // Signing out also sends the action, before the key of the session is revoked.
+  // Signing out also sends the action, before the key of the session is revoked. A request that outlives its page could not
+  // have as many bytes.
   await go(`/inbox/${last.id}`);
   await see(detail.getByRole("tab", { name: "Timeline" }));
-  await page.keyboard.press("a");
+  await page.keyboard.press("e");
+  await dialog.getByRole("textbox", { name: "summary", exact: true }).first().fill("x".repeat(70_000));
+  await page.keyboard.press("Control+Enter");
   await see(page.getByRole("button", { name: /^Undo: Last/ }));
   await page.getByRole("button", { name: "Sign out" }).click();
   await see(page.getByLabel("API key"));
@@ -203,6 +206,24 @@ story("another reviewer is first: the row returns, the text stays, and the list 
   await page.keyboard.press("Enter");
   await until(async () => (await api("GET", `/mailbox/${changed.id}`)).status === "approved");
   equal((await api("GET", `/aggregates/${changed.subject}`)).total, 99);
+
+  // Output that is delivered while an edit is written is not overwritten unseen.
+  const moved = await taskOf(api, agent, "Moved on");
+  await go(`/inbox/${moved.id}`);
+  await see(detail.getByRole("tab", { name: "Timeline" }));
+  await page.keyboard.press("e");
+  const edit = page.getByRole("dialog", { name: "Edit and approve Moved on" });
+  const text = edit.getByRole("textbox", { name: "summary", exact: true }).first();
+  await text.fill("Over the first output.");
+  await api("POST", `/mailbox/${moved.id}/request-changes`, { message: "again" });
+  await api("POST", `/mailbox/${moved.id}/claim`, { agent_id: agent.id }, { key: agent.key });
+  await api("POST", `/mailbox/${moved.id}/complete`, { agent_id: agent.id, artifact: { name: "summary", text: "Unseen.", effect: { event_type: "receipt.updated", payload: { summary: "Unseen." } } } }, { key: agent.key });
+  await see(edit.getByText(/^The task has changed since you began/));
+  await text.press("Control+Enter");
+  await see(refusals.getByText("version_conflict"));
+  equal((await api("GET", `/aggregates/${moved.subject}`)).summary, "none");
+  await refusals.getByRole("button", { name: "Open my text" }).click();
+  equal(await text.inputValue(), "Over the first output.");
 }, { expected: [409] });
 
 story("three hundred tasks are approved together, and three conflicts are told one by one", async ({ page, api, signIn, go, axe, screenshot }) => {
@@ -286,6 +307,16 @@ story("filters stand in the address, and new tasks appear by themselves", async 
   await see(page.getByText("3 tasks"));
   await axe();
   await screenshot("filters");
+
+  // A task that comes before the open one does not bring the open one back into view.
+  for (let number = 10; number < 40; number += 1) await api("POST", "/mailbox", { title: `Further ${number}` });
+  await see(page.getByText("33 tasks"));
+  await page.getByRole("link", { name: /Further 39/ }).click();
+  const list = page.getByRole("list", { name: "Tasks" });
+  await list.evaluate((element) => { element.scrollTop = 600; });
+  await api("POST", "/mailbox", { title: "Newest" });
+  await see(page.getByText("34 tasks"));
+  ok((await list.evaluate((element) => element.scrollTop)) >= 600);
 });
 
 story("what the server refuses is said at its place, and the typed text can be corrected", async ({ page, api, signIn, go, axe, screenshot }) => {

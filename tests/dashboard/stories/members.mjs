@@ -68,6 +68,7 @@ story("an invitation is declined, and one that a session made ends with the sess
   await see(page.getByText("No workspace invites you."));
   equal((await api("GET", "/members")).data.length, 1);
   await page.getByRole("button", { name: "Sign out" }).click();
+  await see(page.getByLabel("API key"));
 
   await signIn();
   await go("/settings/members");

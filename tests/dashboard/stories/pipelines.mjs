@@ -36,6 +36,16 @@ async function tabTo(page, target) {
   throw new Error(`Tab does not lead to ${target}`);
 }
 
+/** Looks at a position of the log. @param {Page} page @param {number} position */
+async function lookAt(page, position) {
+  await page.getByRole("button", { name: /^as of:/ }).click();
+  const choice = page.getByRole("dialog", { name: "The moment" });
+  await choice.getByLabel(/^or position in the log/).fill(String(position));
+  await choice.getByRole("button", { name: "Show" }).click();
+  await gone(choice);
+  await see(page.getByText("Shown as of"));
+}
+
 story("a pipeline is written, mended, explained, saved and opened again by keyboard", async ({ page, api, server, signIn, axe, screenshot }) => {
   await garden(api);
   await signIn();
@@ -162,6 +172,23 @@ story("a pipeline runs over the past, and two moments are compared", async ({ pa
   await see(differences.getByText("1 changed"));
   await axe();
   await screenshot("pipeline-compared");
+  // Another moment keeps stages that were not run.
+  await go("/pipelines");
+  await page.locator(".code-host:not([hidden])").first().waitFor();
+  await stage(page, 1).click();
+  await type(page, '{"$match": {"aggregate_type": "plant"}}');
+  await lookAt(page, head);
+  ok((await stage(page, 1).innerText()).includes('"plant"'), "the text stays");
+  // The cards of a view follow the view to the moment.
+  const plants = [{ $match: { aggregate_type: "plant" } }, { $fold: {} }];
+  await api("POST", "/aggregates/view-plants/events", { aggregate_type: "view", event_type: "view.created", payload: { name: "Plants", pipeline: plants } });
+  const { head: created } = await api("GET", "/system/consumers");
+  await api("POST", "/aggregates/view-plants/events", { aggregate_type: "view", event_type: "view.updated", payload: { pipeline: [...plants, { $sort: { height: 1 } }] } });
+  await go("/pipelines/view-plants");
+  await see(card(page, 3));
+  await lookAt(page, created);
+  await gone(card(page, 3));
+  await until(async () => (await rows.getByRole("row").count()) === 6);
 });
 
 story("large results stay windowed, as a table and as JSON", async ({ page, api, signIn, go, axe }) => {

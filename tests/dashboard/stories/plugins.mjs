@@ -119,6 +119,13 @@ story("a parked step's event is edited and appended again, and the step is given
   equal(await dialog.getByLabel("Event type").inputValue(), "note.created");
   await axe();
   await screenshot("append-again");
+  // What is typed stays while another step is parked beneath the dialog.
+  await payload.fill('{"text": "half written"}');
+  await api("POST", "/aggregates/n2/events", { aggregate_type: "note", event_type: "note.created", payload: { text: "" } });
+  await see(page.getByText("2 steps", { exact: true }));
+  equal(await payload.inputValue(), '{"text": "half written"}');
+  const other = (await api("GET", "/parked")).data.find((/** @type {any} */ known) => known.id !== step.id);
+  await api("DELETE", `/parked/${encodeURIComponent(other.id)}`);
   await dialog.getByLabel("Event type").fill("note.updated");
   await payload.fill('{"text": "mended by hand"}');
   await dialog.getByRole("button", { name: "Append after version 1" }).click();

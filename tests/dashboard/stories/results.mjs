@@ -73,7 +73,7 @@ story("all rows are exported as CSV and as NDJSON, also of the past and of the l
   await go(address(rows));
   await see(page.getByRole("region", { name: "Rows" }).getByText("=1+1", { exact: false }));
   // A spreadsheet must not compute what somebody else wrote.
-  equal((await saved(page, "CSV")).text, '_id,shop,amount,more\r\nsale-1,"\'=1+1, ""x""",10,"{""list"":[""2026-01-01"",2]}"\r\n');
+  equal((await saved(page, "CSV")).text, '\uFEFF_id,shop,amount,more\r\nsale-1,"\'=1+1, ""x""",10,"{""list"":[""2026-01-01"",2]}"\r\n');
   await go(`${address(rows)}&at=@${head}`);
   await see(page.getByRole("region", { name: "Rows" }).getByText("South"));
   equal((await saved(page, "CSV")).text.split("\r\n")[1].split(",").slice(0, 2), ["sale-1", "South"]);
@@ -82,6 +82,14 @@ story("all rows are exported as CSV and as NDJSON, also of the past and of the l
   await see(page.getByRole("region", { name: "Events, newest first" }).getByText("sale.updated"));
   const events = await saved(page, "NDJSON");
   equal([events.name, events.text.trimEnd().split("\n").map((line) => JSON.parse(line).event_type)], ["events.ndjson", ["sale.updated"]]);
+  // An export also has the events that nobody has scrolled to.
+  for (let start = 0; start < 120; start += 60) {
+    await api("POST", "/events", { events: Array.from({ length: 60 }, (_, index) => ({ aggregate_id: `more-${start + index}`, aggregate_type: "sale", event_type: "sale.created", payload: { shop: "North", amount: 1, on: "2026-01-10" } })) });
+  }
+  await go("/events?types=sale.created");
+  await see(page.getByRole("region", { name: "Events, newest first" }).getByText("sale.created"));
+  const positions = (await saved(page, "NDJSON")).text.trimEnd().split("\n").map((line) => JSON.parse(line).position);
+  equal([positions.length, new Set(positions).size], [129, 129]);
 });
 
 story("a pipeline is copied as a program in two languages, and both return its rows", async ({ page, api, server, signIn, go, axe, screenshot }) => {

@@ -6,7 +6,7 @@ import { equal, gone, ok, see, story, until } from "../lib/story.mjs";
 /** @param {any} api */
 const sessions = async (api) => (await api("GET", "/keys")).data.filter((/** @type {any} */ key) => key.name.startsWith("dashboard · "));
 
-story("a person signs in by key, reloads, and signs out", async ({ page, api, signIn, server, go, axe, aria, screenshot }) => {
+story("a person signs in by key, reloads, and signs out", async ({ page, api, signIn, server, go, show, axe, aria, screenshot }) => {
   await go("/");
   await see(page.getByRole("heading", { name: "Foldwork" }));
   await axe();
@@ -21,6 +21,17 @@ story("a person signs in by key, reloads, and signs out", async ({ page, api, si
   ok(!stored.includes(server.key), "the entered key is stored");
   await page.reload();
   await see(page.getByRole("navigation", { name: "Screens" }));
+  // What is typed and not saved does not stay for the next person.
+  await show("/articles/new");
+  await page.getByLabel("Title").fill("Mine");
+  page.once("dialog", (question) => question.accept());
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.getByLabel("API key").fill(server.key);
+  equal(page.url(), `${server.url}/`);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await see(page.getByRole("navigation", { name: "Screens" }));
+  await show("/articles/new");
+  equal(await page.getByLabel("Title").inputValue(), "");
   await page.getByRole("button", { name: "Sign out" }).click();
   await see(page.getByLabel("API key"));
   await until(async () => (await sessions(api)).length === 0);
@@ -64,6 +75,8 @@ story("a second tab takes the session over, and signing out ends both", async ({
   await second.getByRole("button", { name: "Sign out" }).click();
   await see(page.getByLabel("API key"));
   await until(async () => (await sessions(api)).length === 0);
+  await see(second.getByLabel("API key"));
+  equal(second.url(), `${server.url}/`);
 });
 
 story("a session that is revoked elsewhere ends by itself and says why", async ({ page, api, signIn, axe, screenshot }) => {

@@ -1,7 +1,8 @@
-// Functions of the dashboard that need no browser: merges of texts and comparisons of rows.
+// Functions of the dashboard that need no browser: merges of texts, comparisons of rows, and the ring of newest events.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { createTail, KEPT } from "../../../server/dashboard/app/screens/events/tail.js";
 import { compareRows } from "../../../server/dashboard/app/state/compare.js";
 import { merge, mergedText } from "../../../server/dashboard/app/state/merge.js";
 import { diffLines } from "../../../server/dashboard/app/vendor/diff.js";
@@ -42,4 +43,23 @@ test("rows are compared by key, and bookkeeping alone is no change", () => {
   // The key of a group may be an object. Rows without a key are compared by their whole content.
   assert.equal(compareRows([{ _id: { day: 1 }, n: 1 }], [{ _id: { day: 1 }, n: 2 }]).changed.length, 1);
   assert.deepEqual(compareRows(["x", "x"], ["x", "y"]).removed, ["x"]);
+});
+
+test("a full ring says that it dropped events, and takes only a page that continues it", () => {
+  /** @type {import("../../../server/dashboard/app/screens/events/tail.js").View[]} */
+  const views = [];
+  const tail = createTail((view) => views.push(view));
+  const push = (/** @type {number} */ from, /** @type {number} */ to) => { for (let position = from; position <= to; position += 1) tail.push({ position }); };
+  tail.begin([{ position: 2 }, { position: 1 }]);
+  // A pause shows at once what has arrived.
+  push(3, KEPT);
+  tail.pause();
+  tail.resume();
+  assert.deepEqual([views.some(({ isCut }) => isCut), tail.last()], [false, 1]);
+  push(KEPT + 1, KEPT + 3);
+  tail.pause();
+  assert.deepEqual([views.some(({ isCut }) => isCut), tail.last()], [true, 4]);
+  assert.equal(tail.extend([], 1), false);
+  assert.equal(tail.extend([{ position: 3 }, { position: 2 }, { position: 1 }], 4), true);
+  assert.deepEqual(views.at(-1)?.shown.map(({ position }) => position), Array.from({ length: KEPT + 3 }, (_, index) => KEPT + 3 - index));
 });

@@ -1,6 +1,6 @@
 // Types: their aggregates, fields and events, and the history of their definitions.
 
-import { equal, see, story } from "../lib/story.mjs";
+import { equal, gone, see, story, until } from "../lib/story.mjs";
 
 story("a type shows its aggregates, fields, events and the history of its definition", async ({ page, api, signIn, go, axe, screenshot, aria }) => {
   await api("POST", "/aggregates/define", { type_name: "receipt", display_name: "Receipt", fields: [{ name: "text", type: "string", required: true }] });
@@ -21,6 +21,15 @@ story("a type shows its aggregates, fields, events and the history of its defini
   equal((await table.getByRole("row").count()) <= 60, true);
   await axe();
   await screenshot("type");
+  // A list of several pages stays where it is, and says what has changed.
+  const rows = async () => Number(await table.getByRole("table").getAttribute("aria-rowcount")) - 1;
+  await table.evaluate((box) => { box.scrollTop = box.scrollHeight; });
+  await until(async () => (await rows()) === 120);
+  await api("POST", "/aggregates/r-0/events", { event_type: "receipt.updated", payload: { text: "Receipt 0", total: 99 } });
+  await see(page.getByText("1 change since this list was read."));
+  await page.getByRole("button", { name: "Show", exact: true }).click();
+  await gone(page.getByText("1 change since this list was read."));
+  equal(await rows(), 120);
   await page.getByRole("tab", { name: "Fields" }).click();
   await see(page.getByText("required"));
   await axe();

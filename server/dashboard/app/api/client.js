@@ -7,8 +7,15 @@ import { credentials, forget, recheck } from "./session.js";
 export const API = "/api/v1";
 
 /** The last calls of this tab, newest first, for the panel that shows a screen's requests. */
-export const calls = signal(/** @type {{method: string, path: string, body?: unknown, screen: string}[]} */ ([]));
+export const calls = signal(/** @type {{method: string, path: string, body?: unknown, headers: Record<string, string>, file?: string, screen: string}[]} */ ([]));
 const KEPT_CALLS = 60;
+
+/** The maximum size of all bodies that outlive the page, in bytes. Browsers refuse more than 64 KiB. */
+const OUTLIVING = 60_000;
+let outliving = 0;
+
+/** Whether bodies under way are too large to outlive the page. */
+export const isHeld = () => outliving > OUTLIVING;
 
 /** A response of the server that is an error, or none at all. */
 export class ApiError extends Error {
@@ -39,9 +46,15 @@ export function address(path, query = {}) {
   return text ? `${path}?${text}` : path;
 }
 
-/** Remembers a call. @param {string} method @param {string} path @param {unknown} [body] */
-export function record(method, path, body) {
-  calls.value = [{ method, path, body, screen: location.pathname }, ...calls.peek()].slice(0, KEPT_CALLS);
+/** The headers of a call, without the key. @param {Record<string, string>} [more] */
+export function told(more = {}) {
+  const { Authorization, ...headers } = { ...credentials(), ...more };
+  return headers;
+}
+
+/** Remembers a call. @param {string} method @param {string} path @param {unknown} [body] @param {Record<string, string>} [headers] @param {string} [file] the name of a file that is sent */
+export function record(method, path, body, headers, file) {
+  calls.value = [{ method, path, body, headers: told(headers), file, screen: location.pathname }, ...calls.peek()].slice(0, KEPT_CALLS);
 }
 
 /**
@@ -52,18 +65,21 @@ export function record(method, path, body) {
  */
 export async function call(method, path, { query, body, headers = {}, signal: abort, keepalive } = {}) {
   const target = address(path, query);
-  record(method, target, body);
+  record(method, target, body, headers);
   /** @type {Record<string, string>} */
   const sent = { Accept: "application/json", ...credentials(), ...headers };
   if (body !== undefined) sent["Content-Type"] = "application/json";
+  const content = body === undefined ? undefined : stringify(body);
+  const bytes = keepalive ? new Blob([content ?? ""]).size : 0;
+  outliving += bytes;
   let response;
   try {
-    response = await fetch(API + target, {
-      method, headers: sent, body: body === undefined ? undefined : stringify(body), signal: abort, keepalive,
-    });
+    response = await fetch(API + target, { method, headers: sent, body: content, signal: abort, keepalive: keepalive && !isHeld() });
   } catch (error) {
     if (abort?.aborted) throw error;
     throw new ApiError(0, null, target);
+  } finally {
+    outliving -= bytes;
   }
   const text = await response.text();
   const answer = text ? read(text) : null;
@@ -109,11 +125,3 @@ export const post = (path, body = {}, options = {}) => call("POST", path, { body
 
 /** Runs a pipeline. @param {object[]} pipeline @param {object} [more] @param {AbortSignal} [abort] */
 export const query = (pipeline, more = {}, abort) => call("POST", "/aggregates/query", { body: { pipeline, ...more }, signal: abort });
-
-/** The call as a command line. @param {{method: string, path: string, body?: unknown}} made */
-export function curl({ method, path, body }) {
-  const quoted = (/** @type {string} */ text) => `'${text.replaceAll("'", "'\\''")}'`;
-  const parts = ["curl -sS", method === "GET" ? "" : `-X ${method}`, quoted(location.origin + API + path), '-H "Authorization: Bearer $FOLDWORK_TOKEN"'];
-  if (body !== undefined) parts.push("-H 'Content-Type: application/json'", `-d ${quoted(stringify(body))}`);
-  return parts.filter(Boolean).join(" ");
-}

@@ -64,7 +64,9 @@ session.subscribe(() => {
 
 /** Takes part in the stream: as its reader once the lock is free, and by what the reader passes on until then. @param {AbortSignal} abort */
 function join(abort) {
-  const name = `foldwork.feed.${session.peek()?.id}`;
+  // A token of an identity provider has no id, and opens several workspaces.
+  const { id = "", whose = "", workspace = "" } = session.peek() ?? {};
+  const name = `foldwork.feed.${[id, whose, workspace].join(".")}`;
   // Without a secure context there are no locks, and each tab reads for itself.
   if (!navigator.locks) return follow(abort);
   const channel = new BroadcastChannel(name);

@@ -21,12 +21,17 @@ const CONTENT = "content:read";
  * @property {string} [refresh] what the identity provider gives a new token for
  * @property {number} [ends] when the token ends
  * @property {string} [workspace] the workspace, if a token of an identity provider opens several
+ * @property {string} [whose] the user who signed in, and the workspace of the key
  */
 
 /** Whether this tab takes over the session of another one. */
 let asking = false;
 /** The session of this tab, or null. @type {import("../vendor/ui.js").Signal<Session | null>} */
 export const session = signal(stored());
+/** Whether the page begins anew, without anything of the person before. */
+export const isLeaving = signal(false);
+/** Whose lists and texts this page has, or null if nobody has signed in. */
+let owner = session.peek() ? session.peek()?.whose ?? "" : null;
 
 /** @returns {Session | null} */
 function stored() {
@@ -39,7 +44,24 @@ function set(next) {
   if (next) sessionStorage.setItem(STORED, JSON.stringify(next));
   else sessionStorage.removeItem(STORED);
   asking = false;
+  const isOther = next !== null && owner !== null && owner !== (next.whose ?? "");
+  if (isOther) return leave(() => location.reload());
+  if (next) owner = next.whose ?? "";
   session.value = next;
+}
+
+/** Hides the page until it begins anew. @param {() => void} begin */
+function leave(begin) {
+  isLeaving.value = true;
+  // The browser may keep this page for the way back.
+  addEventListener("pageshow", () => location.reload());
+  begin();
+}
+
+/** Forgets the session and the page. */
+function end() {
+  set(null);
+  leave(() => location.assign("/"));
 }
 
 /** Why a session ended that nobody signed out of. */
@@ -69,8 +91,12 @@ export function credentials() {
 const tabs = new BroadcastChannel("foldwork.session");
 tabs.onmessage = (/** @type {MessageEvent} */ { data }) => {
   if (data === "ask" && session.value) tabs.postMessage({ session: session.value });
-  if (data === "out") set(null);
-  if (data?.renewed && session.value?.refresh) set({ ...session.value, ...data.renewed });
+  if (data === "out" && owner !== null) {
+    // What could still be undone here is sent while the key is valid.
+    window.dispatchEvent(new Event("beforeunload"));
+    end();
+  }
+  if (data?.renewed && session.value?.refresh && session.value.whose === data.whose) set({ ...session.value, ...data.renewed });
   if (data?.session && !session.value && asking) set(data.session);
 };
 
@@ -88,11 +114,12 @@ function read(text) {
   try { return parse(text || "null"); } catch { return null; }
 }
 
-/** @param {string} path @param {string | null} key @param {string} [method] @param {object} [body] */
-async function request(path, key, method = "GET", body = undefined) {
+/** @param {string} path @param {string | null} key @param {string} [method] @param {object} [body] @param {string} [workspace] */
+async function request(path, key, method = "GET", body = undefined, workspace = undefined) {
   /** @type {Record<string, string>} */
   const headers = { Accept: "application/json" };
   if (key) headers.Authorization = `Bearer ${key}`;
+  if (workspace) headers["Foldwork-Workspace"] = workspace;
   if (body) headers["Content-Type"] = "application/json";
   const response = await fetch(`/api/v1${path}`, { method, headers, body: body && JSON.stringify(body) });
   const answer = read(await response.text());
@@ -107,6 +134,9 @@ function name() {
   return `dashboard · ${browser === "Edg" ? "Edge" : browser}`;
 }
 
+/** What a session has of a profile. @param {any} profile */
+const ofProfile = ({ id, workspace_id: workspace, scopes, role }) => ({ whose: `${id} ${workspace}`, scopes, role });
+
 /**
  * Signs in with a key. The tab keeps a key of its own that ends after twelve hours, and forgets the entered one. A key
  * that may not create keys is kept itself, and so is a token of an identity provider, which ends by itself.
@@ -117,15 +147,15 @@ export async function signIn(entered) {
   const kept = { key: entered, id: "", derived: false };
   ended.value = "";
   try {
-    const { scopes, role } = await request("/profile", entered);
-    if (!entered.startsWith("sk_")) return set({ ...kept, scopes, role });
+    const profile = ofProfile(await request("/profile", entered)), { scopes, role } = profile;
+    if (!entered.startsWith("sk_")) return set({ ...kept, ...profile });
     const own = scopes.includes(READ) ? await request("/keys/self", entered) : { id: "" };
     const isForAgents = (own.agent_ids ?? []).length > 0;
-    if (!scopes.includes(READ) || !scopes.includes(WRITE) || isForAgents || role === "viewer") return set({ ...kept, id: own.id, scopes, role, isForAgents });
+    if (!scopes.includes(READ) || !scopes.includes(WRITE) || isForAgents || role === "viewer") return set({ ...kept, ...profile, id: own.id, isForAgents });
     const latest = Date.now() + HOURS * 3_600_000;
     const expires = own.expires_at ? Math.min(latest, Date.parse(own.expires_at)) : latest;
     const made = await request("/keys", entered, "POST", { name: name(), scopes: own.scopes, expires_at: new Date(expires).toISOString() });
-    set({ key: made.key, id: made.id, derived: true, scopes: made.scopes, role });
+    set({ ...profile, key: made.key, id: made.id, derived: true, scopes: made.scopes });
   } catch (/** @type {any} */ error) {
     // The plan has lapsed: the key is kept itself, and reads.
     if (error.status === 402) return keep(kept);
@@ -137,22 +167,22 @@ export async function signIn(entered) {
 
 /** @param {{key: string, id: string, derived: boolean}} kept */
 async function keep(kept) {
-  const [own, { role }] = await Promise.all([request("/keys/self", kept.key), request("/profile", kept.key)]);
-  set({ ...kept, id: own.id, scopes: own.scopes, role });
+  const [own, profile] = await Promise.all([request("/keys/self", kept.key), request("/profile", kept.key)]);
+  set({ ...kept, ...ofProfile(profile), id: own.id, scopes: own.scopes });
 }
 
 /** Signs in with the code of a one-time link. @param {string} code */
 export async function exchange(code) {
   const made = await request("/keys/sign-in-codes/exchange", null, "POST", { code, name: name() });
-  const { role } = await request("/profile", made.key).catch(() => ({ role: undefined }));
-  set({ key: made.key, id: made.id, derived: true, scopes: made.scopes, role });
+  const profile = await request("/profile", made.key).then(ofProfile, () => ({}));
+  set({ ...profile, key: made.key, id: made.id, derived: true, scopes: made.scopes });
 }
 
 /** Asks again what the caller may do. Called when the server refuses what the session seems to allow. */
 export async function recheck() {
   const { value } = session;
   if (!value) return;
-  const { scopes, role } = await request("/profile", value.key).catch(() => value);
+  const { scopes, role } = await request("/profile", value.key, "GET", undefined, value.workspace).catch(() => value);
   if (session.value === value && (role !== value.role || scopes.join() !== value.scopes.join())) set({ ...value, scopes, role });
 }
 
@@ -165,7 +195,7 @@ export function enter(workspace, role) {
 export function renew(next) {
   if (!session.value) return;
   set({ ...session.value, ...next });
-  tabs.postMessage({ renewed: next });
+  tabs.postMessage({ renewed: next, whose: session.value?.whose });
 }
 
 /** Whether the server's settings name an identity provider for people. */
@@ -174,12 +204,15 @@ export const hasProvider = () => document.querySelector('meta[name="oidc-issuer"
 /** Signs out in all tabs, and revokes the key of the session. */
 export async function signOut() {
   const ended = session.value;
+  isLeaving.value = true;
   set(null);
   tabs.postMessage("out");
+  await new Promise((sent) => { setTimeout(sent, PATIENCE_MS); });
   if (ended?.derived) await request(`/keys/${ended.id}?cascade=true`, ended.key, "DELETE").catch(() => {});
+  end();
 }
 
-/** Forgets a session that the server no longer accepts. */
+/** Forgets a session that the server no longer accepts. Typed texts stay. */
 export function forget() {
   if (session.value) ended.value = "The server no longer accepts the key of this session: it was revoked or has expired.";
   set(null);

@@ -13,12 +13,12 @@ export const fileAddress = (path) => `/files/${path.split("/").map(encodeURIComp
  */
 export function upload(path, file, progress, abort) {
   const target = fileAddress(path);
-  record("PUT", target);
+  const headers = /** @type {Record<string, string>} */ (file.type ? { "Content-Type": file.type } : {});
+  record("PUT", target, undefined, headers, file.name);
   return new Promise((done, fail) => {
     const request = new XMLHttpRequest();
     request.open("PUT", API + target);
-    for (const [name, value] of Object.entries(credentials())) request.setRequestHeader(name, value);
-    if (file.type) request.setRequestHeader("Content-Type", file.type);
+    for (const [name, value] of Object.entries({ ...credentials(), ...headers })) request.setRequestHeader(name, value);
     request.upload.onprogress = (event) => { if (event.lengthComputable) progress(event.loaded / event.total); };
     request.onload = () => {
       let answer = null;

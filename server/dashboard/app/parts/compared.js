@@ -29,7 +29,7 @@ export function Compared({ result, title, label }) {
   return html`<section class="compared" aria-label=${label}>
     <p role="status">${count(result.added.length, "added")} · ${count(result.removed.length, "removed")} · ${count(result.changed.length, "changed")} · <span class="dim">${result.same.length.toLocaleString("en")} unchanged</span></p>
     ${rows.length === 0 && html`<${Empty}>Nothing differs between the two moments.<//>`}
-    ${rows.length > 0 && html`<div class="compared-rows" style=${{ height: `${Math.min(rows.length, 15) * ROW + 2}px` }}><${Rows} count=${rows.length} height=${ROW} chosen=${open} label=${label} row=${(/** @type {number} */ index) => {
+    ${rows.length > 0 && html`<div class="compared-rows" style=${{ height: `${Math.min(rows.length, 15) * ROW + 2}px` }}><${Rows} count=${rows.length} height=${ROW} chosen=${open} label=${label} id=${(/** @type {number} */ index) => stringify(/** @type {any} */ (rows[index].row)?._id) ?? index} row=${(/** @type {number} */ index) => {
       const { kind, row, before, fields } = rows[index];
       return html`<div class=${`compared-row ${kind} ${index === open ? "chosen" : ""}`}>
         <span class="sign" aria-hidden="true">${SIGNS[kind]}</span><span class="hidden">${kind}: </span>

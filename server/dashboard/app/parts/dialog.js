@@ -1,11 +1,16 @@
-// Dialogs: the focus stays inside, Escape closes, and the focus returns to where it was.
+// Dialogs: the focus stays inside, Escape closes, a click outside closes what has nothing to lose, and the focus returns to
+// where it was.
 
 import { html, useLayoutEffect, useRef, useState } from "../vendor/ui.js";
 
-/** @param {{title: string, close: () => void, children?: any, class?: string}} props */
-export function Dialog({ title, close, children, class: name = "" }) {
+/**
+ * @param {{title: string, close: () => void, children?: any, class?: string, isKept?: boolean}} props A dialog that is
+ * kept, or that has a form, does not close by a click outside.
+ */
+export function Dialog({ title, close, children, class: name = "", isKept = false }) {
   const element = useRef(/** @type {HTMLDialogElement | null} */ (null));
   const isGone = useRef(false);
+  const began = useRef(false);
   // Before the next key arrives, which belongs to the dialog already.
   useLayoutEffect(() => {
     const before = document.activeElement;
@@ -20,8 +25,15 @@ export function Dialog({ title, close, children, class: name = "" }) {
       target?.focus({ preventScroll: true });
     };
   }, []);
-  const outside = (/** @type {MouseEvent} */ event) => { if (event.target === element.current) close(); };
-  return html`<dialog ref=${element} class=${name} aria-label=${title} onClose=${() => { if (!isGone.current) close(); }} onClick=${outside}>
+  /** Whether a pointer is outside. The dialog itself is the target there, as it is in its padding. @param {MouseEvent} event */
+  const isOutside = ({ target, clientX: x, clientY: y }) => {
+    const { left, right, top, bottom } = /** @type {HTMLElement} */ (element.current).getBoundingClientRect();
+    return target === element.current && (x < left || x > right || y < top || y > bottom);
+  };
+  // A selection that is drawn from the inside to the outside ends with a click, too.
+  const begin = (/** @type {MouseEvent} */ event) => { began.current = isOutside(event); };
+  const end = (/** @type {MouseEvent} */ event) => { if (began.current && isOutside(event) && !isKept && !element.current?.querySelector("form")) close(); };
+  return html`<dialog ref=${element} class=${name} aria-label=${title} onClose=${() => { if (!isGone.current) close(); }} onPointerDown=${begin} onClick=${end}>
     <header><h2>${title}</h2><button class="quiet" aria-label="Close" onClick=${close}>×</button></header>
     ${children}
   </dialog>`;

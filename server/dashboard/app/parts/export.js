@@ -8,6 +8,8 @@ import { complain, say } from "../state/toasts.js";
 const MOST = 100_000;
 /** The time for which a browser may read a download, in milliseconds. */
 const KEPT_MS = 60_000;
+/** Says to a spreadsheet that a file is UTF-8. */
+const MARK = "\uFEFF";
 /** Texts that a spreadsheet would compute. */
 const FORMULA = /^[=+\-@\t\r]/;
 
@@ -60,7 +62,7 @@ export function Export({ name, rows, next = null, cursor = null }) {
         rest = page.next;
       }
       if (rest) say(`The file has the first ${all.length.toLocaleString("en")} rows.`, { kind: "error", detail: "More rows are read with the API, page by page." });
-      if (format === "csv") save(`${name}.csv`, "text/csv", toCsv(all));
+      if (format === "csv") save(`${name}.csv`, "text/csv", MARK + toCsv(all));
       else save(`${name}.ndjson`, "application/x-ndjson", toNdjson(all));
     } catch (error) { complain(error, "The rows cannot be exported"); }
     setBusy(false);

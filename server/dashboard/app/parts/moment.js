@@ -58,7 +58,7 @@ export function MomentBanner() {
       <button class="quiet" onClick=${() => show(null)}>Back to now</button></div>`;
   }
   return html`<div class="banner as-of" role="status">
-    <span>Shown as of <strong>${inWords(now)}</strong>. Lists are folded at this moment, facts of plugins are absent, nothing updates, and nothing can be changed.</span>
+    <span>Shown as of <strong title=${now && "time" in now ? new Date(now.time).toISOString() : undefined}>${inWords(now)}</strong>. Lists are folded at this moment, facts of plugins are absent, nothing updates, and nothing can be changed.</span>
     ${position !== null && html`<button class="quiet" disabled=${position <= 1} onClick=${() => show({ position: position - 1 })} title="One event earlier" aria-label="One event earlier">◀</button>
       <button class="quiet" disabled=${head > 0 && position >= head} onClick=${() => show({ position: position + 1 })} title="One event later" aria-label="One event later">▶</button>`}
     <button class="quiet" onClick=${() => change({ at: `${writeMoment(now)}..` })}>Compare with now</button>

@@ -1,6 +1,7 @@
 // A histogram over time in which a period is brushed or a moment is chosen, by pointer and by keyboard.
 
 import { html, useRef, useState } from "../vendor/ui.js";
+import { clock, zoned } from "./clock.js";
 import { loadStyle } from "./style.js";
 
 loadStyle("scrubber");
@@ -15,9 +16,6 @@ const STEPS = 1_000;
  * @property {{from: string, to: string} | null} [range] the brushed period @property {(range: {from: string, to: string} | null) => void} [brush]
  * @property {string | null} [at] the chosen moment; null is the end @property {(at: string | null) => void} [scrub]
  */
-
-/** @param {string} at */
-const short = (at) => new Date(at).toISOString().slice(0, 16).replace("T", " ");
 
 /** @param {Props} props */
 export function Scrubber({ label, buckets, from, to, unit, range = null, brush, at = null, scrub }) {
@@ -65,18 +63,18 @@ export function Scrubber({ label, buckets, from, to, unit, range = null, brush, 
   };
   return html`<div class="scrubber" role="group" aria-label=${label}>
     <div class="bars" ref=${box} onPointerDown=${down} onPointerMove=${moved} onPointerUp=${up} onPointerCancel=${() => setDrag(null)}>
-      <svg role="img" aria-label=${`${total.toLocaleString("en")} ${unit} from ${short(from)} to ${short(to)}`} viewBox=${`0 0 ${Math.max(1, buckets.length)} 100`} preserveAspectRatio="none">
-        ${buckets.map(({ at: when, count }, index) => count > 0 && html`<rect key=${when} x=${index + 0.08} width="0.84" y=${100 - Math.max(4, (count / most) * 100)} height=${Math.max(4, (count / most) * 100)}><title>${`${short(when)}: ${count}`}</title></rect>`)}
+      <svg role="img" aria-label=${`${total.toLocaleString("en")} ${unit} from ${clock(from)} to ${clock(to)}`} viewBox=${`0 0 ${Math.max(1, buckets.length)} 100`} preserveAspectRatio="none">
+        ${buckets.map(({ at: when, count }, index) => count > 0 && html`<rect key=${when} x=${index + 0.08} width="0.84" y=${100 - Math.max(4, (count / most) * 100)} height=${Math.max(4, (count / most) * 100)}><title>${`${clock(when)}: ${count}`}</title></rect>`)}
       </svg>
       ${chosen && html`<div class="brush" style=${{ left: `${chosen[0] * 100}%`, width: `${(chosen[1] - chosen[0]) * 100}%` }}></div>`}
       ${marker !== null && html`<div class="mark" style=${{ left: `${marker * 100}%` }}></div>`}
     </div>
-    <div class="ends"><span>${short(from)}</span><span>${most.toLocaleString("en")} ${unit} at most a bar</span><span>${short(to)}</span></div>
+    <div class="ends"><span title=${zoned(from)}>${clock(from)}</span><span>${most.toLocaleString("en")} ${unit} at most a bar</span><span title=${zoned(to)}>${clock(to)}</span></div>
     ${brush && html`<div class="sliders">
-      <input type="range" min="0" max=${STEPS} value=${Math.round((range ? share(range.from) : 0) * STEPS)} aria-label=${`${label}: from`} aria-valuetext=${short(range?.from ?? from)} onChange=${slide("from")} />
-      <input type="range" min="0" max=${STEPS} value=${Math.round((range ? share(range.to) : 1) * STEPS)} aria-label=${`${label}: to`} aria-valuetext=${short(range?.to ?? to)} onChange=${slide("to")} />
+      <input type="range" min="0" max=${STEPS} value=${Math.round((range ? share(range.from) : 0) * STEPS)} aria-label=${`${label}: from`} aria-valuetext=${clock(range?.from ?? from)} onChange=${slide("from")} />
+      <input type="range" min="0" max=${STEPS} value=${Math.round((range ? share(range.to) : 1) * STEPS)} aria-label=${`${label}: to`} aria-valuetext=${clock(range?.to ?? to)} onChange=${slide("to")} />
     </div>`}
-    ${scrub && html`<input type="range" class="moment-slider" min="0" max=${STEPS} value=${Math.round(Number(marker) * STEPS)} aria-label=${label} aria-valuetext=${at ? short(at) : "now"}
+    ${scrub && html`<input type="range" class="moment-slider" min="0" max=${STEPS} value=${Math.round(Number(marker) * STEPS)} aria-label=${label} aria-valuetext=${at ? clock(at) : "now"}
       onInput=${(/** @type {any} */ event) => scrub(Number(event.target.value) >= STEPS ? null : time(Number(event.target.value) / STEPS))} />`}
   </div>`;
 }

@@ -1,7 +1,8 @@
 // The requests of a screen: the operation of the API, the command that anybody can run, and the pipeline in it.
 
 import { html } from "../vendor/ui.js";
-import { API, calls, curl } from "../api/client.js";
+import { API, calls } from "../api/client.js";
+import { curl } from "../api/curl.js";
 import { stringify } from "../api/json.js";
 import { Copy, Failure, Link } from "./basic.js";
 import { Dialog } from "./dialog.js";

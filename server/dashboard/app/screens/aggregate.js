@@ -1,13 +1,12 @@
 // One aggregate: its state at any version, what each event changed, and its edges.
 
-import { html, useEffect, useState } from "../vendor/ui.js";
+import { html, useState } from "../vendor/ui.js";
 import { call, get } from "../api/client.js";
-import { listen } from "../api/feed.js";
 import { change, earlier, go, isCompared, moment, parametersAt, to } from "../state/route.js";
 import { complain, say } from "../state/toasts.js";
 import { Badge, Failure, label, Link, Loading } from "../parts/basic.js";
 import { Dialog } from "../parts/dialog.js";
-import { useLoad } from "../parts/load.js";
+import { useLive, useLoad } from "../parts/load.js";
 import { Act, refusal } from "../parts/refused.js";
 import { loadStyle } from "../parts/style.js";
 import { Append } from "./aggregate/append.js";
@@ -52,17 +51,7 @@ export default function Aggregate({ path: [id = ""], query }) {
     ]);
     return { ...newest, older };
   }, [id, now, before]);
-  useEffect(() => {
-    if (now) return;
-    /** @type {number | undefined} */
-    let timer;
-    const stop = listen((event) => {
-      if (event.aggregate_id !== id) return;
-      clearTimeout(timer);
-      timer = setTimeout(head.reload, QUIET_MS);
-    });
-    return () => { clearTimeout(timer); stop(); };
-  }, [id, now]);
+  useLive(head.reload, now ? null : (event) => event.aggregate_id === id, QUIET_MS);
   if (head.error && !head.value) {
     const isAbsent = head.error.status === 404;
     return html`<div class="page"><h1><bdi>${id}</bdi></h1>${isAbsent && now && html`<p>This aggregate did not exist at this moment, or it was deleted by then.</p>`}<${Failure} error=${head.error} retry=${head.reload} /></div>`;
@@ -96,7 +85,7 @@ export default function Aggregate({ path: [id = ""], query }) {
     <div role="tabpanel" id="tab-panel" aria-labelledby=${`tab-${tab}`}>
       ${tab !== "events" && html`<${Stepper} id=${id} latest=${latest} version=${version} compared=${compared} isPlain=${tab === "graph"} isDeleted=${isDeleted} />`}
       ${tab === "events" && html`<${History} id=${id} latest=${latest} version=${version} />`}
-      ${tab === "graph" && html`<${Edges} id=${id} version=${version} isLatest=${version === latest && !now} />`}
+      ${tab === "graph" && html`<${Edges} id=${id} version=${version} isLatest=${version === latest} />`}
     </div>
     ${dialog === "append" && html`<${Append} id=${id} type=${state.aggregate_type} version=${latest} close=${() => setDialog("")} done=${() => change({ v: null, compare: null }, { replace: true })} />`}
     ${dialog === "delete" && html`<${Dialog} title=${`Delete ${label(state) || id}?`} close=${() => setDialog("")}>

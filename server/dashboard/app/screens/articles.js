@@ -1,7 +1,7 @@
 // The articles of the workspace: a list, and an editor for each.
 
 import { html } from "../vendor/ui.js";
-import { moment } from "../state/route.js";
+import { moment, writeMoment } from "../state/route.js";
 import { lazy } from "../parts/lazy.js";
 import { loadStyle } from "../parts/style.js";
 import { List } from "./articles/list.js";
@@ -12,5 +12,5 @@ const Editor = lazy(() => import("./articles/editor.js").then((module) => module
 
 /** @param {{path: string[], query: URLSearchParams}} props */
 export default function Articles({ path: [id], query }) {
-  return id ? html`<${Editor} key=${`${id} ${moment.value ? "past" : "now"}`} id=${id} />` : html`<${List} query=${query} />`;
+  return id ? html`<${Editor} key=${`${id} ${writeMoment(moment.value) || "now"}`} id=${id} />` : html`<${List} query=${query} />`;
 }

@@ -3,12 +3,14 @@
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../vendor/ui.js";
 import { stringify } from "../api/json.js";
 import { connection, listen } from "../api/feed.js";
-import { change, moment } from "../state/route.js";
+import { change, moment, writeMoment } from "../state/route.js";
 import { register } from "../state/keys.js";
 import { complain } from "../state/toasts.js";
 import { Empty, Failure, Link, Loading, short } from "../parts/basic.js";
+import { clock, MILLISECONDS, SECONDS, zoned } from "../parts/clock.js";
 import { Export } from "../parts/export.js";
-import { useLoad } from "../parts/load.js";
+import { useLive, useLoad } from "../parts/load.js";
+import { OfNow } from "../parts/now.js";
 import { Scrubber } from "../parts/scrubber.js";
 import { loadStyle } from "../parts/style.js";
 import { Table } from "../parts/table.js";
@@ -35,21 +37,25 @@ function Log({ query }) {
   const filter = useMemo(() => filterOf(query), [text]);
   const now = moment.value;
   const isLive = !now && !filter.to && !filter.start;
-  const [view, setView] = useState({ shown: /** @type {any[]} */ ([]), held: 0, isPaused: false, added: 0 });
+  const [view, setView] = useState(/** @type {import("./events/tail.js").View} */ ({ shown: [], held: 0, isPaused: false, added: 0, isCut: false }));
   const [unfolded, setUnfolded] = useState({ all: false, positions: /** @type {Set<number>} */ (new Set()) });
   const tail = useRef(/** @type {ReturnType<typeof createTail> | null} */ (null));
   const end = useRef(false);
-  const isReading = useRef(false);
+  /** The tail for which an older page is being read. */
+  const reading = useRef(/** @type {ReturnType<typeof createTail> | null} */ (null));
   const scroll = useRef(/** @type {HTMLElement | null} */ (null));
 
   const first = useLoad(async (abort) => {
     // Listening begins before the page is read, so that no event is between the two.
-    const own = createTail(setView);
+    const own = createTail((next) => {
+      if (next.isCut) end.current = false;
+      setView(next);
+    });
     tail.current?.stop();
     tail.current = own;
     const stop = isLive ? listen((event) => { if (passes(event, filter)) own.push(event); }) : () => {};
     abort.addEventListener("abort", () => { stop(); own.stop(); });
-    const until = now ? ("position" in now ? now.position + 1 : await beginning(now.time, abort)) : null;
+    const until = await beginning(writeMoment(now), abort);
     const start = await beginning(filter.start, abort);
     const before = until === null ? start : start === null ? until : Math.min(start, until);
     const found = await page(filter, before, abort);
@@ -59,13 +65,20 @@ function Log({ query }) {
   }, [filter, now]);
 
   const older = () => {
-    const last = view.shown.at(-1);
-    if (!last || end.current || isReading.current) return;
-    isReading.current = true;
     const own = tail.current;
-    page(filter, last.position).then((found) => { if (own === tail.current) { end.current = found.isEnd; own?.extend(found.events); } }, complain)
-      .finally(() => { isReading.current = false; });
+    const before = own?.last();
+    if (!own || !before || end.current || reading.current === own) return;
+    reading.current = own;
+    const free = () => { if (reading.current === own) reading.current = null; };
+    page(filter, before).then((found) => {
+      free();
+      if (own !== tail.current) return;
+      // If events were dropped at the end meanwhile, the page does not continue the list, and another one does.
+      if (own.extend(found.events, before)) end.current = found.isEnd;
+      else older();
+    }, (error) => { free(); complain(error); });
   };
+  const rest = (/** @type {string} */ before) => page(filter, Number(before)).then(({ events, isEnd }) => ({ rows: events, next: isEnd ? null : String(events.at(-1).position) }));
   const toggle = () => (view.isPaused ? tail.current?.resume() : tail.current?.pause());
   useEffect(() => register([
     { key: "p", label: "Pause or resume", run: toggle, enabled: () => isLive },
@@ -92,7 +105,7 @@ function Log({ query }) {
         ${!now && html`<button onClick=${() => change({ start: null, from: null, to: null })}>Back to live</button>`}`}
       <button onClick=${() => setUnfolded({ all: !unfolded.all, positions: new Set() })} title="Unfold or fold all (o)">${unfolded.all ? "Fold all" : "Unfold all"}</button>
       <${Link} to="/pipelines" query=${{ q: stringify(pipelineOf(filter)) }}>as a pipeline<//>
-      <${Export} name="events" rows=${view.shown} />
+      <${Export} name="events" rows=${view.shown} cursor=${view.shown.length > 0 && !end.current ? String(view.shown.at(-1).position) : null} next=${rest} />
     </header>
     <${Filters} filter=${filter} />
     <${Histogram} filter=${filter} />
@@ -109,7 +122,7 @@ function Log({ query }) {
 const row = (event, index, open, flip) => html`<tr key=${event.position} aria-rowindex=${index + 2}>
     <td class="narrow"><button class="quiet" aria-expanded=${open} aria-label=${`${open ? "Fold" : "Unfold"} event ${event.position}`} onClick=${() => flip(event.position)}>${open ? "▾" : "▸"}</button></td>
     <td class="number"><${Link} to=${`/events/${encodeURIComponent(event.event_id)}`}>${event.position}<//></td>
-    <td class="when dim" title=${event.recorded_at}>${event.recorded_at.slice(11, 23)}</td>
+    <td class="when dim" title=${zoned(event.recorded_at)}>${clock(event.recorded_at, MILLISECONDS)}</td>
     <td title=${event.event_type}>${event.event_type}</td>
     <td><${Link} to=${`/a/${encodeURIComponent(event.aggregate_id)}`} query=${{ v: event.version }}><bdi>${event.aggregate_id}</bdi><//></td>
     <td class="dim" title=${event.actor}><bdi>${event.actor}</bdi></td>
@@ -121,23 +134,24 @@ const row = (event, index, open, flip) => html`<tr key=${event.position} aria-ro
     <${Value} value=${event.payload} />
     ${Object.keys(event.metadata ?? {}).length > 0 && html`<p class="dim">Metadata</p><${Value} value=${event.metadata} />`}</div></td></tr>`}`;
 
+/** @param {string} time */
+const bound = (time) => html`<strong title=${zoned(time)}>${clock(time, SECONDS)}</strong>`;
+
 /** @param {{filter: import("./events/filter.js").Filter}} props */
 function Histogram({ filter }) {
   const { types, except, type, project, actor, text, by, from, to } = filter;
-  const { value, error, reload } = useLoad((abort) => counted(filter, BUCKETS, abort), [types, except, type, project, actor, text, by]);
-  useEffect(() => {
-    /** @type {number | undefined} */
-    let timer;
-    const stop = listen((event) => { if (passes(event, filter)) timer ??= setTimeout(() => { timer = undefined; reload(); }, REFRESH_MS); });
-    return () => { clearTimeout(timer); stop(); };
-  }, [filter]);
+  const now = moment.value;
+  // What occurred by a moment may have been recorded after it, so the other clock counts the log of now.
+  const isOfNow = by === "occurred";
+  const { value, error, reload } = useLoad((abort) => counted(filter, BUCKETS, isOfNow ? null : now, abort), [types, except, type, project, actor, text, by, isOfNow ? null : now]);
+  useLive(reload, now && !isOfNow ? null : (event) => passes(event, filter), REFRESH_MS);
   if (error && !value) return html`<details class="dim"><summary>The histogram cannot be shown.</summary><${Failure} error=${error} retry=${reload} /></details>`;
   if (!value || value.total === 0) return null;
   return html`<section class="histogram">
     <${Scrubber} label="Period" unit="events" buckets=${value.buckets} from=${value.from} to=${value.to} range=${from || to ? { from: from || value.from, to: to || value.to } : null}
       brush=${(/** @type {any} */ range) => change({ from: range?.from ?? null, to: range?.to ?? null, start: null })} />
     <p class="dim">${value.total.toLocaleString("en")} events by the time at which they${" "}
-      <select aria-label="Clock of the histogram" value=${by} onChange=${(/** @type {any} */ event) => change({ by: event.target.value === "occurred" ? "occurred" : null })}><option value="recorded">were recorded</option><option value="occurred">occurred</option></select>.
-      ${(from || to) && html`Chosen: <strong>${from || value.from}</strong> to <strong>${to || value.to}</strong> <button class="quiet" onClick=${() => change({ from: null, to: null })}>Clear the period</button>`}</p>
+      <select aria-label="Clock of the histogram" value=${by} onChange=${(/** @type {any} */ event) => change({ by: event.target.value === "occurred" ? "occurred" : null })}><option value="recorded">were recorded</option><option value="occurred">occurred</option></select>.${isOfNow && html`<${OfNow} title="This counts the events of the whole log." />`}
+      ${(from || to) && html`Chosen: ${bound(from || value.from)} to ${bound(to || value.to)} <button class="quiet" onClick=${() => change({ from: null, to: null })}>Clear the period</button>`}</p>
   </section>`;
 }

@@ -2,14 +2,14 @@
 
 import { html, useEffect, useRef, useState } from "../vendor/ui.js";
 import { call, get, query as run } from "../api/client.js";
-import { listen } from "../api/feed.js";
 import { fileAddress } from "../api/upload.js";
 import { change, fold, moment } from "../state/route.js";
 import { complain, say } from "../state/toasts.js";
 import { Empty, Failure, Link, Loading, Time } from "../parts/basic.js";
 import { Confirm } from "../parts/confirm.js";
 import { Columns, ExportAll, Heads, orderOf, shownColumns, sorted } from "../parts/listing.js";
-import { useLoad } from "../parts/load.js";
+import { useLive, useLoad } from "../parts/load.js";
+import { Behind, usePages } from "../parts/pages.js";
 import { Act, Reason, refusal } from "../parts/refused.js";
 import { bytes, Usage } from "../parts/size.js";
 import { useStyle } from "../parts/style.js";
@@ -38,11 +38,11 @@ const listed = (prefix, order) => [
   sorted(order),
 ];
 
-/** A page of the files. The list of the API knows one order and the present only. @param {string} prefix @param {{text: string, field: string, by: number}} order @param {string | null} cursor @param {AbortSignal} [abort] */
+/** A page of the files. The list of the API knows one order and the present only. @param {string} prefix @param {{text: string, field: string, by: number}} order @param {string | null} cursor @param {AbortSignal} abort */
 async function pageOf(prefix, order, cursor, abort) {
-  if (!moment.peek() && order.text === NEWEST) return get("/files", { prefix, limit: PAGE, cursor }, abort);
+  if (!moment.peek() && order.text === NEWEST) return get("/files", { prefix, limit: PAGE, cursor }, abort).then(({ data, next_cursor: next }) => ({ rows: data, next }));
   const found = await run(listed(prefix, order), { limit: PAGE, ...(cursor ? { cursor } : {}) }, abort);
-  return { data: found.results.map((/** @type {any} */ row) => ({ ...row, file_id: row._id, aggregate_id: row.attached_id ?? null, aggregate_type: row.attached_type ?? null, updated_at: row._last_event_at })), next_cursor: found.next_cursor ?? null };
+  return { rows: found.results.map((/** @type {any} */ row) => ({ ...row, file_id: row._id, aggregate_id: row.attached_id ?? null, aggregate_type: row.attached_type ?? null, updated_at: row._last_event_at })), next: found.next_cursor ?? null };
 }
 
 /** @param {{query: URLSearchParams}} props */
@@ -58,33 +58,19 @@ export default function Files({ query }) {
   const refused = refusal();
   const order = orderOf(query, NEWEST, SORTED);
   const columns = shownColumns("files", COLUMNS);
-  const files = useLoad((abort) => pageOf(prefix, order, null, abort), [prefix, now, order.text]);
+  const concerns = now ? null : (/** @type {any} */ event) => event.aggregate_type === "file";
+  const files = usePages((cursor, abort) => pageOf(prefix, order, cursor, abort), [prefix, now, order.text], concerns, QUIET_MS);
   const about = useLoad(async (abort) => {
     const [workspace, storage, projects] = await Promise.all([get("/workspace", {}, abort), get("/system/storage", {}, abort), get("/projects", { limit: PAGE }, abort)]);
     return { workspace: /** @type {string} */ (workspace.id), storage, projects: /** @type {Schemas["Project"][]} */ (projects.data) };
   }, []);
-  useEffect(() => {
-    if (now) return;
-    /** @type {number | undefined} */
-    let timer;
-    const stop = listen((event) => {
-      if (event.aggregate_type !== "file") return;
-      clearTimeout(timer);
-      timer = setTimeout(() => { files.reload(); about.reload(); }, QUIET_MS);
-    });
-    return () => { clearTimeout(timer); stop(); };
-  }, [prefix, now]);
+  useLive(about.reload, concerns, QUIET_MS);
   useEffect(() => {
     if (isRemoved.current && document.activeElement === document.body) (list.current ?? document.getElementById("main"))?.focus();
     isRemoved.current = false;
   }, [files.value]);
   /** @type {Row[]} */
-  const rows = files.value?.data ?? [];
-  const more = () => {
-    const { value } = files;
-    if (!value?.next_cursor || files.isLoading) return;
-    pageOf(prefix, order, value.next_cursor).then((page) => files.set({ ...page, data: [...value.data, ...page.data] }), complain);
-  };
+  const rows = files.rows;
   const drop = (/** @type {DragEvent} */ event) => {
     event.preventDefault();
     setOver(false);
@@ -109,8 +95,9 @@ export default function Files({ query }) {
     ${about.value && html`<${Crumbs} prefix=${prefix} projects=${about.value.projects} workspace=${about.value.workspace} />`}
     ${files.error && html`<${Failure} error=${files.error} retry=${files.reload} />`}
     ${!files.value && !files.error && html`<${Loading} />`}
+    <${Behind} list=${files} />
     ${files.value && rows.length === 0 && html`<${Empty}>No file is ${prefix ? "below this path" : "stored"}${now ? " at this moment" : ". Drop files here, or press Upload"}.<//>`}
-    ${rows.length > 0 && html`<${Table} label="Files" count=${rows.length} width="44rem" reachedEnd=${more} scroll=${list}
+    ${rows.length > 0 && html`<${Table} label="Files" count=${rows.length} width="44rem" reachedEnd=${files.more} scroll=${list}
       head=${html`<${Heads} columns=${columns} order=${order} otherwise=${NEWEST} /><th class="act two">Actions</th>`}
       row=${(/** @type {number} */ index) => {
         const row = rows[index];

@@ -15,6 +15,8 @@ import { isOwn, more, read, refresh, status, tasks } from "./inbox/tasks.js";
 import { FILTERS, parameters } from "./inbox/views.js";
 
 const QUIET_MS = 250;
+/** The time until an update of the list that failed is tried again. */
+const RETRY_MS = 3_000;
 /** How long a task is looked at before it counts as read. */
 const READ_MS = 600;
 /** The tasks that are selected at once at most: their ids and versions fit into the 64 KiB that a page may send while it is left. */
@@ -76,7 +78,8 @@ export default function Inbox({ path: [id], query }) {
     selected.value = new Map(tasks.peek().slice(0, MOST_SELECTED).map((known) => [known.id, known.version]));
   };
   const concerned = () => (selected.value.size > 0 ? list.flatMap((known) => (selected.value.has(known.id) ? [{ ...known, version: selected.value.get(known.id) }] : [])) : task ? [task] : []);
-  const may = (/** @type {string} */ action) => mayWrite && concerned().some((known) => offers(known, action)) && !(action === "approve" && selected.value.size === 0 && task && blocked(task));
+  // An edit is about the output of one task.
+  const may = (/** @type {string} */ action) => mayWrite && concerned().some((known) => offers(known, action)) && !(action === "approve" && selected.value.size === 0 && task && blocked(task)) && !(action === "edit" && selected.value.size > 1);
   /** Returns a function that shows the next task after a decision on the open one. @param {any[]} gone */
   const nextAfter = (gone) => {
     const ids = new Set(gone.map((known) => known.id));
@@ -150,16 +153,23 @@ function follow() {
   let changed = new Map();
   /** @type {number | undefined} */
   let timer;
+  let hasEnded = false;
+  // A constant stream of events must not put the update off for ever.
+  const soon = (wait = QUIET_MS) => { if (!hasEnded) timer ??= setTimeout(update, wait); };
+  const update = async () => {
+    const some = changed;
+    // The page that is being read may be older than the changes.
+    const isFree = !status.peek().isLoading;
+    if (isFree) changed = new Map();
+    const isDone = isFree && await refresh(some).then(() => true, () => false);
+    if (isFree && !isDone) changed = new Map([...some, ...changed]);
+    timer = undefined;
+    if (changed.size > 0) soon(isFree && !isDone ? RETRY_MS : QUIET_MS);
+  };
   const stop = listen((event) => {
     if (event.aggregate_type !== "task" || isOwn(event.aggregate_id, event.version)) return;
     changed.set(event.aggregate_id, event.version);
-    // A constant stream of events must not put the update off for ever.
-    timer ??= setTimeout(() => {
-      const some = changed;
-      changed = new Map();
-      timer = undefined;
-      if (!status.peek().isLoading) refresh(some);
-    }, QUIET_MS);
+    soon();
   });
-  return () => { clearTimeout(timer); stop(); };
+  return () => { hasEnded = true; clearTimeout(timer); stop(); };
 }

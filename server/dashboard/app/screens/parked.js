@@ -1,9 +1,8 @@
 // Parked steps, in groups of one cause: tried, replayed or given up together.
 
 import { html, useEffect } from "../vendor/ui.js";
-import { listen } from "../api/feed.js";
 import { Empty, Failure, Link, Loading } from "../parts/basic.js";
-import { useLoad } from "../parts/load.js";
+import { useLive, useLoad } from "../parts/load.js";
 import { NowNote } from "../parts/now.js";
 import { loadStyle } from "../parts/style.js";
 import { Group } from "./parked/group.js";
@@ -18,12 +17,7 @@ const MOST_MS = 60_000;
 export default function Parked({ query }) {
   const plugin = query.get("plugin") ?? "";
   const { value, error, reload } = useLoad((abort) => readGroups(plugin, abort), [plugin]);
-  useEffect(() => {
-    /** @type {number | undefined} */
-    let timer;
-    const stop = listen(() => { timer ??= setTimeout(() => { timer = undefined; reload(); }, QUIET_MS); });
-    return () => { clearTimeout(timer); stop(); };
-  }, [plugin]);
+  useLive(reload, () => true, QUIET_MS);
   // A retry appends no event, so the list is read again when the next one is due.
   useEffect(() => {
     const times = (value ?? []).flatMap(({ first, last }) => [first.retry_at, last.retry_at]).filter(Boolean).map(Date.parse);

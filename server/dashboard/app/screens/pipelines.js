@@ -1,7 +1,8 @@
 // Pipelines: stage by stage with the rows after each, now or over the past, explained, saved and shared.
 
 import { html, useEffect, useMemo, useRef, useSignal, useState } from "../vendor/ui.js";
-import { curl, query as run } from "../api/client.js";
+import { query as run } from "../api/client.js";
+import { curl } from "../api/curl.js";
 import { listen } from "../api/feed.js";
 import { parse } from "../api/json.js";
 import { register } from "../state/keys.js";
@@ -30,10 +31,14 @@ const QUIET_MS = 500;
 /** @param {{path: string[], query: URLSearchParams}} props */
 export default function Pipelines({ path: [id], query }) {
   const version = query.get("version");
-  const view = useLoad(async (abort) => (id ? readView(id, version, abort) : null), [id, version, moment.value]);
-  if (view.error) return html`<div class="page"><h1>Pipelines</h1><${Failure} error=${view.error} retry=${view.reload} /></div>`;
-  if (view.value === undefined) return html`<div class="page"><h1>Pipelines</h1><${Loading} /></div>`;
-  return html`<${Bench} key=${`${id ?? ""}${version ?? ""}`} view=${view.value ?? undefined} query=${query} reload=${view.reload} />`;
+  const view = useLoad(async (abort) => (id ? readView(id, version, abort) : null), [id, version, id ? moment.value : null]);
+  const key = `${id ?? ""} ${version ?? ""}`;
+  // While a view is read as of another moment, the bench stays with what is written there.
+  const kept = useRef({ key: "", view: /** @type {any} */ (undefined) });
+  if (view.value !== undefined) kept.current = { key, view: view.value };
+  const shown = kept.current.key === key ? kept.current.view : undefined;
+  if (shown === undefined) return html`<div class="page"><h1>Pipelines</h1>${view.error ? html`<${Failure} error=${view.error} retry=${view.reload} />` : html`<${Loading} />`}</div>`;
+  return html`<${Bench} key=${key} view=${shown ?? undefined} error=${view.error} query=${query} reload=${view.reload} />`;
 }
 
 /** @param {any} view @param {URLSearchParams} query @returns {Card[]} */
@@ -45,8 +50,11 @@ function begin(view, query) {
   return (view?.pipeline ?? FIRST).map((/** @type {any} */ stage) => card(stage));
 }
 
-/** @param {{view: any, query: URLSearchParams, reload: () => void}} props */
-function Bench({ view, query, reload }) {
+/** The text of a view that nobody has edited. @param {any} view */
+const textOf = (view) => (view ? whole((view.pipeline ?? FIRST).map((/** @type {any} */ stage) => card(stage))) : null);
+
+/** @param {{view: any, error: any, query: URLSearchParams, reload: () => void}} props */
+function Bench({ view, error, query, reload }) {
   // Signals are current at once, so that a run right after a keystroke has it.
   const cardsNow = useSignal(/** @type {Card[]} */ ([]));
   const textNow = useSignal(/** @type {string | null} */ (null));
@@ -112,11 +120,24 @@ function Bench({ view, query, reload }) {
   const more = () => {
     const { next } = outcome;
     if (!next || isBusy) return;
+    const own = running.current;
     setBusy(true);
-    page(next).then((found) => setOutcome({ ...outcome, rows: [...outcome.rows, ...found.rows], next: found.next }), complain)
-      .finally(() => setBusy(false));
+    // A run that began meanwhile has rows of its own.
+    page(next).then((found) => { if (own === running.current) setOutcome({ ...outcome, rows: [...outcome.rows, ...found.rows], next: found.next }); }, complain)
+      .finally(() => { if (own === running.current) setBusy(false); });
   };
   useEffect(() => { if (query.get("q") || view) start(); return () => running.current?.abort(); }, [now, before]);
+  // The view of another moment takes the place of the cards, unless somebody has edited them.
+  const known = useRef(view);
+  useEffect(() => {
+    const [was, is] = [known.current, view].map(textOf);
+    known.current = view;
+    const written = textNow.peek();
+    if (was === is || (written ?? whole(cardsNow.peek())) !== was) return;
+    setCards(begin(view, new URLSearchParams()));
+    if (written !== null) setText(is);
+    start();
+  }, [view]);
   // What the log got since the run is told, and shown by running again.
   const hasOutcome = outcome !== null && !now;
   useEffect(() => {
@@ -160,6 +181,7 @@ function Bench({ view, query, reload }) {
       <${Views} view=${view} pipeline=${pipeline} saved=${reload} />
       ${view && html`<button class="quiet" onClick=${() => go(to("/pipelines"))}>New</button>`}
       <a href="/docs/operators" target="_blank" rel="noopener">operators</a></header>
+    ${error && html`<${Failure} error=${error} retry=${reload} />`}
     ${fault && fault.card === null && html`<${Failure} error=${fault} />${fault.hint && html`<p>${fault.hint}</p>`}`}
     ${text !== null && cards.some(({ isOn }) => !isOn) && html`<p class="dim">Stages that are off are not a part of the text.</p>`}
     ${text !== null ? html`<${Editor} label="Pipeline" value=${text} numbers onChange=${setText} run=${start} />` : html`

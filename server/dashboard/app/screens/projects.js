@@ -1,14 +1,14 @@
 // Projects: what they group, and creating one.
 
-import { html, useEffect, useRef, useState } from "../vendor/ui.js";
+import { html, useState } from "../vendor/ui.js";
 import { get, post, query as run } from "../api/client.js";
-import { listen } from "../api/feed.js";
 import { fold, foldAt, go, moment, to } from "../state/route.js";
-import { complain, say } from "../state/toasts.js";
+import { say } from "../state/toasts.js";
 import { Badge, Copy, Empty, Failure, label, Link, Loading, Time } from "../parts/basic.js";
 import { Confirm } from "../parts/confirm.js";
 import { Columns, ExportAll, Heads, orderOf, shownColumns, sorted } from "../parts/listing.js";
-import { useLoad } from "../parts/load.js";
+import { useLive, useLoad } from "../parts/load.js";
+import { Behind, usePages } from "../parts/pages.js";
 import { Act, Reason, refusal } from "../parts/refused.js";
 import { useStyle } from "../parts/style.js";
 import { Table } from "../parts/table.js";
@@ -39,19 +39,6 @@ async function projectAt(id, when, abort) {
   return project(row);
 }
 
-/** Reads again after events, a little later. @param {() => void} reload @param {boolean} isOff @param {(event: any) => boolean} concerns */
-function useLive(reload, isOff, concerns) {
-  const latest = useRef(concerns);
-  latest.current = concerns;
-  useEffect(() => {
-    if (isOff) return;
-    /** @type {number | undefined} */
-    let timer;
-    const stop = listen((event) => { if (latest.current(event)) { clearTimeout(timer); timer = setTimeout(reload, QUIET_MS); } });
-    return () => { clearTimeout(timer); stop(); };
-  }, [isOff]);
-}
-
 /** @param {{path: string[], query: URLSearchParams}} props */
 export default function Projects({ path: [id], query }) {
   useStyle("settings");
@@ -63,30 +50,26 @@ function List({ query }) {
   const now = moment.value;
   const order = orderOf(query, NEWEST, SORTED);
   const columns = shownColumns("projects", COLUMNS);
-  const pageAt = (/** @type {string | null} */ cursor, /** @type {AbortSignal} */ abort) => run(listed(order), { limit: PAGE, ...(cursor ? { cursor } : {}) }, abort).then(({ results, next_cursor: next }) => ({ data: results.map(project), next_cursor: next ?? null }));
   const [isCreating, setCreating] = useState(false);
   const refused = refusal();
-  const { value, error, reload, isLoading, set } = useLoad(async (abort) => {
+  const list = usePages(async (cursor, abort) => {
     const [counted, page] = await Promise.all([
-      run([{ $fold: fold.peek() }, { $match: { project_id: { $ne: null } } }, { $group: { _id: "$project_id", count: { $sum: 1 } } }], {}, abort),
-      pageAt(null, abort),
+      cursor ? null : run([{ $fold: fold.peek() }, { $match: { project_id: { $ne: null } } }, { $group: { _id: "$project_id", count: { $sum: 1 } } }], {}, abort),
+      run(listed(order), { limit: PAGE, ...(cursor ? { cursor } : {}) }, abort),
     ]);
-    return { page, counts: new Map(counted.results.map((/** @type {any} */ row) => [row._id, row.count])) };
-  }, [now, order.text]);
-  useLive(reload, now !== null, (event) => event.aggregate_type === "project" || event.version === 1);
-  const more = () => {
-    if (!value?.page.next_cursor || isLoading) return;
-    pageAt(value.page.next_cursor, new AbortController().signal).then((page) => set({ ...value, page: { ...page, data: [...value.page.data, ...page.data] } }), complain);
-  };
+    return { rows: page.results.map(project), next: page.next_cursor ?? null, counts: new Map((counted?.results ?? []).map((/** @type {any} */ row) => [row._id, row.count])) };
+  }, [now, order.text], now ? null : (event) => event.aggregate_type === "project" || event.version === 1, QUIET_MS);
+  const { value, error, reload } = list;
   /** @type {Schemas["Project"][]} */
-  const rows = value?.page.data ?? [];
+  const rows = list.rows;
   return html`<div class="page projects"><header class="bar"><h1>Projects</h1><${Act} class="primary" refused=${refused} onClick=${() => setCreating(true)}>Create project<//>
       <${Columns} list="projects" all=${COLUMNS} shown=${columns} /><${ExportAll} name="projects" pipeline=${listed(order)} fields=${columns.map(({ id }) => id).filter((name) => name !== "aggregates")} />
       <${Link} to="/pipelines" query=${{ q: JSON.stringify(listed(order)) }} title="Open as a pipeline" aria-label="Open as a pipeline">{ }<//></header>
     <${Reason} refused=${refused} />
     ${error && html`<${Failure} error=${error} retry=${reload} />`}${!value && !error && html`<${Loading} />`}
+    <${Behind} list=${list} />
     ${value && rows.length === 0 && html`<${Empty}>There is no project${now ? " at this moment" : ". A project groups articles, files and other aggregates"}.<//>`}
-    ${rows.length > 0 && html`<${Table} label="Projects" count=${rows.length} width="42rem" reachedEnd=${more}
+    ${rows.length > 0 && html`<${Table} label="Projects" count=${rows.length} width="42rem" reachedEnd=${list.more}
       head=${html`<${Heads} columns=${columns} order=${order} otherwise=${NEWEST} />`}
       row=${(/** @type {number} */ index) => { const row = rows[index]; return html`<tr key=${row.id} aria-rowindex=${index + 2}>${columns.map(({ id }) => cellOf(id, row, value?.counts.get(row.id) ?? 0))}</tr>`; }} />`}
     ${isCreating && html`<${Create} close=${() => setCreating(false)} />`}</div>`;
@@ -128,7 +111,7 @@ function Project({ id }) {
     ]);
     return { found: /** @type {Schemas["Project"]} */ (found), counts: counts.results, latest: latest.results, within, workspace: workspace.id };
   }, [id, now]);
-  useLive(reload, now !== null, (event) => event.project_id === value?.found.id);
+  useLive(reload, now ? null : (event) => event.project_id === value?.found.id, QUIET_MS);
   const back = html`<p class="dim"><${Link} to="/projects">Projects<//></p>`;
   if (error && !value) return html`<div class="page projects">${back}<h1><bdi>${id}</bdi></h1><${Failure} error=${error} retry=${reload} /></div>`;
   if (!value) return html`<div class="page projects">${back}<h1><bdi>${id}</bdi></h1><${Loading} /></div>`;

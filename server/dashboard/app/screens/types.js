@@ -39,7 +39,7 @@ function List({ query }) {
       <label>Find <input type="search" value=${query.get("q") ?? ""} onInput=${(/** @type {any} */ event) => change({ q: event.target.value }, { replace: true })} /></label>
       <span class="dim" role="status">${types.length.toLocaleString("en")} ${types.length === 1 ? "type" : "types"}</span></header>
     <${NowNote}>The list has the types of now. Each opens with the definition that was valid at the moment.<//>
-    ${types.length === 0 ? html`<${Empty}>No type has this name or trait.<//>` : html`<div class="type-rows"><${Rows} count=${types.length} height=${ROW} chosen=${-1} label="Types" row=${(/** @type {number} */ index) => {
+    ${types.length === 0 ? html`<${Empty}>No type has this name or trait.<//>` : html`<div class="type-rows"><${Rows} count=${types.length} height=${ROW} chosen=${-1} label="Types" id=${(/** @type {number} */ index) => types[index].type_name} row=${(/** @type {number} */ index) => {
       const type = types[index];
       return html`<div class="type-row"><span><${Link} to=${`/types/${encodeURIComponent(type.type_name)}`}><bdi>${type.display_name || type.type_name}</bdi><//> <code class="dim">${type.type_name}</code>
           ${type.builtin && html` <${Badge} kind="origin">built in<//>`} ${type.traits.map((/** @type {string} */ trait) => html`<${Badge} key=${trait} kind="trait">${trait}<//> `)}</span>

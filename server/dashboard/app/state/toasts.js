@@ -1,6 +1,7 @@
 // Short messages, and actions that can still be taken back.
 
 import { signal } from "../vendor/ui.js";
+import { isHeld } from "../api/client.js";
 
 const SHOWN_MS = 6_000;
 export const UNDO_MS = 5_000;
@@ -31,7 +32,7 @@ export function complain(error, what = "") {
   say(what ? `${what}: ${error.message}` : error.message, { kind: "error", detail: detailOf(error) }, 15_000);
 }
 
-/** @type {Set<() => Promise<void> | void>} */
+/** @type {Set<(leaving: boolean) => Promise<void> | void>} */
 const waiting = new Set();
 
 /**
@@ -41,20 +42,19 @@ const waiting = new Set();
  */
 export function afterUndo(text, commit, revert) {
   const finish = (/** @type {boolean} */ leaving) => {
-    if (!waiting.delete(now)) return;
+    if (!waiting.delete(finish)) return;
     clearTimeout(timer);
     dismiss(id);
     return commit(leaving);
   };
-  const now = () => finish(true);
   const timer = setTimeout(() => finish(false), UNDO_MS);
   const undo = () => {
-    if (!waiting.delete(now)) return;
+    if (!waiting.delete(finish)) return;
     clearTimeout(timer);
     dismiss(id);
     revert();
   };
-  waiting.add(now);
+  waiting.add(finish);
   const id = say(text, { undo }, 0);
 }
 
@@ -63,8 +63,14 @@ export function undoLast() {
   toasts.peek().findLast((toast) => toast.undo)?.undo?.();
 }
 
-/** Does at once what can still be undone, and waits until it is done. */
-export const finishAll = () => Promise.allSettled([...waiting].map((now) => now()));
+/** Does at once what can still be undone, and waits until it is done. @param {boolean} [leaving] whether the page is being left */
+export const finishAll = (leaving = false) => Promise.allSettled([...waiting].map((finish) => finish(leaving)));
 
+/** @param {Event} event */
+function leave(event) {
+  finishAll(true);
+  // While the browser asks whether to leave the page, what cannot outlive it is sent.
+  if (isHeld()) event.preventDefault();
+}
 // A busy browser may end a page before `pagehide` has run, but it waits for `beforeunload`.
-for (const leaving of ["beforeunload", "pagehide"]) window.addEventListener(leaving, finishAll);
+for (const leaving of ["beforeunload", "pagehide"]) window.addEventListener(leaving, leave);

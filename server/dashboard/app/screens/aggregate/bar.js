@@ -2,6 +2,7 @@
 
 import { html } from "../../vendor/ui.js";
 import { get } from "../../api/client.js";
+import { clock, zoned } from "../../parts/clock.js";
 import { useLoad } from "../../parts/load.js";
 
 const PAGE = 200;
@@ -29,9 +30,8 @@ export function Bar({ id, latest, version, show }) {
   for (const event of value) parts[partOf(event.at)].push(event.version);
   const highest = Math.max(...parts.map((part) => part.length));
   const current = value.find((event) => event.version === version);
-  const name = (/** @type {number} */ time) => new Date(time).toISOString().slice(0, 16).replace("T", " ");
-  return html`<figure class="life"><div class="life-bars" role="img" aria-label=${`${value.length} events between ${name(from)} and ${name(until)}; version ${version} is marked`}>
+  return html`<figure class="life"><div class="life-bars" role="img" aria-label=${`${value.length} events between ${clock(from)} and ${clock(until)}; version ${version} is marked`}>
       ${parts.map((part, index) => html`<span key=${index} class=${current && partOf(current.at) === index ? "current" : ""} title=${part.length ? `${part.length} ${part.length === 1 ? "event" : "events"}, up to version ${part.at(-1)}` : undefined}
         onClick=${part.length ? () => show(/** @type {number} */ (part.at(-1))) : undefined}><i style=${{ height: `${part.length ? Math.max(12, (part.length / highest) * 100) : 0}%` }}></i></span>`)}
-    </div><figcaption class="dim"><span>${name(from)}</span>${latest > MOST && html`<span>the latest ${MOST.toLocaleString("en")} events</span>`}<span>${name(until)}</span></figcaption></figure>`;
+    </div><figcaption class="dim"><span title=${zoned(from)}>${clock(from)}</span>${latest > MOST && html`<span>the latest ${MOST.toLocaleString("en")} events</span>`}<span title=${zoned(until)}>${clock(until)}</span></figcaption></figure>`;
 }

@@ -11,7 +11,7 @@ export function Edges({ id, version, isLatest }) {
   const { value, error, reload } = useLoad(async (abort) => {
     const path = `/aggregates/${encodeURIComponent(id)}`;
     let when = parametersAt(moment.peek());
-    if (!isLatest && !moment.peek()) {
+    if (!isLatest) {
       const { data: [event] } = await get(`${path}/events`, { after_version: version - 1, limit: 1 }, abort);
       when = { position: event.position };
     }
@@ -22,7 +22,7 @@ export function Edges({ id, version, isLatest }) {
   const out = value.edges.filter((/** @type {any} */ edge) => edge.from === id);
   const into = value.edges.filter((/** @type {any} */ edge) => edge.to === id && edge.from !== id);
   return html`<p class="bar"><${Link} to=${`/graph/${encodeURIComponent(id)}`}>Open as a graph<//>${value.truncated && html`<span class="dim">Only some of the edges are listed.</span>`}</p>
-    ${value.edges.length === 0 ? html`<${Empty}>No edge begins or ends here${isLatest ? "" : " at this version"}.<//>` : html`<div class="halves">
+    ${value.edges.length === 0 ? html`<${Empty}>No edge begins or ends here${isLatest && !moment.value ? "" : " at this version"}.<//>` : html`<div class="halves">
       <section><h2>Points to <span class="dim">${out.length}</span></h2><${List} edges=${out} end="to" nodes=${value.nodes} /></section>
       <section><h2>Is pointed to by <span class="dim">${into.length}</span></h2><${List} edges=${into} end="from" nodes=${value.nodes} /></section></div>`}`;
 }

@@ -4,6 +4,7 @@ import { html, useState } from "../../vendor/ui.js";
 import { get } from "../../api/client.js";
 import { Link, Time } from "../../parts/basic.js";
 import { useLoad } from "../../parts/load.js";
+import { OfNow } from "../../parts/now.js";
 import { Raw, Value } from "../../parts/value.js";
 
 /** @param {{event: any}} props */
@@ -32,6 +33,6 @@ function Causes({ event }) {
   return html`<dl class="causes">
     ${(cause || event.metadata?.plugin) && html`<div><dt>Caused by</dt><dd>${value?.causing ? place(value.causing) : cause && html`<${Link} to=${`/events/${cause}`}><code>${cause}</code><//>`}${event.metadata.plugin && html` <span class="dim">through the plugin ${event.metadata.plugin}</span>`}</dd></div>`}
     ${task && html`<div><dt>Approved in</dt><dd><${Link} to=${`/inbox/${encodeURIComponent(task)}`}>task <bdi>${task}</bdi><//></dd></div>`}
-    ${value && value.caused.length > 0 && html`<div><dt>Caused</dt><dd><ul class="plain">${value.caused.map((/** @type {any} */ other, /** @type {number} */ index) => html`<li key=${other.event_id ?? index}>${other.event_type ? place(other) : html`<${Link} to=${`/a/${encodeURIComponent(other.aggregate_id)}`}><bdi>${other.aggregate_id}</bdi><//>`}${other.plugin && html` <span class="dim">by ${other.plugin}</span>`}</li>`)}</ul></dd></div>`}
+    ${value && value.caused.length > 0 && html`<div><dt>Caused<${OfNow} title="This also lists what followed after the moment." /></dt><dd><ul class="plain">${value.caused.map((/** @type {any} */ other, /** @type {number} */ index) => html`<li key=${other.event_id ?? index}>${other.event_type ? place(other) : html`<${Link} to=${`/a/${encodeURIComponent(other.aggregate_id)}`}><bdi>${other.aggregate_id}</bdi><//>`}${other.plugin && html` <span class="dim">by ${other.plugin}</span>`}</li>`)}</ul></dd></div>`}
   </dl>`;
 }

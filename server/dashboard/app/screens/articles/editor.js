@@ -66,7 +66,8 @@ export function Editor({ id }) {
 
   useEffect(() => {
     const article = head.value;
-    if (!article) return;
+    // A read that was under way while something was saved is older than what is here.
+    if (!article || (base && article.version < base.version)) return;
     if (!now && base && article.version > base.version && isDirty.current) return setNewer(article);
     if (isDirty.current && !now && base) return;
     setBase(article);
@@ -92,7 +93,6 @@ export function Editor({ id }) {
     setTyped(typedOf(article));
     setNewer(null);
     setError(null);
-    head.set(article);
   };
   /** Sends typed fields on top of a version of the article. @param {Typed} next @param {any} on */
   const save = async (next, on) => {
@@ -150,6 +150,8 @@ export function Editor({ id }) {
   };
   const why = (isGone ? "The article is deleted." : refusal()) || undefined;
   const mayWrite = !why;
+  // What is published and what is taken back is what is saved, and the answer takes the place of what is typed.
+  const whyNot = why ?? (isChanged ? "Save the changes first" : undefined);
   const latest = useRef(() => {});
   latest.current = () => { if (mayWrite && !isBusy && (isNew ? typed.title : isChanged)) save(typed, base); };
   useEffect(() => register([{ key: "ctrl+s", label: "Save the article", run: () => latest.current() }]), []);
@@ -163,8 +165,8 @@ export function Editor({ id }) {
       ${base && html`<${Badge} kind=${base.status} /> ${isAhead(base) && html`<${Badge} kind="ahead">unpublished changes<//>`} <span class="dim"><${Link} to=${`/a/${encodeURIComponent(id)}`} title="The article as an aggregate, with its versions">version ${base.version}<//> · <${Time} at=${base.updated_at} /></span>`}
       <span class="buttons">
         <button class="primary" disabled=${!mayWrite || isBusy || (isNew ? !typed.title : !isChanged)} title=${why ?? "Save (Ctrl S)"} onClick=${() => save(typed, base)}>Save</button>
-        ${base && html`<button disabled=${!mayWrite || isBusy || isChanged} title=${why ?? (isChanged ? "Save the changes first" : undefined)} onClick=${() => publish(true)}>${isPublished ? "Publish again" : "Publish"}</button>
-        ${isPublished && html`<button disabled=${!mayWrite || isBusy} title=${why} onClick=${() => publish(false)}>Unpublish</button>`}
+        ${base && html`<button disabled=${isBusy || whyNot !== undefined} title=${whyNot} onClick=${() => publish(true)}>${isPublished ? "Publish again" : "Publish"}</button>
+        ${isPublished && html`<button disabled=${isBusy || whyNot !== undefined} title=${whyNot} onClick=${() => publish(false)}>Unpublish</button>`}
         <button class="quiet" disabled=${!mayWrite || isBusy} title=${why} onClick=${() => setDeleting(true)}>Delete</button>`}
       </span></header>
     ${isGone && html`<p class="banner" role="status">The article is deleted. Its versions are still in the log, and what is typed here stays until you leave.</p>`}

@@ -1,6 +1,7 @@
 // The filter of the events: what it lets through, and the requests that apply it.
 
 import { get, query as run } from "../../api/client.js";
+import { writeMoment } from "../../state/route.js";
 
 const PAGE = 100;
 
@@ -78,25 +79,31 @@ export const pipelineOf = (filter, before = null) => [{ $match: matched(filter, 
 export async function page(filter, before, abort) {
   const { types, type, project, actor, from, to } = filter;
   if (needsPipeline(filter) || from || to) return viaPipeline(filter, before, abort);
-  const found = await get("/events", { direction: "desc", before, limit: PAGE, types, aggregate_type: type, project_id: project, actor }, abort);
+  const asked = { direction: "desc", limit: PAGE, types, aggregate_type: type, project_id: project, actor };
+  let found = await get("/events", { ...asked, before }, abort);
+  // The server ends a page early if few events match, even before the first that does.
+  while (found.data.length === 0 && found.next_cursor) found = await get("/events", { ...asked, cursor: found.next_cursor }, abort);
   return { events: found.data, isEnd: found.data.length < PAGE && !found.next_cursor };
 }
 
 /**
- * Counts the events that pass the filter in equal parts of the time of the log.
+ * Counts the events that pass the filter in equal parts of the time of the log, up to a moment by which they were recorded.
  *
- * @param {Filter} filter @param {number} buckets @param {AbortSignal} abort
+ * @param {Filter} filter @param {number} buckets @param {import("../../state/route.js").Moment} when @param {AbortSignal} abort
  * @returns {Promise<any>} null if no event passes
  */
-export async function counted(filter, buckets, abort) {
+export async function counted(filter, buckets, when, abort) {
   const { by, type, project, actor, text } = filter;
   const types = await exactTypes(filter, abort);
   if (types === null) return null;
-  const found = await get("/events/histogram", { buckets, by, types, aggregate_type: type, project_id: project, actor }, abort);
+  const before = await beginning(writeMoment(when), abort);
+  const to = before === null ? undefined : await recordedBefore(before, abort);
+  if (to === null) return null;
+  const found = await get("/events/histogram", { buckets, by, to, types, aggregate_type: type, project_id: project, actor }, abort);
   if (!text || found.total === 0) return found;
   // The histogram does not know texts, so a pipeline counts within its parts.
   const boundaries = [...found.buckets.map((/** @type {any} */ bucket) => bucket.at), "9999-12-31T23:59:59Z"];
-  const { results } = await run([{ $match: matched({ ...filter, from: "", to: "" }, null) }, { $bucket: { groupBy: `$${by}_at`, boundaries } }], {}, abort);
+  const { results } = await run([{ $match: matched({ ...filter, from: "", to: "" }, before) }, { $bucket: { groupBy: `$${by}_at`, boundaries } }], {}, abort);
   const counts = new Map(results.map((/** @type {any} */ row) => [Date.parse(row._id), row.count]));
   const own = found.buckets.map((/** @type {any} */ bucket) => ({ ...bucket, count: counts.get(Date.parse(bucket.at)) ?? 0 }));
   return { ...found, buckets: own, total: own.reduce((/** @type {number} */ sum, /** @type {any} */ { count }) => sum + count, 0) };
@@ -111,6 +118,12 @@ async function exactTypes(filter, abort) {
   if (!filter.types.includes("*") && !filter.except) return filter.types;
   const { results } = await run([{ $match: matched({ ...filter, text: "", from: "", to: "" }, null) }, { $group: { _id: "$event_type" } }], {}, abort);
   return results.map((/** @type {any} */ row) => row._id).join(",") || null;
+}
+
+/** The time at which the last event before a position was recorded, or null if there is none. @param {number} before @param {AbortSignal} abort @returns {Promise<string | null>} */
+async function recordedBefore(before, abort) {
+  const { results } = await run([{ $match: { position: { $lt: before } } }, { $sort: { position: -1 } }, { $limit: 1 }, { $project: { recorded_at: 1 } }], {}, abort);
+  return results[0]?.recorded_at ?? null;
 }
 
 /** @param {Filter} filter @param {number | null} before @param {AbortSignal} [abort] */

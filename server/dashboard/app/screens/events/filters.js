@@ -3,6 +3,7 @@
 import { html, useEffect, useState } from "../../vendor/ui.js";
 import { get, getAll } from "../../api/client.js";
 import { change } from "../../state/route.js";
+import { today } from "../../parts/clock.js";
 import { useLoad } from "../../parts/load.js";
 
 /** @param {{filter: import("./filter.js").Filter}} props */
@@ -47,7 +48,8 @@ function Start({ start }) {
     const wanted = text.trim();
     if (!wanted) return change({ start: null });
     if (/^@?\d+$/.test(wanted)) return change({ start: `@${wanted.replace("@", "")}` });
-    const at = new Date(wanted);
+    // Times of today are shown without their date, and may be typed like that.
+    const at = new Date(/^\d\d:/.test(wanted) ? `${today()} ${wanted}` : wanted);
     if (!Number.isNaN(at.getTime())) change({ start: at.toISOString() });
   };
   return html`<form onSubmit=${send} class="start"><label>Start at <input value=${text} placeholder="time or position" spellcheck=${false} onInput=${(/** @type {any} */ event) => setText(event.target.value)} /></label>

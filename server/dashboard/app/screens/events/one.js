@@ -5,6 +5,7 @@ import { get } from "../../api/client.js";
 import { stringify } from "../../api/json.js";
 import { Badge, Copy, Empty, Failure, Link, Loading, Time } from "../../parts/basic.js";
 import { useLoad } from "../../parts/load.js";
+import { OfNow } from "../../parts/now.js";
 import { Value } from "../../parts/value.js";
 
 /** @param {{id: string}} props */
@@ -35,7 +36,7 @@ export function One({ id }) {
         ${isDerived ? html`<p>Derived by the plugin <${Link} to=${`/plugins/${metadata.plugin}`}>${metadata.plugin}<//> from the event ${causing}.</p>`
           : cause ? html`<p>Appended by <bdi>${event.actor}</bdi>, who named the event ${causing} as the cause.</p>`
           : html`<p>Appended by <bdi>${event.actor}</bdi>. No plugin derived it from another event.</p>`}
-        <h2>Consequences</h2>
+        <h2>Consequences<${OfNow} title="This also lists what followed after the moment." /></h2>
         ${caused.length === 0 && html`<${Empty}>No other event, edge or task is known to follow from this one.<//>`}
         ${caused.length > 0 && html`<ol class="plain" aria-label="Consequences">${caused.map((/** @type {any} */ effect) => html`<li key=${effect.event_id ?? effect.aggregate_id}>
           ${effect.position && html`<span class="number dim">${effect.position}</span> `}${effect.event_id ? html`<${Link} to=${`/events/${encodeURIComponent(effect.event_id)}`}>${effect.event_type}<//>` : effect.event_type}

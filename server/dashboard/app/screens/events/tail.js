@@ -4,7 +4,7 @@
 export const KEPT = 2_000;
 const FLUSH_MS = 100;
 
-/** @typedef {{shown: any[], held: number, isPaused: boolean, added: number}} View `added` counts what the last change put on top */
+/** @typedef {{shown: any[], held: number, isPaused: boolean, added: number, isCut: boolean}} View `added` counts what the last change put on top, and `isCut` says that it dropped events at the end */
 
 /**
  * A tail. Events come one by one, and a change is shown at most ten times a second.
@@ -24,7 +24,7 @@ export function createTail(changed) {
   /** @type {number | undefined} */
   let timer;
 
-  const tell = (/** @type {number} */ added) => changed({ shown, held: heldCount, isPaused, added });
+  const tell = (/** @type {number} */ added, isCut = false) => changed({ shown, held: heldCount, isPaused, added, isCut });
   const flush = () => {
     timer = undefined;
     const fresh = arrived.reverse();
@@ -36,10 +36,11 @@ export function createTail(changed) {
     }
     put(fresh);
   };
-  const put = (/** @type {any[]} */ fresh) => {
+  const put = (/** @type {any[]} */ fresh, isCut = false) => {
     // Older pages that were loaded by scrolling stay until the ring is full.
-    shown = [...fresh, ...shown].slice(0, Math.max(KEPT, shown.length));
-    tell(fresh.length);
+    const all = [...fresh, ...shown];
+    shown = all.slice(0, Math.max(KEPT, shown.length));
+    tell(fresh.length, isCut || shown.length < all.length);
   };
 
   return {
@@ -50,11 +51,14 @@ export function createTail(changed) {
       newest = Math.max(newest, shown[0]?.position ?? 0);
       tell(0);
     },
-    /** Adds older events at the end. @param {any[]} page */
-    extend(page) {
-      const last = shown.at(-1)?.position ?? Infinity;
-      shown = [...shown, ...page.filter(({ position }) => position < last)];
+    /** The position before which the next older page begins. */
+    last: () => shown.at(-1)?.position,
+    /** Adds a page of older events at the end, unless the end is no longer where the page begins. @param {any[]} page @param {number} before */
+    extend(page, before) {
+      if (shown.at(-1)?.position !== before) return false;
+      shown = [...shown, ...page];
       tell(0);
+      return true;
     },
     /** @param {any} event */
     push(event) {
@@ -75,10 +79,11 @@ export function createTail(changed) {
       flush();
       isPaused = false;
       const fresh = held;
-      if (heldCount > held.length) shown = [];
+      const isCut = heldCount > held.length;
+      if (isCut) shown = [];
       held = [];
       heldCount = 0;
-      put(fresh);
+      put(fresh, isCut);
     },
     stop() {
       clearTimeout(timer);

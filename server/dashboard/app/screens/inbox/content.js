@@ -10,7 +10,12 @@ import { nameOf } from "./people.js";
 import { Sides, sides } from "./sides.js";
 
 /** The versions that no later one replaces. @param {any[]} artifacts */
-export const current = (artifacts) => artifacts.filter((one) => !artifacts.some((other) => other.supersedes === one.id));
+export const current = (artifacts) => {
+  const first = new Map();
+  artifacts.forEach((one, index) => first.set(one.id, first.get(one.supersedes) ?? index));
+  const newest = artifacts.filter((one) => !artifacts.some((other) => other.supersedes === one.id));
+  return newest.sort((one, other) => first.get(one.id) - first.get(other.id));
+};
 
 /** The content of an artifact as one text, for comparing versions. @param {any} artifact */
 export const textOf = (artifact) => artifact.parts.map((/** @type {any} */ part) => part.text ?? stringify(part.data ?? part, 2)).join("\n\n");

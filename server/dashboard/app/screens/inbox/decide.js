@@ -11,7 +11,7 @@ import { ACTIONS, decide as begin, draftOf, drafts, refusals, shown, superseded 
 import { Edit } from "./edit.js";
 import { people, readPeople } from "./people.js";
 
-/** @typedef {{action: string, tasks: any[], problem?: any, close: () => void, decide: (body: object, waits?: boolean) => Promise<boolean>}} Props */
+/** @typedef {{action: string, tasks: any[], problem?: any, close: () => void, decide: (body: object, waits?: boolean, version?: number) => Promise<boolean>}} Props */
 
 /** Sends a form with Ctrl+Enter from any of its fields. @param {KeyboardEvent} event */
 export function sendKeys(event) {
@@ -23,10 +23,10 @@ export function sendKeys(event) {
 /** @param {{action: string, tasks: any[], problem?: any, close: () => void, nextAfter: (gone: any[]) => () => void}} given */
 export function Decide(given) {
   const { action, tasks, problem, close, nextAfter } = given;
-  /** Decides, and shows the next task: at once, or once the server has accepted what waits for that. @param {object} body @param {boolean} [waits] */
-  const decide = async (body, waits = false) => {
+  /** Decides, and shows the next task: at once, or once the server has accepted what waits for that. @param {object} body @param {boolean} [waits] @param {number} [version] that was read */
+  const decide = async (body, waits = false, version = undefined) => {
     const moveOn = nextAfter(tasks);
-    const deciding = begin(action, tasks, body);
+    const deciding = begin(action, tasks, body, version);
     if (!waits) moveOn();
     const isDone = await deciding;
     if (waits && isDone) moveOn();

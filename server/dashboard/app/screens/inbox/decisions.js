@@ -81,11 +81,12 @@ export const seen = (task) => (shown.peek()?.id === task.id ? { ...task, version
 /**
  * Does one thing with tasks. Final decisions wait until they can no longer be undone.
  *
- * @param {string} action @param {any[]} some @param {any} [body]
+ * @param {string} action @param {any[]} some @param {any} [body] @param {number} [version] that the reader has seen, if it
+ * is not the one that is shown
  * @returns {Promise<boolean>} whether the server accepted all of it; for final decisions, whether it is under way
  */
-export async function decide(action, some, body = {}) {
-  const able = some.filter((task) => offers(task, action)).map(seen);
+export async function decide(action, some, body = {}, version = undefined) {
+  const able = some.filter((task) => offers(task, action)).map((task) => (version ? { ...task, version } : seen(task)));
   if (able.length === 0) return false;
   const ids = able.map((task) => task.id);
   for (const id of ids) busy.add(id);

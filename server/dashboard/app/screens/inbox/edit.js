@@ -10,6 +10,7 @@ import { current, Stale } from "./content.js";
 import { sendKeys } from "./decide.js";
 import { draftOf, drafts, shown } from "./decisions.js";
 import { Sides, typedRow } from "./sides.js";
+import { ownVersion } from "./tasks.js";
 
 /** @typedef {{key: string, label: string, isJson: boolean, before: string, value: string, artifact: any, part?: number, field?: string}} Field */
 
@@ -89,7 +90,8 @@ function typedSides(own) {
 
 /** @param {import("./decide.js").Props} props */
 export function Edit({ tasks: [task], problem, close, decide }) {
-  const [whole, setWhole] = useState(/** @type {any} */ (shown.peek()?.id === task.id ? shown.peek() : null));
+  // After a refusal, what is shown may still be what was refused.
+  const [whole, setWhole] = useState(/** @type {any} */ (shown.peek()?.id === task.id && !problem ? shown.peek() : null));
   const [failure, setFailure] = useState(/** @type {any} */ (null));
   const [fields, setFields] = useState(/** @type {Field[]} */ ([]));
   const [comment, setComment] = useState("");
@@ -126,15 +128,17 @@ export function Edit({ tasks: [task], problem, close, decide }) {
     const typed = Object.fromEntries(fields.filter(isChanged).map((field) => [field.key, field.value]));
     close();
     const body = { artifacts, ...(comment ? { comment } : {}), ...(accepts ? { accept_stale: true } : {}), ...(acceptsOld ? { accept_superseded: true } : {}) };
-    decide(body);
+    decide(body, false, whole.version);
     drafts.set(`${task.id} edit`, { typed, comment });
   };
   const stale = whole?.would_append?.filter((/** @type {any} */ effect) => effect.stale) ?? [];
   const artifacts = [...Map.groupBy(fields, (field) => field.artifact)];
+  const newer = whole && shown.value?.id === task.id && shown.value.version > ownVersion(task.id, whole.version) ? shown.value : null;
   const mustName = problem?.code === "effect_unchanged";
   return html`<${Dialog} title=${`Edit and approve ${task.title}`} close=${close} class="wide edit">
     ${problem && html`<${Failure} error=${problem} message=${`${problem.message}${mustName ? ". Change the fields of the effect below to say what is written." : ""}`} />`}
     ${failure && html`<${Failure} error=${failure} />`}
+    ${newer && html`<p class="banner" role="status">The task has changed since you began, and an edit of version ${whole.version} will be refused. <button type="button" class="quiet" onClick=${() => setWhole(newer)}>Use my text in version ${newer.version}</button></p>`}
     ${!whole && !failure && html`<${Loading} />`}
     ${whole && artifacts.length === 0 && html`<p>The task has no output that could be edited.</p>`}
     ${artifacts.length > 0 && html`<form onSubmit=${send} onKeyDown=${sendKeys}>

@@ -25,7 +25,7 @@ export function List({ id, open, toggle, again, isPast }) {
   if (list.length === 0) return html`<${Empty}>No task is in this view${isPast ? " at this moment" : ""}.<//>`;
   // The scroll bar shows how many there are, also while their pages are still being read.
   const count = status.value.next ? Math.max(total.value ?? 0, list.length) : list.length;
-  return html`<${Rows} count=${count} loaded=${list.length} height=${ROW} chosen=${list.findIndex((task) => task.id === id)} label="Tasks" reachedEnd=${more} row=${(/** @type {number} */ index) => {
+  return html`<${Rows} count=${count} loaded=${list.length} height=${ROW} chosen=${list.findIndex((task) => task.id === id)} label="Tasks" id=${(/** @type {number} */ index) => list[index]?.id ?? index} reachedEnd=${more} row=${(/** @type {number} */ index) => {
     const task = list[index];
     if (!task) return html`<div class="task dim" aria-busy="true">…</div>`;
     const follow = (/** @type {MouseEvent} */ event) => {

@@ -2,10 +2,9 @@
 
 import { html, useEffect, useRef } from "../../vendor/ui.js";
 import { get, query as run } from "../../api/client.js";
-import { listen } from "../../api/feed.js";
 import { change, moment, parametersAt, route } from "../../state/route.js";
 import { Badge, Failure, label, Link, Loading, Time } from "../../parts/basic.js";
-import { useLoad } from "../../parts/load.js";
+import { useLive, useLoad } from "../../parts/load.js";
 import { Markdown } from "../../parts/markdown.js";
 import { Reason } from "../../parts/refused.js";
 import { arrows } from "../../parts/tabs.js";
@@ -60,7 +59,7 @@ export function Task({ id, row, may, begin, refused, close }) {
   useEffect(() => { shown.value = now ? null : value?.whole ?? null; }, [value, now]);
   useEffect(() => () => { if (shown.peek()?.id === id) shown.value = null; }, [id]);
   useEffect(() => { readPeople(); }, []);
-  useEffect(() => (now ? undefined : follow(id, () => shown.peek(), reload)), [id, now]);
+  useLive(reload, now ? null : (event) => concerns(event, id, shown.peek()), QUIET_MS);
   const back = html`<button class="quiet back" onClick=${close}>← Inbox</button>`;
   if (error && !value) return html`<section class="detail" aria-label="Task" tabindex="-1">${back}<${Failure} error=${error} retry=${reload} /></section>`;
   if (!value) return html`<section class="detail" aria-label="Task" tabindex="-1" ref=${element}>${back}${row && html`<h2 dir="auto">${row.title}</h2>`}<${Loading} /></section>`;
@@ -124,16 +123,8 @@ function Consequence({ whole, show }) {
     <button class="quiet" onClick=${show}>Show the difference</button></div>`;
 }
 
-/** Reads a task again when somebody has changed it. @param {string} id @param {() => any} known @param {() => void} reload */
-function follow(id, known, reload) {
-  /** @type {number | undefined} */
-  let timer;
-  const stop = listen((event) => {
-    const task = known();
-    const isAbout = task?.would_append?.some((/** @type {any} */ effect) => effect.aggregate_id === event.aggregate_id);
-    if ((event.aggregate_id !== id || event.version <= (task?.version ?? 0)) && !isAbout) return;
-    clearTimeout(timer);
-    timer = setTimeout(reload, QUIET_MS);
-  });
-  return () => { clearTimeout(timer); stop(); };
+/** Whether an event changes what is shown of a task. @param {any} event @param {string} id @param {any} task that is shown */
+function concerns(event, id, task) {
+  const isAbout = task?.would_append?.some((/** @type {any} */ effect) => effect.aggregate_id === event.aggregate_id);
+  return isAbout || (event.aggregate_id === id && event.version > (task?.version ?? 0));
 }

@@ -21,7 +21,7 @@ const expected = signal(/** @type {Map<string, any>} */ (new Map()));
 /** The tasks of the view, as they will be once the decisions under way are done. */
 export const tasks = computed(() => {
   const changed = expected.value;
-  if (changed.size === 0) return known.value;
+  if (changed.size === 0 || isPast()) return known.value;
   return known.value.flatMap((task) => (changed.has(task.id) ? changed.get(task.id) ?? [] : task));
 });
 export const status = signal(/** @type {{isLoading: boolean, error: any, next: string | null}} */ ({ isLoading: true, error: null, next: null }));
@@ -32,6 +32,8 @@ export const compared = signal(/** @type {any} */ (null));
 
 /** @type {Subject} */
 let subject = { wanted: {}, now: null, before: null, isCompared: false };
+/** Whether the view shows another moment than now, which no decision changes. A view of another moment has other tasks in `known`. */
+const isPast = () => subject.now !== null || subject.isCompared;
 let round = 0;
 /** Tasks that stay in the list until another view is shown, although they no longer belong to it. @type {Set<string>} */
 const kept = new Set();
@@ -41,11 +43,12 @@ const own = new Map();
 /** Shows other tasks. What is shown stays until the first page is there, unless the subject is another. @param {Subject} wanted */
 export async function read(wanted) {
   const mine = ++round;
-  if (JSON.stringify(wanted) !== JSON.stringify(subject)) {
+  const isOther = JSON.stringify(wanted) !== JSON.stringify(subject);
+  subject = wanted;
+  if (isOther) {
     kept.clear();
     batch(() => { known.value = []; total.value = null; compared.value = null; });
   }
-  subject = wanted;
   status.value = { isLoading: true, error: null, next: null };
   try {
     if (wanted.isCompared) return await compare(mine);
@@ -109,18 +112,22 @@ export async function more() {
   }
 }
 
-/** Brings the list up to date after events of tasks. Pages beyond the first stay. @param {Map<string, number>} changed ids and versions */
+/** Reads tasks again. A task that is gone stays as it was. @param {any[]} some @param {number} mine */
+async function reread(some, mine) {
+  const found = await Promise.all(some.map((task) => get(`/mailbox/${encodeURIComponent(task.id)}`, { timeline: 0 }).catch((error) => {
+    if (error.status !== 404) throw error;
+  })));
+  if (mine === round) for (const task of found) if (task) put(task);
+}
+
+/** Brings the list up to date after events of tasks. Pages beyond the first stay. It throws if it cannot. @param {Map<string, number>} changed ids and versions */
 export async function refresh(changed) {
   const mine = round;
   const behind = known.value.filter((task) => (changed.get(task.id) ?? 0) > task.version);
   const isNew = [...changed].some(([id, version]) => version === 1 || !known.value.some((task) => task.id === id));
-  if (!isNew && behind.length <= SINGLY) {
-    const found = await Promise.all(behind.map((task) => get(`/mailbox/${task.id}`, { timeline: 0 }).catch(() => null)));
-    if (mine === round) for (const task of found) if (task) put(task);
-    return;
-  }
-  const page = await pageOf(null).catch(() => null);
-  if (!page || mine !== round) return;
+  if (!isNew && behind.length <= SINGLY) return reread(behind, mine);
+  const page = await pageOf(null);
+  if (mine !== round) return;
   const oldest = page.data.at(-1)?.created_at ?? "";
   const fresh = new Set(page.data.map((/** @type {any} */ task) => task.id));
   const tail = page.next_cursor ? known.value.filter((task) => !fresh.has(task.id) && task.created_at <= oldest) : [];
@@ -132,7 +139,7 @@ export async function refresh(changed) {
     if (isAnew || tail.length === 0) status.value = { isLoading: false, error: null, next: page.next_cursor };
   });
   count(mine, page);
-  if (!isAnew) for (const task of stale) get(`/mailbox/${task.id}`, { timeline: 0 }).then((found) => { if (mine === round) put(found); }, () => {});
+  if (!isAnew) await reread(stale, mine);
 }
 
 /** @param {any[]} some */
@@ -140,6 +147,7 @@ const sorted = (some) => some.sort((one, other) => (one.created_at < other.creat
 
 /** Shows a task as the server has it now. It leaves the list if it no longer belongs to the view. @param {any} task @param {{keep?: boolean}} [options] */
 export function put(task, { keep = false } = {}) {
+  if (isPast()) return;
   if (keep) kept.add(task.id);
   const { messages, artifacts, timeline, would_append: appended, ...row } = task;
   const index = known.value.findIndex((other) => other.id === task.id);

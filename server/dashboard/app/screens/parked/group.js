@@ -1,12 +1,12 @@
 // One group of parked steps: its cause, what a replay would do, and its steps.
 
-import { html, useState } from "../../vendor/ui.js";
+import { html, useEffect, useRef, useState } from "../../vendor/ui.js";
 import { has } from "../../api/session.js";
 import { moment } from "../../state/route.js";
 import { complain, detailOf, say } from "../../state/toasts.js";
 import { Badge, Failure, Link, Loading, Time } from "../../parts/basic.js";
 import { Dialog } from "../../parts/dialog.js";
-import { useLoad } from "../../parts/load.js";
+import { usePages } from "../../parts/pages.js";
 import { Table } from "../../parts/table.js";
 import { Again } from "./again.js";
 import { deleteGroup, deleteStep, dryRun, readSteps, replayGroup, replayStep } from "./groups.js";
@@ -21,6 +21,8 @@ const steps = (count) => `${count.toLocaleString("en")} ${count === 1 ? "step" :
 export function Group({ group, reload, isLone = false }) {
   const [open, setOpen] = useState("");
   const [tried, setTried] = useState(/** @type {any} */ (null));
+  // The dialog stays beside the steps, which are read again beneath it.
+  const [edited, setEdited] = useState(/** @type {any} */ (null));
   const why = refusal();
   const { plugin, hook, kind, line, message, count, first, last } = group;
   const title = `${plugin} · ${hook}${line ? ` · line ${line}` : ""}`;
@@ -54,7 +56,8 @@ export function Group({ group, reload, isLone = false }) {
     <div role="status">${tried?.isRunning && html`<${Loading} what="Running" />`}
       ${tried?.results && html`<p>${tried.failed.length === 0 ? html`<strong>All ${tried.results.length} calls work now.</strong> A replay would settle them.` : html`<strong>${tried.failed.length} of ${tried.results.length}</strong> calls fail again: ${tried.failed[0].error.message}`}${count > group.ids.length ? html` <span class="dim">The first ${group.ids.length} steps were tried.</span>` : ""}</p>`}</div>
     ${tried?.failure && html`<${Failure} error=${tried.failure} />`}
-    ${open === "steps" && html`<${Steps} group=${group} reload=${reload} why=${why} />`}
+    ${open === "steps" && html`<${Steps} group=${group} reload=${reload} why=${why} edit=${setEdited} />`}
+    ${edited && html`<${Again} step=${edited} close=${() => setEdited(null)} done=${reload} />`}
     ${open === "replay" && html`<${Confirm} title=${`Replay ${steps(count)}?`} action=${`Replay ${steps(count)}`} close=${() => setOpen("")}
       act=${() => act(() => replayGroup(group), (answer) => `${answer.done} replayed${answer.failed ? `, ${answer.failed} failed again` : ""}`)}>
       The plugin <strong>${plugin}</strong> is called again for ${steps(count)}. Steps that fail again stay parked. If the number of steps has changed until then, nothing is done.<//>`}
@@ -69,23 +72,22 @@ export function Confirm({ title, action, act, close, children }) {
     <footer class="bar"><button class="quiet" onClick=${close}>Cancel</button><button class="primary" autofocus onClick=${act}>${action}</button></footer><//>`;
 }
 
-/** @param {{group: import("./groups.js").Group, reload: () => void, why: string}} props */
-function Steps({ group, reload, why }) {
-  const [more, setMore] = useState(/** @type {any} */ ({ steps: [], next: undefined }));
-  const [edited, setEdited] = useState(/** @type {any} */ (null));
-  const { value, error, reload: again } = useLoad((abort) => readSteps(group, null, abort), [group]);
-  if (error) return html`<${Failure} error=${error} retry=${again} />`;
-  if (!value) return html`<${Loading} />`;
-  const all = [...value.steps, ...more.steps];
-  const next = more.next === undefined ? value.next : more.next;
-  const older = () => { if (next) readSteps(group, next).then((page) => setMore({ steps: [...more.steps, ...page.steps], next: page.next }), complain); };
+/** @param {{group: import("./groups.js").Group, reload: () => void, why: string, edit: (step: any) => void}} props */
+function Steps({ group, reload, why, edit }) {
+  const { plugin, hook, kind, line } = group;
+  const list = usePages((cursor, abort) => readSteps(group, cursor, abort), [plugin, hook, kind, line]);
+  const known = useRef(group);
+  // What is shown stays until the steps of the group as it is now are there.
+  useEffect(() => { if (known.current !== group) list.reload(); known.current = group; }, [group]);
+  const failure = list.error && html`<${Failure} error=${list.error} retry=${list.reload} />`;
+  if (!list.value) return failure ?? html`<${Loading} />`;
+  const all = list.rows;
   const each = (/** @type {Promise<any>} */ call, /** @type {string} */ told) => call.then(() => { say(told); reload(); }, complain);
-  return html`<${Table} class="step-rows" label="Steps" count=${all.length} reachedEnd=${older} width="58rem"
+  return html`${failure}<${Table} class="step-rows" label="Steps" count=${all.length} reachedEnd=${list.more} width="58rem"
     head=${html`<th>Position</th><th>Event</th><th>Aggregate</th><th>Attempts</th><th>Parked</th><th>Next retry</th><th class="action">Action</th>`}
     row=${(/** @type {number} */ index) => { const step = all[index]; return html`<tr key=${step.id} aria-rowindex=${index + 2}>
       <td class="number"><${Link} to=${`/events/${encodeURIComponent(step.event_id)}`}>${step.position}<//></td><td>${step.event_type}</td><td><${Link} to=${`/a/${encodeURIComponent(step.aggregate_id)}`}><bdi>${step.aggregate_id}</bdi><//></td>
       <td class="number">${step.attempts}</td><td class="dim"><${Time} at=${step.parked_at} /></td><td class="dim">${step.retry_at ? html`<${Time} at=${step.retry_at} />` : "none"}</td>
       <td><button class="quiet" disabled=${Boolean(why)} title=${why} aria-label=${`Replay the step at ${step.position}`} onClick=${() => each(replayStep(step), "Replayed")}>replay</button><button class="quiet" disabled=${Boolean(why)} title=${why} aria-label=${`Give up the step at ${step.position}`} onClick=${() => each(deleteStep(step), "Given up")}>give up</button><button
-        class="quiet" disabled=${Boolean(why)} title=${why || "Append the event again, edited"} aria-label=${`Edit the event at ${step.position} and append it again`} onClick=${() => setEdited(step)}>edit</button></td></tr>`; }} />
-    ${edited && html`<${Again} step=${edited} close=${() => setEdited(null)} done=${reload} />`}`;
+        class="quiet" disabled=${Boolean(why)} title=${why || "Append the event again, edited"} aria-label=${`Edit the event at ${step.position} and append it again`} onClick=${() => edit(step)}>edit</button></td></tr>`; }} />`;
 }

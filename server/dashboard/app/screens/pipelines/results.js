@@ -5,14 +5,15 @@ import { stringify } from "../../api/json.js";
 import { compareRows } from "../../state/compare.js";
 import { change } from "../../state/route.js";
 import { Copy, Empty, label, Link, short } from "../../parts/basic.js";
-import { Compared } from "../../parts/compared.js";
 import { Dialog } from "../../parts/dialog.js";
 import { Export } from "../../parts/export.js";
+import { lazy } from "../../parts/lazy.js";
 import { Table } from "../../parts/table.js";
 import { Value } from "../../parts/value.js";
 import { milliseconds } from "./card.js";
 import { Chart, chartOf } from "./chart.js";
 
+const Compared = lazy(() => import("../../parts/compared.js").then((module) => module.Compared));
 const COLUMNS = 12;
 /** The lines of JSON that are shown. Beyond these, the table has the rows. */
 const LINES = 100_000;

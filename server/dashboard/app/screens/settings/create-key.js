@@ -56,7 +56,7 @@ export function CreateKey({ own, agent, close, created }) {
 
 /** The secret of a new key. @param {{made: Schemas["CreatedKey"], close: () => void}} props */
 export function Secret({ made, close }) {
-  return html`<${Dialog} title=${`Key ${made.name}`} close=${close}>
+  return html`<${Dialog} title=${`Key ${made.name}`} close=${close} isKept>
     <p>This is the secret of the key. <strong>It is shown only now.</strong></p>
     <p class="secret"><code>${made.key}</code> <${Copy} text=${made.key ?? ""} /></p>
     <footer><button class="primary" onClick=${close} autofocus>Done</button></footer><//>`;

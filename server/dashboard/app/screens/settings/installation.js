@@ -7,28 +7,21 @@ import { complain, say } from "../../state/toasts.js";
 import { Badge, Failure, Loading, Time } from "../../parts/basic.js";
 import { Confirm } from "../../parts/confirm.js";
 import { bytes } from "../../parts/size.js";
+import { usePages } from "../../parts/pages.js";
 import { Act } from "../../parts/refused.js";
 import { Table } from "../../parts/table.js";
-import { useReturning } from "./shared.js";
+import { useReturn, useReturning } from "./shared.js";
 
 const PAGE = 200;
 const STATUSES = ["active", "trialing", "past_due", "canceled"];
 const LIMITS = /** @type {const} */ ([["storage_bytes", "Storage in bytes"], ["projects", "Projects"], ["agents", "Agents"], ["activations", "Devices"]]);
 
 /** Reads a list page by page while it is scrolled. @param {string} path */
-function usePages(path) {
-  const loaded = useReturning((abort) => get(path, { limit: PAGE }, abort), [path]);
-  const more = () => {
-    const { value, isLoading } = loaded;
-    if (!value?.next_cursor || isLoading) return;
-    get(path, { limit: PAGE, cursor: value.next_cursor }).then((page) => loaded.set({ ...page, data: [...value.data, ...page.data] }), complain);
-  };
-  return { ...loaded, rows: loaded.value?.data ?? [], more };
-}
+const useList = (path) => useReturn(usePages((cursor, abort) => get(path, { limit: PAGE, cursor }, abort).then(({ data, next_cursor: next }) => ({ rows: data, next })), [path]));
 
 export default function Installation() {
-  const users = usePages("/users");
-  const workspaces = usePages("/workspaces");
+  const users = useList("/users");
+  const workspaces = useList("/workspaces");
   // Operators are owners of the first workspace, which is the one of their session and stays.
   const own = useReturning((abort) => get("/workspace", {}, abort));
   const [asking, setAsking] = useState(/** @type {{what: "plan" | "name" | "delete", row: any} | null} */ (null));

@@ -22,14 +22,21 @@ export function unmanaged(profile) {
 }
 
 /**
- * Reads what the log does not announce, such as keys: again when somebody comes back to the tab. The element of `list`
- * receives the focus after `removed()`, since the button that was pressed is gone.
+ * Reads what the log does not announce, such as keys: again when somebody comes back to the tab.
  *
  * @template T
  * @param {(abort: AbortSignal) => Promise<T>} read @param {any[]} [dependencies]
  */
-export function useReturning(read, dependencies = []) {
-  const loaded = useLoad(read, dependencies);
+export const useReturning = (read, dependencies = []) => useReturn(useLoad(read, dependencies));
+
+/**
+ * Reloads what was loaded when somebody comes back to the tab. The element of `list` receives the focus after `removed()`,
+ * since the button that was pressed is gone.
+ *
+ * @template {{value: any, reload: () => void}} T
+ * @param {T} loaded
+ */
+export function useReturn(loaded) {
   const list = useRef(/** @type {HTMLElement | null} */ (null));
   const isRemoved = useRef(false);
   useEffect(() => {

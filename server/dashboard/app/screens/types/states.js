@@ -1,15 +1,13 @@
 // The aggregates of a type, filtered and sorted, now, at a moment, or compared between two.
 
-import { html, useEffect, useState } from "../../vendor/ui.js";
+import { html } from "../../vendor/ui.js";
 import { query as run } from "../../api/client.js";
-import { listen } from "../../api/feed.js";
 import { compareRows } from "../../state/compare.js";
 import { earlier, foldAt, isCompared, moment } from "../../state/route.js";
-import { complain } from "../../state/toasts.js";
 import { Empty, Failure, label, Link, Loading, short, Time } from "../../parts/basic.js";
 import { lazy } from "../../parts/lazy.js";
 import { Columns, ExportAll, Heads, orderOf, shownColumns, sorted } from "../../parts/listing.js";
-import { useLoad } from "../../parts/load.js";
+import { Behind, usePages } from "../../parts/pages.js";
 import { loadStyle } from "../../parts/style.js";
 import { Table } from "../../parts/table.js";
 import { conditionsOf, matched, Where } from "../../parts/where.js";
@@ -34,38 +32,24 @@ export function States({ type, fields, query }) {
   const order = orderOf(query, NEWEST);
   const where = conditionsOf(query);
   const asked = JSON.stringify([where, order.text]);
-  const [rest, setRest] = useState(/** @type {{rows: any[], next: string | null}} */ ({ rows: [], next: null }));
-  const [count, setCount] = useState(/** @type {number | null} */ (null));
-  const loaded = useLoad(async (abort) => {
+  const list = usePages(async (cursor, abort) => {
     if (isCompared.peek()) {
       const [was, is] = await Promise.all([before, now].map((when) => run(pipeline(type, where, order, when), {}, abort)));
-      return { results: [], next_cursor: null, compared: compareRows(was.results, is.results, (/** @type {any} */ row) => row._id) };
+      return { rows: [], next: null, total: 0, compared: compareRows(was.results, is.results, (/** @type {any} */ row) => row._id) };
     }
     const stages = pipeline(type, where, order, now);
-    const [page, counted] = await Promise.all([run(stages, { limit: PAGE }, abort), run([...stages.slice(0, -1), { $count: "count" }], {}, abort).catch(() => null)]);
-    setCount(Number(counted?.results[0]?.count ?? page.results.length));
-    return { ...page, compared: null };
-  }, [type, asked, now, before]);
-  useEffect(() => { setRest({ rows: [], next: loaded.value?.next_cursor ?? null }); }, [loaded.value]);
-  useEffect(() => {
-    if (now) return;
-    /** @type {number | undefined} */
-    let timer;
-    const stop = listen((event) => { if (event.aggregate_type === type) timer ??= setTimeout(() => { timer = undefined; loaded.reload(); }, QUIET_MS); });
-    return () => { clearTimeout(timer); stop(); };
-  }, [type, now]);
+    const [page, counted] = await Promise.all([
+      run(stages, { limit: PAGE, ...(cursor ? { cursor } : {}) }, abort), cursor ? null : run([...stages.slice(0, -1), { $count: "count" }], {}, abort).catch(() => null),
+    ]);
+    return { rows: page.results, next: page.next_cursor ?? null, total: Number(counted?.results[0]?.count ?? page.results.length), compared: null };
+  }, [type, asked, now, before], now ? null : (event) => event.aggregate_type === type, QUIET_MS);
   const filter = (/** @type {string[]} */ names) => html`<${Where} key="where" conditions=${where} fields=${names} />`;
-  if (loaded.error || !loaded.value) return html`${filter(["_id", ...fields.map((field) => field.name)])}${loaded.error ? html`<${Failure} error=${loaded.error} retry=${loaded.reload} />` : html`<${Loading} />`}`;
-  const { compared } = loaded.value;
+  const failure = list.error && html`<${Failure} error=${list.error} retry=${list.reload} />`;
+  if (!list.value) return html`${filter(["_id", ...fields.map((field) => field.name)])}${failure ?? html`<${Loading} />`}`;
+  const { rows, more } = list;
+  const { compared, total } = list.value;
   const name = (/** @type {any} */ row) => html`<bdi>${short(label(row) || row._id, 120)}</bdi>`;
   if (compared) return html`<${Compared} result=${compared} label="Aggregates at two moments" title=${(/** @type {any} */ row) => html`<${Link} to=${`/a/${encodeURIComponent(row._id)}`}>${name(row)}<//>`} />`;
-  const rows = [...loaded.value.results, ...rest.rows];
-  const more = () => {
-    const { next } = rest;
-    if (!next) return;
-    setRest((known) => ({ ...known, next: null }));
-    run(pipeline(type, where, order, now), { limit: PAGE, cursor: next }).then((page) => setRest((known) => ({ rows: [...known.rows, ...page.results], next: page.next_cursor })), complain);
-  };
   // A type without declared fields shows those of its first aggregates.
   const declared = fields.map((field) => field.name);
   const found = declared.length > 0 ? declared : [...new Set(rows.slice(0, 20).flatMap((row) => Object.keys(row)))].filter((field) => !field.startsWith("_") && field !== "aggregate_type" && field !== "project_id");
@@ -77,11 +61,12 @@ export function States({ type, fields, query }) {
   const named = fields.find((field) => field.label)?.name ?? ["title", "name"].find((field) => known.includes(field));
   const heads = [{ id: "", label: type, sort: named ?? "_id" }, ...columns];
   const stages = pipeline(type, where, order, now);
-  return html`<header class="bar"><span class="dim" role="status">${(count ?? rows.length).toLocaleString("en")} ${count === 1 ? "aggregate" : "aggregates"}${now ? " at this moment" : ""}</span>
+  return html`<header class="bar"><span class="dim" role="status">${total.toLocaleString("en")} ${total === 1 ? "aggregate" : "aggregates"}${now ? " at this moment" : ""}</span>
       <${Columns} list=${`types/${type}`} all=${all} shown=${columns} />
       <${ExportAll} name=${type} pipeline=${stages} fields=${[...(named ? [named] : []), ...columns.map(({ id }) => id)]} />
       <${Link} to="/pipelines" query=${{ q: JSON.stringify(stages) }} title="Open as a pipeline" aria-label="Open as a pipeline">{ }<//></header>
     ${filter(["_id", ...all.map(({ id }) => id)])}
+    ${failure}<${Behind} list=${list} />
     ${rows.length === 0 ? html`<${Empty}>No aggregate ${where.length > 0 ? "passes the filters" : "has this type"}${now ? " at this moment" : ""}.<//>` : html`<${Table} count=${rows.length} label=${`Aggregates of the type ${type}`} class="states" reachedEnd=${more}
       head=${html`<${Heads} columns=${heads} order=${order} otherwise=${NEWEST} />`} row=${(/** @type {number} */ index) => {
         const row = rows[index];

@@ -1,0 +1,52 @@
+// Lists that are read page by page: the next page at their end, and a new read after changes, which keeps the reader's place.
+
+import { html, useRef, useState } from "../vendor/ui.js";
+import { useLive, useLoad } from "./load.js";
+
+/** @typedef {{rows: any[], next: string | null, count?: number}} Page `next` is the cursor of the page that follows, and `count` the number of pages in one */
+
+/**
+ * Reads a list like `useLoad`. Its value has the rows of all pages that were read, beside what the first page has. While
+ * there is only one page, events read it again. Events after that are counted, because a long list costs many reads.
+ *
+ * @template {Page} T
+ * @param {(cursor: string | null, abort: AbortSignal) => Promise<T>} read a page, the first one without a cursor
+ * @param {any[]} dependencies
+ * @param {((event: any) => boolean) | null} [concerns] the events that change the list, or null @param {number} [wait] as of `useLive`
+ */
+export function usePages(read, dependencies, concerns = null, wait = 0) {
+  const isStale = useRef(false);
+  /** The number of pages that the reader has scrolled to. */
+  const wanted = useRef(1);
+  const [behind, setBehind] = useState(0);
+  const list = useLoad(async (abort, /** @type {T | undefined} */ shown) => {
+    if (shown && !isStale.current) {
+      // The end was reached again before its page was there.
+      if (!shown.next || (shown.count ?? 1) >= wanted.current) return shown;
+      const page = await read(shown.next, abort);
+      return { ...shown, rows: [...shown.rows, ...page.rows], next: page.next, count: (shown.count ?? 1) + 1 };
+    }
+    if (!shown) wanted.current = 1;
+    isStale.current = false;
+    setBehind(0);
+    const all = /** @type {any} */ ({ ...(await read(null, abort)), count: 1 });
+    for (; all.next && all.count < wanted.current; all.count += 1) {
+      const page = await read(all.next, abort);
+      all.rows = [...all.rows, ...page.rows];
+      all.next = page.next;
+    }
+    return /** @type {T} */ (all);
+  }, dependencies);
+  const { value, error, isLoading } = list;
+  const reload = () => { isStale.current = true; list.reload(); };
+  const more = () => {
+    if (!value?.next) return;
+    wanted.current = (value.count ?? 1) + 1;
+    list.reload();
+  };
+  useLive((events) => { if ((value?.count ?? 1) > 1) setBehind((before) => before + events); else reload(); }, concerns, wait);
+  return { value, rows: /** @type {any[]} */ (value?.rows ?? []), error, isLoading, behind, reload, more };
+}
+
+/** Says how many events a long list does not show yet. @param {{list: {behind: number, reload: () => void}}} props */
+export const Behind = ({ list: { behind, reload } }) => (behind > 0 && html`<p class="banner" role="status">${behind.toLocaleString("en")} ${behind === 1 ? "change" : "changes"} since this list was read. <button class="quiet" onClick=${reload}>Show</button></p>`);
