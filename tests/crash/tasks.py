@@ -62,9 +62,13 @@ class Fold:
         return "in_progress + output" if self.status == "in_progress" and self.artifacts else self.status
 
     def current(self):
-        """Returns the artifacts that no later version supersedes."""
+        """Returns the artifacts that no later version supersedes, in the order of their first versions."""
         before = {artifact.get("supersedes") for artifact in self.artifacts}
-        return [artifact for artifact in self.artifacts if artifact["id"] not in before]
+        places = {}
+        for number, artifact in enumerate(self.artifacts):
+            places[artifact["id"]] = places.get(artifact.get("supersedes"), number)
+        current = [artifact for artifact in self.artifacts if artifact["id"] not in before]
+        return sorted(current, key=lambda artifact: places[artifact["id"]])
 
     def take(self, event):
         payload, name = event["payload"], event["event_type"]

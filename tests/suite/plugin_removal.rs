@@ -1,16 +1,20 @@
 //! Tests a plugin that is removed from the configuration and added again. Its facts, edges and labels are hidden while
-//! it is removed.
+//! it is removed, and its agent gets no work.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use foldwork_engine::clock::SystemClock;
-use foldwork_engine::model::event::NewEvent;
+use foldwork_engine::error::ErrorCode;
+use foldwork_engine::model::agent::AgentStatus;
+use foldwork_engine::model::event::{NewEvent, StreamExpectation};
+use foldwork_engine::model::facts::Assignee;
 use foldwork_engine::model::graph::Direction;
 use foldwork_engine::model::value::Value;
+use foldwork_engine::workspace::mailbox::tasks::NewTask;
 use foldwork_engine::workspace::query::Query;
 use foldwork_engine::workspace::search::SearchRequest;
-use foldwork_engine::{Engine, EngineSettings, Plugins, Store};
+use foldwork_engine::{Engine, EngineSettings, Error, Plugins, Store};
 use foldwork_plugins::limits::CallLimits;
 use foldwork_tests::expectation::root;
 use foldwork_tests::handles::{Handles, enter};
@@ -119,5 +123,38 @@ async fn results_of_a_removed_plugin_are_hidden_until_the_plugin_is_enabled_agai
     assert_eq!(after.facts, r#"[{"_facts":{"caller":{"calls":0},"echo":{"version":1}}}]"#);
     assert_eq!(after.edges, ["names"]);
     assert_eq!((after.found, after.parked, after.parked_count), (before.found, before.parked, before.parked_count));
+    again.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_agent_of_a_removed_plugin_gets_no_work_until_the_plugin_is_enabled_again() {
+    const AGENT: &str = "agent-picky";
+    let store = Store::connect("mem://").await.expect("a store");
+    let first = engine(&store, &["picky", "echo"]).await;
+    let key = first.first_start(None).await.expect("a start").expect("an empty store").key;
+    let workspace = enter(&first, &key).await.expect("a workspace");
+    let status = async |workspace: &Handles| workspace.reader.agent(AGENT).await.expect("the agent").status;
+    assert_eq!(status(&workspace).await, AgentStatus::Active);
+    let refused = workspace.writer.delete_agent(AGENT, StreamExpectation::Any, None).await.err();
+    assert!(matches!(refused, Some(Error::Conflict { code: ErrorCode::ScriptedAgent, .. })), "{refused:?}");
+    drop(workspace);
+    first.close().await;
+
+    let without = engine(&store, &["echo"]).await;
+    let workspace = enter(&without, &key).await.expect("a workspace");
+    assert_eq!(status(&workspace).await, AgentStatus::Offline);
+    let assignee = Some(Assignee::Agent(AGENT.into()));
+    let task = NewTask { title: "Read it".into(), assignee, ..NewTask::default() };
+    let refused = workspace.writer.create_task(task).await.err();
+    assert!(matches!(refused, Some(Error::Conflict { code: ErrorCode::AgentDisabled, .. })), "{refused:?}");
+    workspace.writer.delete_agent(AGENT, StreamExpectation::Any, None).await.expect("deleted");
+    assert!(workspace.reader.agent(AGENT).await.is_err(), "the agent is deleted");
+    drop(workspace);
+    without.close().await;
+
+    let again = engine(&store, &["picky"]).await;
+    let workspace = enter(&again, &key).await.expect("a workspace");
+    assert_eq!(status(&workspace).await, AgentStatus::Active);
+    drop(workspace);
     again.close().await;
 }

@@ -10,6 +10,7 @@ use crate::model::builtin::PROJECT;
 use crate::model::definition::Definition;
 use crate::model::id::AggregateId;
 use crate::state::State;
+use crate::state::plugin_host::PluginHost;
 use crate::state::types::Definitions;
 
 /// The workspace's state after the staged part of the batch. Decisions are made against this state.
@@ -44,6 +45,11 @@ impl<'a> View<'a> {
 
     pub fn definition(&self, type_name: &str) -> Option<&Arc<Definition>> {
         self.definitions.get(type_name)
+    }
+
+    /// Returns the workspace's plugins.
+    pub fn plugins(&self) -> &'a PluginHost {
+        &self.state.plugins
     }
 
     /// Returns the aggregate with this slug within a type and project.

@@ -190,6 +190,7 @@ impl Worker {
             self.commit(self.position()).await?;
         }
         if state.plugins.adopt(&versions) {
+            self.projection.roster_mut().set_plugins(state.plugins.with_agents());
             register_scripted(&state, self.dispatcher.appender()).await?;
         }
         self.is_adopted = true;

@@ -231,7 +231,7 @@ pub enum ErrorCode {
     /// Too many keys have delivered output for the task.
     #[strum(message = "Deliver with a key that has already delivered output of the task.", props(statuses = "409"))]
     TooManyDeliverers,
-    /// The agent is disabled and gets no work.
+    /// The agent gets no work, because the agent is disabled or its plugin is not enabled.
     #[strum(message = "Enable the agent, or choose another one.", props(statuses = "409"))]
     AgentDisabled,
     /// A plugin does the work of the agent.

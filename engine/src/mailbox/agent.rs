@@ -212,6 +212,12 @@ fn held(task: &Task<'_>, act: Act, circumstances: Circumstances, worker: &Claima
     Ok(next)
 }
 
+/// Rejects an action for a claim that no longer holds the task.
+fn check_claim(task: &Task<'_>, act: Act, worker: &Claimant) -> Result<()> {
+    let is_of_lease = |claim: u64| task.lease().is_some_and(|lease| lease.claim == claim);
+    if worker.claim.is_none_or(is_of_lease) { Ok(()) } else { Err(not_holder(task, act)) }
+}
+
 /// Rejects a completion without a review if the task requires a review, or if the output has an effect.
 fn check_unreviewed(task: &Task<'_>, act: Act, drafts: &[ArtifactDraft]) -> Result<()> {
     let why = if task.review().is_required() {
@@ -253,6 +259,7 @@ fn claimed(
     let act = Act::Agent(Verb::Claim);
     let agent_id = worker.agent_id.as_deref().ok_or_else(|| Error::invalid_at("/agent_id", "required string"))?;
     let agent = find_agent(view, agent_id)?;
+    check_claim(task, act, worker)?;
     if let Some(lease) = task.lease() {
         // If the same worker claims the task again, the claim only renews the lease, and a renewal is not an event.
         let is_same = lease.agent_id == agent_id && lease.instance == instance;
@@ -306,10 +313,7 @@ fn message_event(
 ) -> Result<NewEvent> {
     let act = Act::Agent(Verb::Message);
     let next = advance(task, act, Circumstances::default())?;
-    let is_of_lease = |claim| task.lease().is_some_and(|lease| lease.claim == claim);
-    if worker.claim.is_some_and(|claim| !is_of_lease(claim)) {
-        return Err(not_holder(task, act));
-    }
+    check_claim(task, act, worker)?;
     let Some(agent_id) = worker.agent_id.as_deref() else {
         let entry = message.entry(AuthorRole::User, stamp);
         let fields = [(field::MESSAGES, Value::from(vec![entry])), (field::UNREAD, true.into())];

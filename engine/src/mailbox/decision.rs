@@ -14,6 +14,7 @@ use crate::model::task::record::field;
 use crate::model::task::transition::{self, Circumstances};
 use crate::model::task::{Act, Action, Status, Task, TaskEvent, Verb};
 use crate::model::value::{Object, Value};
+use crate::state::plugin_host::PluginHost;
 
 /// The maximum number of keys and sessions that a task keeps as its deliverers.
 const MAX_DELIVERERS: usize = 100;
@@ -41,13 +42,21 @@ pub(super) fn find_agent(view: &View<'_>, id: &str) -> Result<Arc<Aggregate>> {
     agent.ok_or_else(|| Error::not_found("agent", id))
 }
 
-/// Returns the agent's state at the log's end. Fails if the agent is disabled.
+/// Returns the agent's state at the log's end. Fails if the agent gets no work.
 pub(super) fn find_enabled_agent(view: &View<'_>, id: &str) -> Result<Arc<Aggregate>> {
     let agent = find_agent(view, id)?;
-    if is_disabled(&agent) {
-        return Err(Error::conflict(ErrorCode::AgentDisabled, "the agent is disabled and gets no work"));
-    }
+    check_gets_work(view.plugins(), &agent)?;
     Ok(agent)
+}
+
+/// Fails if an agent gets no work, because the agent is disabled or its plugin is not enabled.
+pub fn check_gets_work(plugins: &PluginHost, agent: &Aggregate) -> Result<()> {
+    let why = match is_disabled(agent) {
+        true => "the agent is disabled and gets no work",
+        false if plugins.gives_work_to(agent) => return Ok(()),
+        false => "the plugin that does the agent's work is not enabled, so the agent gets no work",
+    };
+    Err(Error::conflict(ErrorCode::AgentDisabled, why))
 }
 
 /// Returns the status after an action. Fails if the action is not possible.

@@ -87,7 +87,7 @@ pub fn decide(view: &View<'_>, delivery: &ScriptedOutput) -> Result<Vec<NewEvent
         }
         ScriptedAnswer::Declined { reason } => Ok(vec![declined(&task, delivery, reason)?]),
         ScriptedAnswer::GivenUp { error } => {
-            let next = held(&task, delivery, Verb::GiveUp)?;
+            let next = held(&task, delivery, Verb::GiveUp, Circumstances::default())?;
             let resolution = resolution("fail", &delivery.agent_id, delivery.stamp.at_ms, ("error", Some(error)));
             let fields = Object::from_iter([(field::RESOLUTION, resolution), (field::UNREAD, true.into())]);
             Ok(vec![delivery.event(event(&task, TaskEvent::Failed, next, fields))])
@@ -96,17 +96,17 @@ pub fn decide(view: &View<'_>, delivery: &ScriptedOutput) -> Result<Vec<NewEvent
 }
 
 /// Returns the status after an action of the agent. Fails if the task is no longer assigned to the agent.
-fn held(task: &Task<'_>, delivery: &ScriptedOutput, verb: Verb) -> Result<Status> {
+fn held(task: &Task<'_>, delivery: &ScriptedOutput, verb: Verb, circumstances: Circumstances) -> Result<Status> {
     let act = Act::Agent(verb);
     match task.assigned_agent() == Some(&delivery.agent_id) {
-        true => advance(task, act, Circumstances::default()),
+        true => advance(task, act, circumstances),
         false => Err(state_conflict(task, act)),
     }
 }
 
 /// Returns the event that takes a declined task away from its agent. The task then waits for another assignee.
 fn declined(task: &Task<'_>, delivery: &ScriptedOutput, reason: &Message) -> Result<NewEvent> {
-    let next = held(task, delivery, Verb::Decline)?;
+    let next = held(task, delivery, Verb::Decline, Circumstances::default())?;
     let fields = [
         (field::ASSIGNEE_TYPE, Value::Null),
         (field::ASSIGNEE_ID, Value::Null),
@@ -133,7 +133,7 @@ fn delivered(
     let stamp = &delivery.stamp;
     // A completion appends the effects of the delivery only. Earlier effects wait for an approval.
     let circumstances = Circumstances { unreviewed: circumstances.unreviewed && !task.has_effects(), ..circumstances };
-    let next = advance(task, Act::Agent(Verb::Deliver), circumstances)?;
+    let next = held(task, delivery, Verb::Deliver, circumstances)?;
     let artifacts = versions(view, task, drafts, stamp)?;
     let mut fields = Object::from_iter([(field::ARTIFACTS, artifacts.clone()), (field::UNREAD, true.into())]);
     if let Some(message) = message {

@@ -103,42 +103,30 @@ fn check_verb(view: &View<'_>, event: &NewEvent, earlier: &[NewEvent]) -> Result
 
 /// The agents that wrote the artifacts of a task. The events of effects name these agents.
 pub struct Authors<'a> {
-    /// The name of each artifact version, by its id.
-    names: FxHashMap<&'a str, &'a str>,
-    /// The agent that wrote the last version of an artifact, by the artifact's name. Versions that people wrote do not
-    /// count.
+    /// The agent that wrote each artifact version, by the id of the version.
     agents: FxHashMap<&'a str, &'a str>,
-    /// The agent that wrote the last of all versions. Versions that people wrote do not count.
-    last: Option<&'a str>,
 }
 
 impl<'a> Authors<'a> {
-    pub fn new(view: &View<'_>, task: &Task<'a>) -> Authors<'a> {
-        let mut known = Authors { names: FxHashMap::default(), agents: FxHashMap::default(), last: None };
-        for artifact in task.artifacts() {
+    /// Finds the authors of a task's artifacts and of the versions that an edit adds.
+    pub fn new(view: &View<'_>, task: &Task<'a>, edited: &'a [Object]) -> Authors<'a> {
+        let is_agent = |id: &&str| view.aggregate(id).is_some_and(|found| agent::is_agent(&found));
+        let mut agents: FxHashMap<&str, &str> = FxHashMap::default();
+        for artifact in task.artifacts().iter().filter_map(Value::as_object).chain(edited) {
             let text = |name: &str| artifact.get(name).and_then(Value::as_str);
-            let name = text("name");
-            if let (Some(id), Some(name)) = (text("id"), name) {
-                known.names.insert(id, name);
-            }
-            let is_agent = |id: &&str| view.aggregate(id).is_some_and(|found| agent::is_agent(&found));
-            if let Some(author) = text("created_by").filter(is_agent) {
-                known.last = Some(author);
-                name.map(|name| known.agents.insert(name, author));
+            // If a person wrote the version, the agent that wrote the version before counts.
+            let previous = || text("supersedes").and_then(|id| agents.get(id).copied());
+            if let (Some(id), Some(author)) = (text("id"), text("created_by").filter(is_agent).or_else(previous)) {
+                agents.insert(id, author);
             }
         }
-        known
+        Authors { agents }
     }
 
-    /// Returns the agent that wrote an artifact. If a person edited the artifact, returns the agent that wrote an
-    /// earlier version with the same name.
+    /// Returns the agent that wrote an artifact version. If a person wrote the version, returns the agent that wrote
+    /// the version before.
     pub fn of(&self, artifact_id: &str) -> Option<&'a str> {
-        // Before the decision, an edited artifact is not among the task's artifacts, so the last of all authors counts.
-        // After the decision, an edited artifact has the name of the earlier version.
-        match self.names.get(artifact_id) {
-            Some(name) => self.agents.get(name).copied(),
-            None => self.last,
-        }
+        self.agents.get(artifact_id).copied()
     }
 }
 

@@ -51,4 +51,4 @@ pub mod selection;
 pub mod superseded_output;
 pub mod timers;
 
-pub use decision::{add_deliverers, find, signed};
+pub use decision::{add_deliverers, check_gets_work, find, signed};

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+
 pub use super::command::{ApprovalOverrides, TaskCommand};
 use super::decision::{
     advance, check_version, conflict, event, find_enabled_agent, find_expected, has_delivered, resolution, signed,
@@ -177,7 +179,8 @@ pub fn decide(
         TaskCommand::Read => done(TaskEvent::Read, Object::from_iter([(field::UNREAD, false)])),
         TaskCommand::Unread => done(TaskEvent::Unread, Object::from_iter([(field::UNREAD, true)])),
     };
-    let authors = events.get(1).map(|_| effect::Authors::new(view, &task));
+    let edited = prepared.edited.as_ref().map_or(&[][..], |edit| edit.artifacts.as_slice());
+    let authors = events.get(1).map(|_| effect::Authors::new(view, &task, edited));
     let author = |event: &NewEvent| {
         let artifact = event.metadata.get("artifact_id").and_then(Value::as_str)?;
         authors.as_ref()?.of(artifact).map(str::to_owned)
@@ -288,11 +291,16 @@ fn artifacts_changed() -> Error {
     Error::conflict(ErrorCode::ArtifactsChanged, "the task's output has changed since the edit began")
 }
 
-/// Returns the task's artifacts as they are after an edit.
+/// Returns the task's artifacts as they are after an edit. Each edited artifact has the position of the version that it
+/// supersedes, so the effects keep the order that the preview shows.
 fn artifacts_after<'a>(task: &Task<'a>, edited: &'a [Object]) -> Vec<&'a Object> {
-    let superseded: Vec<&Value> = edited.iter().filter_map(|artifact| artifact.get("supersedes")).collect();
-    let is_kept = |artifact: &&Object| artifact.get("id").is_none_or(|id| !superseded.contains(&id));
-    task.current_artifacts().into_iter().filter(is_kept).chain(edited).collect()
+    let superseded = |artifact: &'a Object| artifact.get("supersedes").and_then(Value::as_str);
+    let successors: FxHashMap<&str, &Object> =
+        edited.iter().filter_map(|artifact| Some((superseded(artifact)?, artifact))).collect();
+    let successor = |artifact: &Object| successors.get(artifact.get("id")?.as_str()?).copied();
+    let current = task.current_artifacts().into_iter();
+    let replaced = current.map(|artifact| successor(artifact).unwrap_or(artifact));
+    replaced.chain(edited.iter().filter(|artifact| superseded(artifact).is_none())).collect()
 }
 
 /// Returns the event of an assignment, or `None` if the task already has this assignee and due date.

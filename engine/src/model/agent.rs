@@ -33,8 +33,9 @@ pub const DISABLED: &str = "disabled";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "lowercase")]
 pub enum AgentStatus {
-    /// The agent has sent a heartbeat recently, or a plugin does the agent's work.
+    /// The agent has sent a heartbeat recently, or an enabled plugin does the agent's work.
     Active,
+    /// The agent has sent no heartbeat recently, or the plugin that does the agent's work is not enabled.
     Offline,
     /// The agent gets no work until a person enables it again.
     Disabled,
@@ -49,14 +50,22 @@ impl AgentStatus {
         name.parse().ok()
     }
 
-    /// Returns the status of an agent. `last_seen_at` is the time of the last heartbeat, if there was one.
-    pub fn of(agent: &Aggregate, last_seen_at: Option<i64>, now_ms: i64) -> AgentStatus {
-        if is_disabled(agent) {
-            AgentStatus::Disabled
-        } else if is_scripted(agent) || last_seen_at.is_some_and(|at| now_ms.saturating_sub(at) <= PRESENT_MS) {
-            AgentStatus::Active
-        } else {
-            AgentStatus::Offline
+    /// Returns the status of an agent. `is_enabled` returns whether the plugin that does the agent's work is enabled.
+    /// `last_seen_at` is the time of the last heartbeat, if there was one.
+    pub fn of(
+        agent: &Aggregate,
+        is_enabled: impl FnOnce(&str) -> bool,
+        last_seen_at: Option<i64>,
+        now_ms: i64,
+    ) -> AgentStatus {
+        let is_present = match plugin_of(agent) {
+            Some(plugin) => is_enabled(plugin),
+            None => last_seen_at.is_some_and(|at| now_ms.saturating_sub(at) <= PRESENT_MS),
+        };
+        match is_present {
+            _ if is_disabled(agent) => AgentStatus::Disabled,
+            true => AgentStatus::Active,
+            false => AgentStatus::Offline,
         }
     }
 }
@@ -95,6 +104,12 @@ pub fn is_agent(aggregate: &Aggregate) -> bool {
     &*aggregate.aggregate_type == AGENT && !aggregate.deleted
 }
 
+/// Returns whether the agent gets work: the agent is not disabled, and if a plugin does the agent's work, `is_enabled`
+/// returns that the plugin is enabled.
+pub fn gets_work(agent: &Aggregate, is_enabled: impl FnOnce(&str) -> bool) -> bool {
+    !is_disabled(agent) && plugin_of(agent).is_none_or(is_enabled)
+}
+
 /// Returns whether the agent is disabled and gets no work.
 pub fn is_disabled(agent: &Aggregate) -> bool {
     agent.state.get(STATUS).and_then(Value::as_str) == Some(DISABLED)
@@ -102,7 +117,12 @@ pub fn is_disabled(agent: &Aggregate) -> bool {
 
 /// Returns whether a plugin does the agent's work.
 pub fn is_scripted(agent: &Aggregate) -> bool {
-    agent.state.get(PLUGIN).is_some_and(|plugin| !plugin.is_null())
+    plugin_of(agent).is_some()
+}
+
+/// Returns the name of the plugin that does the agent's work. Returns `None` if a program does the work.
+pub fn plugin_of(agent: &Aggregate) -> Option<&str> {
+    agent.state.get(PLUGIN).and_then(Value::as_str)
 }
 
 /// Returns the normalized form of a name. Two names that differ only in case or surrounding white space have the same
@@ -122,17 +142,23 @@ mod tests {
     #[test]
     fn an_agent_stays_active_for_three_missed_heartbeats() {
         let external = agent(&[("name", "one"), (STATUS, ENABLED)]);
-        assert_eq!(AgentStatus::of(&external, None, 0), AgentStatus::Offline);
-        assert_eq!(AgentStatus::of(&external, Some(5), 5 + 3 * HEARTBEAT_MS), AgentStatus::Active);
-        assert_eq!(AgentStatus::of(&external, Some(5), 6 + 3 * HEARTBEAT_MS), AgentStatus::Offline);
+        let status = |last_seen_at, now_ms| AgentStatus::of(&external, |_| false, last_seen_at, now_ms);
+        assert_eq!(status(None, 0), AgentStatus::Offline);
+        assert_eq!(status(Some(5), 5 + 3 * HEARTBEAT_MS), AgentStatus::Active);
+        assert_eq!(status(Some(5), 6 + 3 * HEARTBEAT_MS), AgentStatus::Offline);
         // An agent stays present when the clock is set back.
-        assert_eq!(AgentStatus::of(&external, Some(500_000), 5), AgentStatus::Active);
+        assert_eq!(status(Some(500_000), 5), AgentStatus::Active);
     }
 
     #[test]
-    fn a_plugin_agent_is_active_unless_disabled() {
-        assert_eq!(AgentStatus::of(&agent(&[(PLUGIN, "linker")]), None, 0), AgentStatus::Active);
-        let disabled = agent(&[(PLUGIN, "linker"), (STATUS, DISABLED)]);
-        assert_eq!(AgentStatus::of(&disabled, Some(0), 0), AgentStatus::Disabled);
+    fn an_agent_of_an_enabled_plugin_is_active_unless_disabled() {
+        let (linker, disabled) = (agent(&[(PLUGIN, "linker")]), agent(&[(PLUGIN, "linker"), (STATUS, DISABLED)]));
+        let is_enabled = |plugin: &str| plugin == "linker";
+        let status = |agent: &Aggregate| AgentStatus::of(agent, is_enabled, Some(0), 0);
+        assert_eq!((status(&linker), gets_work(&linker, is_enabled)), (AgentStatus::Active, true));
+        assert_eq!((status(&disabled), gets_work(&disabled, is_enabled)), (AgentStatus::Disabled, false));
+        let removed = agent(&[(PLUGIN, "removed")]);
+        assert_eq!((status(&removed), gets_work(&removed, is_enabled)), (AgentStatus::Offline, false));
+        assert!(gets_work(&agent(&[("name", "one")]), is_enabled), "a program does the work");
     }
 }

@@ -5,11 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
+use rustc_hash::FxHashSet;
 use tokio::sync::Mutex;
 
 use super::plugins::{HookCall, PluginIndex, PluginMap, PluginVersion, Plugins};
 use crate::clock::Clock;
 use crate::hook::{Failure, FailureKind, Hook, Outcome, PluginDescription};
+use crate::model::agent;
+use crate::model::aggregate::Aggregate;
 use crate::state::deadlines::Deadlines;
 use crate::state::meter::{CallMeter, Measures};
 use crate::state::releases::Releases;
@@ -55,6 +58,22 @@ impl PluginHost {
     /// Returns the version of a plugin that the workspace has adopted.
     pub fn about(&self, plugin: PluginIndex) -> Arc<PluginVersion> {
         self.adopted[plugin].load_full()
+    }
+
+    /// Returns whether a plugin with this name is enabled and has an agent.
+    pub fn has_agent(&self, name: &str) -> bool {
+        self.find(name).is_some_and(|plugin| self.about(plugin).agent.is_some())
+    }
+
+    /// Returns the names of the enabled plugins that have an agent.
+    pub fn with_agents(&self) -> FxHashSet<Arc<str>> {
+        let names = self.indexes().map(|plugin| self.name(plugin));
+        names.filter(|name| self.has_agent(name)).cloned().collect()
+    }
+
+    /// Returns whether an agent of the workspace gets work.
+    pub fn gives_work_to(&self, agent: &Aggregate) -> bool {
+        agent::gets_work(agent, |plugin| self.has_agent(plugin))
     }
 
     /// Waits until no other dry run is running in the workspace. Other dry runs wait until the result is dropped.

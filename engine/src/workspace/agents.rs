@@ -185,16 +185,17 @@ impl Writer {
         }
     }
 
-    /// Deletes an agent. Its history stays. Its open tasks go to the successor, or become unassigned.
+    /// Deletes an agent. Its history stays. Its open tasks go to the successor, or become unassigned. Fails if an
+    /// enabled plugin does the agent's work, because the next start would register the agent again.
     pub async fn delete_agent(&self, id: &str, expected: StreamExpectation, successor: Option<Assignee>) -> Result<()> {
         self.context.check_successor(&Assignee::Agent(id.into()), successor.as_ref()).await?;
         let payload = object_of([(agent::SUCCESSOR, successor.map(|successor| successor.text().into()))]);
-        let deleted = self.append_to_agent(id, expected, "deleted", move |_, agent| match agent::is_scripted(agent) {
-            true => Err(Error::conflict(
-                ErrorCode::ScriptedAgent,
-                "a plugin does the agent's work; disable the agent instead",
-            )),
-            false => Ok(Some(payload.clone())),
+        let deleted = self.append_to_agent(id, expected, "deleted", move |view, agent| {
+            if agent::plugin_of(agent).is_some_and(|plugin| view.plugins().has_agent(plugin)) {
+                let message = "a plugin does the agent's work; disable the agent instead";
+                return Err(Error::conflict(ErrorCode::ScriptedAgent, message));
+            }
+            Ok(Some(payload.clone()))
         });
         let view = deleted.await?;
         self.hand_over_tasks(&view.agent).await?;
@@ -271,15 +272,12 @@ impl Reader {
         let state = self.context.state();
         let now = state.clock.now_ms();
         self.context.refresh_presence(now).await?;
-        let view = |agent: Arc<Aggregate>| {
-            let last_seen_at = state.presence.last_seen_at(agent.id.as_str());
-            AgentView { status: AgentStatus::of(&agent, last_seen_at, now), agent, last_seen_at }
-        };
-        let has_status = |agent: &Aggregate| {
-            let last_seen_at = || state.presence.last_seen_at(agent.id.as_str());
-            status.is_none_or(|status| AgentStatus::of(agent, last_seen_at(), now) == status)
-        };
+        let has_status = |agent: &Aggregate| status.is_none_or(|status| self.context.status_of(agent, now).0 == status);
         let page = self.context.list(Some(AGENT), before, limit, has_status).await?;
+        let view = |agent: Arc<Aggregate>| {
+            let (status, last_seen_at) = self.context.status_of(&agent, now);
+            AgentView { status, agent, last_seen_at }
+        };
         Ok(Page { items: page.items.into_iter().map(view).collect(), next: page.next })
     }
 
@@ -297,10 +295,17 @@ impl Reader {
 
 impl CallContext {
     async fn view(&self, agent: Arc<Aggregate>) -> Result<AgentView> {
-        let state = self.state();
-        let now = state.clock.now_ms();
+        let now = self.state().clock.now_ms();
         self.refresh_presence(now).await?;
+        let (status, last_seen_at) = self.status_of(&agent, now);
+        Ok(AgentView { status, agent, last_seen_at })
+    }
+
+    /// Returns the status of an agent, and the time of the agent's last heartbeat.
+    fn status_of(&self, agent: &Aggregate, now_ms: i64) -> (AgentStatus, Option<i64>) {
+        let state = self.state();
         let last_seen_at = state.presence.last_seen_at(agent.id.as_str());
-        Ok(AgentView { status: AgentStatus::of(&agent, last_seen_at, now), agent, last_seen_at })
+        let is_enabled = |plugin: &str| state.plugins.has_agent(plugin);
+        (AgentStatus::of(agent, is_enabled, last_seen_at, now_ms), last_seen_at)
     }
 }

@@ -129,7 +129,7 @@ pub struct ReplayResult {
     /// The number of events that the plugin was called for. With `dry_run`, the number of events that a replay would
     /// call the plugin for.
     pub events: u64,
-    /// The number of failed calls. The step of each failed call is parked.
+    /// The number of failed calls. The step of each failed call is parked, unless the plugin's `on_error` is `skip`.
     pub failed: u64,
     /// The number of aggregates whose facts changed.
     pub changed: u64,

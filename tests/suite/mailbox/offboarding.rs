@@ -68,6 +68,30 @@ async fn the_tasks_of_a_removed_member_go_to_the_successor_or_to_everybody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_repeated_request_returns_its_task_after_the_users_in_it_have_left() {
+    let server = server().await;
+    let owner = server.key("owner").expect("the owner").to_owned();
+    let bob = joined(&server, "bob").await;
+    let steps = json!([{"after": 60, "to": {"user_id": bob.user_id()}}]);
+    let body = json!({
+        "title": "Read it",
+        "assignee_type": "user",
+        "assignee_id": bob.user_id(),
+        "due_at": "2026-01-01T00:01:00Z",
+        "metadata": {"review": {"escalate": steps}},
+        "idempotency_key": "of-bob",
+    });
+    let (status, first) = post(&server, "/mailbox", &body).await;
+    assert_eq!(status, 201, "{first}");
+    assert_eq!(delete(&server, &owner, &format!("/members/{}", bob.user_id())).await.0, 204);
+    let (status, repeated) = post(&server, "/mailbox", &body).await;
+    assert_eq!((status, &repeated["id"]), (200, &first["id"]), "{repeated}");
+    assert_eq!(repeated["assignee_id"], Value::Null, "{repeated}");
+    let other = json!({"title": "Read it", "assignee_type": "user", "assignee_id": bob.user_id()});
+    assert_eq!(post(&server, "/mailbox", &other).await.0, 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_escalation_to_a_removed_member_goes_to_the_owner() {
     let server = server().await;
     let owner = server.key("owner").expect("the owner").to_owned();

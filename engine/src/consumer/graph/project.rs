@@ -20,7 +20,7 @@ pub struct GraphProjection {
 impl GraphProjection {
     /// Creates a projection with the agents and tasks of a view.
     pub fn new(state: &Arc<State>, view: &FollowerView<'_>) -> GraphProjection {
-        let mut roster = Roster::default();
+        let mut roster = Roster::new(state.plugins.with_agents());
         view.aggregates().for_each(|aggregate| roster.observe(&aggregate));
         GraphProjection { state: state.clone(), roster }
     }

@@ -41,7 +41,7 @@ pub struct DryRuns<'a> {
 
 impl<'a> DryRuns<'a> {
     pub async fn new(state: &'a State, members: &'a Members, version: &'a PluginVersion) -> DryRuns<'a> {
-        let mut roster = Roster::default();
+        let mut roster = Roster::new(state.plugins.with_agents());
         if version.hooks.contains(&Hook::Route) {
             for aggregate_type in [AGENT, TASK] {
                 let mut known = Vec::new();

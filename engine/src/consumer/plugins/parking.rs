@@ -134,6 +134,14 @@ impl ParkingBuffer {
         self.add(plugin, parked);
     }
 
+    /// Parks the step of a replayed call that failed. Does not park the step if the plugin's `on_error` ignores
+    /// failures.
+    pub fn park_replayed(&mut self, plugin: PluginIndex, hook: Hook, event: &Event, failure: Failure) {
+        if self.state.plugins.about(plugin).on_error != OnError::Skip {
+            self.park(plugin, hook, event, failure, 1);
+        }
+    }
+
     /// Parks a step again, with the reason of its new failure.
     pub fn park_again(&mut self, parked: ParkedStep) {
         match self.state.plugins.find(&parked.id.plugin) {

@@ -38,7 +38,8 @@ const PAGE: usize = 512;
 pub struct ReplayTally {
     /// The number of events for which the plugin was called, or, for a count, for which a replay would call the plugin.
     pub events: u64,
-    /// The number of failed calls. The step of each failed call stays parked.
+    /// The number of failed calls. The step of each failed call stays parked, unless the plugin's `on_error` ignores
+    /// failures.
     pub failed: u64,
     /// The number of aggregates for which the plugin's facts changed.
     pub changed: u64,
@@ -228,7 +229,7 @@ impl PluginReplay<'_> {
                 Ok(done) => done.value,
                 Err(failure) => {
                     self.tally.failed += 1;
-                    self.worker.parking.park(self.plugin, Hook::Enrich, &context.event, failure, 1);
+                    self.worker.parking.park_replayed(self.plugin, Hook::Enrich, &context.event, failure);
                     continue;
                 }
             };
@@ -264,17 +265,19 @@ impl PluginReplay<'_> {
         let inputs = waiting.iter().map(prepare).collect();
         let outcomes = state.plugins.call(plugin, inputs, route::call, usize::MAX).await;
         for (context, outcome) in waiting.into_iter().zip(outcomes) {
-            let Worker { router, projection, dispatcher, .. } = &mut *self.worker;
-            let outcome = match outcome {
-                Ok(done) => {
-                    let has_work = !done.value.is_empty();
-                    let assigned = router.assign(plugin, &context, projection.roster(), done.value, dispatcher).await?;
-                    assigned.map(|()| has_work)
+            let assigned = match outcome {
+                Ok(done) => done.value,
+                Err(failure) => {
+                    self.tally.failed += 1;
+                    self.worker.parking.park_replayed(plugin, Hook::Route, &context.event, failure);
+                    continue;
                 }
-                Err(failure) => Err(failure),
             };
-            match outcome {
-                Ok(has_work) => {
+            let Worker { router, projection, dispatcher, .. } = &mut *self.worker;
+            let has_work = !assigned.is_empty();
+            let appended = router.assign(plugin, &context, projection.roster(), assigned, dispatcher).await?;
+            match appended {
+                Ok(()) => {
                     self.tally.assigned += u64::from(has_work);
                     let step = step_id(&context.event, Hook::Route, state.plugins.name(plugin));
                     let parked = state.db.find_parked(&step).await?;

@@ -38,15 +38,22 @@ pub async fn replay(worker: &mut Worker, plugin: PluginIndex, from_position: u64
         for (input, outcome) in inputs.into_iter().zip(outcomes) {
             tally.events += 1;
             let Worker { scripted_agents, dispatcher, .. } = &*worker;
-            let outcome = match outcome {
-                Ok(done) => scripted_agents.deliver(plugin, &input, done.value, true, dispatcher).await?,
-                Err(failure) => Err(failure),
-            };
+            let context = &input.context;
             match outcome {
-                Ok(()) => tally.delivered += 1,
-                Err(_) => tally.failed += 1,
+                Ok(done) => {
+                    let delivered = scripted_agents.deliver(plugin, &input, done.value, true, dispatcher).await?;
+                    match delivered {
+                        Ok(()) => tally.delivered += 1,
+                        Err(_) => tally.failed += 1,
+                    }
+                    settle(worker, plugin, context, delivered).await?;
+                }
+                Err(failure) => {
+                    tally.failed += 1;
+                    scripted_agents.give_up(plugin, context, &failure, dispatcher).await?;
+                    worker.parking.park_replayed(plugin, Hook::Work, &context.event, failure);
+                }
             }
-            settle(worker, plugin, &input.context, outcome).await?;
         }
         worker.commit(worker.position()).await?;
     }
@@ -62,6 +69,7 @@ pub async fn count(state: &State, plugin: PluginIndex, from_position: u64) -> Re
     Ok(count)
 }
 
+/// Records the result of the delivery of an answer.
 async fn settle(
     worker: &mut Worker,
     plugin: PluginIndex,

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use indexmap::IndexMap;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::hook::Candidates;
-use crate::model::agent::{SUBSCRIBED_TRAITS, is_disabled};
+use crate::model::agent::{SUBSCRIBED_TRAITS, gets_work};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::{AGENT, TASK};
 use crate::model::id::AggregateId;
@@ -20,13 +20,14 @@ pub struct Roster {
     /// The id of the agent to which each open task is assigned, by the id of the task.
     tasks: FxHashMap<AggregateId, Arc<str>>,
     open: FxHashMap<Arc<str>, i64>,
-    /// The lists of agents that hooks receive, built on demand. There is one list of all enabled agents, and one list
-    /// for each set of traits that a type has.
+    /// The enabled plugins that have an agent. An agent of another plugin gets no work.
+    plugins: FxHashSet<Arc<str>>,
+    /// The lists of agents that hooks receive, built on demand. There is one list of all agents that get work, and one
+    /// list for each set of traits that a type has.
     lists: FxHashMap<(Candidates, Vec<Arc<str>>), List>,
 }
 
-/// A list of candidates for `route` hooks: all enabled agents, or the enabled agents that subscribe to a trait of a
-/// type.
+/// A list of candidates for `route` hooks: all agents that get work, or those that subscribe to a trait of a type.
 struct List {
     /// The indices of the agents in the roster's list of all agents.
     agents: Vec<usize>,
@@ -34,6 +35,17 @@ struct List {
 }
 
 impl Roster {
+    /// Creates an empty roster. `plugins` are the enabled plugins that have an agent.
+    pub fn new(plugins: FxHashSet<Arc<str>>) -> Roster {
+        Roster { plugins, ..Roster::default() }
+    }
+
+    /// Replaces the enabled plugins that have an agent.
+    pub fn set_plugins(&mut self, plugins: FxHashSet<Arc<str>>) {
+        self.plugins = plugins;
+        self.lists.clear();
+    }
+
     /// Updates the roster from the current state of an aggregate. Aggregates that are neither agents nor tasks change
     /// nothing.
     pub fn observe(&mut self, aggregate: &Arc<Aggregate>) {
@@ -70,22 +82,24 @@ impl Roster {
         }
     }
 
-    /// Returns the agent with this id, if the agent is registered and not disabled.
+    /// Returns the agent with this id, if the agent is registered and gets work.
     pub fn agent(&self, id: &str) -> Option<&Arc<Aggregate>> {
-        self.agents.get(id).filter(|agent| !is_disabled(agent))
+        self.agents.get(id).filter(|agent| gets_work(agent, |plugin| self.plugins.contains(plugin)))
     }
 
-    /// Returns the enabled agents that are candidates for a type with these traits, each as `{id, name, traits,
+    /// Returns the agents that get work and are candidates for a type with these traits, each as `{id, name, traits,
     /// capabilities, status, open_tasks}`.
     pub fn shown(&mut self, candidates: Candidates, traits: &[Arc<str>]) -> Arc<[Value]> {
-        let (agents, open) = (&self.agents, &self.open);
+        let (agents, open, plugins) = (&self.agents, &self.open, &self.plugins);
         let key = match candidates {
             Candidates::All => Vec::new(),
             Candidates::Subscribed => traits.to_vec(),
         };
         let list = self.lists.entry((candidates, key)).or_insert_with(|| {
-            let admitted =
-                |agent: &Aggregate| !is_disabled(agent) && candidates.admit(agent.state.get(SUBSCRIBED_TRAITS), traits);
+            let admitted = |agent: &Aggregate| {
+                gets_work(agent, |plugin| plugins.contains(plugin))
+                    && candidates.admit(agent.state.get(SUBSCRIBED_TRAITS), traits)
+            };
             let admitted = agents.values().enumerate().filter(|(_, agent)| admitted(agent));
             List { agents: admitted.map(|(place, _)| place).collect(), shown: None }
         });
@@ -128,6 +142,17 @@ mod tests {
         let gone = Aggregate { deleted: true, ..Aggregate::clone(&aggregate(AGENT, "a", &[("name", "one")])) };
         roster.observe(&Arc::new(gone));
         assert_eq!((roster.shown(Candidates::All, &[]).len(), roster.agent("a").is_some()), (0, false));
+    }
+
+    #[test]
+    fn an_agent_gets_no_work_while_its_plugin_is_not_enabled() {
+        let mut roster = Roster::new(FxHashSet::from_iter(["linker".into()]));
+        roster.observe(&aggregate(AGENT, "a", &[("name", "one"), ("plugin", "linker")]));
+        roster.observe(&aggregate(AGENT, "b", &[("name", "two")]));
+        assert_eq!((roster.shown(Candidates::All, &[]).len(), roster.agent("a").is_some()), (2, true));
+        roster.set_plugins(FxHashSet::default());
+        assert_eq!((roster.shown(Candidates::All, &[]).len(), roster.agent("a").is_some()), (1, false));
+        assert!(roster.agent("b").is_some(), "a program does the work of the other agent");
     }
 
     #[test]

@@ -228,10 +228,9 @@ fn with_parts(before: Option<&Object>, parts: Vec<Value>) -> ArtifactChange<'_> 
     let is_changed = before.is_some_and(|before| before.get("parts") != Some(&stored_parts(&parts)));
     let mut unclear = None;
     let effect = before.and_then(Effect::of).map(|effect| {
-        let previous_content = before.and_then(argument).filter(|_| changes_only_first(before, &parts));
-        let followed = match (previous_content, parts.first().and_then(held_by)) {
-            (Some(previous), Some(new)) => followed(&effect.payload, &previous, &new),
-            _ => Err(EffectConflict::Absent),
+        let followed = match before.and_then(|before| changed_argument(before, &parts)) {
+            Some((previous, new)) => followed(&effect.payload, &previous, &new),
+            None => Err(EffectConflict::Absent),
         };
         match followed {
             Ok(payload) => Effect { payload, ..effect },
@@ -287,22 +286,26 @@ fn find(value: &Value, content: &Value, at: &mut (Vec<usize>, String), places: &
     }
 }
 
-/// Returns whether all parts except the first equal those of the previous version. An effect is adapted only to changes
-/// of the first part.
-fn changes_only_first(before: Option<&Object>, parts: &[Value]) -> bool {
-    let previous = before.and_then(|before| before.get("parts")?.as_array()).unwrap_or_default();
-    previous.get(1..).unwrap_or_default() == parts.get(1..).unwrap_or_default()
+/// Returns the previous and the new content of an artifact. Returns `None` if the parts without the content change as
+/// well, because an effect is adapted only to changes of the content.
+fn changed_argument(before: &Object, parts: &[Value]) -> Option<(Value, Value)> {
+    let previous = parts_of(before);
+    let place = argument_place(previous)?;
+    let is_kept = |at: usize| at == place || previous.get(at) == parts.get(at);
+    let content = |parts: &[Value]| held_by(parts.get(place)?);
+    Some((content(previous)?, content(parts)?)).filter(|_| (0..previous.len().max(parts.len())).all(is_kept))
 }
 
-/// Returns a draft with changed fields. The changes are merged into the artifact's data. If the artifact has no data,
-/// the changes are merged into its effect. If the artifact has no effect either, the changes become its data.
+/// Returns a draft with changed fields. The changes are merged into the artifact's data, and its other parts are kept.
+/// If the artifact has no data, the changes are merged into its effect. If the artifact has no effect either, the
+/// changes become its data.
 fn modified<'a>(before: Option<&'a Object>, modifications: &Object) -> ArtifactChange<'a> {
     let merged = |object: &Object| WrittenFields::of(object).merge(modifications).into_object();
     let data = before.and_then(argument).and_then(|content| content.as_object().cloned());
     match (data, before.and_then(Effect::of)) {
         (Some(data), _) => {
             let after = merged(&data);
-            let mut change = with_parts(before, vec![data_part(after.clone().into())]);
+            let mut change = with_parts(before, before.map(|before| with_data(before, &after)).unwrap_or_default());
             // An effect that contains the whole data has already been adapted.
             if let Some(effect) =
                 change.draft.effect.as_mut().filter(|_| change.unclear == Some(EffectConflict::Absent))
@@ -353,9 +356,29 @@ fn carry(effect: &mut Effect, before: &Object, after: &Object) -> Result<(), Eff
 
 /// Returns the content of an artifact: its data, or its text if it has no data.
 fn argument(artifact: &Object) -> Option<Value> {
-    let parts = artifact.get("parts").and_then(Value::as_array).unwrap_or_default();
-    let data = parts.iter().find(|part| part.get("data").is_some());
-    data.or_else(|| parts.iter().find(|part| part.get("text").is_some())).and_then(held_by)
+    let parts = parts_of(artifact);
+    held_by(parts.get(argument_place(parts)?)?)
+}
+
+/// Returns the index of the part with the content of an artifact.
+fn argument_place(parts: &[Value]) -> Option<usize> {
+    let first_with = |name: &str| parts.iter().position(|part| part.get(name).is_some());
+    first_with("data").or_else(|| first_with("text"))
+}
+
+/// Returns the parts of an artifact with other data in the part with the content. The other fields of this part, such
+/// as its media type, are kept.
+fn with_data(artifact: &Object, data: &Object) -> Vec<Value> {
+    let mut parts = parts_of(artifact).to_vec();
+    let part = argument_place(&parts).and_then(|place| parts.get_mut(place));
+    if let Some(Value::Object(fields)) = part {
+        Arc::make_mut(fields).insert("data", data.clone());
+    }
+    parts
+}
+
+fn parts_of(artifact: &Object) -> &[Value] {
+    artifact.get("parts").and_then(Value::as_array).unwrap_or_default()
 }
 
 fn held_by(part: &Value) -> Option<Value> {

@@ -1,6 +1,6 @@
 //! Reads a task from its aggregate: the names of the state's fields, and typed access to their values.
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::review::Review;
 use super::status::Status;
@@ -195,12 +195,24 @@ impl<'a> Task<'a> {
         !self.artifacts().is_empty()
     }
 
-    /// Returns the artifact versions that are not superseded by a later version.
+    /// Returns the artifact versions that are not superseded by a later version, in the order of the first versions. An
+    /// artifact therefore keeps its position when it gets another version.
     pub fn current_artifacts(&self) -> Vec<&'a Object> {
         let all = self.artifacts().iter().filter_map(Value::as_object);
         let text = |artifact: &'a Object, name: &str| artifact.get(name).and_then(Value::as_str);
         let superseded: FxHashSet<&str> = all.clone().filter_map(|artifact| text(artifact, "supersedes")).collect();
-        all.filter(|artifact| text(artifact, "id").is_none_or(|id| !superseded.contains(id))).collect()
+        let mut positions: FxHashMap<&str, usize> = FxHashMap::default();
+        let mut current: Vec<(usize, &'a Object)> = Vec::new();
+        for (number, artifact) in all.enumerate() {
+            let first = text(artifact, "supersedes").and_then(|id| positions.get(id).copied());
+            let (id, position) = (text(artifact, "id"), first.unwrap_or(number));
+            positions.extend(id.map(|id| (id, position)));
+            if id.is_none_or(|id| !superseded.contains(id)) {
+                current.push((position, artifact));
+            }
+        }
+        current.sort_by_key(|(position, _)| *position);
+        current.into_iter().map(|(_, artifact)| artifact).collect()
     }
 
     /// Returns the artifact versions from before the last request for changes.

@@ -46,6 +46,6 @@ impl CallContext {
 
     fn gets_work(&self, agent_id: &str) -> bool {
         let found = self.state().folded.get(agent_id);
-        found.is_some_and(|found| agent::is_agent(&found) && !agent::is_disabled(&found))
+        found.is_some_and(|found| agent::is_agent(&found) && self.state().plugins.gives_work_to(&found))
     }
 }

@@ -4,6 +4,7 @@ use super::tasks::{TaskFilter, TaskLimit};
 use super::work::{ActionOutcome, check_claim};
 use crate::error::{Error, ErrorCode, Result};
 use crate::mailbox::agent::{AgentAction, Claimant};
+use crate::mailbox::check_gets_work;
 use crate::model::agent;
 use crate::model::event::StreamExpectation;
 use crate::model::task::{Status, Task};
@@ -29,9 +30,7 @@ impl AgentWriter {
         state.refresh().await?;
         let found = state.folded.get(agent_id).filter(|found| agent::is_agent(found));
         let found = found.ok_or_else(|| Error::not_found("agent", agent_id))?;
-        if agent::is_disabled(&found) {
-            return Err(Error::conflict(ErrorCode::AgentDisabled, "the agent is disabled and gets no work"));
-        }
+        check_gets_work(&state.plugins, &found)?;
         // An agent counts as present even if no task waits for it.
         self.seen(agent_id).await;
         let filter = TaskFilter {

@@ -5,6 +5,7 @@ use strum::VariantArray;
 use super::tasks::{TaskFilter, TaskLimit};
 use crate::append::request::Decide;
 use crate::error::{Error, ErrorCode, Result};
+use crate::mailbox::check_gets_work;
 use crate::mailbox::offboarding::{self, Departure};
 use crate::mailbox::person::parts;
 use crate::model::agent;
@@ -39,6 +40,7 @@ impl CallContext {
                     "the agent of reassign_to is disabled and gets no work",
                 ));
             }
+            check_gets_work(&self.state().plugins, &found)?;
         }
         self.check_user(Some(successor)).await
     }

@@ -138,14 +138,15 @@ impl Writer {
     pub async fn create_task(&self, new: NewTask) -> Result<(Arc<Aggregate>, bool)> {
         new.check()?;
         new.check_review().await?;
-        self.context.check_escalation(&new.metadata).await?;
-        self.context.check_user(new.assignee.as_ref()).await?;
-        let stamp = self.context.stamp();
         // The id is derived from the key, so the key is unique for the lifetime of the log.
-        let id = match &new.idempotency_key {
-            Some(key) => format!("task-{}", self.context.keyed_id(key)),
-            None => stamp.seed.clone(),
-        };
+        let keyed_id = new.idempotency_key.as_ref().map(|key| format!("task-{}", self.context.keyed_id(key)));
+        // A repeated request returns the task of the first request, even if the users and agents have left since.
+        if !self.context.is_used(keyed_id.as_deref()).await? {
+            self.context.check_escalation(&new.metadata).await?;
+            self.context.check_user(new.assignee.as_ref()).await?;
+        }
+        let stamp = self.context.stamp();
+        let id = keyed_id.unwrap_or_else(|| stamp.seed.clone());
         let (request, given_bytes, task_id) = (new.request.clone(), new.size_bytes(), id.clone());
         let assignee = new.assignee.clone();
         let decide: Decide = Box::new(move |view: &View<'_>| {
@@ -264,6 +265,13 @@ impl CallContext {
             agents: caller.agents().cloned(),
             decides_on_own: self.state().settings.own_deliveries,
         }
+    }
+
+    /// Returns whether an aggregate has the id that is derived from an idempotency key.
+    async fn is_used(&self, keyed_id: Option<&str>) -> Result<bool> {
+        let Some(id) = keyed_id else { return Ok(false) };
+        self.refresh().await?;
+        Ok(self.state().folded.get(id).is_some())
     }
 
     /// Returns the UUID derived from this workspace and an idempotency key of a task.

@@ -7,7 +7,9 @@ use foldwork_engine::model::value::Value;
 use super::{ResultFields, kind, list};
 use crate::suggestion::nearest;
 
-const MAX_ASSIGNMENTS: usize = 100;
+/// The maximum number of assignments for an event. The number is limited because each task is appended separately, and
+/// later events wait for these appends.
+const MAX_ASSIGNMENTS: usize = 1_000;
 /// The maximum length of a task's title, in characters.
 const MAX_TITLE_CHARS: usize = 200;
 /// The maximum size of a task's metadata, in bytes. The size is limited because lists of tasks contain the metadata.
@@ -89,6 +91,8 @@ mod tests {
             "assignments[0].due_in_s is an integer, not a number of seconds from 0 to 316224000"
         );
         assert_eq!(refused("{}"), "assignments is a map, not an array");
+        let many = vec![r#"{"agent_id": "a"}"#; MAX_ASSIGNMENTS + 1].join(",");
+        assert_eq!(refused(&format!("[{many}]")), "assignments has 1001 items; at most 1000 are allowed");
         let long = refused(&format!(r#"[{{"agent_id": "a", "title": "{}"}}]"#, "x".repeat(201)));
         assert_eq!(long, "assignments[0].title is longer than 200 characters");
         let large = refused(&format!(r#"[{{"agent_id": "a", "metadata": {{"m": "{}"}}}}]"#, "x".repeat(65_536)));

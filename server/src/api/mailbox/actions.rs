@@ -69,7 +69,7 @@ impl Api {
 
     /// Rejects the output. An agent that holds the task loses its claim.
     ///
-    /// The server adds the reason to the task as a message, so that the agent can read the reason.
+    /// The task's `resolution` contains the reason. The agent gets the resolution with the event `task.rejected`.
     #[oai(path = "/mailbox/:task_id/reject", method = "post", operation_id = "reject_task")]
     async fn reject_task(
         &self,

@@ -17,7 +17,8 @@ pub struct ClaimTask {
     pub instance: SentText,
     #[oai(nullable)]
     pub expected_version: SentField<Option<u64>>,
-    /// The number of the claim to renew.
+    /// The number of the claim to renew. After the claim has ended, the request is rejected with 409
+    /// `not_lease_holder`.
     #[oai(nullable)]
     pub claim: SentField<Option<u64>>,
 }
