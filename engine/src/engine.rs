@@ -326,9 +326,7 @@ impl Engine {
     pub async fn deadlines_passed(&self) {
         for OpenWorkspace { state, .. } in self.workspaces.usage() {
             state.deadlines.passed(state.folded.position(), self.clock.now_ms()).await;
-            if state.leadership.is_own() {
-                state.plugins.retries().passed(state.folded.position(), self.clock.now_ms()).await;
-            }
+            state.plugins.retries().passed(state.folded.position(), self.clock.now_ms()).await;
         }
     }
 

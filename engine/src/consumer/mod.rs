@@ -146,6 +146,7 @@ async fn step(worker: &mut Worker) -> Result<(WorkerStep, Option<i64>), StepEnd>
 async fn work_on(state: &Arc<State>, appender: &Appender, slot: &WorkerSlot) -> Result<StepOutcome> {
     let Some(mut turn) = slot.next_step(state, appender).await? else {
         slot.follow_leader(state).await?;
+        state.plugins.retries().report_elsewhere(u64::MAX, None);
         return Ok(StepOutcome::Following);
     };
     match step(&mut turn).await {
