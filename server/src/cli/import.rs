@@ -104,7 +104,7 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let imported = git::import(&client, &progress, &place, &options).await;
     let time = progress.finish();
     let imported = imported?;
-    output::print_line(&format!("imported {imported} in {time}"))?;
+    output::print_line(&imported.summary(time))?;
     Ok(imported.exit_code(&options))
 }
 

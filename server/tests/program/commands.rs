@@ -159,11 +159,11 @@ fn call_imports_and_exports(session: &mut Session) {
     assert!(session.ok("import", "import events.ndjson").contains("imported 1 "));
     git(session.path());
     let imported = session.ok("import git", "import git repository --strict");
-    assert!(imported.starts_with("imported 1 event (1 article) in "), "{imported}");
+    assert!(imported.starts_with("imported 1 event (1 article) into project `repository` in "), "{imported}");
     let again = session.ok("import git", "import git repository");
-    assert!(again.starts_with("imported 0 events (1 article) in "), "{again}");
+    assert!(again.starts_with("imported 0 events (1 article) into project `repository` in "), "{again}");
     let imported = session.ok("import folder", "import folder repository --project notes");
-    assert!(imported.starts_with("imported 1 event (1 article) in "), "{imported}");
+    assert!(imported.starts_with("imported 1 event (1 article) into project `notes` in "), "{imported}");
     publish(session);
     let exported = session.ok("export", "export --output all.ndjson --files files --types article.created");
     assert!(exported.contains("exported "), "{exported}");

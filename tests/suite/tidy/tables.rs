@@ -48,9 +48,13 @@ pub const ENGINE: &[Layer] = &[
     ("store", &["model", "pipeline"]),
     ("resident", &["model", "pipeline/column"]),
     ("error", &["metric", "model", "pipeline", "store"]),
+    ("shared_check", &["error"]),
     ("offload", &["error"]),
-    ("access", &["model", "clock", "named_locks", "store", "error"]),
-    ("state", &["offload", "metric", "model", "pipeline", "hook", "clock", "store", "resident", "error"]),
+    ("access", &["model", "clock", "named_locks", "store", "error", "shared_check"]),
+    (
+        "state",
+        &["offload", "metric", "model", "pipeline", "hook", "clock", "store", "resident", "error", "shared_check"],
+    ),
     ("append", &["offload", "metric", "model", "store", "error", "state"]),
     ("mailbox", &["model", "pipeline/column", "store", "resident", "error", "access", "state", "append"]),
     (

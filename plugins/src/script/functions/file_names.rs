@@ -47,10 +47,10 @@ const FILES: [&str; 42] = [
     "mvnw",
 ];
 /// The names of folders that contain code. A site seldom has pages at these addresses.
-const FOLDERS: [&str; 14] = [
-    "bin", "cmd", "crates", "example", "examples", "include", "lib", "packages", "pkg", "scripts", "src", "test",
-    "tests", "vendor",
-];
+const FOLDERS: [&str; 11] =
+    ["bin", "cmd", "crates", "include", "lib", "pkg", "scripts", "src", "test", "tests", "vendor"];
+/// The maximum length of a suffix. The end of a longer text after a dot is a word.
+const MAX_SUFFIX: usize = 10;
 
 /// Returns whether the path of a URL may name a file that is not a page, or a folder of such files.
 pub(super) fn is_file(path: &str) -> bool {
@@ -70,10 +70,11 @@ pub(super) fn is_file(path: &str) -> bool {
         || (!path.starts_with(['/', '@']) && is_code(path))
 }
 
-/// Returns whether the last segment of a path ends like the name of a file: `a.rs` and `a.7z` do, `v1.2` does not.
+/// Returns whether the last segment of the path of a URL ends like the name of a file: `a.rs` and `a.7z` do, `v1.2`
+/// does not.
 pub(super) fn has_suffix(path: &str) -> bool {
     let is_suffix = |suffix: &str| {
-        suffix.len() <= 16
+        suffix.len() <= MAX_SUFFIX
             && suffix.bytes().any(|byte| byte.is_ascii_alphabetic())
             && suffix.bytes().all(|byte| byte.is_ascii_alphanumeric())
     };
@@ -122,6 +123,9 @@ mod tests {
             "/src/",
             "@site/src/",
             "docs/guide/",
+            "examples/",
+            "packages/core/",
+            "e.g.introduction",
         ] {
             assert!(!is_file(path), "{path}");
         }

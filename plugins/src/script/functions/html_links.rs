@@ -1,21 +1,29 @@
 //! Lists the targets of links in HTML.
 
+use super::registration::Refused;
+use crate::script::guard::checkpoint;
+
+/// The maximum number of bytes of a tag that are read. Without this limit, a text in which no tag ends would be read
+/// once for each of its tags.
+const MAX_TAG: usize = 4096;
+
 /// Returns the targets of the `a` elements in HTML, except for those in comments.
-pub(super) fn targets(html: &str) -> Vec<&str> {
+pub(super) fn targets(html: &str) -> Result<Vec<&str>, Refused> {
     let mut found = Vec::new();
     let mut rest = html;
     while let Some((_, tag)) = rest.split_once('<') {
+        checkpoint()?;
         rest = match tag.strip_prefix("!--") {
             Some(comment) => comment.split_once("-->").map_or("", |(_, after)| after),
             None => {
                 // In `abbr`, no white space follows the `a`.
                 let attributes = tag.strip_prefix(['a', 'A']).filter(|rest| rest.starts_with(char::is_whitespace));
-                found.extend(attributes.and_then(href));
+                found.extend(attributes.and_then(|text| href(text.get(..text.floor_char_boundary(MAX_TAG))?)));
                 tag
             }
         };
     }
-    found
+    Ok(found)
 }
 
 /// Returns the value of `href` among the attributes of a tag. A value in braces is an expression of MDX, not a URL.
@@ -39,13 +47,14 @@ fn href(attributes: &str) -> Option<&str> {
     }
 }
 
-/// Splits a text after the value with which it begins, in quotes or without.
+/// Splits a text after the value with which it begins, in quotes or without. A value without quotes has no `<`.
 fn value(text: &str) -> Option<(&str, &str)> {
+    let is_end = |character: char| character.is_whitespace() || matches!(character, '>' | '<');
     match text.strip_prefix('"') {
         Some(quoted) => quoted.split_once('"'),
         None => match text.strip_prefix('\'') {
             Some(quoted) => quoted.split_once('\''),
-            None => Some(text.split_at(text.find(|character: char| character.is_whitespace() || character == '>')?)),
+            None => Some(text.split_at(text.find(is_end)?)),
         },
     }
 }
@@ -65,8 +74,21 @@ mod tests {
             ("<a href=\"a.md\"><!-- <a href=\"old.md\">", vec!["a.md"]),
             ("<a name=\"href=x.md\">x</a> <abbr href=\"x.md\"> <ahref=\"x.md\">", vec![]),
             ("<a href={target}> <a href> <a href=\"x.md <a <a", vec![]),
+            ("<a href=a.md<a href=b.md>", vec!["a.md", "b.md"]),
         ] {
-            assert_eq!(targets(html), expected, "{html}");
+            assert_eq!(targets(html).expect("listed"), expected, "{html}");
         }
+    }
+
+    #[test]
+    fn tags_that_do_not_end_are_read_in_part() {
+        let unquoted = format!("<p>{}<a href=a.md>", "<a x=".repeat(70_000));
+        assert_eq!(targets(&unquoted).expect("listed"), ["a.md"]);
+        // Each tag continues through the quotes of all tags that follow.
+        let quoted = format!("<a {}", "k='<a x=\"' ".repeat(2_000));
+        assert!(targets(&quoted).expect("listed").is_empty());
+        let long = |length| format!("<a title=\"{}\" href=\"a.md\">", "ä".repeat(length));
+        assert_eq!(targets(&long(1_000)).expect("listed"), ["a.md"]);
+        assert!(targets(&long(3_000)).expect("listed").is_empty());
     }
 }

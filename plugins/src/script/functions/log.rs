@@ -10,6 +10,7 @@ use crate::script::guard::may_log;
 
 /// The maximum length of a log line, in characters.
 const MAX_CHARS: usize = 1_000;
+const LEVELS: [&str; 4] = ["debug", "info", "warn", "error"];
 
 pub(super) fn register(engine: &mut Engine, plugin: &str) {
     let name: Arc<str> = plugin.into();
@@ -32,7 +33,8 @@ thread_local! {
     static CAPTURED: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
 }
 
-/// Calls `run`, and returns its result with the lines that scripts logged on this thread during the call.
+/// Calls `run`, and returns its result with the lines that scripts logged on this thread during the call. These lines do
+/// not reach the server's log.
 pub(in crate::script) fn capture<T>(run: impl FnOnce() -> T) -> (T, Vec<String>) {
     CAPTURED.set(Some(Vec::new()));
     let result = run();
@@ -44,20 +46,27 @@ fn log(plugin: &str, level: &str, text: &str) -> Result<(), Refused> {
     if !may_log() {
         return Ok(());
     }
-    CAPTURED.with_borrow_mut(|lines| {
-        if let Some(lines) = lines {
-            lines.push(format!("{level:.20}: {text}"));
-        }
-    });
+    if !LEVELS.contains(&level) {
+        let other: String = level.chars().take(20).collect();
+        return Err(thrown(format!("unknown log level '{other}'; allowed are debug, info, warn and error")));
+    }
+    if captured(level, &text) {
+        return Ok(());
+    }
     match level {
         "debug" => tracing::debug!(plugin, text, "message of a plugin"),
         "info" => tracing::info!(plugin, text, "message of a plugin"),
         "warn" => tracing::warn!(plugin, text, "message of a plugin"),
-        "error" => tracing::error!(plugin, text, "message of a plugin"),
-        other => {
-            let other: String = other.chars().take(20).collect();
-            return Err(thrown(format!("unknown log level '{other}'; allowed are debug, info, warn and error")));
-        }
+        _ => tracing::error!(plugin, text, "message of a plugin"),
     }
     Ok(())
+}
+
+/// Adds a line to the captured lines. Returns `false` if the lines are not captured.
+fn captured(level: &str, text: &str) -> bool {
+    CAPTURED.with_borrow_mut(|lines| {
+        let Some(lines) = lines else { return false };
+        lines.push(format!("{level}: {text}"));
+        true
+    })
 }

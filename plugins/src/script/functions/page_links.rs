@@ -51,7 +51,8 @@ fn page_links(markdown: &str, path: &str, mut links: Listing) -> Result<Listing,
                 html.push_str(&line);
                 Vec::new()
             }
-            Event::End(TagEnd::HtmlBlock) => of_html(&std::mem::take(&mut html), path),
+            Event::End(TagEnd::HtmlBlock) => of_html(&std::mem::take(&mut html), path)?,
+            Event::InlineHtml(tag) => of_html(&tag, path)?,
             event => {
                 let is_defined = |label: &str| events.reference_definitions().get(label).is_some();
                 of_event(&event, range, markdown, path, is_defined)
@@ -69,7 +70,7 @@ fn page_links(markdown: &str, path: &str, mut links: Listing) -> Result<Listing,
     Ok(links)
 }
 
-/// Returns the links in an event. `is_defined` returns whether a label has a link reference definition.
+/// Returns the links in an event other than HTML. `is_defined` returns whether a label has a link reference definition.
 fn of_event(
     event: &Event<'_>,
     range: Range<usize>,
@@ -93,13 +94,12 @@ fn of_event(
             link.into_iter().collect()
         }
         Event::Start(Tag::Link { dest_url, .. }) => of_url(dest_url, path).into_iter().collect(),
-        Event::InlineHtml(html) => of_html(html, path),
         _ => Vec::new(),
     }
 }
 
-fn of_html(html: &str, path: &str) -> Vec<PageLink> {
-    html_links::targets(html).into_iter().filter_map(|url| of_url(url, path)).collect()
+fn of_html(html: &str, path: &str) -> Result<Vec<PageLink>, Refused> {
+    Ok(html_links::targets(html)?.into_iter().filter_map(|url| of_url(url, path)).collect())
 }
 
 fn push(links: &mut Listing, link: &PageLink) -> bool {

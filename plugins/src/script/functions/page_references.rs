@@ -20,6 +20,12 @@ const ATTACHMENTS: [&str; 26] = [
     "3gp", "avif", "base", "bmp", "canvas", "flac", "gif", "jpeg", "jpg", "m4a", "mkv", "mov", "mp3", "mp4", "oga",
     "ogg", "ogv", "opus", "pdf", "png", "svg", "wav", "webm", "webp", "css", "json",
 ];
+/// The suffixes of data files and documents, to which a wikilink may lead. Any other text after a dot may be the end of
+/// a page's name, as in `[[Node.js]]` and `[[Meeting 12.March]]`.
+const DATA_FILES: [&str; 26] = [
+    "bib", "csv", "doc", "docx", "epub", "gz", "htm", "html", "ics", "ipynb", "odp", "ods", "odt", "ppt", "pptx",
+    "rtf", "tar", "toml", "tsv", "txt", "xls", "xlsx", "xml", "yaml", "yml", "zip",
+];
 
 /// A function that returns the references for the target of a link. The arguments are the target and the path of the
 /// page that contains the link.
@@ -72,12 +78,12 @@ pub(super) fn of_wikilink(target: &str, from: &str) -> Option<PageLink> {
         return None;
     }
     let name = target.split('#').next().unwrap_or_default().trim().trim_end_matches('\\').trim_end();
-    let suffix = name.rsplit_once('.').map(|(_, suffix)| suffix.to_ascii_lowercase());
+    let suffix = name.rsplit_once('.').map(|(_, suffix)| suffix.to_ascii_lowercase()).unwrap_or_default();
     // Obsidian does not allow these characters in names, so the brackets do not belong to a link.
     if name.is_empty() || name.contains(['*', '"', '\\', '<', '>', ':', '|', '?']) {
         return None;
     }
-    if suffix.is_some_and(|suffix| ATTACHMENTS.contains(&suffix.as_str())) {
+    if ATTACHMENTS.contains(&suffix.as_str()) {
         return None;
     }
     let file = with_suffix(name);
@@ -92,7 +98,7 @@ pub(super) fn of_wikilink(target: &str, from: &str) -> Option<PageLink> {
     } else {
         vec![file]
     };
-    link(target.trim_end_matches('\\'), name, has_suffix(name), references)
+    link(target.trim_end_matches('\\'), name, DATA_FILES.contains(&suffix.as_str()), references)
 }
 
 /// Returns a link with its distinct references, or `None` if `path` is empty, `text` is too long, or no reference is
@@ -297,6 +303,11 @@ mod tests {
             ("#c", "none"),
             ("a.png", "none"),
             ("data.csv", "? data.csv.md"),
+            ("x/Report.DOCX", "? /x/Report.DOCX.md x/Report.DOCX.md"),
+            ("Node.js", "Node.js.md"),
+            ("ASP.NET", "ASP.NET.md"),
+            ("Meeting 12.March", "Meeting 12.March.md"),
+            ("lang.rust.traits", "lang.rust.traits.md"),
             ("https://example.org", "none"),
             ("'\\(', '\\)'", "none"),
         ] {

@@ -1,7 +1,6 @@
 //! Tests imports into a server in memory.
 
 use std::fs;
-use std::path::Path;
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -16,13 +15,13 @@ use crate::serve;
 const KEY: &str = "sk_7777777777777777777777777777777777777777777777777777777777777777";
 
 /// A server without plugins, which stops when this value is dropped.
-struct LocalServer {
-    client: Client,
+pub struct LocalServer {
+    pub client: Client,
     _stop: oneshot::Sender<()>,
 }
 
 impl LocalServer {
-    async fn start() -> Self {
+    pub async fn start() -> Self {
         let mut config = Config::default();
         config.http.listen = "127.0.0.1:0".to_owned();
         config.store.url = "mem://".to_owned();
@@ -35,7 +34,7 @@ impl LocalServer {
         Self { client, _stop: stop }
     }
 
-    async fn import(&self, place: &SourcePlace) -> Outcome {
+    pub async fn import(&self, place: &SourcePlace) -> Outcome {
         import(&self.client, &ProgressIndicator::start(None), place, &Options::default()).await.expect("imported")
     }
 
@@ -43,7 +42,7 @@ impl LocalServer {
         self.import(&SourcePlace::Git(scratch.folder.clone())).await
     }
 
-    async fn append(&self, events: Value) {
+    pub async fn append(&self, events: Value) {
         let request = self.client.request(Method::POST, &["events"]).json(&json!({"events": events}));
         self.client.call(request).await.expect("appended");
     }
@@ -54,11 +53,11 @@ impl LocalServer {
     }
 
     /// Returns the articles of the workspace.
-    async fn articles(&self) -> Vec<Value> {
+    pub async fn articles(&self) -> Vec<Value> {
         self.aggregates("article").await
     }
 
-    async fn aggregates(&self, aggregate_type: &str) -> Vec<Value> {
+    pub async fn aggregates(&self, aggregate_type: &str) -> Vec<Value> {
         let query = [("type", aggregate_type), ("limit", "200")];
         let request = self.client.request(Method::GET, &["aggregates"]).query(&query);
         let page: Value = self.client.call(request).await.expect("a list").json().expect("JSON");
@@ -66,7 +65,7 @@ impl LocalServer {
     }
 
     /// Returns the paths and texts of the articles, in order.
-    async fn texts(&self) -> Vec<(String, String)> {
+    pub async fn texts(&self) -> Vec<(String, String)> {
         let text = |article: &Value, name: &str| article[name].as_str().unwrap_or_default().to_owned();
         let mut texts: Vec<_> =
             self.articles().await.iter().map(|article| (text(article, "path"), text(article, "body"))).collect();
@@ -75,7 +74,7 @@ impl LocalServer {
     }
 }
 
-fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
+pub fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
     expected.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect()
 }
 
@@ -254,80 +253,6 @@ async fn a_folder_is_imported_again_after_changes() {
     assert_eq!(served.import(&place).await.appended, 2);
     assert_eq!(served.texts().await, pairs(&[("renamed.md", "The first note.")]));
     assert_eq!(id(&served.articles().await, "The first note."), before);
-}
-
-/// Creates a folder `docs` with one file, whose text is the name of the folder above.
-fn docs(parent: &Path, above: &str) -> SourcePlace {
-    let folder = parent.join(above).join("docs");
-    fs::create_dir_all(&folder).expect("a folder");
-    fs::write(folder.join("a.md"), above).expect("written");
-    SourcePlace::Folder(folder)
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_second_folder_with_the_same_name_gets_a_project_of_its_own() {
-    let (served, parent) = (LocalServer::start().await, tempfile::tempdir().expect("a folder"));
-    let (work, private) = (docs(parent.path(), "work"), docs(parent.path(), "private"));
-    for appended in [1, 0] {
-        let (one, other) = (served.import(&work).await, served.import(&private).await);
-        assert_eq!((one.project.as_str(), other.project.as_str()), ("docs", "docs-2"));
-        assert_eq!((one.appended, other.appended), (appended, appended));
-        assert_eq!(served.texts().await, pairs(&[("a.md", "private"), ("a.md", "work")]));
-    }
-    // Both folders can be in one project, and the articles of each stay.
-    let options = Options { project: Some("docs".to_owned()), ..Options::default() };
-    let progress = ProgressIndicator::start(None);
-    let outcome = import(&served.client, &progress, &private, &options).await.expect("imported");
-    assert_eq!((outcome.project.as_str(), outcome.appended), ("docs", 1));
-    assert_eq!(served.texts().await, pairs(&[("a.md", "private"), ("a.md", "private"), ("a.md", "work")]));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_moved_folder_continues_the_import_into_the_project_that_is_named() {
-    let (served, parent) = (LocalServer::start().await, tempfile::tempdir().expect("a folder"));
-    served.import(&docs(parent.path(), "work")).await;
-    let id = served.articles().await[0]["_id"].clone();
-    fs::rename(parent.path().join("work"), parent.path().join("moved")).expect("moved");
-    let place = docs(parent.path(), "moved");
-    let options = Options { project: Some("docs".to_owned()), ..Options::default() };
-    let progress = ProgressIndicator::start(None);
-    let outcome = import(&served.client, &progress, &place, &options).await.expect("imported");
-    assert_eq!((outcome.appended, &served.articles().await[0]["_id"]), (1, &id));
-    // The record has the new path, so the project belongs to the folder without the option as well.
-    let outcome = served.import(&place).await;
-    assert_eq!((outcome.project.as_str(), outcome.appended), ("docs", 0));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_record_without_a_path_is_continued_by_one_folder() {
-    let (served, parent) = (LocalServer::start().await, tempfile::tempdir().expect("a folder"));
-    let work = docs(parent.path(), "work");
-    served.import(&work).await;
-    let record = served.aggregates("import_record").await[0]["_id"].clone();
-    served
-        .append(json!([{
-            "aggregate_id": record, "aggregate_type": "import_record", "event_type": "import_record.advanced",
-            "payload": {"root": ""},
-        }]))
-        .await;
-    let outcome = served.import(&work).await;
-    assert_eq!((outcome.project.as_str(), outcome.appended), ("docs", 0));
-    assert_eq!(served.import(&docs(parent.path(), "private")).await.project, "docs-2");
-    assert_eq!(served.texts().await, pairs(&[("a.md", "private"), ("a.md", "work")]));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_watched_folder_that_cannot_be_opened_is_imported_once_it_can() {
-    let (served, parent) = (LocalServer::start().await, tempfile::tempdir().expect("a folder"));
-    let place = SourcePlace::Folder(parent.path().join("work").join("docs"));
-    let (options, mut imported) = (Options::default(), None);
-    assert!(watch::import_if_changed(&served.client, &place, &options, &mut imported).await.is_err());
-    docs(parent.path(), "work");
-    for is_new in [true, false] {
-        let summary = watch::import_if_changed(&served.client, &place, &options, &mut imported).await;
-        assert_eq!(summary.expect("imported").is_some(), is_new);
-    }
-    assert_eq!(served.texts().await, pairs(&[("a.md", "work")]));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -11,6 +11,8 @@ mod continuation_tests;
 mod date;
 mod events;
 mod files;
+#[cfg(test)]
+mod folder_tests;
 mod front_matter;
 #[cfg(test)]
 mod histories;
@@ -21,6 +23,7 @@ mod local_server;
 mod model_project;
 mod origin;
 mod outbox;
+mod overlap;
 mod project_state;
 mod publishing;
 mod record;
@@ -83,6 +86,9 @@ pub struct Options {
     /// Imports again whenever HEAD or the files change, until the command is stopped.
     #[arg(long)]
     pub watch: bool,
+    /// Imports a folder even if it lacks the files of its last import, and removes their articles.
+    #[arg(long, conflicts_with = "watch")]
+    pub replace: bool,
 }
 
 /// Imports the Markdown history of a git repository.
@@ -114,6 +120,8 @@ pub struct Outcome {
     pub articles: usize,
     /// The number of files without an article.
     pub missing: usize,
+    /// Whether the import found a file that it then failed to read.
+    pub has_unread: bool,
 }
 
 /// Brings a project to the state of a source's files, and publishes its articles if `options.publish` is set.
@@ -181,6 +189,9 @@ impl Import<'_> {
         let mut loaded = self.load(&source, self.options.project.as_deref()).await?;
         if let Some(version) = version.filter(|_| !loaded.record.exists) {
             (loaded.record.version, loaded.held.salt) = (version, version);
+        }
+        if !self.options.replace {
+            overlap::check(&source, &loaded)?;
         }
         let mut sender = self.sender(&loaded);
         sender.record_path().await?;
@@ -272,7 +283,7 @@ impl Import<'_> {
         }
         let (project, appended) = (sender.project.clone(), sender.appended);
         let articles = summary.articles.saturating_sub(sender.refused.len());
-        Outcome { project, appended, articles, missing }
+        Outcome { project, appended, articles, missing, has_unread: summary.has_unread }
     }
 
     fn warn_of_clone(&self, source: &FileSource) {
@@ -297,6 +308,14 @@ impl Outcome {
     /// Returns the exit code of the command.
     pub fn exit_code(&self, options: &Options) -> ExitCode {
         if options.strict && self.missing > 0 { ExitCode::from(LEFT_OUT) } else { ExitCode::SUCCESS }
+    }
+
+    /// Returns the line that sums up the import. `time` is the duration of the import.
+    pub fn summary(&self, time: impl fmt::Display) -> String {
+        match self.project.as_str() {
+            "" => format!("imported {self} in {time}"),
+            project => format!("imported {self} into project `{project}` in {time}"),
+        }
     }
 }
 

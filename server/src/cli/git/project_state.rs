@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use jiff::Timestamp;
 use reqwest::{Method, StatusCode};
 use serde::Deserialize;
@@ -24,6 +24,8 @@ pub struct ProjectState {
     /// The slug of the project.
     pub project: String,
     pub record: Record,
+    /// The former path of the folder, if the record was found for a folder that may have been moved.
+    pub moved_from: Option<String>,
     pub held: ProjectArticles,
     /// Whether the workspace defines the type of import records.
     pub is_typed: bool,
@@ -72,17 +74,25 @@ impl WorkspaceReader<'_> {
             let id = projects.id(slug);
             rows.iter().filter(|row| id.is_some() && row.project_id.as_deref() == id).collect()
         };
-        let named = project.map(|project| projects.slug(project).unwrap_or(project).to_owned());
-        let is_named = named.is_some();
-        let project = named.unwrap_or_else(|| self.project_of(default, of_project));
-        let of_project = of_project(&project);
-        let own = Row::of(&of_project, self.source, self.knows);
-        let own = own.or_else(|| Row::of_moved(&of_project, self.source).filter(|_| is_named));
-        let is_second = rows.iter().any(|row| row.has_root(self.source));
-        let mut record = match own {
-            Some(row) => row.to_record(self.source),
-            None => Record::new(self.source, &project, is_second),
+        let is_named = project.is_some();
+        let project = match project {
+            Some(project) => projects.slug(project).unwrap_or(project).to_owned(),
+            None => self.project_of(default, of_project)?,
         };
+        let (of_default, of_project) = (of_project(default), of_project(&project));
+        let own = Row::of(&of_project, self.source, self.knows);
+        let moved = match own {
+            None if is_named => self.moved(&of_project, &project)?,
+            _ => None,
+        };
+        let mut record = match own.or(moved) {
+            Some(row) => row.to_record(self.source),
+            None => Record::new(self.source, &project, &rows),
+        };
+        if !is_named && !record.exists {
+            let namesakes = rows.iter().filter(|row| row.is_namesake(self.source));
+            self.note_other(&project, namesakes.chain(of_default), &projects);
+        }
         let held = match projects.id(&project) {
             None => ProjectArticles::default(),
             Some(_) => {
@@ -91,19 +101,52 @@ impl WorkspaceReader<'_> {
             }
         };
         let held = ProjectArticles { seed: record.seed.clone(), salt: record.version, ..held };
-        Ok(ProjectState { project, record, held, is_typed })
+        let moved_from = moved.map(|row| row.root().to_owned());
+        Ok(ProjectState { project, record, moved_from, held, is_typed })
     }
 
-    /// Returns the default slug, or the default slug with a number, of the first project that has no record or has the
-    /// record of the source.
-    fn project_of<'r>(&self, default: &str, records: impl Fn(&str) -> Vec<&'r Row>) -> String {
+    /// Returns the default slug, or the default slug with a number, of the project that has the record of the source.
+    /// Without such a project, returns the first of these slugs whose project has no record.
+    fn project_of<'r>(&self, default: &str, records: impl Fn(&str) -> Vec<&'r Row>) -> anyhow::Result<String> {
         let numbered = (2..=MAX_PROJECTS).map(|number| format!("{default}-{number}"));
-        let mut slugs = std::iter::once(default.to_owned()).chain(numbered);
-        let is_own = |slug: &String| {
-            let records = records(slug);
-            records.is_empty() || Row::of(&records, self.source, self.knows).is_some()
-        };
-        slugs.find(is_own).unwrap_or_else(|| default.to_owned())
+        let slugs: Vec<String> = std::iter::once(default.to_owned()).chain(numbered).collect();
+        let is_own = |slug: &&String| Row::of(&records(slug), self.source, self.knows).is_some();
+        let is_free = |slug: &&String| records(slug).is_empty();
+        let found = slugs.iter().find(is_own).or_else(|| slugs.iter().find(is_free)).cloned();
+        found.with_context(|| {
+            format!("the projects `{default}` to `{default}-{MAX_PROJECTS}` belong to other sources; set --project")
+        })
+    }
+
+    /// Returns the record that a folder had before it was moved. `rows` are the records of the project that the user
+    /// has named.
+    fn moved<'r>(&self, rows: &[&'r Row], project: &str) -> anyhow::Result<Option<&'r Row>> {
+        let moved = Row::of_moved(rows, self.source);
+        match moved.as_slice() {
+            [] => Ok(None),
+            [row] => Ok(Some(*row)),
+            several => {
+                let name = &self.source.name;
+                let paths = several.iter().map(|row| row.root()).collect::<Vec<_>>().join(", ");
+                bail!(
+                    "project `{project}` has the articles of several folders with the name `{name}` that are not on \
+                     this machine: {paths}; rename the folder, or set --project to another project"
+                )
+            }
+        }
+    }
+
+    /// Notes that a source without a record gets a project, although another project may have its articles, because the
+    /// folder was moved or is on another machine. The first of `others` that has a project is named.
+    fn note_other<'r>(&self, project: &str, mut others: impl Iterator<Item = &'r Row>, projects: &Projects) {
+        let found = others.find_map(|row| Some((row.shown(), projects.slug(row.project_id.as_deref()?)?)));
+        if let Some((other, slug)) = found {
+            let own = self.source.shown();
+            (self.note)(&format!(
+                "note: {own} is imported into project `{project}`; project `{slug}` has the articles of {other}; if \
+                 both are the same, import with `--project {slug}` instead, and delete the articles of `{project}`"
+            ));
+        }
     }
 
     /// Returns the records of the workspace, and whether their type is defined.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::events::{name_id, time_text};
 use super::outbox::Mark;
-use super::source::SourceIdentity;
+use super::source::{SourceIdentity, shown};
 
 /// The aggregate type of import records.
 pub const TYPE: &str = "import_record";
@@ -81,11 +81,29 @@ impl Row {
             .or_else(|| same_kind().find(|row| !row.remote.is_empty() && row.remote == source.remote))
     }
 
-    /// Returns the record of a folder that was moved and kept its name, among the records of the project that the user
-    /// has named. Nothing is at the path of this record.
-    pub fn of_moved<'r>(rows: &[&'r Row], source: &SourceIdentity) -> Option<&'r Row> {
+    /// Returns the records of folders with the name of the source whose paths do not exist on this machine. One of them
+    /// may be the record of the source before the folder was moved. The others belong to folders of other machines.
+    pub fn of_moved<'r>(rows: &[&'r Row], source: &SourceIdentity) -> Vec<&'r Row> {
         let same_name = |row: &&Row| row.kind == source.kind && row.kind != "git" && row.name == source.name;
-        rows.iter().copied().filter(same_name).find(|row| !Path::new(&row.root).exists())
+        // A path that cannot be looked at, such as one below a locked folder, may exist.
+        let is_gone = |row: &&Row| matches!(Path::new(&row.root).try_exists(), Ok(false));
+        rows.iter().copied().filter(same_name).filter(is_gone).collect()
+    }
+
+    /// Returns whether the record may belong to a source from before it was moved or cloned again: both have the same
+    /// kind, and the same name, path or first commit.
+    pub fn is_namesake(&self, source: &SourceIdentity) -> bool {
+        self.kind == source.kind && (self.name == source.name || self.root == source.root)
+    }
+
+    /// Returns the full path of the folder, or the first commit of the repository.
+    pub fn root(&self) -> &str {
+        &self.root
+    }
+
+    /// Returns the text that names the source of the record for the user.
+    pub fn shown(&self) -> &str {
+        shown(&self.kind, &self.name, &self.root, &self.remote)
     }
 
     /// Returns whether the record belongs to a repository with the same first commit as `source`.
@@ -104,16 +122,23 @@ impl Row {
 }
 
 impl Record {
-    /// Returns a new record for a source that was not imported into the project before. If `is_second` is set, another
-    /// project has articles of the same repository, and `project` distinguishes the ids of the articles.
-    pub fn new(source: &SourceIdentity, project: &str, is_second: bool) -> Self {
-        let seed = match source.kind {
-            "git" if !is_second => source.root.clone(),
+    /// Returns a new record for a source that was not imported into the project before. `rows` are the records of the
+    /// workspace. If another project has articles of the same repository, `project` distinguishes the ids of the
+    /// articles.
+    pub fn new(source: &SourceIdentity, project: &str, rows: &[Row]) -> Self {
+        let base = match source.kind {
+            "git" if !rows.iter().any(|row| row.has_root(source)) => source.root.clone(),
             "git" => format!("{}\0{project}", source.root),
             kind => format!("{kind}\0{}\0{project}", source.root),
         };
-        let id = name_id(&["record", project, &seed]);
-        Self { id, seed, identity: source.clone(), ..Self::default() }
+        let id_of = |seed: &str| name_id(&["record", project, seed]);
+        let (mut seed, mut number) = (base.clone(), 2_u32);
+        // A folder that was moved has kept its record, whose id is derived from the path at which it was before.
+        while rows.iter().any(|row| row.id == id_of(&seed)) {
+            seed = format!("{base}\0{number}");
+            number = number.saturating_add(1);
+        }
+        Self { id: id_of(&seed), seed, identity: source.clone(), ..Self::default() }
     }
 
     /// Returns the commits of the mark: the last complete commit, and the commit of which only some changes have been

@@ -17,14 +17,17 @@ pub struct ImportWarnings<'a> {
     pub doubtful: HashSet<String>,
     /// The files that have no article at the current commit.
     pub missing: BTreeSet<String>,
+    /// Whether a file could not be read any more after it was found.
+    pub has_unread: bool,
 }
 
 impl<'a> ImportWarnings<'a> {
     pub fn new(note: &'a dyn Fn(&str)) -> Self {
-        Self { note, left_out: HashSet::new(), doubtful: HashSet::new(), missing: BTreeSet::new() }
+        let (left_out, doubtful, missing, has_unread) = Default::default();
+        Self { note, left_out, doubtful, missing, has_unread }
     }
 
-    /// Reports that a file cannot be an article.
+    /// Reports that the text of a file is not imported.
     pub fn miss(&mut self, path: &str, moment: &EventMoment, reason: &str) {
         self.missing.insert(path.to_owned());
         if self.left_out.insert(path.to_owned()) {

@@ -1,6 +1,6 @@
 //! Slugs of articles, derived from front matter and paths. No two articles have the same slug at the same time.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use foldwork_engine::model::slug as rules;
 use sha2::{Digest, Sha256};
@@ -14,6 +14,17 @@ const MAX_LEN: usize = 200;
 #[derive(Debug, Default)]
 pub struct Slugs {
     holders: HashMap<String, usize>,
+    /// The slugs that were released and for which no waiting file has been searched since.
+    released: BTreeSet<String>,
+}
+
+/// The files that wait for the slug in their front matter.
+#[derive(Debug, Default)]
+pub struct SlugQueue {
+    /// Maps the path of each file to the slug.
+    slugs: HashMap<String, String>,
+    /// Maps each slug to the paths of the files that wait for it.
+    paths: HashMap<String, BTreeSet<String>>,
 }
 
 impl Slugs {
@@ -57,7 +68,37 @@ impl Slugs {
 
     /// Releases a slug, so that another article can use the slug.
     pub fn release(&mut self, slug: &str) {
-        self.holders.remove(slug);
+        if self.holders.remove(slug).is_some() {
+            self.released.insert(slug.to_owned());
+        }
+    }
+
+    /// Takes the next released slug, which may have another holder again.
+    pub fn next_released(&mut self) -> Option<String> {
+        self.released.pop_first()
+    }
+}
+
+impl SlugQueue {
+    pub fn insert(&mut self, path: &str, slug: &str) {
+        self.remove(path);
+        self.slugs.insert(path.to_owned(), slug.to_owned());
+        self.paths.entry(slug.to_owned()).or_default().insert(path.to_owned());
+    }
+
+    pub fn remove(&mut self, path: &str) {
+        let Some(slug) = self.slugs.remove(path) else { return };
+        if let Some(paths) = self.paths.get_mut(&slug) {
+            paths.remove(path);
+            if paths.is_empty() {
+                self.paths.remove(&slug);
+            }
+        }
+    }
+
+    /// Returns the paths of the files that wait for a slug, in order.
+    pub fn of(&self, slug: &str) -> impl Iterator<Item = &String> {
+        self.paths.get(slug).into_iter().flatten()
     }
 }
 
@@ -207,6 +248,29 @@ mod tests {
         for article in 0..12 {
             assert!(rules::is_valid(&slugs.take(&format!("{}.md", "x".repeat(300)), article)));
         }
+    }
+
+    #[test]
+    fn released_slugs_are_returned_once() {
+        let mut slugs = Slugs::default();
+        slugs.hold("b", 0);
+        slugs.hold("a", 1);
+        ["b", "", "a", "a"].into_iter().for_each(|slug| slugs.release(slug));
+        let released: Vec<String> = std::iter::from_fn(|| slugs.next_released()).collect();
+        assert_eq!((released, slugs.next_released()), (vec!["a".to_owned(), "b".to_owned()], None));
+    }
+
+    #[test]
+    fn a_file_waits_for_one_slug() {
+        let mut queue = SlugQueue::default();
+        for (path, slug) in [("b.md", "x"), ("a.md", "x"), ("c.md", "x"), ("c.md", "y")] {
+            queue.insert(path, slug);
+        }
+        queue.remove("b.md");
+        assert_eq!(queue.of("x").collect::<Vec<_>>(), ["a.md"]);
+        assert_eq!(queue.of("y").collect::<Vec<_>>(), ["c.md"]);
+        queue.remove("c.md");
+        assert_eq!(queue.of("y").count(), 0);
     }
 
     #[test]

@@ -27,6 +27,22 @@ pub struct SourceIdentity {
     pub remote: String,
 }
 
+/// The reason why a file gives its article no text.
+#[derive(Debug)]
+pub enum TextFault {
+    /// The file cannot be an article.
+    Unfit(String),
+    /// The file could not be read. It may exist unchanged, so its article stays.
+    Unread(String),
+}
+
+impl SourceIdentity {
+    /// Returns the text that names the source for the user.
+    pub fn shown(&self) -> &str {
+        shown(self.kind, &self.name, &self.root, &self.remote)
+    }
+}
+
 impl FileSource {
     /// Opens the repository that a folder belongs to.
     pub fn repository(folder: &Path) -> anyhow::Result<Self> {
@@ -104,31 +120,40 @@ impl FileSource {
         Ok(files)
     }
 
-    /// Returns the text of a file, or the reason why the file cannot be an article.
-    pub fn text(&self, path: &str, blob: Oid) -> anyhow::Result<Result<String, String>> {
-        let too_large = || Ok(Err(TOO_LARGE.to_owned()));
+    /// Returns the text of a file, or the reason why the file has no text for an article.
+    pub fn text(&self, path: &str, blob: Oid) -> anyhow::Result<Result<String, TextFault>> {
+        let unfit = |reason: String| Ok(Err(TextFault::Unfit(reason)));
+        let too_large = || unfit(TOO_LARGE.to_owned());
         let bytes = match self {
             Self::Folder(folder) => match read_file(&folder.join(path)) {
                 Ok(Some(bytes)) => bytes,
                 Ok(None) => return too_large(),
-                Err(error) => return Ok(Err(error.to_string())),
+                // The file was there when the folder was listed, so it is being replaced, or the drive fails.
+                Err(error) => return Ok(Err(TextFault::Unread(format!("it cannot be read: {error}")))),
             },
             Self::Git(repository) => {
-                let missing = || Ok(Err("the clone does not have its content, but a full clone does".to_owned()));
+                let missing = || unfit("the clone does not have its content, but a full clone does".to_owned());
                 match repository.odb()?.read_header(blob) {
                     Ok((size, _)) if size as u64 > MAX_FILE_BYTES => return too_large(),
                     Ok(_) => {}
                     Err(error) if error.code() == ErrorCode::NotFound => return missing(),
-                    Err(error) => return Ok(Err(format!("git cannot read it: {}", error.message()))),
+                    Err(error) => return unfit(format!("git cannot read it: {}", error.message())),
                 }
                 match repository.find_blob(blob) {
                     Ok(blob) => blob.content().to_vec(),
-                    Err(error) => return Ok(Err(format!("git cannot read it: {}", error.message()))),
+                    Err(error) => return unfit(format!("git cannot read it: {}", error.message())),
                 }
             }
         };
-        Ok(text_of(bytes))
+        Ok(text_of(bytes).map_err(TextFault::Unfit))
     }
+}
+
+/// Returns the text that names a source for the user: the path of a folder, or the remote of a repository. A source
+/// without such a text is named by its folder.
+pub fn shown<'a>(kind: &str, name: &'a str, root: &'a str, remote: &'a str) -> &'a str {
+    let address = if kind == "git" { remote } else { root };
+    if address.is_empty() { name } else { address }
 }
 
 /// Returns the reason why a repository cannot be opened, with the remedy if libgit2 lacks support for its format.

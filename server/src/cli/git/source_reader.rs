@@ -61,6 +61,8 @@ pub struct Summary {
     pub reported: HashSet<String>,
     /// The number of events of the comparison with HEAD.
     pub reconciled: u64,
+    /// Whether a file could not be read any more after it was found.
+    pub has_unread: bool,
 }
 
 /// The commits to follow from the state of a project to HEAD.
@@ -117,8 +119,8 @@ impl SourceReader {
         let reconciled = outbox.pushed - before;
         outbox.finish(&self.mark)?;
         let articles = walk.articles();
-        let ImportWarnings { missing, left_out, .. } = walk.report;
-        Ok(Summary { articles, missing, reported: left_out, reconciled })
+        let ImportWarnings { missing, left_out, has_unread, .. } = walk.report;
+        Ok(Summary { articles, missing, reported: left_out, reconciled, has_unread })
     }
 
     /// Returns the commits to follow. `line` is HEAD with its first parents, oldest first.

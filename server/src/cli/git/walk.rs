@@ -3,7 +3,7 @@
 mod compare;
 mod slugs;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use git2::Oid;
 use globset::GlobSet;
@@ -15,8 +15,8 @@ use super::events::{ArticleDiff, EventMoment, name_id};
 use super::history::{Birth, TreeChange};
 use super::outbox::Outbox;
 use super::report::ImportWarnings;
-use super::slug::Slugs;
-use super::source::FileSource;
+use super::slug::{SlugQueue, Slugs};
+use super::source::{FileSource, TextFault};
 use super::state::ArticleState;
 
 /// The article of a file.
@@ -57,9 +57,8 @@ pub struct HistoryWalk<'a> {
     /// The times of the last events of deleted articles, by id.
     ended: HashMap<String, Timestamp>,
     slugs: Slugs,
-    /// The paths of the files that have not got the slug in their front matter, because another article has it, each
-    /// with this slug.
-    waiting: BTreeMap<String, String>,
+    /// The files that have not got the slug in their front matter, because another article has it.
+    waiting: SlugQueue,
     /// The number of the last article.
     next: usize,
 }
@@ -114,7 +113,7 @@ impl<'a> HistoryWalk<'a> {
             living: HashSet::new(),
             ended,
             slugs: Slugs::default(),
-            waiting: BTreeMap::new(),
+            waiting: SlugQueue::default(),
             next: 0,
         };
         for (id, slug) in further {
@@ -255,7 +254,8 @@ impl<'a> HistoryWalk<'a> {
         self.write(article, path, blob, None, moment, outbox)
     }
 
-    /// Gives an article the text of its file. `before` is the content that the file had before.
+    /// Gives an article the text of its file. `before` is the content that the file had before. If the file cannot be
+    /// read, the article stays as it is, with the path that it had before.
     fn write(
         &mut self,
         mut article: Article,
@@ -276,19 +276,33 @@ impl<'a> HistoryWalk<'a> {
         article.is_chosen |= self.chosen.contains(&article.id) || self.globs.is_match(&path);
         let is_known = article.blob == Some(blob) && article.path == path && article.state.is_some();
         if article.is_chosen && !is_known {
-            let outcome = self.text_event(&mut article, &path, blob, before, moment, outbox)?;
-            if let Err(reason) = outcome {
-                self.report.miss(&path, moment, &reason);
-                self.delete(&mut article, moment, outbox)?;
+            match self.text_event(&mut article, &path, blob, before, moment, outbox)? {
+                Ok(()) => {}
+                Err(TextFault::Unread(reason)) => {
+                    self.report.miss(&path, moment, &reason);
+                    self.report.has_unread = true;
+                    self.keep(article);
+                    return Ok(());
+                }
+                Err(TextFault::Unfit(reason)) => {
+                    self.report.miss(&path, moment, &reason);
+                    self.delete(&mut article, moment, outbox)?;
+                }
             }
         }
-        article.path.clone_from(&path);
-        // If the project differed from the files before this commit, another article may already have the path.
-        self.spare.extend(self.live.insert(path, article));
+        article.path = path;
+        self.keep(article);
         Ok(())
     }
 
-    /// Writes the event that gives an article the text of its file. Returns a reason if the file cannot be an article.
+    /// Assigns an article to the file at its path. If the project differed from the files before this commit, another
+    /// article may already have the path.
+    fn keep(&mut self, article: Article) {
+        self.spare.extend(self.live.insert(article.path.clone(), article));
+    }
+
+    /// Writes the event that gives an article the text of its file. Returns a reason if the file has no text for an
+    /// article.
     fn text_event(
         &mut self,
         article: &mut Article,
@@ -297,10 +311,10 @@ impl<'a> HistoryWalk<'a> {
         before: Option<Oid>,
         moment: &EventMoment,
         outbox: &mut Outbox<'_>,
-    ) -> anyhow::Result<Result<(), String>> {
+    ) -> anyhow::Result<Result<(), TextFault>> {
         let text = match self.source.text(path, blob)? {
             Ok(text) => text,
-            Err(reason) => return Ok(Err(reason)),
+            Err(fault) => return Ok(Err(fault)),
         };
         self.mark(article, before)?;
         let fields = self.fields(article, path, &text, moment);
@@ -316,7 +330,7 @@ impl<'a> HistoryWalk<'a> {
             let last = change.time(moment);
             match change.prepare(outbox.project(), moment)? {
                 Ok(event) => outbox.push(event)?,
-                Err(reason) => return Ok(Err(reason)),
+                Err(reason) => return Ok(Err(TextFault::Unfit(reason))),
             }
             article.last = last.or(article.last);
         }
@@ -373,7 +387,7 @@ impl<'a> HistoryWalk<'a> {
 }
 
 /// Returns the fields that a text gives an article, except for the slug.
-fn fields_of(path: &str, text: &str) -> Map<String, Value> {
+pub fn fields_of(path: &str, text: &str) -> Map<String, Value> {
     let mut ignored = Vec::new();
     Document::read(text, &mut ignored).into_fields(path, "", &mut ignored)
 }

@@ -86,14 +86,15 @@ mod tests {
     use crate::cli::git::source::FileSource;
     use crate::cli::git::walk::ProjectArticles;
 
-    #[test]
-    fn articles_below_a_folder_that_cannot_be_read_stay() {
+    /// Compares articles at these paths with files, which are in an empty folder. Returns the paths of the changed
+    /// articles, the number of articles, and the paths that are reported missing.
+    fn compared(paths: &[&str], files: Files) -> (Vec<String>, usize, Vec<String>) {
         let (folder, globs) = (tempfile::tempdir().expect("a folder"), glob_set(&[]).expect("valid globs"));
         let article = |path: &str| {
             let (id, path, state) = (path.to_owned(), path.to_owned(), Some(ArticleState::default()));
             Article { id, path, state, ..Article::default() }
         };
-        let articles = vec![article("read/a.md"), article("unread/b.md")];
+        let articles = paths.iter().copied().map(article).collect();
         let held = ProjectArticles { articles, ..ProjectArticles::default() };
         let (source, quiet) = (FileSource::folder(folder.path()).expect("opened"), |_: &str| {});
         let mut walk = HistoryWalk::new(source, held, &globs, HashSet::new(), ImportWarnings::new(&quiet));
@@ -103,10 +104,22 @@ mod tests {
             Ok(())
         };
         let mut outbox = Outbox::new("notes", Mark::default(), &mut put);
-        let files = Files { unread: vec![("unread".to_owned(), "locked".to_owned())], ..Files::default() };
         walk.compare(files, &EventMoment::default(), &mut outbox).expect("compared");
         outbox.finish(&Mark::default()).expect("sent");
-        assert_eq!((changed, walk.articles()), (vec!["read/a.md".to_owned()], 1));
-        assert_eq!(walk.report.missing.into_iter().collect::<Vec<_>>(), ["unread"]);
+        (changed, walk.articles(), walk.report.missing.into_iter().collect())
+    }
+
+    #[test]
+    fn articles_below_a_folder_that_cannot_be_read_stay() {
+        let files = Files { unread: vec![("unread".to_owned(), "locked".to_owned())], ..Files::default() };
+        let compared = compared(&["read/a.md", "unread/b.md"], files);
+        assert_eq!(compared, (vec!["read/a.md".to_owned()], 1, vec!["unread".to_owned()]));
+    }
+
+    #[test]
+    fn an_article_whose_file_can_no_longer_be_read_stays() {
+        let blobs = BTreeMap::from([("a.md".to_owned(), Oid::ZERO_SHA1)]);
+        let compared = compared(&["a.md"], Files { blobs, ..Files::default() });
+        assert_eq!(compared, (Vec::new(), 1, vec!["a.md".to_owned()]));
     }
 }

@@ -13,9 +13,9 @@ impl HistoryWalk<'_> {
     pub fn slug(&mut self, article: &Article, path: &str, wanted: Option<&str>) -> String {
         let slug = self.assign(article, path, wanted);
         match wanted.filter(|wanted| *wanted != slug) {
-            Some(wanted) => self.waiting.insert(path.to_owned(), wanted.to_owned()),
+            Some(wanted) => self.waiting.insert(path, wanted),
             None => self.waiting.remove(path),
-        };
+        }
         slug
     }
 
@@ -42,20 +42,23 @@ impl HistoryWalk<'_> {
     /// if no file has changed.
     pub fn assign_released_slugs(&mut self, moment: &EventMoment, outbox: &mut Outbox<'_>) -> anyhow::Result<()> {
         // An article that gets another slug releases its own, for which another file may wait.
-        while let Some((path, blob)) = self.first_with_released_slug() {
-            self.waiting.remove(&path);
-            if let Some(article) = self.live.remove(&path) {
-                self.write(Article { blob: None, ..article }, path, blob, None, moment, outbox)?;
+        while let Some(slug) = self.slugs.next_released() {
+            // A file that no longer has the slug in its front matter leaves the slug to the next file.
+            while let Some((path, blob)) = self.first_waiting(&slug) {
+                self.waiting.remove(&path);
+                if let Some(article) = self.live.remove(&path) {
+                    self.write(Article { blob: None, ..article }, path, blob, None, moment, outbox)?;
+                }
             }
         }
         Ok(())
     }
 
-    /// Returns the path and the content of the first waiting file whose slug is free.
-    fn first_with_released_slug(&self) -> Option<(String, Oid)> {
-        self.waiting.iter().find_map(|(path, wanted)| {
+    /// Returns the path and the content of the first file that waits for a slug, if the slug is free.
+    fn first_waiting(&self, slug: &str) -> Option<(String, Oid)> {
+        self.waiting.of(slug).find_map(|path| {
             let article = self.live.get(path).filter(|article| article.state.is_some())?;
-            let is_released = article.slug() != wanted && self.slugs.is_free(wanted, article.number);
+            let is_released = article.slug() != slug && self.slugs.is_free(slug, article.number);
             article.blob.filter(|_| is_released).map(|blob| (path.clone(), blob))
         })
     }
