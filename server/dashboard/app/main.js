@@ -64,6 +64,8 @@ function Navigation() {
   const here = route.value.path[0] ?? "";
   const shown = offered();
   const [workspace, setWorkspace] = useState("");
+  const [isEnding, setEnding] = useState(false);
+  const end = async () => { setEnding(true); await leave(); setEnding(false); };
   const key = session.value?.key;
   const [count, unit] = [waiting.value.toLocaleString("en"), waiting.value === 1 ? "task waits" : "tasks wait"];
   useEffect(() => { if (has("api:read")) get("/workspace").then((found) => setWorkspace(found.name), () => {}); }, [key]);
@@ -77,16 +79,16 @@ function Navigation() {
     </li>`)}</ul>
     <footer>
       <span class=${`connection ${connection.value}`} role="status">${connection.value}</span>
-      <button class="quiet" onClick=${leave}>Sign out</button>
+      <button class="quiet" onClick=${isEnding ? null : end}>${isEnding ? "Signing out…" : "Sign out"}</button>
     </footer>
   </nav>`;
 }
 
-/** Sends the decisions that could still be undone, and signs out. */
+/** Signs out once every decision is sent and answered. */
 async function leave() {
   await finishAll();
   const isSaved = window.dispatchEvent(new Event("beforeunload", { cancelable: true }));
-  if (isSaved || confirm("Text that is not saved will be lost. Sign out?")) await signOut();
+  if (isSaved || confirm("Refused decisions and text that is not saved will be lost. Sign out?")) await signOut();
 }
 
 /** When the palette is loaded, in milliseconds after the first paint. */

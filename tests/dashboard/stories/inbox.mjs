@@ -193,6 +193,10 @@ story("another reviewer is first: the row returns, the text stays, and the list 
   await axe();
   await screenshot("refused");
   equal((await api("GET", `/aggregates/${task.subject}`)).summary, "none");
+  // A refused text is not lost by signing out unasked.
+  const question = new Promise((told) => { page.once("dialog", (asked) => { told(asked.message()); asked.dismiss(); }); });
+  await page.getByRole("button", { name: "Sign out" }).click();
+  ok((await question).startsWith("Refused decisions"));
   await refusals.getByRole("button", { name: "Dismiss all" }).click();
 
   // The aggregate changes after the delivery. Before the approval, the dashboard shows the change and asks the person.
@@ -215,15 +219,22 @@ story("another reviewer is first: the row returns, the text stays, and the list 
   const edit = page.getByRole("dialog", { name: "Edit and approve Moved on" });
   const text = edit.getByRole("textbox", { name: "summary", exact: true }).first();
   await text.fill("Over the first output.");
-  await api("POST", `/mailbox/${moved.id}/request-changes`, { message: "again" });
-  await api("POST", `/mailbox/${moved.id}/claim`, { agent_id: agent.id }, { key: agent.key });
-  await api("POST", `/mailbox/${moved.id}/complete`, { agent_id: agent.id, artifact: { name: "summary", text: "Unseen.", effect: { event_type: "receipt.updated", payload: { summary: "Unseen." } } } }, { key: agent.key });
+  const artifact = { name: "summary", text: "Unseen.", effect: { event_type: "receipt.updated", payload: { summary: "Unseen." } } };
+  const deliver = async () => {
+    await api("POST", `/mailbox/${moved.id}/request-changes`, { message: "again" });
+    for (const [step, body] of Object.entries({ claim: {}, complete: { artifact } })) await api("POST", `/mailbox/${moved.id}/${step}`, { agent_id: agent.id, ...body }, { key: agent.key });
+  };
+  await deliver();
   await see(edit.getByText(/^The task has changed since you began/));
   await text.press("Control+Enter");
   await see(refusals.getByText("version_conflict"));
   equal((await api("GET", `/aggregates/${moved.subject}`)).summary, "none");
   await refusals.getByRole("button", { name: "Open my text" }).click();
   equal(await text.inputValue(), "Over the first output.");
+  // On a newer version, the text stays and has the focus.
+  await deliver();
+  await edit.getByRole("button", { name: /^Use my text in version/ }).click();
+  equal(await edit.locator("textarea:focus").inputValue(), "Over the first output.");
 }, { expected: [409] });
 
 story("three hundred tasks are approved together, and three conflicts are told one by one", async ({ page, api, signIn, go, axe, screenshot }) => {

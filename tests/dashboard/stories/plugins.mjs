@@ -132,6 +132,16 @@ story("a parked step's event is edited and appended again, and the step is given
   await gone(dialog);
   await see(page.getByText("No step is parked."));
   equal((await api("GET", "/aggregates/n1"))._facts?.measure?.words, 3);
+  // What is typed also stays when the whole group is gone.
+  await api("POST", "/aggregates/n3/events", { aggregate_type: "note", event_type: "note.created", payload: { text: "" } });
+  await group.getByRole("button", { name: "Show the steps" }).click();
+  await group.getByRole("button", { name: /^Edit the event at/ }).click();
+  await payload.fill('{"text": "too late"}');
+  const [last] = (await api("GET", "/parked")).data;
+  await api("DELETE", `/parked/${encodeURIComponent(last.id)}`);
+  await api("POST", "/aggregates/n4/events", { aggregate_type: "note", event_type: "note.created", payload: { text: "four" } });
+  await see(page.getByText("No step is parked."));
+  equal(await payload.inputValue(), '{"text": "too late"}');
   // The edited event names the first one as its cause.
   const [edited] = (await api("GET", "/aggregates/n1/events?direction=desc&limit=1")).data;
   await go(`/events/${encodeURIComponent(edited.event_id)}`);

@@ -79,6 +79,22 @@ story("a second tab takes the session over, and signing out ends both", async ({
   equal(second.url(), `${server.url}/`);
 });
 
+story("signing out ends the tabs of the same person that have another key, and revokes it", async ({ page, api, signIn, show, tab, server }) => {
+  await signIn();
+  const { code } = await api("POST", "/keys/sign-in-codes", { name: "second", scopes: ["api:read", "api:write"] });
+  const second = await tab();
+  await second.goto(`${server.url}/sign-in#${code}`);
+  await see(second.getByRole("navigation", { name: "Screens" }));
+  equal((await sessions(api)).length, 2);
+  // A text that is not saved keeps no tab from its end.
+  await show("/articles/new");
+  await page.getByLabel("Title").fill("Mine");
+  await second.getByRole("button", { name: "Sign out" }).click();
+  await see(page.getByLabel("API key"));
+  await until(async () => (await sessions(api)).length === 0);
+  await see(second.getByLabel("API key"));
+});
+
 story("a session that is revoked elsewhere ends by itself and says why", async ({ page, api, signIn, axe, screenshot }) => {
   await signIn();
   await see(page.getByText("live", { exact: true }));

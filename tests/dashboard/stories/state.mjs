@@ -63,3 +63,28 @@ test("a full ring says that it dropped events, and takes only a page that contin
   assert.equal(tail.extend([{ position: 3 }, { position: 2 }, { position: 1 }], 4), true);
   assert.deepEqual(views.at(-1)?.shown.map(({ position }) => position), Array.from({ length: KEPT + 3 }, (_, index) => KEPT + 3 - index));
 });
+
+test("a full ring keeps its end while an older page is read, also if the read fails", () => {
+  /** @type {import("../../../server/dashboard/app/screens/events/tail.js").View[]} */
+  const views = [];
+  const tail = createTail((view) => views.push(view));
+  let newest = KEPT + 2;
+  /** Shows three further events at once, as a pause does. */
+  const grow = () => {
+    for (const end = newest + 3; newest < end;) tail.push({ position: ++newest });
+    tail.pause();
+    tail.resume();
+  };
+  const isCut = () => views.some((view) => view.isCut);
+  tail.begin(Array.from({ length: KEPT }, (_, index) => ({ position: KEPT + 2 - index })));
+  assert.equal(tail.hold(), 3);
+  grow();
+  assert.deepEqual([isCut(), tail.last()], [false, 3]);
+  assert.equal(tail.extend([{ position: 2 }], 3), true);
+  assert.equal(tail.hold(), 2);
+  grow();
+  tail.release();
+  assert.deepEqual([isCut(), tail.last()], [false, 2]);
+  grow();
+  assert.deepEqual([isCut(), tail.last()], [true, 5]);
+});

@@ -4,7 +4,6 @@
 // reads the stream and passes the events on to the others. When it is hidden or closed, another tab takes the lock over.
 
 import { signal } from "../vendor/ui.js";
-import { createParser } from "../vendor/stream.js";
 import { API } from "./client.js";
 import { parse } from "./json.js";
 import { credentials, forget, has, session } from "./session.js";
@@ -154,6 +153,8 @@ async function follow(abort) {
 /** @param {AbortSignal} abort @param {() => void} opened */
 async function read(abort, opened) {
   if (position === null) position = (await request("/system/consumers", abort)).head;
+  // The first screen signs in, and needs no stream.
+  const { createParser } = await import("../vendor/stream.js");
   const response = await fetch(`${API}/events?after=${position}`, { headers: { ...credentials(), Accept: "text/event-stream" }, signal: abort });
   if (response.status === 401) return forget();
   if (!response.ok || !response.body) throw new Error(`status ${response.status}`);

@@ -6,6 +6,8 @@ import { parse } from "./json.js";
 const STORED = "foldwork.session";
 const HOURS = 12;
 const PATIENCE_MS = 150;
+/** How long a page that another tab ends waits for its decisions. */
+const DECIDED_MS = 5_000;
 const READ = "api:read";
 const WRITE = "api:write";
 const CONTENT = "content:read";
@@ -55,13 +57,37 @@ function leave(begin) {
   isLeaving.value = true;
   // The browser may keep this page for the way back.
   addEventListener("pageshow", () => location.reload());
-  begin();
+  // The next render removes the editors, which would ask whether to stay.
+  setTimeout(begin);
 }
 
 /** Forgets the session and the page. */
 function end() {
   set(null);
   leave(() => location.assign("/"));
+}
+
+/** Sends the decisions of the page. @type {() => Promise<unknown>} */
+let finish = () => Promise.resolve();
+
+/** Sets what a page does before another tab ends it. @param {() => Promise<unknown>} how */
+export function beforeEnd(how) {
+  finish = how;
+}
+
+/** Waits for a time that the end of the page cuts short. @param {number} ms */
+const pause = (ms) => new Promise((over) => { setTimeout(over, ms); addEventListener("pagehide", over); });
+
+/** Ends this page if its person has signed out in another tab. @param {{id: string, whose?: string}} out the session of that tab */
+async function follow({ id, whose = "" }) {
+  if (owner !== whose || isLeaving.peek()) return;
+  const own = session.peek();
+  isLeaving.value = true;
+  sessionStorage.removeItem(STORED);
+  await Promise.race([finish(), pause(DECIDED_MS)]);
+  // The other tab revokes its own key only.
+  if (own?.id !== id) revoke(own);
+  end();
 }
 
 /** Why a session ended that nobody signed out of. */
@@ -90,12 +116,8 @@ export function credentials() {
 
 const tabs = new BroadcastChannel("foldwork.session");
 tabs.onmessage = (/** @type {MessageEvent} */ { data }) => {
-  if (data === "ask" && session.value) tabs.postMessage({ session: session.value });
-  if (data === "out" && owner !== null) {
-    // What could still be undone here is sent while the key is valid.
-    window.dispatchEvent(new Event("beforeunload"));
-    end();
-  }
+  if (data === "ask" && session.value && !isLeaving.value) tabs.postMessage({ session: session.value });
+  if (data?.out) follow(data.out);
   if (data?.renewed && session.value?.refresh && session.value.whose === data.whose) set({ ...session.value, ...data.renewed });
   if (data?.session && !session.value && asking) set(data.session);
 };
@@ -121,7 +143,8 @@ async function request(path, key, method = "GET", body = undefined, workspace = 
   if (key) headers.Authorization = `Bearer ${key}`;
   if (workspace) headers["Foldwork-Workspace"] = workspace;
   if (body) headers["Content-Type"] = "application/json";
-  const response = await fetch(`/api/v1${path}`, { method, headers, body: body && JSON.stringify(body) });
+  // A revocation outlives the page.
+  const response = await fetch(`/api/v1${path}`, { method, headers, body: body && JSON.stringify(body), keepalive: method === "DELETE" });
   const answer = read(await response.text());
   if (!response.ok) throw Object.assign(new Error(answer?.error ?? `the server answered with status ${response.status}`), { status: response.status, code: answer?.code ?? "unknown", requestId: answer?.request_id ?? "" });
   return answer;
@@ -201,14 +224,21 @@ export function renew(next) {
 /** Whether the server's settings name an identity provider for people. */
 export const hasProvider = () => document.querySelector('meta[name="oidc-issuer"]') !== null;
 
-/** Signs out in all tabs, and revokes the key of the session. */
+/** Revokes the key of a session that made it. @param {Session | null} own */
+async function revoke(own) {
+  if (own?.derived) await request(`/keys/${own.id}?cascade=true`, own.key, "DELETE").catch(() => {});
+}
+
+/** Signs the person out in all tabs, and revokes the key of the session. */
 export async function signOut() {
-  const ended = session.value;
+  const { value } = session;
+  if (!value || isLeaving.value) return;
   isLeaving.value = true;
   set(null);
-  tabs.postMessage("out");
-  await new Promise((sent) => { setTimeout(sent, PATIENCE_MS); });
-  if (ended?.derived) await request(`/keys/${ended.id}?cascade=true`, ended.key, "DELETE").catch(() => {});
+  tabs.postMessage({ out: { id: value.id, whose: value.whose } });
+  // The other tabs may send their decisions with the same key.
+  await pause(PATIENCE_MS);
+  await revoke(value);
   end();
 }
 

@@ -29,14 +29,24 @@ export function usePages(read, dependencies, concerns = null, wait = 0) {
     if (!shown) wanted.current = 1;
     isStale.current = false;
     setBehind(0);
-    const all = /** @type {any} */ ({ ...(await read(null, abort)), count: 1 });
-    for (; all.next && all.count < wanted.current; all.count += 1) {
-      const page = await read(all.next, abort);
-      all.rows = [...all.rows, ...page.rows];
-      all.next = page.next;
+    try {
+      return await all(abort);
+    } catch (error) {
+      // The pages that are shown are as stale as before.
+      if (!abort.aborted) isStale.current = true;
+      throw error;
     }
-    return /** @type {T} */ (all);
   }, dependencies);
+  /** Reads the pages that the reader has scrolled to. @param {AbortSignal} abort @returns {Promise<T>} */
+  async function all(abort) {
+    const found = /** @type {any} */ ({ ...(await read(null, abort)), count: 1 });
+    for (; found.next && found.count < wanted.current; found.count += 1) {
+      const page = await read(found.next, abort);
+      found.rows = [...found.rows, ...page.rows];
+      found.next = page.next;
+    }
+    return found;
+  }
   const { value, error, isLoading } = list;
   const reload = () => { isStale.current = true; list.reload(); };
   const more = () => {
@@ -48,5 +58,11 @@ export function usePages(read, dependencies, concerns = null, wait = 0) {
   return { value, rows: /** @type {any[]} */ (value?.rows ?? []), error, isLoading, behind, reload, more };
 }
 
+/** Shows a long list as it is now. The button that was pressed vanishes, so the focus goes to the screen. @param {() => void} reload */
+function showAll(reload) {
+  document.getElementById("main")?.focus({ preventScroll: true });
+  reload();
+}
+
 /** Says how many events a long list does not show yet. @param {{list: {behind: number, reload: () => void}}} props */
-export const Behind = ({ list: { behind, reload } }) => (behind > 0 && html`<p class="banner" role="status">${behind.toLocaleString("en")} ${behind === 1 ? "change" : "changes"} since this list was read. <button class="quiet" onClick=${reload}>Show</button></p>`);
+export const Behind = ({ list: { behind, reload } }) => (behind > 0 && html`<p class="banner" role="status">${behind.toLocaleString("en")} ${behind === 1 ? "change" : "changes"} since this list was read. <button class="quiet" onClick=${() => showAll(reload)}>Show</button></p>`);

@@ -66,17 +66,17 @@ function Log({ query }) {
 
   const older = () => {
     const own = tail.current;
-    const before = own?.last();
-    if (!own || !before || end.current || reading.current === own) return;
+    if (!own?.last() || end.current || reading.current === own) return;
+    const before = own.hold();
     reading.current = own;
     const free = () => { if (reading.current === own) reading.current = null; };
     page(filter, before).then((found) => {
       free();
       if (own !== tail.current) return;
-      // If events were dropped at the end meanwhile, the page does not continue the list, and another one does.
+      // After a long pause, the list may have begun anew meanwhile, and another page continues it.
       if (own.extend(found.events, before)) end.current = found.isEnd;
       else older();
-    }, (error) => { free(); complain(error); });
+    }, (error) => { free(); own.release(); complain(error); });
   };
   const rest = (/** @type {string} */ before) => page(filter, Number(before)).then(({ events, isEnd }) => ({ rows: events, next: isEnd ? null : String(events.at(-1).position) }));
   const toggle = () => (view.isPaused ? tail.current?.resume() : tail.current?.pause());

@@ -5,6 +5,7 @@ import { Empty, Failure, Link, Loading } from "../parts/basic.js";
 import { useLive, useLoad } from "../parts/load.js";
 import { NowNote } from "../parts/now.js";
 import { loadStyle } from "../parts/style.js";
+import { useAgain } from "./parked/again.js";
 import { Group } from "./parked/group.js";
 import { readGroups } from "./parked/groups.js";
 
@@ -17,6 +18,7 @@ const MOST_MS = 60_000;
 export default function Parked({ query }) {
   const plugin = query.get("plugin") ?? "";
   const { value, error, reload } = useLoad((abort) => readGroups(plugin, abort), [plugin]);
+  const { edit, dialog } = useAgain(reload);
   useLive(reload, () => true, QUIET_MS);
   // A retry appends no event, so the list is read again when the next one is due.
   useEffect(() => {
@@ -33,6 +35,7 @@ export default function Parked({ query }) {
     ${error && html`<${Failure} error=${error} retry=${reload} />`}
     ${!value && !error && html`<${Loading} />`}
     ${value?.length === 0 && html`<${Empty}>No step is parked.<//>`}
-    ${value?.map((group) => html`<${Group} key=${[group.plugin, group.hook, group.kind, group.line].join(" ")} group=${group} reload=${reload} />`)}
+    ${value?.map((group) => html`<${Group} key=${[group.plugin, group.hook, group.kind, group.line].join(" ")} group=${group} reload=${reload} edit=${edit} />`)}
+    ${dialog}
   </div>`;
 }

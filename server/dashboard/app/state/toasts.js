@@ -2,6 +2,7 @@
 
 import { signal } from "../vendor/ui.js";
 import { isHeld } from "../api/client.js";
+import { beforeEnd, isLeaving } from "../api/session.js";
 
 const SHOWN_MS = 6_000;
 export const UNDO_MS = 5_000;
@@ -34,6 +35,16 @@ export function complain(error, what = "") {
 
 /** @type {Set<(leaving: boolean) => Promise<void> | void>} */
 const waiting = new Set();
+/** What signing out waits for. @type {Set<Promise<any>>} */
+const running = new Set();
+
+/** Lets signing out wait until something is done. @template T @param {Promise<T>} work @returns {Promise<T>} */
+export function hold(work) {
+  /** @type {Promise<T>} */
+  const done = work.finally(() => running.delete(done));
+  running.add(done);
+  return done;
+}
 
 /**
  * Does something after five seconds, unless it is taken back. Leaving the page does it at once.
@@ -45,7 +56,7 @@ export function afterUndo(text, commit, revert) {
     if (!waiting.delete(finish)) return;
     clearTimeout(timer);
     dismiss(id);
-    return commit(leaving);
+    return hold(Promise.resolve(commit(leaving)));
   };
   const timer = setTimeout(() => finish(false), UNDO_MS);
   const undo = () => {
@@ -63,14 +74,18 @@ export function undoLast() {
   toasts.peek().findLast((toast) => toast.undo)?.undo?.();
 }
 
-/** Does at once what can still be undone, and waits until it is done. @param {boolean} [leaving] whether the page is being left */
-export const finishAll = (leaving = false) => Promise.allSettled([...waiting].map((finish) => finish(leaving)));
+/** Does at once what can still be undone, and waits until all that is under way is done. @param {boolean} [leaving] whether the page is being left */
+export function finishAll(leaving = false) {
+  for (const finish of [...waiting]) finish(leaving);
+  return Promise.allSettled([...running]);
+}
+beforeEnd(() => finishAll(true));
 
 /** @param {Event} event */
 function leave(event) {
   finishAll(true);
   // While the browser asks whether to leave the page, what cannot outlive it is sent.
-  if (isHeld()) event.preventDefault();
+  if (isHeld() && !isLeaving.peek()) event.preventDefault();
 }
 // A busy browser may end a page before `pagehide` has run, but it waits for `beforeunload`.
 for (const leaving of ["beforeunload", "pagehide"]) window.addEventListener(leaving, leave);

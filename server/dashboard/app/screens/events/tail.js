@@ -21,6 +21,8 @@ export function createTail(changed) {
   /** @type {any[]} */
   let arrived = [];
   let newest = 0;
+  /** Whether an older page is being read, which has to continue the list. */
+  let isExtending = false;
   /** @type {number | undefined} */
   let timer;
 
@@ -39,7 +41,7 @@ export function createTail(changed) {
   const put = (/** @type {any[]} */ fresh, isCut = false) => {
     // Older pages that were loaded by scrolling stay until the ring is full.
     const all = [...fresh, ...shown];
-    shown = all.slice(0, Math.max(KEPT, shown.length));
+    shown = isExtending ? all : all.slice(0, Math.max(KEPT, shown.length));
     tell(fresh.length, isCut || shown.length < all.length);
   };
 
@@ -53,8 +55,18 @@ export function createTail(changed) {
     },
     /** The position before which the next older page begins. */
     last: () => shown.at(-1)?.position,
+    /** Keeps the end in place while the next older page is read. Returns the position before which the page begins. */
+    hold() {
+      isExtending = true;
+      return shown.at(-1)?.position;
+    },
+    /** Lets the ring drop events again after a read that failed. */
+    release() {
+      isExtending = false;
+    },
     /** Adds a page of older events at the end, unless the end is no longer where the page begins. @param {any[]} page @param {number} before */
     extend(page, before) {
+      isExtending = false;
       if (shown.at(-1)?.position !== before) return false;
       shown = [...shown, ...page];
       tell(0);

@@ -2,7 +2,8 @@
 
 import { computed, signal } from "../../vendor/ui.js";
 import { call, get } from "../../api/client.js";
-import { afterUndo, complain, detailOf, say } from "../../state/toasts.js";
+import { isLeaving } from "../../api/session.js";
+import { afterUndo, complain, detailOf, hold, say } from "../../state/toasts.js";
 import { waitingOn } from "../../state/waiting.js";
 import { nameOf, readPeople } from "./people.js";
 import { act, expect, idle, isMine, ownVersion, put, settle } from "./tasks.js";
@@ -34,6 +35,8 @@ export const asking = signal(null);
 export const drafts = new Map();
 /** Decisions that the server refused, newest first. @type {import("../../vendor/ui.js").Signal<{task: any, action: string, error: any, who: string, body: any}[]>} */
 export const refusals = signal([]);
+// Refused decisions and their texts end with the page, so leaving it asks.
+addEventListener("beforeunload", (event) => { if (refusals.peek().length > 0 && !isLeaving.peek()) event.preventDefault(); });
 /** The task that is shown with all its content, as its reader sees it. */
 export const shown = signal(/** @type {any} */ (null));
 /** The ids of the tasks whose decision can still be undone. */
@@ -103,7 +106,7 @@ export async function decide(action, some, body = {}, version = undefined) {
     return refused.length === 0;
   };
   if (!FINAL.has(action)) {
-    const isDone = await send(false);
+    const isDone = await hold(send(false));
     if (isDone) { forget(ids, action); say(text); }
     return isDone;
   }

@@ -106,9 +106,15 @@ export function Edit({ tasks: [task], problem, close, decide }) {
     setFields(fieldsOf(whole).map((field) => (field.key in typed ? { ...field, value: typed[field.key] } : field)));
     setComment(draft?.comment ?? "");
   }, [whole]);
-  // The fields come after the dialog, so the browser does not choose among them.
-  const hasFields = fields.length > 0;
-  useLayoutEffect(() => { if (hasFields) /** @type {HTMLElement | null} */ (document.querySelector("dialog.edit textarea"))?.focus(); }, [hasFields]);
+  // The fields come after the dialog, so the browser does not choose among them. Those of a newer version follow a button that is gone.
+  const origin = fields[0]?.artifact;
+  useLayoutEffect(() => { if (origin) /** @type {HTMLElement | null} */ (document.querySelector("dialog.edit textarea"))?.focus(); }, [origin]);
+  /** Puts the text on another version, for which nothing is accepted yet. @param {any} newer */
+  const take = (newer) => {
+    setWhole(newer);
+    setAccepts(false);
+    setAcceptsOld(false);
+  };
   const keep = (/** @type {Field[]} */ next, note = comment) => {
     const typed = Object.fromEntries(next.filter(isChanged).map((field) => [field.key, field.value]));
     drafts.set(`${task.id} edit`, { typed, comment: note });
@@ -138,7 +144,7 @@ export function Edit({ tasks: [task], problem, close, decide }) {
   return html`<${Dialog} title=${`Edit and approve ${task.title}`} close=${close} class="wide edit">
     ${problem && html`<${Failure} error=${problem} message=${`${problem.message}${mustName ? ". Change the fields of the effect below to say what is written." : ""}`} />`}
     ${failure && html`<${Failure} error=${failure} />`}
-    ${newer && html`<p class="banner" role="status">The task has changed since you began, and an edit of version ${whole.version} will be refused. <button type="button" class="quiet" onClick=${() => setWhole(newer)}>Use my text in version ${newer.version}</button></p>`}
+    ${newer && html`<p class="banner" role="status">The task has changed since you began, and an edit of version ${whole.version} will be refused. <button type="button" class="quiet" onClick=${() => take(newer)}>Use my text in version ${newer.version}</button></p>`}
     ${!whole && !failure && html`<${Loading} />`}
     ${whole && artifacts.length === 0 && html`<p>The task has no output that could be edited.</p>`}
     ${artifacts.length > 0 && html`<form onSubmit=${send} onKeyDown=${sendKeys}>

@@ -9,8 +9,18 @@ import { useLoad } from "../../parts/load.js";
 import { Append } from "../aggregate/append.js";
 import { deleteStep } from "./groups.js";
 
+/**
+ * The dialog of a screen for one step. What is typed there stays when the step or its group is gone.
+ *
+ * @param {() => void} done
+ */
+export function useAgain(done) {
+  const [step, edit] = useState(/** @type {any} */ (null));
+  return { edit, dialog: step && html`<${Again} step=${step} close=${() => edit(null)} done=${done} />` };
+}
+
 /** @param {{step: any, close: () => void, done: () => void}} props */
-export function Again({ step, close, done }) {
+function Again({ step, close, done }) {
   const [isGivenUp, setGivenUp] = useState(true);
   const { value, error, reload } = useLoad(async (abort) => {
     const [event, page] = await Promise.all([
@@ -22,7 +32,11 @@ export function Again({ step, close, done }) {
   if (error || !value) return html`<${Dialog} title="Append an event" close=${close}>${error ? html`<${Failure} error=${error} retry=${reload} />` : html`<${Loading} />`}<//>`;
   const finish = () => {
     if (!isGivenUp) return done();
-    deleteStep(step).then(done, (failure) => { complain(failure, "The event is appended, but the step is still parked"); done(); });
+    deleteStep(step).then(done, (failure) => {
+      // Somebody else may have given the step up meanwhile.
+      if (failure.status !== 404) complain(failure, "The event is appended, but the step is still parked");
+      done();
+    });
   };
   const { event, version } = value;
   return html`<${Append} id=${step.aggregate_id} type=${event.aggregate_type} version=${version} begin=${event} close=${close} done=${finish}>

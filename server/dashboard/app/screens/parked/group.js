@@ -1,6 +1,7 @@
 // One group of parked steps: its cause, what a replay would do, and its steps.
 
 import { html, useEffect, useRef, useState } from "../../vendor/ui.js";
+import { stringify } from "../../api/json.js";
 import { has } from "../../api/session.js";
 import { moment } from "../../state/route.js";
 import { complain, detailOf, say } from "../../state/toasts.js";
@@ -8,7 +9,6 @@ import { Badge, Failure, Link, Loading, Time } from "../../parts/basic.js";
 import { Dialog } from "../../parts/dialog.js";
 import { usePages } from "../../parts/pages.js";
 import { Table } from "../../parts/table.js";
-import { Again } from "./again.js";
 import { deleteGroup, deleteStep, dryRun, readSteps, replayGroup, replayStep } from "./groups.js";
 
 /** Why parked steps cannot be changed now, or an empty text. */
@@ -17,12 +17,10 @@ const refusal = () => (!has("api:write") ? "This needs the scope api:write." : m
 /** @param {number} count */
 const steps = (count) => `${count.toLocaleString("en")} ${count === 1 ? "step" : "steps"}`;
 
-/** @param {{group: import("./groups.js").Group, reload: () => void, isLone?: boolean}} props */
-export function Group({ group, reload, isLone = false }) {
+/** @param {{group: import("./groups.js").Group, reload: () => void, edit: (step: any) => void, isLone?: boolean}} props */
+export function Group({ group, reload, edit, isLone = false }) {
   const [open, setOpen] = useState("");
   const [tried, setTried] = useState(/** @type {any} */ (null));
-  // The dialog stays beside the steps, which are read again beneath it.
-  const [edited, setEdited] = useState(/** @type {any} */ (null));
   const why = refusal();
   const { plugin, hook, kind, line, message, count, first, last } = group;
   const title = `${plugin} · ${hook}${line ? ` · line ${line}` : ""}`;
@@ -56,8 +54,7 @@ export function Group({ group, reload, isLone = false }) {
     <div role="status">${tried?.isRunning && html`<${Loading} what="Running" />`}
       ${tried?.results && html`<p>${tried.failed.length === 0 ? html`<strong>All ${tried.results.length} calls work now.</strong> A replay would settle them.` : html`<strong>${tried.failed.length} of ${tried.results.length}</strong> calls fail again: ${tried.failed[0].error.message}`}${count > group.ids.length ? html` <span class="dim">The first ${group.ids.length} steps were tried.</span>` : ""}</p>`}</div>
     ${tried?.failure && html`<${Failure} error=${tried.failure} />`}
-    ${open === "steps" && html`<${Steps} group=${group} reload=${reload} why=${why} edit=${setEdited} />`}
-    ${edited && html`<${Again} step=${edited} close=${() => setEdited(null)} done=${reload} />`}
+    ${open === "steps" && html`<${Steps} group=${group} reload=${reload} why=${why} edit=${edit} />`}
     ${open === "replay" && html`<${Confirm} title=${`Replay ${steps(count)}?`} action=${`Replay ${steps(count)}`} close=${() => setOpen("")}
       act=${() => act(() => replayGroup(group), (answer) => `${answer.done} replayed${answer.failed ? `, ${answer.failed} failed again` : ""}`)}>
       The plugin <strong>${plugin}</strong> is called again for ${steps(count)}. Steps that fail again stay parked. If the number of steps has changed until then, nothing is done.<//>`}
@@ -76,9 +73,10 @@ export function Confirm({ title, action, act, close, children }) {
 function Steps({ group, reload, why, edit }) {
   const { plugin, hook, kind, line } = group;
   const list = usePages((cursor, abort) => readSteps(group, cursor, abort), [plugin, hook, kind, line]);
-  const known = useRef(group);
-  // What is shown stays until the steps of the group as it is now are there.
-  useEffect(() => { if (known.current !== group) list.reload(); known.current = group; }, [group]);
+  const state = stringify([group.count, group.first, group.last]);
+  const known = useRef(state);
+  // The groups are read again after every event, and the steps only after a change of their group.
+  useEffect(() => { if (known.current !== state) list.reload(); known.current = state; }, [state]);
   const failure = list.error && html`<${Failure} error=${list.error} retry=${list.reload} />`;
   if (!list.value) return failure ?? html`<${Loading} />`;
   const all = list.rows;

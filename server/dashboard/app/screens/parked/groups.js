@@ -18,10 +18,14 @@ export const keyOf = ({ plugin, hook, kind, line }) => ({ plugin, hook, kind, li
 /** Whether a step belongs to a group. @param {any} step @param {Group} group */
 const belongs = (step, group) => step.plugin === group.plugin && step.hook === group.hook && step.kind === group.kind && (step.line ?? null) === (group.line ?? null);
 
-/** Reads steps of a group: a page of the plugin's steps, of which those of the group remain. @param {Group} group @param {string | null} cursor @param {AbortSignal} abort */
+/** Reads steps of a group: those among the plugin's steps, of which pages are read until one has some. @param {Group} group @param {string | null} cursor @param {AbortSignal} abort */
 export async function readSteps(group, cursor, abort) {
-  const page = await get("/parked", { plugin: group.plugin, limit: PAGE, cursor }, abort);
-  return { rows: page.data.filter((/** @type {any} */ step) => belongs(step, group)), next: page.next_cursor };
+  for (let next = cursor; ;) {
+    const page = /** @type {any} */ (await get("/parked", { plugin: group.plugin, limit: PAGE, cursor: next }, abort));
+    const rows = page.data.filter((/** @type {any} */ step) => belongs(step, group));
+    next = page.next_cursor;
+    if (rows.length > 0 || !next) return { rows, next };
+  }
 }
 
 /**

@@ -11,6 +11,7 @@ import { Editor } from "../../parts/editor.js";
 import { useLoad } from "../../parts/load.js";
 import { NowNote } from "../../parts/now.js";
 import { Value } from "../../parts/value.js";
+import { useAgain } from "../parked/again.js";
 import { Group } from "../parked/group.js";
 import { readGroups } from "../parked/groups.js";
 import { ms } from "../plugins.js";
@@ -24,11 +25,12 @@ export function Plugin({ name }) {
   const groups = useLoad((abort) => readGroups(name, abort), [name]);
   const [open, setOpen] = useState("");
   const [refused, setRefused] = useState(/** @type {any} */ (null));
+  const again = () => { reload(); groups.reload(); };
+  const { edit, dialog } = useAgain(again);
   const heading = html`<p class="dim"><${Link} to="/plugins">Plugins<//></p><${NowNote}>The plugin is shown as of now: the past of its calls is not kept.<//>`;
   if (error && !plugin) return html`<div class="page">${heading}<h1>${name}</h1><${Failure} error=${error} retry=${reload} /></div>`;
   if (!plugin) return html`<div class="page">${heading}<h1>${name}</h1><${Loading} /></div>`;
   const why = !has("api:write") ? "This needs the scope api:write." : moment.value ? "Nothing can be changed in the past." : "";
-  const again = () => { reload(); groups.reload(); };
   const resume = () => post(`/plugins/${name}/resume`).then(() => { say(`${name} is called again`); again(); }, complain);
   const load = () => { setRefused(null); post(`/plugins/${name}/reload`).then((answer) => { say(answer.changed ? `${name} ${answer.version} processes events from position ${answer.from_position}` : `The files of ${name} have not changed`); again(); }, setRefused); };
   const isScripted = Boolean(plugin.digest);
@@ -47,7 +49,7 @@ export function Plugin({ name }) {
     <section><h2>Parked steps</h2>
       ${groups.error && html`<${Failure} error=${groups.error} retry=${groups.reload} />`}
       ${groups.value?.length === 0 && html`<${Empty}>No step of this plugin is parked.<//>`}
-      ${groups.value?.map((group) => html`<${Group} key=${[group.hook, group.kind, group.line].join(" ")} group=${group} reload=${again} isLone />`)}</section>
+      ${groups.value?.map((group) => html`<${Group} key=${[group.hook, group.kind, group.line].join(" ")} group=${group} reload=${again} edit=${edit} isLone />`)}</section>${dialog}
     <div class="halves"><section><h2>State</h2><dl class="facts">
         <div><dt>Hooks</dt><dd>${plugin.hooks.join(", ")}</dd></div><div><dt>Called for events</dt><dd>${(plugin.on?.events ?? []).join(", ") || "–"}</dd></div><div><dt>of types with the traits</dt><dd>${(plugin.on?.traits ?? []).join(", ") || "–"}</dd></div>
         <div><dt>Calls</dt><dd class="number">${plugin.runs.toLocaleString("en")}</dd></div><div><dt>Errors</dt><dd class="number">${plugin.errors.toLocaleString("en")}</dd></div><div><dt>Parked</dt><dd class="number">${plugin.parked.toLocaleString("en")}</dd></div>
