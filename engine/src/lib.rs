@@ -63,6 +63,7 @@ mod registry;
 mod registry_tests;
 mod removal;
 mod resident;
+mod shared_check;
 mod state;
 mod store;
 pub mod workspace;

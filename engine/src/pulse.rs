@@ -11,7 +11,7 @@
 //! * **The log decides.** Every append is committed under the guard on `head:log`. If another server has appended
 //!   first, the server reads the new events and decides again. A server rejects an append only if the server's view is
 //!   current.
-//! * **Reads compare the head** in one query, which concurrent reads share (`state/shared_check.rs`): a read may share
+//! * **Reads compare the head** in one query, which concurrent reads share (`shared_check.rs`): a read may share
 //!   only a check that began after the read. `?consistency=eventual` skips the check.
 //! * **The leader** (`state/leadership.rs`) runs plugins, timers and snapshots. Each write of the leader names the
 //!   leader's epoch, so a server that was suspended for longer than its lease cannot write. After a gap of its pulse, a
@@ -166,6 +166,7 @@ impl Pulse {
         let ended = Instant::now();
         if let Some(now_ms) = sample(beat.now_ms, ended - began) {
             self.clock.set_time(now_ms);
+            self.control.set_time(now_ms);
         }
         if let Some(before) = self.peers.set_alive(beat.servers.clone(), ended) {
             metric::PULSE_SECONDS.record(&[], (ended - before).as_secs_f64());

@@ -14,6 +14,7 @@ use strum::IntoStaticStr;
 
 use super::Access;
 use crate::error::{Error, Result};
+use crate::shared_check::SharedCheck;
 use crate::store::control::signing_keys::SigningKeyRecord;
 
 /// The time during which a key makes new signatures, in milliseconds.
@@ -63,6 +64,8 @@ pub struct SigningKeys {
     known: Mutex<SecretCache>,
     /// The lock that is held while a key is created. Other tasks wait for the new key.
     creating: tokio::sync::Mutex<()>,
+    /// The lookups of unknown keys.
+    lookups: SharedCheck,
 }
 
 #[derive(Default)]
@@ -112,8 +115,8 @@ impl SecretCache {
         self.keys.iter().filter(move |key| key.created_at.saturating_add(SIGNING_PERIOD_MS) > now)
     }
 
-    /// Returns whether the store may have a key that this process does not know. A new key only signs if no key is
-    /// settled, so unknown ids are looked up at a limited rate while a key is settled.
+    /// Returns whether an unknown key is looked up in the store. While a key is settled, a new key does not sign yet, so
+    /// unknown keys are looked up at a limited rate. Otherwise concurrent lookups share one query.
     fn is_stale(&self, now: i64) -> bool {
         let lookup = |at: i64| (at..at.saturating_add(LOOKUP_INTERVAL_MS)).contains(&now);
         self.settled(now).is_none() || !self.read_at.is_some_and(lookup)
@@ -180,8 +183,7 @@ impl Access {
         Ok(known.signing(now).cloned().unwrap_or(key))
     }
 
-    /// Returns the key with this id. An unknown id is looked up in the store at a limited rate, since ids are client
-    /// input.
+    /// Returns the key with this id. Lookups of unknown ids in the store are limited, since ids are client input.
     async fn find_signing_key(&self, id: &str) -> Result<Option<SigningKeyRecord>> {
         let now = self.clock.now_ms();
         let is_stale = {
@@ -192,7 +194,7 @@ impl Access {
             known.is_stale(now)
         };
         if is_stale {
-            self.read_signing_keys(now).await?;
+            self.signing.lookups.share(|| self.read_signing_keys(now)).await?;
         }
         // Another task may have read the key in the meantime.
         Ok(self.signing.known().find(id).cloned())

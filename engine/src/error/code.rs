@@ -15,7 +15,7 @@ pub enum ErrorCode {
     /// The body of the request is not JSON, or not of the operation's form.
     #[strum(message = "Correct the body at the place that `error` names.", props(statuses = "400"))]
     InvalidBody,
-    /// The cursor was not issued for this list, or not for these filters.
+    /// The cursor was not issued for this list or these filters, or what the filters mean has changed since.
     #[strum(message = "Begin with the first page.", props(statuses = "400"))]
     InvalidCursor,
     /// The position or version is beyond the end of the log or stream, as after a restore of an older copy.

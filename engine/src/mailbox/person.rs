@@ -161,9 +161,13 @@ pub fn decide(
         TaskCommand::Retry { comment } => {
             let fields = [(field::RESOLUTION, Value::Null), (field::ATTEMPT, 1.into()), (field::UNREAD, true.into())];
             let mut fields = Object::from_iter(fields);
-            // The task must not wait for an assignee who has left.
+            // The task must not wait for an assignee who has left, or for an agent whose plugin is not enabled.
             let assignee = task.assignee();
-            let has_left = assignee == prepared.left || offboarding::agent_left(view, &task).is_some();
+            let is_without_plugin =
+                |agent: &str| view.aggregate(agent).is_some_and(|agent| !view.plugins().gives_work_to(&agent));
+            let has_left = assignee == prepared.left
+                || offboarding::agent_left(view, &task).is_some()
+                || task.assigned_agent().is_some_and(is_without_plugin);
             if assignee.is_some() && has_left {
                 fields.push(field::ASSIGNEE_TYPE, Value::Null);
                 fields.push(field::ASSIGNEE_ID, Value::Null);

@@ -78,7 +78,6 @@ async fn run(
     let mut head = state.folded.head().follow();
     let mut timers = TimerLoop {
         opened_at: state.clock.now_ms(),
-        gaps: state.gaps(),
         state,
         appender,
         members,
@@ -129,8 +128,6 @@ struct TimerLoop {
     /// The time when these timers started or the store responded again, in milliseconds since the epoch. Agents could
     /// not renew leases that expired before this time.
     opened_at: i64,
-    /// The number of times that the store did not respond.
-    gaps: u64,
     /// The ids of open tasks that have been claimed. The store may have lease rows of these tasks.
     leased: HashSet<AggregateId>,
     /// The tasks that have ended or were deleted, and may still have lease rows, with the versions at their ends.
@@ -252,9 +249,8 @@ impl TimerLoop {
         }
         // Another server may have handled the deadline or renewed the lease.
         self.state.refresh().await?;
-        let gaps = self.state.gaps();
-        if gaps != self.gaps {
-            (self.gaps, self.opened_at) = (gaps, now_ms);
+        if let Some(age) = self.state.gap_age() {
+            self.opened_at = self.opened_at.max(now_ms.saturating_sub(age.as_millis() as i64));
         }
         self.renewals.write().await?;
         self.process_events().await;

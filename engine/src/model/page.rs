@@ -29,6 +29,8 @@ const MAX_LENGTH: usize = 512;
 const MAX_ALIASES: usize = 50;
 /// The maximum number of folders above a page that may be the root of an address in its front matter.
 const MAX_ROOTS: usize = 4;
+/// The maximum number of folders above a page with which the page's own folder may be such a root, as `website/docs`.
+const MAX_FOLDERS_OF_ROOT: usize = 2;
 
 /// A key in the index of pages. A reference has one key, and every page that matches the reference has this key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -73,7 +75,7 @@ pub fn keys(state: &Object) -> Vec<PageKey> {
             keys.push(key);
         }
     };
-    for text in std::iter::once(Cow::Borrowed(path)).chain(other_addresses(path, state)) {
+    for text in std::iter::once(Cow::Borrowed(path)).chain(other_addresses(path, state, true)) {
         let address = address_segments(&folded(&text));
         add(PageKey::Address(address.join("/").into()));
         if let Some(name) = address.last() {
@@ -122,8 +124,10 @@ pub fn rank(state: &Object, reference: &str, from: &Object) -> Option<MatchRank>
 
 fn match_of(path: &str, state: &Object, reference: &str) -> Option<MatchedBy> {
     let (wanted, is_rooted) = reference.strip_prefix('/').map_or((reference, false), |rooted| (rooted, true));
+    // The name of a page or of a file is not the name of the folder for which a page stands by its address.
+    let may_be_folder = without_suffix(wanted).is_none() && (is_rooted || segments(wanted).len() > 1);
     let in_front_matter = |segments: &[String]| {
-        let mut addresses = other_addresses(path, state);
+        let mut addresses = other_addresses(path, state, may_be_folder);
         let matches = addresses.any(|address| is_end(&folded(&address), segments, is_rooted));
         matches.then_some(MatchedBy::FrontMatter)
     };
@@ -276,8 +280,9 @@ fn unnumbered(segment: &str) -> &str {
 }
 
 /// Returns the addresses and names that front matter gives to a page: aliases, and addresses of Hugo (`url`, `slug`),
-/// Jekyll (`permalink`, `redirect_from`) and Docusaurus (`slug`, `id`).
-fn other_addresses<'a>(path: &'a str, state: &'a Object) -> impl Iterator<Item = Cow<'a, str>> {
+/// Jekyll (`permalink`, `redirect_from`) and Docusaurus (`slug`, `id`). `with_folders` states whether the addresses of
+/// folders for which the page stands are included.
+fn other_addresses<'a>(path: &'a str, state: &'a Object, with_folders: bool) -> impl Iterator<Item = Cow<'a, str>> {
     let front_matter = state.get(FRONT_MATTER).and_then(Value::as_object);
     let field = move |name: &str| front_matter.and_then(|fields| fields.get(name));
     let list = |value: &'a Value| value.as_array().unwrap_or(std::slice::from_ref(value));
@@ -286,7 +291,7 @@ fn other_addresses<'a>(path: &'a str, state: &'a Object) -> impl Iterator<Item =
     let folders = folded(path).split_last().map(|(_, folders)| folders.to_vec()).unwrap_or_default();
     let whole = ["permalink", "url"].into_iter().filter_map(field).filter_map(Value::as_str).map(Cow::Borrowed);
     let relative = ["slug", "id"].into_iter().filter_map(field).filter_map(Value::as_str);
-    let in_site = whole.chain(relative.flat_map(move |text| addresses_below(&folders, text)));
+    let in_site = whole.chain(relative.flat_map(move |text| addresses_below(&folders, text, with_folders)));
     // A text with a placeholder of Jekyll, as in `/:title/`, is not an address.
     let is_address = |text: &Cow<'_, str>| !text.is_empty() && text.len() <= MAX_LENGTH && !text.contains("/:");
     let without_html = |text: Cow<'a, str>| match text.strip_suffix(".html") {
@@ -300,13 +305,21 @@ fn other_addresses<'a>(path: &'a str, state: &'a Object) -> impl Iterator<Item =
 /// the page. A link may name the folders as they are, or by their address.
 ///
 /// In Docusaurus, the root of a slug that begins with `/` is the folder of the documents, which may be any folder above
-/// the page.
-fn addresses_below<'a>(folders: &[String], text: &'a str) -> Vec<Cow<'a, str>> {
+/// the page. The slug `/` gives the page the address of this folder. Such addresses are included if `with_folders` is
+/// set.
+fn addresses_below<'a>(folders: &[String], text: &'a str, with_folders: bool) -> Vec<Cow<'a, str>> {
     if !text.starts_with('/') {
         let below = [folders.join("/"), folder_address(folders).join("/")];
         return below.map(|folder| Cow::Owned(format!("{folder}/{text}"))).into();
     }
-    let roots = (1..=folders.len().min(MAX_ROOTS)).filter_map(|length| folders.get(..length));
+    let is_excluded = !with_folders && text.trim_matches('/').is_empty();
+    let deepest = match folders.len() {
+        _ if is_excluded => 0,
+        // The documents seldom begin so far below the root of the project.
+        many if many > MAX_FOLDERS_OF_ROOT => many - 1,
+        few => few,
+    };
+    let roots = (1..=deepest.min(MAX_ROOTS)).filter_map(|length| folders.get(..length));
     let below = roots.map(|root| Cow::Owned(format!("{}{text}", root.join("/"))));
     std::iter::once(Cow::Borrowed(text)).chain(below).collect()
 }
@@ -452,6 +465,28 @@ mod tests {
             ("/install", None),
             ("docs/home", Some("website/docs/01-guide/start.md")),
             ("/website/docs/home", Some("website/docs/01-guide/start.md")),
+        ] {
+            assert_eq!(named(&pages, reference, "x.md").as_deref(), expected, "{reference}");
+        }
+    }
+
+    #[test]
+    fn a_slug_gives_a_page_neither_the_name_of_its_folder_nor_an_address_below_a_deep_folder() {
+        let pages = [("docs/intro.md", "/"), ("a/b/c/p.md", "/foo"), ("website/docs/start.md", "/home")]
+            .map(|(path, slug)| with_front_matter(path, Object::from_iter([("slug", slug)])));
+        for (reference, expected) in [
+            ("/", Some("docs/intro.md")),
+            ("/docs", Some("docs/intro.md")),
+            ("/docs/", Some("docs/intro.md")),
+            ("/docs.md", None),
+            ("docs.md", None),
+            ("docs", None),
+            ("docs/", None),
+            ("/foo", Some("a/b/c/p.md")),
+            ("/a/b/foo", Some("a/b/c/p.md")),
+            ("/a/b/c/foo", None),
+            ("c/foo", None),
+            ("docs/home", Some("website/docs/start.md")),
         ] {
             assert_eq!(named(&pages, reference, "x.md").as_deref(), expected, "{reference}");
         }

@@ -1,9 +1,9 @@
 //! Validates an event's payload against the definition of its type.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rust_decimal::Decimal;
-use rustc_hash::FxHashSet;
 
 use super::aggregate::UNSET;
 use super::date::parse_date;
@@ -108,7 +108,7 @@ impl<'a> PayloadCheck<'a> {
         if fields.required() == 0 {
             return;
         }
-        let given: FxHashSet<&str> =
+        let given: BTreeSet<&str> =
             object.iter().filter(|(_, value)| !value.is_null()).map(|(name, _)| &**name).collect();
         for field in fields.iter().filter(|field| field.must_be_given() && !given.contains(&*field.name)) {
             self.violations
@@ -202,13 +202,13 @@ pub fn check_complete(state: &Object, definition: &Definition) -> Result<(), Vec
 /// that the payload sets and then removes with its own `$unset` stays before the `$unset`.
 pub fn remove_earlier<'n>(payload: &mut Object, earlier: impl Iterator<Item = &'n str>) {
     let given = payload.get(UNSET).and_then(Value::as_array).unwrap_or_default();
-    let own: FxHashSet<&str> = given.iter().filter_map(Value::as_str).collect();
+    let own: BTreeSet<&str> = given.iter().filter_map(Value::as_str).collect();
     let added: Vec<Value> = earlier.filter(|name| !own.contains(*name)).map(Value::from).collect();
     if added.is_empty() {
         return;
     }
     let removed = |name: &&Arc<str>| own.contains(&***name);
-    let dropped: FxHashSet<Arc<str>> =
+    let dropped: BTreeSet<Arc<str>> =
         payload.keys().take_while(|name| ***name != *UNSET).filter(removed).cloned().collect();
     let names: Vec<Value> = given.iter().cloned().chain(added).collect();
     payload.insert(UNSET, names);

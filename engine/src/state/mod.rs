@@ -30,7 +30,6 @@ pub mod published;
 pub mod redefine;
 pub mod releases;
 pub mod search;
-mod shared_check;
 pub mod storage;
 pub mod stream_pages;
 pub mod streams;
@@ -41,6 +40,7 @@ pub mod vectors;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use admission::{Admission, QueryLimits};
 use call_counts::CallCounts;
@@ -56,7 +56,6 @@ use progress::{EdgeProgress, Progress};
 use published::PublishedRevisions;
 use releases::Releases;
 use search::SearchIndex;
-use shared_check::SharedCheck;
 use storage::{SharedStorage, Storage};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -72,6 +71,7 @@ use crate::model::definition::Definition;
 use crate::model::event::Event;
 use crate::model::pattern::Patterns;
 use crate::resident::graph::Graph;
+use crate::shared_check::SharedCheck;
 use crate::store::DatabaseReader;
 use crate::store::control::servers::WorkspaceProgress;
 use crate::store::workspace::log::take_part;
@@ -207,9 +207,10 @@ impl State {
         self.peers.is_none()
     }
 
-    /// Returns the number of times that the store of several servers did not respond to this server.
-    pub fn gaps(&self) -> u64 {
-        self.peers.as_ref().map_or(0, |peers| peers.gaps(Instant::now()))
+    /// Returns the time since a store of several servers has responded to this server again. Returns `None` if the store
+    /// has always responded.
+    pub fn gap_age(&self) -> Option<Duration> {
+        self.peers.as_ref()?.gap_age(Instant::now())
     }
 
     /// Returns the writes of a leader that the store had at the last [`State::refresh`].

@@ -39,6 +39,8 @@ struct PulseBeat {
     /// The number of times that no beat succeeded for [`GAP`], so that other servers may have counted this server as
     /// dead.
     gaps: u64,
+    /// The time at which the last gap ended.
+    gap_ended_at: Option<Instant>,
 }
 
 /// The time without a beat after which other servers may count this server as dead.
@@ -56,6 +58,7 @@ impl Peers {
         let mut beaten = self.beaten.lock();
         if beaten.at.is_some_and(|before| at.saturating_duration_since(before) >= GAP) {
             beaten.gaps += 1;
+            beaten.gap_ended_at = Some(at);
         }
         beaten.alive = servers;
         beaten.at.replace(at)
@@ -80,6 +83,15 @@ impl Peers {
         let beaten = self.beaten.lock();
         let lasts = beaten.at.is_some_and(|at| now.saturating_duration_since(at) >= GAP);
         beaten.gaps + u64::from(lasts)
+    }
+
+    /// Returns the time since the end of the last gap, or zero during a gap. Returns `None` if there was no gap.
+    pub fn gap_age(&self, now: Instant) -> Option<Duration> {
+        let beaten = self.beaten.lock();
+        match beaten.at.is_some_and(|at| now.saturating_duration_since(at) >= GAP) {
+            true => Some(Duration::ZERO),
+            false => beaten.gap_ended_at.map(|ended_at| now.saturating_duration_since(ended_at)),
+        }
     }
 
     /// Returns the time since the last beat.
@@ -145,13 +157,14 @@ mod tests {
     #[test]
     fn a_gap_between_two_beats_is_counted_once_and_while_it_lasts() {
         let (peers, begin) = (Peers::new("s".into()), Instant::now());
-        assert_eq!(peers.gaps(begin), 0);
+        assert_eq!((peers.gaps(begin), peers.gap_age(begin)), (0, None));
         peers.set_alive(Vec::new(), begin);
         assert_eq!(peers.gaps(begin + GAP / 2), 0);
-        assert_eq!(peers.gaps(begin + GAP), 1);
+        assert_eq!((peers.gaps(begin + GAP), peers.gap_age(begin + GAP)), (1, Some(Duration::ZERO)));
         peers.set_alive(Vec::new(), begin + GAP);
         assert_eq!(peers.gaps(begin + GAP), 1);
         peers.set_alive(Vec::new(), begin + GAP + GAP / 2);
         assert_eq!(peers.gaps(begin + GAP + GAP / 2), 1);
+        assert_eq!(peers.gap_age(begin + GAP + GAP / 2), Some(GAP / 2));
     }
 }

@@ -13,8 +13,8 @@ use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tokio::sync::Notify;
 
-use super::shared_check::SharedCheck;
 use crate::error::Result;
+use crate::shared_check::SharedCheck;
 use crate::store::Database;
 use crate::store::workspace::presence::PresenceRecord;
 

@@ -15,10 +15,10 @@ use std::sync::Arc;
 use tokio::sync::Mutex;
 
 use super::plugins::{PluginIndex, PluginMap, PluginVersion, Plugins};
-use super::shared_check::SharedCheck;
 use crate::error::{Error, ErrorCode, Result};
 use crate::hook::{Loader, VersionRefusal};
 use crate::model::value::{Object, Value};
+use crate::shared_check::SharedCheck;
 use crate::store::{self, Database, Store};
 
 /// The plugins of an engine, with the releases in its store.

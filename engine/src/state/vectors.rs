@@ -16,7 +16,7 @@ use crate::hook::{Embed, EmbedFailure};
 use crate::model::id::AggregateId;
 use crate::resident::labels::index::{LABEL_BYTES, beginning};
 use crate::store::workspace::embeddings::EmbeddingRecord;
-use crate::store::{self, Database, DatabaseReader};
+use crate::store::{Database, DatabaseReader};
 
 /// The maximum number of changed labels that one step processes.
 const AT_ONCE: usize = 32;
@@ -131,26 +131,33 @@ impl Vectors {
         pending: &[(AggregateId, String, String)],
         gone: &[AggregateId],
     ) -> Result<()> {
+        self.check_model(db).await?;
         let vectors = self.embed(pending.iter().map(|(_, label, _)| label.clone()).collect()).await;
         let vectors = vectors.map_err(Error::internal)?;
         let embeddings = pending.iter().zip(vectors);
         let embeddings =
             embeddings.map(|((id, _, hash), vector)| EmbeddingRecord { id: id.clone(), hash: hash.clone(), vector });
         let embeddings: Vec<EmbeddingRecord> = embeddings.collect();
-        let model = self.embed.model();
-        if let Err(error) = db.write_embeddings(model, &embeddings, gone).await {
-            if matches!(error, store::Error::Conflict) && !db.has_embeddings_of(model).await? {
-                let message = format!(
-                    "another server embeds with another model than '{model}'; all servers need the same [search.embedding]"
-                );
-                return Err(Error::internal(EmbedFailure(message)));
-            }
+        if let Err(error) = db.write_embeddings(self.embed.model(), &embeddings, gone).await {
+            self.check_model(db).await?;
             return Err(error.into());
         }
         let mut embedded = held(embedded);
         embedded.extend(embeddings.into_iter().map(|embedding| (embedding.id, embedding.hash)));
         gone.iter().for_each(|id| drop(embedded.remove(id)));
         Ok(())
+    }
+
+    /// Fails if another server has begun embeddings of another model.
+    async fn check_model(&self, db: &Database) -> Result<()> {
+        let model = self.embed.model();
+        if db.has_embeddings_of(model).await? {
+            return Ok(());
+        }
+        let message = format!(
+            "another server embeds with another model than '{model}'; all servers need the same [search.embedding]"
+        );
+        Err(Error::internal(EmbedFailure(message)))
     }
 
     /// Returns the aggregates whose labels are similar to the query, nearest first, each with its cosine similarity.

@@ -16,6 +16,9 @@ use super::error::{Error, Result};
 
 /// The time limit of a query, unless a setting changes it.
 pub const TIMEOUT: Duration = Duration::from_secs(10);
+/// The time by which a read of changes starts before the previous read, in milliseconds. A transaction can commit some
+/// time after it has read the clock, so changes of this period may be missing from the previous read.
+pub const OVERLAP_MS: i64 = TIMEOUT.as_millis() as i64 + 2_000;
 /// The time limit of a check of the store.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 /// The time between two checks of a store that does not respond.

@@ -236,6 +236,11 @@ impl Database {
         self.reader.clone()
     }
 
+    /// Sets the current time of a remote store, in milliseconds since the epoch, for the deadlines of transactions.
+    pub fn set_time(&self, now_ms: i64) {
+        self.session.set_time(now_ms);
+    }
+
     /// Returns the handle without the health check, so that refused commits of this handle are not reported.
     fn unprobed(self) -> Database {
         Database { reader: DatabaseReader { probe: None, ..self.reader }, ..self }

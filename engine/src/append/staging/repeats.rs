@@ -54,6 +54,7 @@ impl BatchBuilder<'_> {
         }
         if first.version > 1
             && new.begins_again()
+            && new.payload.get(UNSET).is_none_or(|unset| unset.as_array().is_some())
             && let Some(removed) = first.payload.get(UNSET).and_then(Value::as_array)
         {
             let mut begun = payloads.clone();

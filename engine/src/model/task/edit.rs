@@ -104,9 +104,9 @@ pub fn edited(task: &Task<'_>, edit: &Edit, stamp: &Stamp) -> Result<Vec<Object>
     edit.check()?;
     let current = task.current_artifacts();
     let changes: Vec<ArtifactChange<'_>> = match edit {
-        Edit::Modifications(modifications) => vec![modified(current.last().copied(), modifications)],
-        Edit::Content(content) => vec![with_parts(current.last().copied(), vec![content_part(content)])],
-        Edit::Artifacts(drafts) => matched(&current, drafts, task.subject())?,
+        Edit::Modifications(modifications) => vec![modified(task.last_artifact(), modifications)],
+        Edit::Content(content) => vec![with_parts(task.last_artifact(), vec![content_part(content)])],
+        Edit::Artifacts(drafts) => matched(task, drafts)?,
     };
     for change in &changes {
         if let ArtifactChange { before: Some(before), unclear: Some(why), .. } = change {
@@ -162,11 +162,8 @@ fn check_names(current: &[&Object], changes: &[ArtifactChange<'_>], entries: &[O
 }
 
 /// Pairs each draft with the artifact version that the draft replaces, if there is one.
-fn matched<'a>(
-    current: &[&'a Object],
-    drafts: &[ArtifactDraft],
-    subject: Option<&str>,
-) -> Result<Vec<ArtifactChange<'a>>, Vec<Violation>> {
+fn matched<'a>(task: &Task<'a>, drafts: &[ArtifactDraft]) -> Result<Vec<ArtifactChange<'a>>, Vec<Violation>> {
+    let current = task.current_artifacts();
     let has = |artifact: &Object, name: &str, text: &str| artifact.get(name).and_then(Value::as_str) == Some(text);
     let mut changes = Vec::with_capacity(drafts.len());
     for (number, draft) in drafts.iter().enumerate() {
@@ -179,12 +176,12 @@ fn matched<'a>(
                 }
             },
             (None, Some(name)) => current.iter().find(|artifact| has(artifact, "name", name)).copied(),
-            // A draft without id and name stands for the last artifact if it is the only draft, and otherwise for the
+            // A draft without id and name stands for the newest version if it is the only draft, and otherwise for the
             // artifact at the same position.
-            (None, None) if drafts.len() == 1 => current.last().copied(),
+            (None, None) if drafts.len() == 1 => task.last_artifact(),
             (None, None) => current.get(number).copied(),
         };
-        changes.push(carried(before, draft, subject));
+        changes.push(carried(before, draft, task.subject()));
     }
     Ok(changes)
 }

@@ -215,6 +215,11 @@ impl<'a> Task<'a> {
         current.into_iter().map(|(_, artifact)| artifact).collect()
     }
 
+    /// Returns the newest artifact version.
+    pub fn last_artifact(&self) -> Option<&'a Object> {
+        self.artifacts().iter().rev().find_map(Value::as_object)
+    }
+
     /// Returns the artifact versions from before the last request for changes.
     pub fn sent_back(&self) -> impl Iterator<Item = &'a Object> {
         let count = self.get(field::SUPERSEDED).and_then(Value::as_int).unwrap_or(0);

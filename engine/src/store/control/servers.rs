@@ -5,16 +5,13 @@ use std::sync::Arc;
 
 use surrealdb::types::Value as Record;
 
+use crate::store::availability::OVERLAP_MS;
 use crate::store::{CONTROL_MIGRATIONS, Database, Error, Result, WORKSPACE_MIGRATIONS, convert};
 
 /// The time for which a server counts as alive after its last report, in milliseconds.
 pub const ALIVE_MS: i64 = 10_000;
 /// The time after a server's last report at which the row of the server is deleted, in milliseconds.
 const FORGOTTEN_MS: i64 = 60_000;
-/// The time by which a read starts before the last known change, in milliseconds. Changes of this period may be missing
-/// from the previous read, because a transaction can commit some time after it has read the clock.
-const OVERLAP_MS: i64 = 2_000;
-
 /// The number of migrations that this program knows. A newer program may know more migrations.
 pub const SCHEMA: u64 = (CONTROL_MIGRATIONS.len() + WORKSPACE_MIGRATIONS.len()) as u64;
 
@@ -116,7 +113,6 @@ impl Database {
         let [.., now, servers, changed] = found.as_slice() else {
             return Err(Error::corrupt("reading the progress of workspaces returned no result"));
         };
-        self.session.set_time(convert::int(now)?);
         let (mut last, mut workspaces) = (since, Vec::new());
         for record in convert::list(Some(changed))? {
             last = last.max(convert::int_field(record, "changed")?);

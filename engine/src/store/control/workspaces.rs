@@ -14,7 +14,7 @@ use super::members::read_member;
 use super::sign_up::FoundUser;
 use super::users::read_user;
 use crate::model::access::{Role, WorkspaceRecord};
-use crate::store::{Database, Error, Result, Store, convert, database_name, retry};
+use crate::store::{Database, DatabaseReader, Error, Result, Store, convert, database_name, retry};
 
 /// The deletion of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,11 +72,8 @@ impl Store {
         // The name cannot inject statements, because it consists of ASCII letters, digits and underscores.
         // In a transaction, which has a deadline, because a workspace with this id may be created again later.
         let statements = format!("BEGIN; REMOVE DATABASE IF EXISTS {}; COMMIT;", database_name(workspace_id)?);
-        let mut response = session.query(&statements, surrealdb::types::Variables::new()).await?;
-        match response.take_errors() {
-            errors if errors.is_empty() => Ok(()),
-            errors => Err(retry::classify_all(errors)),
-        }
+        let reader = DatabaseReader { session: Arc::new(session), events_read: Arc::default(), probe: None };
+        retry::after_conflicts(|| reader.query(&statements, [])).await.map(drop)
     }
 }
 

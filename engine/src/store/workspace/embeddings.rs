@@ -17,13 +17,17 @@ DEFINE TABLE IF NOT EXISTS embedding_model SCHEMALESS;";
 /// The statements that delete all embeddings and record the current model. Vectors of different models cannot be
 /// compared.
 const START_ANEW: &str = "
+BEGIN;
+UPSERT embedding_model:current SET model = $model RETURN NONE;
 REMOVE INDEX IF EXISTS embedding_vector ON embedding;
 DELETE embedding RETURN NONE;
-UPSERT embedding_model:current SET model = $model RETURN NONE;";
-/// The statements that write embeddings, unless another server has recorded another model.
+COMMIT;";
+/// The statements that write embeddings, unless another server has recorded another model. The statements write the
+/// record of the model, so a server that begins with another model at the same time conflicts.
 const WRITE: &str = "
 BEGIN;
 IF (SELECT VALUE model FROM ONLY embedding_model:current) != $model { THROW 'stale head' };
+UPDATE embedding_model:current SET model = $model RETURN NONE;
 FOR $embedding IN $embeddings { UPSERT $embedding.id CONTENT $embedding RETURN NONE };
 FOR $id IN $gone { DELETE $id RETURN NONE };
 COMMIT;";
@@ -108,11 +112,14 @@ impl Database {
         if let Some(first) = embeddings.first() {
             // The length cannot inject statements, because it is a number. All vectors of a model have the same length.
             let index = format!(
-                "DEFINE INDEX IF NOT EXISTS embedding_vector ON embedding FIELDS vector HNSW DIMENSION {} DIST COSINE \
-                 TYPE F32",
+                "BEGIN;
+                IF (SELECT VALUE model FROM ONLY embedding_model:current) != $model {{ THROW 'stale head' }};
+                DEFINE INDEX IF NOT EXISTS embedding_vector ON embedding FIELDS vector HNSW DIMENSION {} DIST COSINE
+                    TYPE F32;
+                COMMIT;",
                 first.vector.len()
             );
-            self.query_again(&index, []).await?;
+            self.query_again(&index, [("model", convert::text(model))]).await?;
         }
         let gone: Vec<Record> = gone.iter().map(|id| convert::record_id("embedding", id.to_string())).collect();
         let records: Vec<Record> = embeddings.iter().map(record).collect();
@@ -137,4 +144,33 @@ fn record(embedding: &EmbeddingRecord) -> Record {
 fn numbers(vector: &[f32]) -> Record {
     let numbers: Vec<Record> = vector.iter().map(|x| Record::Number(Number::Float(f64::from(*x)))).collect();
     Record::Array(numbers.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Store;
+
+    fn embedding(id: &str, length: usize) -> EmbeddingRecord {
+        EmbeddingRecord { id: AggregateId::from(Arc::from(id)), hash: id.into(), vector: vec![1.0; length] }
+    }
+
+    #[tokio::test]
+    async fn a_server_with_an_earlier_model_writes_no_embeddings() {
+        let store = Store::connect("mem://").await.expect("memory");
+        let id = "00000000-0000-0000-0000-000000000001";
+        let (here, there) = (store.share(), store.share());
+        let here = here.workspace(id).await.expect("a database");
+        let there = there.workspace(id).await.expect("a database");
+        here.begin_embeddings("small").await.expect("begun");
+        here.write_embeddings("small", &[embedding("a", 2)], &[]).await.expect("written");
+        there.begin_embeddings("large").await.expect("begun");
+        let refused = here.write_embeddings("small", &[embedding("b", 2)], &[]).await;
+        assert!(matches!(refused, Err(Error::Conflict)), "{refused:?}");
+        there.write_embeddings("large", &[embedding("c", 3)], &[]).await.expect("written");
+        let embedded = there.read_embedded().await.expect("read");
+        assert_eq!(embedded.into_values().collect::<Vec<_>>(), ["c"]);
+        let nearest = there.nearest(&[1.0; 3], 5).await.expect("found");
+        assert_eq!(nearest.len(), 1);
+    }
 }

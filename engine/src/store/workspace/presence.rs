@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use surrealdb::types::Value as Record;
 
+use crate::store::availability::OVERLAP_MS;
 use crate::store::{Database, DatabaseReader, Error, Result, convert};
 
 /// The stored presence of an agent. A value is 0 if it is not known yet.
@@ -58,11 +59,6 @@ impl DatabaseReader {
         Ok((convert::list(Some(rows))?.map(read).collect::<Result<_>>()?, convert::int(now)?))
     }
 }
-
-/// The time by which a read starts before the previous read, in milliseconds. Changes of this period may be missing
-/// from the previous read, because a transaction can commit some time after it has read the clock, at the default time
-/// limit of the store ten seconds.
-const OVERLAP_MS: i64 = 12_000;
 
 impl Database {
     /// Merges the presence of agents into the stored rows. Ignores times after `latest`.

@@ -52,9 +52,7 @@ impl Reader {
 
 /// Returns the error for a continuation that belongs to another query.
 pub fn refused() -> Error {
-    Error::invalid_cursor(
-        "the cursor does not belong to this pipeline, or a type, field or project of the pipeline has changed since",
-    )
+    Error::invalid_cursor("the cursor does not belong to this pipeline, or a type, field or project has changed since")
 }
 
 /// Returns the page at a continuation, and the continuation of the next page.

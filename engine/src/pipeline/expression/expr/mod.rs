@@ -209,13 +209,17 @@ impl Expr {
         }
     }
 
-    /// Returns whether the expression reads a user variable. The variable may be one that the expression itself binds.
-    pub fn reads_variables(&self) -> bool {
+    /// Returns whether the value of an expression without a row is known only when the pipeline runs: if the expression
+    /// reads the time, or one of the first `variables` user variables, or uses random numbers.
+    pub fn depends_on_run(&self, variables: usize) -> bool {
         match &self.node {
-            ExprNode::Variable(..) => true,
-            ExprNode::Array(items) => items.iter().any(Expr::reads_variables),
-            ExprNode::Object(fields) => fields.iter().any(|(_, field)| field.reads_variables()),
-            ExprNode::Call(call) => call.arguments().any(Expr::reads_variables),
+            ExprNode::Variable(slot, _) => *slot < variables,
+            ExprNode::System(System::Now, _) => true,
+            ExprNode::Array(items) => items.iter().any(|item| item.depends_on_run(variables)),
+            ExprNode::Object(fields) => fields.iter().any(|(_, field)| field.depends_on_run(variables)),
+            ExprNode::Call(call) => {
+                call.name() == operator::RANDOM || call.arguments().any(|argument| argument.depends_on_run(variables))
+            }
             ExprNode::Constant(_) | ExprNode::Missing | ExprNode::Path(_) | ExprNode::System(..) => false,
         }
     }

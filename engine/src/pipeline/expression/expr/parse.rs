@@ -49,9 +49,9 @@ impl<'q> ParseScope<'q> {
         self.operators.iter().copied().flatten()
     }
 
-    /// Returns whether user variables are visible.
-    pub fn has_variables(&self) -> bool {
-        !self.names.is_empty()
+    /// Returns the number of visible user variables.
+    pub fn variables(&self) -> usize {
+        self.names.len()
     }
 
     fn slot(&self, name: &str) -> Option<usize> {

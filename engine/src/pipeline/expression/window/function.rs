@@ -9,7 +9,7 @@ use crate::pipeline::value::path::FieldPath;
 #[derive(Debug, Clone)]
 pub enum WindowFunction {
     /// An accumulator over the rows of the window, with the number of values to keep. The number is 1 if the
-    /// accumulator has no `n`, and `None` if it depends on variables, so that it is known only when the stage runs.
+    /// accumulator has no `n`, and `None` if it is known only when the stage runs.
     Accumulate(Accumulator, Option<usize>),
     /// `$count`.
     Count,

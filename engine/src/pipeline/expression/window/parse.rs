@@ -172,7 +172,8 @@ impl WindowCall<'_> {
 }
 
 /// Parses an accumulator. The number of values to keep is computed without a row. It is computed here, unless it
-/// depends on variables of an enclosing `$lookup`, which have values only when the stage runs.
+/// depends on the time, on random numbers or on variables of an enclosing `$lookup`, which are known only when the stage
+/// runs.
 fn accumulate(call: &WindowCall) -> Result<WindowFunction> {
     let WindowCall { name, argument, scope, .. } = *call;
     if name == "$count" {
@@ -184,7 +185,7 @@ fn accumulate(call: &WindowCall) -> Result<WindowFunction> {
     let count = match (name, argument.get("n")) {
         ("$firstN" | "$lastN" | "$minN" | "$maxN" | "$topN" | "$bottomN", Some(count)) => {
             let count = expr::parse(count, scope)?;
-            match scope.has_variables() && count.reads_variables() {
+            match count.depends_on_run(scope.variables()) {
                 true => None,
                 false => Some(accumulator::kept(&count, &Env::new(scope.query, &Value::Null))?),
             }

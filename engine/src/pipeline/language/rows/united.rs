@@ -68,6 +68,10 @@ impl BaseFields {
 /// Returns the types of both sets.
 fn united(types: &TypeNames, others: &TypeNames) -> TypeNames {
     let (types, others) = (types.as_ref()?, others.as_ref()?);
+    // Copying a large set for each of many stages would take long.
+    if others.is_subset(types) {
+        return Some(types.clone());
+    }
     Some(Arc::new(types.union(others).cloned().collect()))
 }
 
