@@ -4,7 +4,7 @@ import { html, render, useEffect, useState } from "./vendor/ui.js";
 import { askOtherTabs, exchange, has, hasProvider, isLeaving, session, signOut } from "./api/session.js";
 import { get } from "./api/client.js";
 import { connection } from "./api/feed.js";
-import { go, isCompared, moment, route, to } from "./state/route.js";
+import { decoded, go, isCompared, moment, route, to } from "./state/route.js";
 import { register } from "./state/keys.js";
 import { complain, finishAll } from "./state/toasts.js";
 import { followCounts, waiting } from "./state/waiting.js";
@@ -142,7 +142,7 @@ function App() {
 async function begin() {
   const { path, hash, query } = route.peek();
   if (path[0] === "sign-in") {
-    const code = decodeURIComponent(hash);
+    const code = decoded(hash);
     history.replaceState(null, "", "/");
     route.value = { path: [], query: new URLSearchParams(), hash: "" };
     if (code) await exchange(code).catch((error) => complain(error, "The link cannot be used"));

@@ -69,5 +69,5 @@ export async function startProvider({ email, life = LIFE_S }) {
   const provider = { url: "", refuses: false, granted, stop: () => server.close() };
   await new Promise((done) => { server.listen(0, "127.0.0.1", () => done(undefined)); });
   provider.url = `http://127.0.0.1:${/** @type {import("node:net").AddressInfo} */ (server.address()).port}`;
-  return { ...provider, provider, settings: settings(provider.url, `[dashboard]\noidc_issuer = "${provider.url}"\noidc_client_id = "dashboard"\n`) };
+  return { ...provider, provider, settings: settings(provider.url, `[dashboard]\noidc_client_id = "dashboard"\n`) };
 }

@@ -53,9 +53,17 @@ story("a key for published content shows articles and nothing else", async ({ pa
   equal(await page.getByRole("navigation", { name: "Screens" }).getByRole("listitem").allInnerTexts(), ["Articles"]);
   await axe();
   await screenshot("content-read");
+  // Nothing is searched that the key may not read.
+  await page.keyboard.press("Control+k");
+  await see(page.getByRole("combobox", { name: "Command, or words to find" }));
+  await page.keyboard.type("pricing");
+  await see(page.getByText("No command has this name."));
+  // Escape empties the field before it closes the dialog.
+  await page.getByRole("dialog").getByRole("button", { name: "Close" }).click();
   await page.getByRole("link", { name: "Articles", exact: true }).click();
   await see(page.getByRole("main").getByText("Pricing"));
   equal(await page.getByText("Secret draft").count(), 0);
+  equal(await page.getByRole("link", { name: "Open as a pipeline" }).count(), 0);
   equal(await offered(page), []);
 }, { expected: [{ status: 403, path: /\/profile$/ }] });
 

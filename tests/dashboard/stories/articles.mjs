@@ -37,6 +37,12 @@ story("an article is written, published, changed and taken back", async ({ page,
   // Unpublishing would discard what is typed and not saved.
   await page.getByLabel("Title").fill("Prices, not saved");
   await until(() => page.getByRole("button", { name: "Unpublish" }).isDisabled());
+  // What is typed stays while another screen is shown, and leaving the page from there asks.
+  await page.getByRole("navigation", { name: "Screens" }).getByRole("link", { name: "Types", exact: true }).click();
+  await see(page.getByRole("heading", { name: "Types", exact: true }));
+  equal(await page.evaluate(() => dispatchEvent(new Event("beforeunload", { cancelable: true }))), false);
+  await page.goBack();
+  await until(async () => (await page.getByLabel("Title").inputValue()) === "Prices, not saved");
   await page.getByLabel("Title").fill("Prices");
   await page.getByRole("button", { name: "Unpublish" }).click();
   await see(page.getByText("draft", { exact: true }));
@@ -83,6 +89,13 @@ story("two people change an article, and the second merges both texts", async ({
   equal(await merged.inputValue(), "# Guide\n\nFirst, mine.\n\nSecond, theirs.\n\nThird, mine.\nThird, theirs.\n");
   await axe();
   await screenshot("merge");
+  // What was typed is not lost by another choice.
+  await merged.fill("All typed.");
+  await dialog.getByRole("radio", { name: "theirs" }).check();
+  equal(await merged.inputValue(), "# Guide\n\nFirst, mine.\n\nSecond, theirs.\n\nThird, theirs.\n");
+  await dialog.getByRole("button", { name: "Bring it back" }).click();
+  equal(await merged.inputValue(), "All typed.");
+  await dialog.getByRole("radio", { name: "both" }).check();
   // Another change is saved first while the merge is open.
   await api("PATCH", `/articles/${article.aggregate_id}`, { tags: ["a", "b"] });
   await dialog.getByRole("button", { name: "Save the merge" }).click();

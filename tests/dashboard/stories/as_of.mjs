@@ -130,6 +130,11 @@ story("an aggregate is stepped through, compared, extended and deleted", async (
   await screenshot("stepper");
   await page.keyboard.press("p");
   await see(page.getByText("State at version 5"));
+  // A version that does not exist does not stay in the field.
+  const version = page.getByRole("spinbutton", { name: "Version", exact: true });
+  await version.fill("99");
+  await page.keyboard.press("Tab");
+  await until(async () => (await version.inputValue()) === "5");
   await page.getByRole("tab", { name: "Events" }).click();
   await see(page.getByRole("link", { name: "v5" }));
   await page.getByRole("button", { name: "Show version 3" }).click();
@@ -240,3 +245,18 @@ story("the first screen, agents, types, projects and articles show the past, and
   await show(`/articles/${article.aggregate_id}?at=@${position}`);
   await see(page.getByRole("heading", { name: article.aggregate_id }));
 }, { expected: [{ status: 404, path: /\/aggregates\// }] });
+
+story("a moment that is none is refused instead of showing the present, and can be left", async ({ page, signIn, go }) => {
+  await signIn();
+  for (const at of ["yesterday", "@0", "@99999999999999999999"]) {
+    await go(`/types/task?at=${at}`);
+    await see(page.getByText(`Shown as of ${at}`));
+    await see(page.getByRole("alert"));
+    await page.getByRole("button", { name: "Back to now" }).click();
+    await gone(page.getByRole("alert"));
+    await see(page.getByText("0 aggregates"));
+  }
+  // Many keyboards have the key of the moment behind AltGr.
+  await page.evaluate(() => document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "@", ctrlKey: true, altKey: true, modifierAltGraph: true, bubbles: true, cancelable: true })));
+  await see(page.getByRole("dialog", { name: "The moment" }));
+}, { expected: [400], files: { "config.toml": "[plugins]\nenabled = []\n" } });

@@ -1,6 +1,6 @@
 // The number of tasks that wait, decisions with Ctrl+Enter, and what an approval has appended, beside what was proposed.
 
-import { equal, ok, see, story, until } from "../lib/story.mjs";
+import { equal, gone, ok, see, story, until } from "../lib/story.mjs";
 import { agentOf, taskOf } from "../lib/tasks.mjs";
 
 story("the tasks that wait are counted in the title, the icon, the navigation and the views", async ({ page, api, signIn, go, axe, screenshot }) => {
@@ -47,10 +47,18 @@ story("Ctrl+Enter decides and opens the next task, and a dialog that it closes d
   await open("Second");
   await page.keyboard.press("ArrowLeft");
   await open("First");
-  await page.keyboard.press("Control+Enter");
+  // A key that is held too long decides once.
+  for (const key of ["Control", "Enter", "Enter"]) await page.keyboard.down(key);
+  for (const key of ["Enter", "Control"]) await page.keyboard.up(key);
   await open("Second");
   await page.keyboard.press("r");
-  await see(page.getByRole("dialog").getByRole("textbox"));
+  // What is typed stays when the dialog is closed.
+  const reason = page.getByRole("dialog").getByRole("textbox");
+  await reason.fill("not good enough");
+  await page.keyboard.press("Escape");
+  await gone(reason);
+  await page.keyboard.press("r");
+  equal(await reason.inputValue(), "not good enough");
   await page.keyboard.press("Control+Enter");
   await open("Third");
   await page.keyboard.press("c");
@@ -62,6 +70,7 @@ story("Ctrl+Enter decides and opens the next task, and a dialog that it closes d
   const status = async (/** @type {any} */ { id }) => (await api("GET", `/mailbox/${id}?timeline=0`)).status;
   await until(async () => (await status(second)) === "rejected");
   equal([await status(first), await status(third), await status(fourth)], ["approved", "awaiting_reply", "review"]);
+  equal((await api("GET", `/mailbox/${second.id}`)).resolution.reason, "not good enough");
   // The message leads to the event that the draft has become.
   await page.getByRole("status").getByRole("link", { name: "Show the event" }).click();
   await see(page.getByRole("heading", { name: "receipt.updated" }));
@@ -115,6 +124,7 @@ story("output from before the changes that were requested is approved only by so
   await axe();
   await screenshot("superseded");
   await page.keyboard.press("Escape");
+  await gone(dialog);
   equal((await api("GET", `/mailbox/${task.id}?timeline=0`)).status, "awaiting_reply");
   await page.keyboard.press("a");
   const { head } = await api("GET", "/system/consumers");

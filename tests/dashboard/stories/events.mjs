@@ -81,6 +81,9 @@ story("events are filtered, found at a position, chosen by period, and each has 
   await page.getByLabel("Aggregate type").selectOption("agent");
   await until(async () => (await positions(page)).join() === [base + 31, ...Array.from({ length: base }, (_, index) => base - index)].join());
   await page.getByLabel("Aggregate type").selectOption("");
+  await page.getByLabel("Start at").fill("soon");
+  await page.keyboard.press("Enter");
+  await see(page.getByRole("alert").getByText("This is neither a time nor a position."));
   await page.getByLabel("Start at").fill(String(base + 20));
   await page.keyboard.press("Enter");
   await until(async () => (await positions(page))[0] === base + 20);
@@ -109,6 +112,11 @@ story("events are filtered, found at a position, chosen by period, and each has 
   await see(page.getByRole("heading", { name: "article.updated" }));
   await see(page.getByRole("link", { name: "n0" }));
   await axe();
+  // What follows from the event is read when it is appended.
+  await see(page.getByText("live", { exact: true }));
+  const again = page.waitForRequest((request) => request.url().endsWith(`/events/${event.event_id}`));
+  await api("POST", "/aggregates/n0/events", { event_type: "article.updated", payload: { title: "Follows" }, metadata: { caused_by: event.event_id } });
+  await again;
   await go(`/events?start=@${base + 20}`);
   await page.getByRole("row").filter({ hasText: String(base + 20) }).getByRole("link", { name: event.aggregate_id }).first().click();
   await until(() => page.url().includes(`/a/${event.aggregate_id}?v=${event.version}`));

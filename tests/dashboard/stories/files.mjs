@@ -71,6 +71,7 @@ story("an upload beyond the quota says so, and can be stopped", async ({ page, a
   await dialog.getByLabel("Files", { exact: true }).setInputFiles([{ name: "big.bin", mimeType: "application/octet-stream", buffer: Buffer.alloc(5_000) }]);
   await dialog.getByRole("button", { name: "Upload" }).click();
   await see(dialog.getByText("storage_quota_exceeded"));
+  await see(dialog.getByRole("button", { name: "Upload", exact: true }));
   await dialog.getByRole("button", { name: "Cancel" }).click();
   equal((await api("GET", "/files")).data, []);
 }, { expected: [400], env: { FOLDWORK_FILES__QUOTA: "1000" } });

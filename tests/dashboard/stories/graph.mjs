@@ -21,7 +21,7 @@ async function garden(api) {
   await until(async () => (await api("GET", "/aggregates/soil/graph?depth=3")).edges.length === LINKS.length);
 }
 
-story("the graph is walked through by keyboard, as a picture and as a table", async ({ page, api, signIn, axe, screenshot }) => {
+story("the graph is walked through by keyboard, as a picture and as a table", async ({ page, api, signIn, show, axe, screenshot }) => {
   await garden(api);
   await signIn();
   await page.keyboard.press("g");
@@ -65,6 +65,16 @@ story("the graph is walked through by keyboard, as a picture and as a table", as
   await see(table.getByRole("link", { name: /^event/ }));
   await axe();
   await screenshot("graph-table");
+
+  // The edges of an aggregate are live.
+  await show("/a/slugs?tab=graph");
+  const edges = page.getByRole("tabpanel");
+  await see(edges.getByRole("link", { name: "Peas" }));
+  await see(page.getByText("live", { exact: true }));
+  await api("POST", "/aggregates/slugs/events", { event_type: "article.updated", payload: { body: "[Peas](/peas) [Soil](/soil)" } });
+  await until(async () => (await api("GET", "/aggregates/slugs/graph?depth=1")).edges.some((/** @type {any} */ edge) => edge.to === "soil"));
+  await api("POST", "/aggregates/mulch/events", { event_type: "article.updated", payload: { title: "Mulch of leaves" } });
+  await see(edges.getByRole("link", { name: "Soil" }));
 });
 
 story("earlier moments have fewer edges, and closed edges are shown if wanted", async ({ page, api, signIn, go, axe, screenshot }) => {

@@ -2,6 +2,9 @@
 
 import { equal, ok, see, story, until } from "../lib/story.mjs";
 
+/** The list of all workspaces, which only the settings read. */
+const WORKSPACES = /\/api\/v1\/workspaces\?/;
+
 story("the name and the color of the installation stand in the header, the title and the icon", async ({ page, go, signIn, axe, screenshot }) => {
   await go("/");
   await see(page.getByRole("heading", { name: "Staging <b>1</b>" }));
@@ -14,3 +17,13 @@ story("the name and the color of the installation stand in the header, the title
   await axe();
   await screenshot("installation");
 }, { files: { "config.toml": "[plugins]\nenabled = []\n[dashboard]\nname = \"Staging <b>1</b>\"\ncolor = \"#b3261e\"\n" } });
+
+story("a list of the installation that cannot be read says so, and is read again", async ({ page, signIn, go }) => {
+  await signIn();
+  await page.route(WORKSPACES, (route) => route.fulfill({ status: 503, contentType: "application/json", body: JSON.stringify({ error: "the store is unavailable", code: "unavailable" }) }));
+  await go("/settings/installation");
+  await see(page.getByRole("alert").filter({ hasText: "the store is unavailable" }));
+  await page.unroute(WORKSPACES);
+  await page.getByRole("button", { name: "Try again" }).click();
+  await see(page.getByRole("region", { name: "Workspaces" }));
+}, { expected: [503] });

@@ -34,7 +34,12 @@ story("an agent is registered, gets a key of its own, and its tasks are live", a
   await page.getByLabel("Name").fill("Summariser");
   await page.getByLabel("What it does").fill("Sums up <b>articles</b>.");
   await page.getByRole("checkbox", { name: "content-bearing" }).check();
-  await page.getByRole("button", { name: "Register", exact: true }).click();
+  // A second click registers no second agent.
+  let release = () => {};
+  const held = new Promise((done) => { release = () => done(null); });
+  await page.route(/\/agents$/, async (route) => { await held; await route.continue(); });
+  await page.getByRole("button", { name: "Register", exact: true }).dblclick();
+  release();
   await see(page.getByRole("heading", { name: "Summariser" }));
   await see(page.getByText("Sums up <b>articles</b>."));
   await see(page.getByText("works on content with the trait", { exact: false }));
@@ -45,7 +50,8 @@ story("an agent is registered, gets a key of its own, and its tasks are live", a
   equal((await api("GET", "/keys/self", undefined, { key })).agent_ids.length, 1);
   await page.keyboard.press("Escape");
   await see(page.getByText("No task is open."));
-  const [agent] = (await api("GET", "/agents")).data;
+  const [agent, ...others] = (await api("GET", "/agents")).data;
+  equal(others, []);
   await api("POST", "/mailbox", { title: "Sum up the first", assignee_type: "agent", assignee_id: agent.id });
   await see(page.getByRole("link", { name: "Sum up the first" }));
   await axe();
@@ -104,6 +110,16 @@ story("the overview says what needs somebody, and leads there", async ({ page, a
   equal(new URL(page.url()).search, "?view=failed");
 }, { files: none });
 
+story("the overview says that all is well only while the server says so", async ({ page, server, signIn }) => {
+  await signIn();
+  await see(page.getByText("All is well."));
+  await server.stop();
+  await see(page.getByText("The server cannot be asked. What is shown was read before."));
+  await gone(page.getByText("All is well."));
+  await server.start();
+  await see(page.getByText("All is well."));
+}, { files: none, isKept: true, isOffline: true, expected: [503] });
+
 story("an id or a position finds what it belongs to", async ({ page, api, signIn }) => {
   const agent = await agentOf(api);
   const task = await taskOf(api, agent, "By its id");
@@ -122,3 +138,15 @@ story("an id or a position finds what it belongs to", async ({ page, api, signIn
   }
 // An id belongs to an aggregate or to an event, and the other one is not found.
 }, { files: none, expected: [{ status: 404, path: /\/(aggregates|events)\/[^/]+$/ }] });
+
+story("times go on while a page stays open, and what cannot be copied is said", async ({ page, signIn, go }) => {
+  await signIn();
+  await go("/settings/workspace");
+  await see(page.locator("time"));
+  await page.evaluate(() => { const now = Date.now; Date.now = () => now() + 7_200_000; });
+  await see(page.getByText("2 hours ago"));
+  // What the browser does not copy can be selected.
+  await page.evaluate(() => { navigator.clipboard.writeText = () => Promise.reject(new Error("denied")); });
+  await page.getByRole("button", { name: "copy" }).first().click();
+  await see(page.getByText("Select the text instead."));
+}, { files: none });

@@ -218,3 +218,51 @@ story("large results stay windowed, as a table and as JSON", async ({ page, api,
   await gone(page.getByRole("alert"));
   await axe();
 });
+
+story("what is written and not run stays on another screen, and rows of before say so", async ({ page, api, signIn, go }) => {
+  await garden(api);
+  const plants = [{ $match: { aggregate_type: "plant" } }, { $fold: {} }];
+  await signIn();
+  await go(`/pipelines?q=${encodeURIComponent(JSON.stringify(plants))}`);
+  const rows = page.getByRole("region", { name: "Rows" });
+  const isOfBefore = page.getByText("of the run before the last change", { exact: false });
+  await until(async () => (await rows.getByRole("row").count()) === 5);
+  await page.locator(".code-host:not([hidden])").first().waitFor();
+  await stage(page, 2).click();
+  await type(page, '{"$fold": {}, "half": }');
+  await see(isOfBefore);
+  await page.getByRole("navigation", { name: "Screens" }).getByRole("link", { name: "Types", exact: true }).click();
+  await see(page.getByRole("heading", { name: "Types", exact: true }));
+  // Leaving the page from there asks as well.
+  equal(await page.evaluate(() => dispatchEvent(new Event("beforeunload", { cancelable: true }))), false);
+  await page.goBack();
+  await page.locator(".code-host:not([hidden])").first().waitFor();
+  ok((await stage(page, 2).innerText()).includes("half"), "the text is lost");
+  await stage(page, 2).click();
+  await type(page, '{"$fold": {}}');
+  await page.keyboard.press("Control+Enter");
+  await until(async () => (await rows.getByRole("row").count()) === 5);
+  await gone(isOfBefore);
+  // What is copied is what is written, also as text.
+  await page.getByRole("button", { name: "As text" }).click();
+  await page.locator(".code-host:not([hidden])").first().waitFor();
+  await page.getByRole("textbox", { name: "Pipeline" }).click();
+  await type(page, '[{"$match": {"aggregate_type": "task"}}, {"$fold": {}}]');
+  await see(isOfBefore);
+  const copy = page.getByRole("button", { name: "curl" });
+  await copy.click();
+  await until(() => copy.getAttribute("data-copied").then(Boolean));
+  ok((await page.evaluate(() => navigator.clipboard.readText())).includes('"aggregate_type":"task"'));
+
+  // A view that somebody else has saved meanwhile is saved with the second attempt.
+  await api("POST", "/aggregates/view-plants/events", { aggregate_type: "view", event_type: "view.created", payload: { name: "Plants", pipeline: plants } });
+  await go("/pipelines/view-plants");
+  await until(async () => (await rows.getByRole("row").count()) === 5);
+  await api("POST", "/aggregates/view-plants/events", { aggregate_type: "view", event_type: "view.updated", payload: { name: "Their plants" } });
+  const save = page.getByRole("button", { name: "Save", exact: true });
+  await save.click();
+  await see(page.getByText("Somebody else has saved this view.", { exact: false }));
+  await see(page.getByRole("heading", { name: "Their plants" }));
+  await save.click();
+  await see(page.getByText("Saved Their plants"));
+}, { expected: [409] });

@@ -71,6 +71,12 @@ story("a broken plugin is mended on the bench, dry-run and replayed", async ({ p
   await page.getByRole("button", { name: "Dry run" }).click();
   await see(page.getByRole("status").filter({ hasText: "3 mended, 3 the same" }));
   await screenshot("bench");
+  // A script that is changed here stays on another screen.
+  await page.getByRole("navigation", { name: "Screens" }).getByRole("link", { name: "Types", exact: true }).click();
+  await see(page.getByRole("heading", { name: "Types", exact: true }));
+  equal(await page.evaluate(() => dispatchEvent(new Event("beforeunload", { cancelable: true }))), false);
+  await page.goBack();
+  await see(page.getByRole("tab", { name: "plugin.rhai (changed)" }));
   await page.getByText("What was changed").click();
   const copy = page.getByRole("button", { name: "copy the script" });
   await copy.click();
@@ -142,6 +148,14 @@ story("a parked step's event is edited and appended again, and the step is given
   await api("POST", "/aggregates/n4/events", { aggregate_type: "note", event_type: "note.created", payload: { text: "four" } });
   await see(page.getByText("No step is parked."));
   equal(await payload.inputValue(), '{"text": "too late"}');
+  // The page of a plugin is live.
+  await go("/plugins/measure");
+  await see(page.getByText("No step of this plugin is parked."));
+  await see(page.getByText("live", { exact: true }));
+  await api("POST", "/aggregates/n5/events", { aggregate_type: "note", event_type: "note.created", payload: { text: "" } });
+  await until(async () => (await api("GET", "/parked")).data.length === 1);
+  await api("POST", "/aggregates/n6/events", { aggregate_type: "note", event_type: "note.created", payload: { text: "six" } });
+  await see(group.getByText("1 step", { exact: true }));
   // The edited event names the first one as its cause.
   const [edited] = (await api("GET", "/aggregates/n1/events?direction=desc&limit=1")).data;
   await go(`/events/${encodeURIComponent(edited.event_id)}`);

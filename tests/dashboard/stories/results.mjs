@@ -52,6 +52,9 @@ story("groups with a number are charts: bars, and lines over dates", async ({ pa
   await axe();
   await line.scrollIntoViewIfNeeded();
   await screenshot("chart-line");
+  // A number that a double cannot hold keeps its digits.
+  await go(`${address([{ $documents: [{ name: "one" }] }, { $addFields: { big: { $numberLong: "9007199254740993" } } }])}&as=chart`);
+  await see(page.getByRole("list", { name: "big, 1 bars" }).getByText("9007199254740993"));
   // Rows without a number have no chart.
   await go(address([...SALES, { $project: { _id: 0, shop: 1 } }]));
   await see(page.getByRole("region", { name: "Rows" }).getByText("Quay").first());

@@ -2,6 +2,7 @@
 
 import { PLAIN_HOST } from "../lib/browser.mjs";
 import { equal, gone, ok, see, story, until } from "../lib/story.mjs";
+import { agentOf, taskOf } from "../lib/tasks.mjs";
 
 /** @param {any} api */
 const sessions = async (api) => (await api("GET", "/keys")).data.filter((/** @type {any} */ key) => key.name.startsWith("dashboard · "));
@@ -93,6 +94,35 @@ story("signing out ends the tabs of the same person that have another key, and r
   await see(page.getByLabel("API key"));
   await until(async () => (await sessions(api)).length === 0);
   await see(second.getByLabel("API key"));
+});
+
+story("signing out waits for what another tab with the same key is sending", async ({ page, api, signIn, show, tab, server }) => {
+  const task = await taskOf(api, await agentOf(api), "Sent slowly");
+  await signIn();
+  const second = await tab();
+  await second.goto(`${server.url}/types`);
+  await see(second.getByRole("heading", { name: "Types" }));
+  equal((await sessions(api)).length, 1);
+  let begun = false;
+  let release = () => {};
+  const held = new Promise((done) => { release = () => done(null); });
+  await page.route("**/request-changes", async (route) => { begun = true; await held; await route.continue(); });
+  await show(`/inbox/${task.id}`);
+  await see(page.getByRole("region", { name: "Task", exact: true }).getByRole("tab", { name: "Timeline" }));
+  await page.keyboard.press("c");
+  await page.getByRole("dialog").getByRole("textbox").fill("shorter");
+  await page.keyboard.press("Control+Enter");
+  await until(() => begun);
+  await second.getByRole("button", { name: "Sign out" }).click();
+  await see(second.getByText("Loading…"));
+  // The key would be revoked after this time if nothing needed it.
+  const ended = Date.now();
+  await until(() => Date.now() - ended > 500);
+  release();
+  await see(page.getByLabel("API key"));
+  await see(second.getByLabel("API key"));
+  equal((await api("GET", `/mailbox/${task.id}`)).status, "awaiting_reply");
+  await until(async () => (await sessions(api)).length === 0);
 });
 
 story("a session that is revoked elsewhere ends by itself and says why", async ({ page, api, signIn, axe, screenshot }) => {

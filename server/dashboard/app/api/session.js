@@ -6,7 +6,7 @@ import { parse } from "./json.js";
 const STORED = "foldwork.session";
 const HOURS = 12;
 const PATIENCE_MS = 150;
-/** How long a page that another tab ends waits for its decisions. */
+/** How long the end of a session waits for the decisions of a page. */
 const DECIDED_MS = 5_000;
 const READ = "api:read";
 const WRITE = "api:write";
@@ -57,7 +57,7 @@ function leave(begin) {
   isLeaving.value = true;
   // The browser may keep this page for the way back.
   addEventListener("pageshow", () => location.reload());
-  // The next render removes the editors, which would ask whether to stay.
+  // After the next render, which hides the page.
   setTimeout(begin);
 }
 
@@ -84,11 +84,19 @@ async function follow({ id, whose = "" }) {
   const own = session.peek();
   isLeaving.value = true;
   sessionStorage.removeItem(STORED);
+  const isShared = own?.id === id;
+  if (isShared) tabs.postMessage({ deciding: 1 });
   await Promise.race([finish(), pause(DECIDED_MS)]);
-  // The other tab revokes its own key only.
-  if (own?.id !== id) revoke(own);
+  // The other tab revokes its own key only, once the tabs that share the key have told it that they are done.
+  if (isShared) tabs.postMessage({ deciding: -1 });
+  else revoke(own);
   end();
 }
+
+/** The number of other tabs whose decisions need the key that is about to be revoked. */
+let deciding = 0;
+/** Called when the last of them is done. */
+let decided = () => {};
 
 /** Why a session ended that nobody signed out of. */
 export const ended = signal("");
@@ -118,6 +126,7 @@ const tabs = new BroadcastChannel("foldwork.session");
 tabs.onmessage = (/** @type {MessageEvent} */ { data }) => {
   if (data === "ask" && session.value && !isLeaving.value) tabs.postMessage({ session: session.value });
   if (data?.out) follow(data.out);
+  if (data?.deciding && (deciding += data.deciding) === 0) decided();
   if (data?.renewed && session.value?.refresh && session.value.whose === data.whose) set({ ...session.value, ...data.renewed });
   if (data?.session && !session.value && asking) set(data.session);
 };
@@ -238,6 +247,7 @@ export async function signOut() {
   tabs.postMessage({ out: { id: value.id, whose: value.whose } });
   // The other tabs may send their decisions with the same key.
   await pause(PATIENCE_MS);
+  if (deciding > 0) await Promise.race([new Promise((done) => { decided = () => done(null); }), pause(DECIDED_MS)]);
   await revoke(value);
   end();
 }

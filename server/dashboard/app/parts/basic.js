@@ -1,6 +1,6 @@
 // Small pieces that every screen uses: links, times, badges, errors, empty places.
 
-import { html, useState } from "../vendor/ui.js";
+import { html, signal, useState } from "../vendor/ui.js";
 import { go, to } from "../state/route.js";
 import { detailOf, say } from "../state/toasts.js";
 
@@ -19,9 +19,14 @@ const UNITS = /** @type {const} */ ([["day", 86_400], ["hour", 3_600], ["minute"
 const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
 const date = new Intl.DateTimeFormat("en-CA", { year: "numeric", month: "2-digit", day: "2-digit" });
 
+/** Counts on, so that no time stays as far away as it was when it was shown first. */
+const ticks = signal(0);
+setInterval(() => { ticks.value += 1; }, 10_000);
+
 /** How long ago a time is, and the time itself as a tooltip. @param {{at: string | null | undefined}} props */
 export function Time({ at }) {
   if (!at) return html`<span class="dim">–</span>`;
+  ticks.value;
   const seconds = (Date.parse(at) - Date.now()) / 1_000;
   const [unit, length] = UNITS.find(([, size]) => Math.abs(seconds) >= size) ?? ["second", 1];
   const text = Math.abs(seconds) > 30 * 86_400 ? date.format(Date.parse(at)) : relative.format(Math.round(seconds / length), unit);
@@ -69,8 +74,10 @@ export function Expandable({ line, children }) {
 export function Copy({ text, children = "copy" }) {
   const copy = async (/** @type {Event} */ event) => {
     const button = /** @type {HTMLButtonElement} */ (event.currentTarget);
-    if (!navigator.clipboard) return say("The browser copies only over HTTPS or at localhost. Select the text instead.", { kind: "error" });
-    await navigator.clipboard.writeText(typeof text === "string" ? text : text());
+    const copied = typeof text === "string" ? text : text();
+    try { await navigator.clipboard.writeText(copied); } catch {
+      return say("The browser copies only over HTTPS or at localhost, and with permission. Select the text instead.", { kind: "error" });
+    }
     button.dataset.copied = "true";
     setTimeout(() => delete button.dataset.copied, 1_200);
   };

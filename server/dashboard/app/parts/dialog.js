@@ -1,7 +1,8 @@
-// Dialogs: the focus stays inside, Escape closes, a click outside closes what has nothing to lose, and the focus returns to
-// where it was.
+// Dialogs: the focus stays inside, Escape closes, a click outside closes what has nothing to lose, leaving the page asks
+// before typed text is lost, and the focus returns to where it was.
 
 import { html, useLayoutEffect, useRef, useState } from "../vendor/ui.js";
+import { isLeaving } from "../api/session.js";
 
 /**
  * @param {{title: string, close: () => void, children?: any, class?: string, isKept?: boolean}} props A dialog that is
@@ -16,7 +17,13 @@ export function Dialog({ title, close, children, class: name = "", isKept = fals
     const before = document.activeElement;
     const shown = element.current;
     shown?.showModal();
+    let isTyped = false;
+    const typed = () => { isTyped = true; };
+    const warn = (/** @type {Event} */ event) => { if (isTyped && shown?.querySelector("form") && !isLeaving.peek()) event.preventDefault(); };
+    shown?.addEventListener("input", typed);
+    addEventListener("beforeunload", warn);
     return () => {
+      removeEventListener("beforeunload", warn);
       // Nothing outside an open dialog takes the focus.
       isGone.current = true;
       shown?.close();
@@ -39,10 +46,10 @@ export function Dialog({ title, close, children, class: name = "", isKept = fals
   </dialog>`;
 }
 
-/** A question that is answered with a text. @param {{title: string, label: string, action: string, required?: boolean, value?: string, hint?: string, submit: (text: string) => void, close: () => void, input?: string}} props */
-export function Ask({ title, label, action, required = false, value = "", hint, submit, close, input }) {
+/** A question that is answered with a text. `keep` receives what is typed. @param {{title: string, label: string, action: string, required?: boolean, value?: string, hint?: string, submit: (text: string) => void, close: () => void, input?: string, keep?: (text: string) => void}} props */
+export function Ask({ title, label, action, required = false, value = "", hint, submit, close, input, keep }) {
   const [text, setText] = useState(value);
-  const write = (/** @type {any} */ event) => setText(event.target.value);
+  const write = (/** @type {any} */ event) => { setText(event.target.value); keep?.(event.target.value); };
   const send = (/** @type {SubmitEvent} */ event) => {
     event.preventDefault();
     close();

@@ -1,8 +1,7 @@
 // Parts of a screen that are loaded when they are needed first, or before that when nothing else is to be done.
 
 import { html, useEffect, useState } from "../vendor/ui.js";
-import { complain } from "../state/toasts.js";
-import { Loading } from "./basic.js";
+import { Failure, Loading } from "./basic.js";
 
 /**
  * A component whose module is loaded with its first use.
@@ -14,11 +13,16 @@ export function lazy(load) {
   let View = null;
   /** @type {Promise<void> | null} */
   let loading = null;
-  const preload = () => (loading ??= load().then((loaded) => { View = loaded; }));
+  const loaded = () => (loading ??= load().then((found) => { View = found; }, (error) => { loading = null; throw error; }));
   const Lazy = (/** @type {any} */ props) => {
+    const [hasFailed, end] = useState(false);
     const [, again] = useState(0);
-    useEffect(() => { if (!View) preload().then(() => again(1), complain); }, []);
-    return View ? html`<${View} ...${props} />` : html`<${Loading} />`;
+    useEffect(() => { if (!View) loaded().then(() => again(1), () => end(true)); }, []);
+    if (View) return html`<${View} ...${props} />`;
+    // Some browsers do not load a module again that they could not load.
+    return hasFailed ? html`<${Failure} error=${new Error("This part of the dashboard could not be loaded. The server may have been updated.")} retry=${() => location.reload()} />` : html`<${Loading} />`;
   };
+  /** Loads the component before its first use, where a failure is told. */
+  const preload = () => { loaded().catch(() => {}); };
   return Object.assign(Lazy, { preload });
 }

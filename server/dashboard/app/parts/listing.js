@@ -2,7 +2,7 @@
 
 import { html, useRef } from "../vendor/ui.js";
 import { query as run } from "../api/client.js";
-import { change, route } from "../state/route.js";
+import { change, decoded, route } from "../state/route.js";
 import { Export } from "./export.js";
 import { loadStyle } from "./style.js";
 
@@ -54,7 +54,7 @@ export function Heads({ columns, order, otherwise }) {
  */
 export function shownColumns(list, all, otherwise = all.map((column) => column.id)) {
   const text = route.value.query.get("columns") ?? localStorage.getItem(KEPT + list);
-  const wanted = text === null ? otherwise : text.split(",").filter(Boolean).map(decodeURIComponent);
+  const wanted = text === null ? otherwise : text.split(",").filter(Boolean).map(decoded);
   return all.filter(({ id }) => wanted.includes(id));
 }
 

@@ -3,13 +3,20 @@
 import { useEffect, useRef, useState } from "../vendor/ui.js";
 import { listen } from "../api/feed.js";
 
+/** The time until a read is tried again that could not replace what is shown. */
+const RETRY_MS = 3_000;
+
+/** Whether an error may be gone after a while: the server cannot be reached, has no time, or failed. @param {any} error */
+const isPassing = ({ status = -1 }) => status === 0 || status === 429 || status >= 500;
+
 /** @param {any[]} one @param {any[]} other */
 const areSame = (one, other) => one.length === other.length && one.every((value, index) => Object.is(value, other[index]));
 
 /**
  * Calls `read` now and whenever a dependency changes. An earlier read that is still under way is then aborted. A reload
- * without a change waits for the read under way, so that frequent reloads do not keep every read from its end. `read`
- * gets the value that is shown, if it is of the same dependencies.
+ * without a change waits for the read under way, so that frequent reloads do not keep every read from its end. A reload
+ * that fails for a while is tried again, since what is shown meanwhile is not current. `read` gets the value that is
+ * shown, if it is of the same dependencies.
  *
  * @template T
  * @param {(abort: AbortSignal, shown: T | undefined) => Promise<T>} read @param {any[]} dependencies
@@ -25,17 +32,20 @@ export function useLoad(read, dependencies) {
     own.abort?.abort();
     const { signal } = own.abort = new AbortController();
     const of = own.dependencies;
-    // A new subject begins empty; a reload keeps what is shown until the new value is there.
+    // A new subject begins empty; a reload keeps what is shown, and why it is not current, until the new value is there.
     const shown = areSame(own.state.of, of) ? own.state.value : undefined;
     Object.assign(own, { isReading: true, isAsked: false });
-    show({ of, value: shown, error: null, isLoading: true });
+    show({ of, value: shown, error: shown === undefined ? null : own.state.error, isLoading: true });
     const end = (/** @type {Partial<typeof state>} */ changes) => {
       if (signal.aborted) return;
       own.isReading = false;
       show({ ...changes, isLoading: false });
-      if (own.isAsked) begin();
+      if (own.isAsked) return begin();
+      if (!changes.error || own.state.value === undefined || !isPassing(changes.error)) return;
+      const timer = setTimeout(reload, RETRY_MS);
+      signal.addEventListener("abort", () => clearTimeout(timer));
     };
-    own.read(signal, shown).then((value) => end({ value }), (error) => end({ error }));
+    own.read(signal, shown).then((value) => end({ value, error: null }), (error) => end({ error }));
   };
   useEffect(() => { begin(); return () => own.abort?.abort(); }, dependencies);
   const reload = () => {

@@ -2,6 +2,7 @@
 
 import { html, useEffect, useState } from "../vendor/ui.js";
 import { get, post } from "../api/client.js";
+import { has } from "../api/session.js";
 import { go, to } from "../state/route.js";
 import { shortcuts } from "../state/keys.js";
 import { Failure, label as labelOf } from "./basic.js";
@@ -45,7 +46,8 @@ export default function Palette({ close }) {
   useEffect(() => {
     setChosen(0);
     setIdentified([]);
-    if (!text.trim()) return setFound([]);
+    // A key for published content searches nothing.
+    if (!text.trim() || !has("api:read")) return setFound([]);
     const abort = new AbortController();
     const timer = setTimeout(() => {
       byId(text.trim(), abort.signal).then((result) => { if (!abort.signal.aborted) setIdentified(result); });
@@ -63,7 +65,7 @@ export default function Palette({ close }) {
     ...commands.map((command) => ({ title: command.label, note: command.group ?? "This screen", keys: command.key, run: command.run })),
     ...identified.map(({ title, note, to: target }) => ({ title, note, keys: "", run: () => go(to(target)) })),
     ...found.map((hit) => ({ title: hit.label || hit.aggregate_id, note: hit.aggregate_type, keys: "", run: () => go(to(`/a/${encodeURIComponent(hit.aggregate_id)}`)) })),
-    ...(wanted.length > 1 ? [{ title: `All results for “${text.trim()}”`, note: "Search", keys: "", run: () => go(to("/search", { q: text.trim() })) }] : []),
+    ...(wanted.length > 1 && has("api:read") ? [{ title: `All results for “${text.trim()}”`, note: "Search", keys: "", run: () => go(to("/search", { q: text.trim() })) }] : []),
   ];
   const run = (/** @type {number} */ index) => {
     const row = rows[index];

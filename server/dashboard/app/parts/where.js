@@ -2,7 +2,7 @@
 
 import { html, useState } from "../vendor/ui.js";
 import { ExactNumber, parse } from "../api/json.js";
-import { change } from "../state/route.js";
+import { change, decoded } from "../state/route.js";
 
 /** The comparisons by their name in the address. @type {Record<string, {label: string, match: (value: any, text: string) => any, bare?: boolean}>} */
 const COMPARISONS = {
@@ -19,14 +19,9 @@ const COMPARISONS = {
 
 /** The conditions of an address. Parts that are none are left out. @param {URLSearchParams} query @returns {Condition[]} */
 export const conditionsOf = (query) => (query.get("where") ?? "").split(";").flatMap((part) => {
-  const [field, how, text = ""] = part.split("~").map(read);
+  const [field, how, text = ""] = part.split("~").map(decoded);
   return field && how in COMPARISONS ? [{ field, how, text }] : [];
 });
-
-/** @param {string} text */
-function read(text) {
-  try { return decodeURIComponent(text); } catch { return text; }
-}
 
 /** @param {Condition[]} conditions */
 const write = (conditions) => conditions.map(({ field, how, text }) => [field, how, text].map((part) => encodeURIComponent(part).replaceAll("~", "%7E")).join("~")).join(";");

@@ -6,7 +6,7 @@ import { listen } from "../api/feed.js";
 import { has } from "../api/session.js";
 import { go, moment, to } from "../state/route.js";
 import { Badge, Empty, Failure, Link, Loading, Time } from "../parts/basic.js";
-import { Dialog } from "../parts/dialog.js";
+import { Confirm } from "../parts/confirm.js";
 import { Columns, ExportAll, Heads, inOrder, orderOf, shownColumns } from "../parts/listing.js";
 import { useLoad } from "../parts/load.js";
 import { loadStyle } from "../parts/style.js";
@@ -80,19 +80,16 @@ function cellOf(id, agent, isPast) {
 
 /** @param {{close: () => void}} props */
 function Register({ close }) {
-  const [error, setError] = useState(/** @type {any} */ (null));
   const types = useLoad((abort) => getAll("/aggregate-types", abort), []);
   const traits = [...new Set((types.value?.data ?? []).flatMap((/** @type {any} */ type) => type.traits))].sort();
-  const send = (/** @type {SubmitEvent} */ event) => {
-    event.preventDefault();
-    const form = new FormData(/** @type {HTMLFormElement} */ (event.target));
+  const submit = async (/** @type {FormData} */ form) => {
     const body = { name: String(form.get("name")).trim(), description: String(form.get("description")).trim(), subscribed_traits: form.getAll("trait").map(String), capabilities: {} };
-    post("/agents", body).then((agent) => { close(); go(to(`/agents/${agent.id}`)); }, setError);
+    const agent = await post("/agents", body);
+    go(to(`/agents/${agent.id}`));
   };
-  return html`<${Dialog} title="Register an agent" close=${close}><form onSubmit=${send}>
+  return html`<${Confirm} title="Register an agent" action="Register" submit=${submit} close=${close}>
     <label>Name <input name="name" required autofocus maxlength="200" /></label>
     <label>What it does <textarea name="description" rows="2"></textarea></label>
     ${traits.length > 0 && html`<fieldset><legend>Gets tasks for new aggregates of types with these traits</legend>${traits.map((trait) => html`<label class="check" key=${trait}><input type="checkbox" name="trait" value=${trait} /> ${trait}</label>`)}</fieldset>`}
-    ${error && html`<${Failure} error=${error} />`}
-    <footer><button type="button" class="quiet" onClick=${close}>Cancel</button><button class="primary">Register</button></footer></form><//>`;
+  <//>`;
 }

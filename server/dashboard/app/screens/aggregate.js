@@ -73,7 +73,7 @@ export default function Aggregate({ path: [id = ""], query }) {
       complain(error, "The aggregate is not deleted");
     }
   };
-  return html`<div class="page aggregate">
+  return html`<div class="page aggregate">${head.error && html`<${Failure} error=${head.error} retry=${head.reload} />`}
     <header class="bar"><h1 dir="auto">${label(state) || id}</h1> <${Link} to=${`/types/${encodeURIComponent(state.aggregate_type)}`}><${Badge} kind="type">${state.aggregate_type}<//><//> <code class="dim">${id}</code>
       ${isDeleted && html`<${Badge} kind="stopped">deleted<//>`}
       ${state.aggregate_type === "article" && !isDeleted && html`<${Link} to=${`/articles/${encodeURIComponent(id)}`}>Open in the editor<//>`}

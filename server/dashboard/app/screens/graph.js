@@ -72,8 +72,8 @@ function Around({ id, query }) {
     { key: "t", label: "Picture or table", run: () => show({ view: isTable ? null : "table" }) },
     { key: "c", label: "Closed edges", run: () => show({ closed: isClosed ? null : 1 }) },
     { key: "o", label: "Open the chosen aggregate", run: () => go(to(`/a/${encodeURIComponent(chosen)}`)) },
-    { key: "+", label: "Larger", run: () => setZoom(Math.min(4, zoom * 1.3)) },
-    { key: "-", label: "Smaller", run: () => setZoom(Math.max(1, zoom / 1.3)) },
+    { key: "+", label: "Larger", run: () => setZoom(Math.min(4, zoom * 1.3)), repeats: true },
+    { key: "-", label: "Smaller", run: () => setZoom(Math.max(1, zoom / 1.3)), repeats: true },
   ]));
   const graph = useMemo(() => then.value && completed(then.value), [then.value]);
   const names = useMemo(() => new Map([...(all.value?.nodes ?? []), ...(graph?.nodes ?? [])].map((node) => [node.aggregate_id, node.label])), [all.value, graph]);

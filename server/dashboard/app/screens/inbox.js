@@ -77,9 +77,11 @@ export default function Inbox({ path: [id], query }) {
     while (tasks.peek().length < MOST_SELECTED && await more());
     selected.value = new Map(tasks.peek().slice(0, MOST_SELECTED).map((known) => [known.id, known.version]));
   };
-  const concerned = () => (selected.value.size > 0 ? list.flatMap((known) => (selected.value.has(known.id) ? [{ ...known, version: selected.value.get(known.id) }] : [])) : task ? [task] : []);
+  // A selected task that has left the list is no longer concerned.
+  const chosen = selected.value.size === 0 ? [] : list.flatMap((known) => (selected.value.has(known.id) ? [{ ...known, version: selected.value.get(known.id) }] : []));
+  const concerned = () => (chosen.length > 0 ? chosen : task ? [task] : []);
   // An edit is about the output of one task.
-  const may = (/** @type {string} */ action) => mayWrite && concerned().some((known) => offers(known, action)) && !(action === "approve" && selected.value.size === 0 && task && blocked(task)) && !(action === "edit" && selected.value.size > 1);
+  const may = (/** @type {string} */ action) => mayWrite && concerned().some((known) => offers(known, action)) && !(action === "approve" && chosen.length === 0 && task && blocked(task)) && !(action === "edit" && chosen.length > 1);
   /** Returns a function that shows the next task after a decision on the open one. @param {any[]} gone */
   const nextAfter = (gone) => {
     const ids = new Set(gone.map((known) => known.id));
@@ -112,10 +114,10 @@ export default function Inbox({ path: [id], query }) {
   useEffect(() => {
     const now = () => here.current;
     return register([
-      { key: "j", label: "Next task", run: () => now().step(1) },
-      { key: "k", label: "Previous task", run: () => now().step(-1) },
-      { key: "arrowright", label: "Next task (arrow)", run: () => now().step(1), enabled: () => Boolean(now().task) },
-      { key: "arrowleft", label: "Previous task (arrow)", run: () => now().step(-1), enabled: () => Boolean(now().task) },
+      { key: "j", label: "Next task", run: () => now().step(1), repeats: true },
+      { key: "k", label: "Previous task", run: () => now().step(-1), repeats: true },
+      { key: "arrowright", label: "Next task (arrow)", run: () => now().step(1), enabled: () => Boolean(now().task), repeats: true },
+      { key: "arrowleft", label: "Previous task (arrow)", run: () => now().step(-1), enabled: () => Boolean(now().task), repeats: true },
       { key: "ctrl+enter", label: "Approve, and open the next task", run: () => now().begin("approve"), enabled: () => now().may("approve") },
       { key: "x", label: "Select", run: () => now().task && now().toggle(now().task.id) },
       { key: "X", label: "Select up to here", run: () => now().task && now().toggle(now().task.id, true) },
@@ -130,7 +132,7 @@ export default function Inbox({ path: [id], query }) {
   return html`<div class="inbox ${id ? "open" : ""}">
     <section class="list" aria-label="Tasks">
       <${Filters} query=${query} />
-      ${selected.value.size > 0 && html`<${Bulk} may=${may} begin=${begin} selectAll=${selectAll} />`}
+      ${chosen.length > 0 && html`<${Bulk} count=${chosen.length} may=${may} begin=${begin} selectAll=${selectAll} />`}
       <${Refusals} open=${open} />
       <${List} id=${id} open=${open} toggle=${toggle} again=${again} isPast=${isPast} />
     </section>

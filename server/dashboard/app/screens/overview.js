@@ -1,7 +1,7 @@
 // What happens in the workspace, the most urgent first: decisions, stopped plugins, parked steps, lag, and the latest events.
 
 import { html, useEffect, useState } from "../vendor/ui.js";
-import { listen } from "../api/feed.js";
+import { connection, listen } from "../api/feed.js";
 import { moment } from "../state/route.js";
 import { groups } from "../state/waiting.js";
 import { Empty, Failure, label, Link, Loading, short, Time } from "../parts/basic.js";
@@ -14,6 +14,8 @@ import { latest, LATEST, read } from "./overview/read.js";
 loadStyle("overview");
 /** The time between two reads while events arrive. */
 const QUIET_MS = 1_000;
+/** Plugins, parked steps and consumers change without an event, so all is read again after this time. */
+const REFRESH_MS = 10_000;
 
 export default function Overview() {
   const now = moment.value;
@@ -30,8 +32,11 @@ export default function Overview() {
       arrived = [event, ...arrived].slice(0, LATEST);
       timer ??= setTimeout(() => { timer = undefined; setFresh(arrived); reload(); }, QUIET_MS);
     });
-    return () => { clearTimeout(timer); stop(); };
+    const refresh = setInterval(() => { if (document.visibilityState === "visible") reload(); }, REFRESH_MS);
+    return () => { clearTimeout(timer); clearInterval(refresh); stop(); };
   }, [now]);
+  // If only the stream of events has ended, everything can still be read.
+  useEffect(() => { if (!now && connection.value === "offline") reload(); }, [now, connection.value]);
   if (error && !value) return html`<div class="page"><h1>Overview</h1><${Failure} error=${error} retry=${reload} /></div>`;
   if (!value) return html`<div class="page"><h1>Overview</h1><${Loading} /></div>`;
   const failed = (groups.value ?? []).reduce((sum, group) => sum + (group.status === "failed" && group.unread ? group.count : 0), 0);
@@ -39,7 +44,8 @@ export default function Overview() {
   const events = [...fresh, ...value.events].filter(({ position }) => !known.has(position) && known.add(position)).sort((one, other) => other.position - one.position).slice(0, LATEST);
   return html`<div class="page overview">
     <h1><bdi>${value.workspace.name}</bdi></h1>
-    ${!now && html`<${Verdict} found=${value} failed=${failed} />`}
+    ${error && html`<${Failure} error=${error} retry=${reload} />`}
+    ${!now && (error ? html`<p class="verdict wrong" role="status">The server cannot be asked. What is shown was read before.</p>` : html`<${Verdict} found=${value} failed=${failed} />`)}
     ${value.consumers.head === 0 && html`<${Begin} />`}
     <${NowNote}>The past of plugins, parked steps, lag and the system is not kept. Their cards are of now.<//>
     <div class="cards">

@@ -4,7 +4,8 @@ import { html, useEffect, useMemo, useRef, useSignal, useState } from "../vendor
 import { query as run } from "../api/client.js";
 import { curl } from "../api/curl.js";
 import { listen } from "../api/feed.js";
-import { parse } from "../api/json.js";
+import { parse, stringify } from "../api/json.js";
+import { isLeaving } from "../api/session.js";
 import { register } from "../state/keys.js";
 import { change, earlier, go, isCompared, moment, to } from "../state/route.js";
 import { complain } from "../state/toasts.js";
@@ -27,6 +28,12 @@ const PAGE = 200;
 const QUIET_MS = 500;
 
 /** @typedef {import("./pipelines/model.js").Card} Card */
+/** @typedef {{cards: Card[], text: string | null}} Written the cards, or the text of the whole pipeline while it is edited as text */
+
+/** What was written and not run, by the address of its bench, so that another screen does not lose it. @type {Map<string, Written>} */
+const unrun = new Map();
+// These pipelines end with the page, so leaving it asks.
+addEventListener("beforeunload", (event) => { if (unrun.size > 0 && !isLeaving.peek()) event.preventDefault(); });
 
 /** @param {{path: string[], query: URLSearchParams}} props */
 export default function Pipelines({ path: [id], query }) {
@@ -53,12 +60,29 @@ function begin(view, query) {
 /** The text of a view that nobody has edited. @param {any} view */
 const textOf = (view) => (view ? whole((view.pipeline ?? FIRST).map((/** @type {any} */ stage) => card(stage))) : null);
 
+/** Whether the address or the view does not show what is written. @param {Written} written @param {any} view @param {URLSearchParams} query */
+function isUnrun({ cards, text }, view, query) {
+  let known = shared(cards);
+  if (text !== null && text !== whole(cards)) {
+    try { known = { q: stringify(parse(text)), off: null }; } catch { return true; }
+  }
+  const stored = stringify(view?.pipeline ?? FIRST);
+  const isStored = known?.q === stored && known.off === null;
+  return !isStored && (known === null || known.q !== (query.get("q") ?? stored) || known.off !== (query.get("off") || null));
+}
+
 /** @param {{view: any, error: any, query: URLSearchParams, reload: () => void}} props */
 function Bench({ view, error, query, reload }) {
   // Signals are current at once, so that a run right after a keystroke has it.
   const cardsNow = useSignal(/** @type {Card[]} */ ([]));
   const textNow = useSignal(/** @type {string | null} */ (null));
-  useMemo(() => { cardsNow.value = begin(view, query); }, []);
+  const place = [view?._id, query.get("version"), query.get("q"), query.get("off")].join(" ");
+  useMemo(() => {
+    const kept = unrun.get(place);
+    cardsNow.value = kept?.cards ?? begin(view, query);
+    textNow.value = kept?.text ?? null;
+    unrun.delete(place);
+  }, []);
   const cards = cardsNow.value;
   const text = textNow.value;
   const setCards = (/** @type {Card[]} */ next) => { cardsNow.value = next; };
@@ -74,6 +98,19 @@ function Bench({ view, error, query, reload }) {
   const shown = useRef(query.get("q"));
   const now = moment.value;
   const before = earlier.value;
+  const isStored = useRef(false);
+  const latest = useRef({ place, view, query });
+  latest.current = { place, view, query };
+  useEffect(() => {
+    const written = () => ({ cards: cardsNow.peek(), text: textNow.peek() });
+    const isLost = () => isUnrun(written(), latest.current.view, latest.current.query);
+    const warn = (/** @type {Event} */ event) => { if (isLost() && !isLeaving.peek()) event.preventDefault(); };
+    addEventListener("beforeunload", warn);
+    return () => {
+      removeEventListener("beforeunload", warn);
+      if (isLost() && !isStored.current) unrun.set(latest.current.place, written());
+    };
+  }, []);
   // Another pipeline in the address, as a link of this application has it, replaces the cards.
   const asked = query.get("q");
   useEffect(() => {
@@ -92,10 +129,13 @@ function Bench({ view, error, query, reload }) {
     if (!Array.isArray(stages)) throw new Error("A pipeline is a list of stages.");
     return stages.map((stage) => card(stage));
   };
+  /** The cards as they are written, or the last ones that could be read. */
+  const readable = () => { try { return current(); } catch { return cardsNow.peek(); } };
   const start = async () => {
     let known;
     try { known = current(); } catch (/** @type {any} */ error) { return setFault({ ...syntax(error), card: null, path: [] }); }
-    if (textNow.peek() !== null) setCards(known);
+    const written = textNow.peek();
+    if (written !== null) setCards(known);
     const { built, fault: unread } = build(known, now);
     if (!built) return setFault(unread);
     running.current?.abort();
@@ -109,7 +149,7 @@ function Bench({ view, error, query, reload }) {
       const earlierRun = isCompared.value ? run(build(known, before).built?.pipeline ?? [], {}, abort) : null;
       const result = await run(built.pipeline, { limit: isCompared.value ? undefined : PAGE, explain: true, preview: PREVIEW }, abort);
       const past = earlierRun ? (await earlierRun).results : null;
-      setOutcome({ result, rows: result.results, next: result.next_cursor, before: past, built, ms: performance.now() - began, text: whole(known), ran: began });
+      setOutcome({ result, rows: result.results, next: result.next_cursor, before: past, built, ms: performance.now() - began, text: whole(known), written, ran: began, of: [now, before] });
     } catch (/** @type {any} */ error) {
       if (abort.aborted) return;
       setFault(faultOf(error, built));
@@ -167,18 +207,18 @@ function Bench({ view, error, query, reload }) {
     try { if (text !== whole(cards)) setCards(current()); setText(null); setFault(null); } catch (/** @type {any} */ error) { setFault({ ...syntax(error), card: null, path: [] }); }
   };
   const pipeline = () => { try { return current().filter(({ isOn }) => isOn).map((one) => parse(one.text)); } catch { return null; } };
-  const sent = () => (isStale ? null : outcome?.built.pipeline) ?? build(cards, now).built?.pipeline ?? [];
+  const sent = () => (isStale ? null : outcome?.built.pipeline) ?? build(readable(), now).built?.pipeline ?? [];
   const command = () => curl({ method: "POST", path: "/aggregates/query", body: { pipeline: sent() } });
   const notes = outcome ? notesOf(outcome.result.explain, outcome.built) : new Map();
-  const isStale = outcome !== null && outcome.text !== whole(cards);
+  const isStale = outcome !== null && (![outcome.text, outcome.written].includes(text ?? whole(cards)) || outcome.of[0] !== now || outcome.of[1] !== before);
   const stages = new Map((outcome?.result.stages ?? []).map((/** @type {any} */ stage) => [outcome.built.cards[stage.index], stage]));
   return html`<div class="page pipelines">
     <header class="bar"><h1>${view ? html`<bdi>${view.name}</bdi>` : "Pipelines"}</h1>
       <button class="primary" disabled=${isBusy} onClick=${start} title="Run (Ctrl Enter)">Run</button>
       <button aria-pressed=${isExplained} onClick=${() => setExplained(!isExplained)} title="Explain (e)">Explain</button>
       <button aria-pressed=${text !== null} onClick=${toggleText}>As text</button>
-      <${Copy} text=${command}>curl<//><button class="quiet" title="The pipeline as a program" onClick=${() => setCode(sent())}>code</button><${Copy} text=${() => shareable(cards, query)}>link<//>
-      <${Views} view=${view} pipeline=${pipeline} saved=${reload} />
+      <${Copy} text=${command}>curl<//><button class="quiet" title="The pipeline as a program" onClick=${() => setCode(sent())}>code</button><${Copy} text=${() => shareable(readable(), query)}>link<//>
+      <${Views} view=${view} pipeline=${pipeline} saved=${reload} stored=${() => { isStored.current = true; }} />
       ${view && html`<button class="quiet" onClick=${() => go(to("/pipelines"))}>New</button>`}
       <a href="/docs/operators" target="_blank" rel="noopener">operators</a></header>
     ${error && html`<${Failure} error=${error} retry=${reload} />`}

@@ -31,13 +31,13 @@ function List({ query }) {
   const { value, error, reload } = useLoad((abort) => getAll("/aggregate-types", abort), []);
   // Definitions are no events, but the first event of a new type follows soon after its definition.
   useEffect(() => listen((event) => { if (value && !value.data.some((/** @type {any} */ type) => type.type_name === event.aggregate_type)) reload(); }), [value]);
-  if (error) return html`<div class="page"><h1>Types</h1><${Failure} error=${error} retry=${reload} /></div>`;
-  if (!value) return html`<div class="page"><h1>Types</h1><${Loading} /></div>`;
+  const failure = error && html`<${Failure} error=${error} retry=${reload} />`;
+  if (!value) return html`<div class="page"><h1>Types</h1>${failure ?? html`<${Loading} />`}</div>`;
   const wanted = (query.get("q") ?? "").toLowerCase();
   const types = value.data.filter((/** @type {any} */ type) => !wanted || `${type.type_name} ${type.display_name} ${type.traits.join(" ")}`.toLowerCase().includes(wanted));
   return html`<div class="page types"><header class="bar"><h1>Types</h1>
       <label>Find <input type="search" value=${query.get("q") ?? ""} onInput=${(/** @type {any} */ event) => change({ q: event.target.value }, { replace: true })} /></label>
-      <span class="dim" role="status">${types.length.toLocaleString("en")} ${types.length === 1 ? "type" : "types"}</span></header>
+      <span class="dim" role="status">${types.length.toLocaleString("en")} ${types.length === 1 ? "type" : "types"}</span></header>${failure}
     <${NowNote}>The list has the types of now. Each opens with the definition that was valid at the moment.<//>
     ${types.length === 0 ? html`<${Empty}>No type has this name or trait.<//>` : html`<div class="type-rows"><${Rows} count=${types.length} height=${ROW} chosen=${-1} label="Types" id=${(/** @type {number} */ index) => types[index].type_name} row=${(/** @type {number} */ index) => {
       const type = types[index];

@@ -2,7 +2,7 @@
 
 import { signal } from "../vendor/ui.js";
 
-/** @typedef {{key: string, label: string, run: () => void, group?: string, enabled?: () => boolean}} Shortcut */
+/** @typedef {{key: string, label: string, run: () => void, group?: string, enabled?: () => boolean, repeats?: boolean}} Shortcut `repeats` says that it runs again and again while its key is held */
 
 /** @type {import("../vendor/ui.js").Signal<Shortcut[]>} */
 export const shortcuts = signal([]);
@@ -21,10 +21,13 @@ export function register(added) {
   return () => { shortcuts.value = shortcuts.peek().filter((known) => !added.includes(known)); };
 }
 
+/** Whether AltGr is held, behind which many layouts have `@` and `{`. Some systems report it as Ctrl and Alt. @param {KeyboardEvent} event */
+const isGraph = (event) => event.getModifierState("AltGraph");
+
 /** The name of a pressed key, such as `ctrl+k` or `shift+arrowdown`. @param {KeyboardEvent} event */
 function name(event) {
   const key = event.key.length === 1 ? event.key : event.key.toLowerCase();
-  const command = event.ctrlKey || event.metaKey ? "ctrl+" : "";
+  const command = (event.ctrlKey || event.metaKey) && !isGraph(event) ? "ctrl+" : "";
   const shift = event.shiftKey && event.key.length > 1 ? "shift+" : "";
   return command + shift + key;
 }
@@ -33,7 +36,7 @@ let pending = "";
 
 /** @param {KeyboardEvent} event */
 function pressed(event) {
-  if (event.defaultPrevented || event.altKey || event.isComposing) return;
+  if (event.defaultPrevented || (event.altKey && !isGraph(event)) || event.isComposing) return;
   const target = /** @type {HTMLElement} */ (event.target);
   const isTyping = target.closest("input:not([type=checkbox], [type=radio], [type=range]), textarea, select, [contenteditable], .editor") !== null;
   const key = name(event);
@@ -41,15 +44,17 @@ function pressed(event) {
   if (isSingle && (isTyping || !letters.value)) return;
   if (isTyping && !event.ctrlKey && !event.metaKey && event.key !== "Escape") return;
   if (key === "enter" && target.closest("a, button, summary")) return;
-  // A key that closes a dialog is still on its way when the dialog is gone, and must not reach the screen below.
-  if ((target.closest("dialog") || document.querySelector("dialog[open]")) && key !== "escape") return;
+  // A key that closes a dialog is still on its way when the dialog is gone, and must not reach the screen below. Escape is
+  // left to the browser, which closes the dialog.
+  if (target.closest("dialog") || document.querySelector("dialog[open]")) return;
   const active = shortcuts.peek().filter((known) => known.enabled?.() ?? true);
   // The last registered wins: a dialog is above a screen, and a screen above the application.
   const found = active.findLast((known) => known.key === pending + key) ?? active.findLast((known) => known.key === key);
   pending = !found && isSingle && active.some((known) => known.key.startsWith(`${key} `)) ? `${key} ` : "";
   if (!found) return;
   event.preventDefault();
-  found.run();
+  // A key that is held too long decides only once.
+  if (!event.repeat || found.repeats) found.run();
 }
 
 document.addEventListener("keydown", pressed);

@@ -4,9 +4,14 @@ import { computed, signal } from "../vendor/ui.js";
 
 /** @typedef {{path: string[], query: URLSearchParams, hash: string}} Route */
 
+/** A part of an address, which somebody may have typed. @param {string} text */
+export function decoded(text) {
+  try { return decodeURIComponent(text); } catch { return text; }
+}
+
 /** @returns {Route} */
 function current() {
-  const path = location.pathname.split("/").filter(Boolean).map(decodeURIComponent);
+  const path = location.pathname.split("/").filter(Boolean).map(decoded);
   return { path, query: new URLSearchParams(location.search), hash: location.hash.slice(1) };
 }
 
@@ -46,12 +51,16 @@ export function change(changes, options = {}) {
 
 /** A moment: `null` for now, a time, or a position of the log. @typedef {null | {time: string} | {position: number}} Moment */
 
-/** Reads a moment as it stands in an address: nothing or `now`, a time, or `@` and a position. @param {string | null} text @returns {Moment} */
+/**
+ * Reads a moment as it stands in an address: nothing or `now`, a time, or `@` and a position. What is none of them counts
+ * as a time, which the server refuses, because it must not show the present.
+ *
+ * @param {string | null} text @returns {Moment}
+ */
 export function readMoment(text) {
   if (!text || text === "now") return null;
-  if (!text.startsWith("@")) return { time: text };
-  const position = Number(text.slice(1));
-  return Number.isSafeInteger(position) && position > 0 ? { position } : null;
+  const position = text.startsWith("@") ? Number(text.slice(1)) : 0;
+  return Number.isSafeInteger(position) && position > 0 ? { position } : { time: text };
 }
 
 /** A moment as it stands in an address. The text of now is empty. @param {Moment} moment */

@@ -7,6 +7,8 @@ import { has, session } from "../api/session.js";
 
 /** The time between two counts while events of tasks arrive. */
 const QUIET_MS = 1_000;
+/** The time until a count that failed is tried again. */
+const RETRY_MS = 3_000;
 /** A hidden page has no stream of events, and counts again after this time. */
 const HIDDEN_MS = 60_000;
 
@@ -32,20 +34,31 @@ const COUNTED = [
   { $group: { _id: { status: "$status", assignee_type: "$assignee_type", unread: "$unread" }, count: { $sum: 1 } } },
 ];
 
+/** Returns whether the tasks were counted, as far as the caller may count them. */
 async function count() {
-  if (!session.peek() || !has("api:read")) return;
+  if (!session.peek() || !has("api:read")) return true;
   const found = await query(COUNTED).catch(() => null);
-  if (!found || !session.peek()) return;
+  if (!found || !session.peek()) return false;
   groups.value = found.results.map((/** @type {any} */ row) => ({ status: row._id.status, assignee_type: row._id.assignee_type ?? null, unread: row._id.unread === true, count: Number(row.count) }));
+  return true;
 }
 
 /** Keeps the counts up to date. Returns a function that ends this. */
 export function followCounts() {
   /** @type {number | undefined} */
   let timer;
-  const soon = () => { timer ??= setTimeout(() => { timer = undefined; count(); }, QUIET_MS); };
+  let isBehind = false;
+  let hasEnded = false;
+  // One count at a time, so that none replaces a later one.
+  const soon = (wait = QUIET_MS) => { isBehind = true; timer ??= setTimeout(update, wait); };
+  const update = async () => {
+    isBehind = false;
+    const isCounted = await count();
+    timer = undefined;
+    if (!hasEnded && (isBehind || !isCounted)) soon(isCounted ? QUIET_MS : RETRY_MS);
+  };
   const stop = listen((event) => { if (event.aggregate_type === "task") soon(); });
-  const hidden = setInterval(() => { if (document.visibilityState === "hidden") count(); }, HIDDEN_MS);
-  count();
-  return () => { clearTimeout(timer); clearInterval(hidden); stop(); groups.value = null; };
+  const hidden = setInterval(() => { if (document.visibilityState === "hidden") soon(0); }, HIDDEN_MS);
+  soon(0);
+  return () => { hasEnded = true; clearTimeout(timer); clearInterval(hidden); stop(); groups.value = null; };
 }

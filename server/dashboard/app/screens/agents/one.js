@@ -39,7 +39,7 @@ export function One({ id }) {
   if (error && !value) return html`<div class="page">${heading}<h1>Agent</h1>${error.status === 404 && now && html`<p>This agent was not registered at this moment.</p>`}<${Failure} error=${error} retry=${reload} /></div>`;
   if (!value) return html`<div class="page">${heading}<h1>Agent</h1><${Loading} /></div>`;
   const { agent, card } = value;
-  return html`<div class="page agent">${heading}
+  return html`<div class="page agent">${heading}${error && html`<${Failure} error=${error} retry=${reload} />`}
     <header class="bar"><h1><bdi>${agent.name}</bdi></h1> <${Badge} kind=${agent.status} /> <span class="dim">${now ? "as of the moment; presence is not kept" : agent.plugin ? html`the plugin <${Link} to=${`/plugins/${agent.plugin}`}>${agent.plugin}<//> does its work` : html`last heard <${Time} at=${agent.last_seen_at} />`}</span>
       <${Link} to=${`/a/${encodeURIComponent(id)}`}>history<//></header>
     ${agent.description && html`<p dir="auto">${agent.description}</p>`}

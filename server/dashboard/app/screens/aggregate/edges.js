@@ -4,7 +4,10 @@ import { html } from "../../vendor/ui.js";
 import { get } from "../../api/client.js";
 import { moment, parametersAt } from "../../state/route.js";
 import { Badge, Empty, Failure, Link, Loading, Time } from "../../parts/basic.js";
-import { useLoad } from "../../parts/load.js";
+import { useLive, useLoad } from "../../parts/load.js";
+
+/** Plugins find edges a little after an event. */
+const QUIET_MS = 1_000;
 
 /** @param {{id: string, version: number, isLatest: boolean}} props */
 export function Edges({ id, version, isLatest }) {
@@ -17,11 +20,13 @@ export function Edges({ id, version, isLatest }) {
     }
     return get(`${path}/graph`, { depth: 1, ...when }, abort);
   }, [id, isLatest ? 0 : version, moment.value]);
-  if (error) return html`<${Failure} error=${error} retry=${reload} />`;
-  if (!value) return html`<${Loading} />`;
+  // An event of any aggregate may begin or end an edge here.
+  useLive(reload, isLatest && !moment.value ? () => true : null, QUIET_MS);
+  const failure = error && html`<${Failure} error=${error} retry=${reload} />`;
+  if (!value) return failure ?? html`<${Loading} />`;
   const out = value.edges.filter((/** @type {any} */ edge) => edge.from === id);
   const into = value.edges.filter((/** @type {any} */ edge) => edge.to === id && edge.from !== id);
-  return html`<p class="bar"><${Link} to=${`/graph/${encodeURIComponent(id)}`}>Open as a graph<//>${value.truncated && html`<span class="dim">Only some of the edges are listed.</span>`}</p>
+  return html`${failure}<p class="bar"><${Link} to=${`/graph/${encodeURIComponent(id)}`}>Open as a graph<//>${value.truncated && html`<span class="dim">Only some of the edges are listed.</span>`}</p>
     ${value.edges.length === 0 ? html`<${Empty}>No edge begins or ends here${isLatest && !moment.value ? "" : " at this version"}.<//>` : html`<div class="halves">
       <section><h2>Points to <span class="dim">${out.length}</span></h2><${List} edges=${out} end="to" nodes=${value.nodes} /></section>
       <section><h2>Is pointed to by <span class="dim">${into.length}</span></h2><${List} edges=${into} end="from" nodes=${value.nodes} /></section></div>`}`;

@@ -30,8 +30,8 @@ export function Stepper({ id, latest, version, compared, isPlain, isDeleted }) {
   }, [isPlaying, version, latest]);
   const play = () => { if (!isPlaying && version >= latest) show(1); setPlaying(!isPlaying); };
   useEffect(() => register([
-    { key: "h", label: "Earlier version", run: () => show(version - 1) },
-    { key: "l", label: "Later version", run: () => show(version + 1) },
+    { key: "h", label: "Earlier version", run: () => show(version - 1), repeats: true },
+    { key: "l", label: "Later version", run: () => show(version + 1), repeats: true },
     { key: "H", label: "First version", run: () => show(1) },
     { key: "L", label: "Last version", run: () => show(latest) },
     { key: "p", label: "Play or stop", run: play },

@@ -3,6 +3,7 @@
 import { html, useEffect, useRef, useState } from "../../vendor/ui.js";
 import { call, get, post } from "../../api/client.js";
 import { listen } from "../../api/feed.js";
+import { isLeaving } from "../../api/session.js";
 import { register } from "../../state/keys.js";
 import { go, moment, parametersAt, to } from "../../state/route.js";
 import { complain, say } from "../../state/toasts.js";
@@ -20,6 +21,8 @@ const Merge = lazy(() => import("./merge.js").then((module) => module.Merge));
 
 /** Texts that are typed and not saved, by article, so that another screen does not lose them. @type {Map<string, {base: any, typed: Typed}>} */
 const unsaved = new Map();
+// These texts end with the page, so leaving it asks.
+addEventListener("beforeunload", (event) => { if (unsaved.size > 0 && !isLeaving.peek()) event.preventDefault(); });
 const EMPTY = { title: "", slug: "", tags: "", body: "" };
 
 /** @param {any} article @returns {Typed} */
@@ -80,11 +83,6 @@ export function Editor({ id }) {
     else head.reload();
   })), [id, now]);
   useEffect(() => { if (!now) isChanged ? unsaved.set(id, { base, typed }) : unsaved.delete(id); }, [typed, base, isChanged]);
-  useEffect(() => {
-    const warn = (/** @type {BeforeUnloadEvent} */ event) => { if (isDirty.current) event.preventDefault(); };
-    window.addEventListener("beforeunload", warn);
-    return () => window.removeEventListener("beforeunload", warn);
-  }, []);
 
   const take = (/** @type {any} */ article) => {
     unsaved.delete(id);
@@ -171,7 +169,7 @@ export function Editor({ id }) {
       </span></header>
     ${isGone && html`<p class="banner" role="status">The article is deleted. Its versions are still in the log, and what is typed here stays until you leave.</p>`}
     ${newer && !merging && html`<p class="banner" role="status">Somebody has saved version ${newer.version} while you were writing. <button class="quiet" onClick=${() => setMerging({ base: typedOf(base), mine: typed, theirs: newer })}>Merge both</button> <button class="quiet" onClick=${() => take(newer)}>Discard my text</button></p>`}
-    ${error && html`<${Failure} error=${error} />`}
+    ${head.error && html`<${Failure} error=${head.error} retry=${head.reload} />`}${error && html`<${Failure} error=${error} />`}
     <div class="fields">
       <label>Title <input value=${typed.title} readonly=${!mayWrite || isBusy} dir="auto" required onInput=${write("title")} /></label>
       <label>Slug <input value=${typed.slug} readonly=${!mayWrite || isBusy} placeholder=${isNew ? "derived from the title" : ""} onInput=${write("slug")} /></label>

@@ -62,8 +62,8 @@ export function List({ query }) {
       <label>Status <select value=${status} onChange=${(/** @type {any} */ event) => change({ status: event.target.value })}><option value="">any</option><option value="draft">draft</option><option value="published">published</option></select></label>
       <label>Tag <${Typed} type="search" size="12" value=${tag} change=${(/** @type {string} */ text) => change({ tag: text })} /></label>
       ${has("api:read") && html`<label>Order <select value=${order.text} onChange=${(/** @type {any} */ event) => change({ sort: event.target.value === NEWEST ? null : event.target.value })}>${ORDERS.map(([text, what]) => html`<option key=${text} value=${text}>${what}</option>`)}</select></label>
-      <${ExportAll} name="articles" pipeline=${pipeline(status, tag, order, now)} fields=${EXPORTED} />`}
-      <${Link} to="/pipelines" query=${{ q: JSON.stringify(pipeline(status, tag, order, now)) }} title="Open as a pipeline" aria-label="Open as a pipeline">{ }<//>
+      <${ExportAll} name="articles" pipeline=${pipeline(status, tag, order, now)} fields=${EXPORTED} />
+      <${Link} to="/pipelines" query=${{ q: JSON.stringify(pipeline(status, tag, order, now)) }} title="Open as a pipeline" aria-label="Open as a pipeline">{ }<//>`}
       ${refusal() === "" ? html`<${Link} to="/articles/new" class="button primary">New article<//>` : html`<button disabled title=${refusal()}>New article</button>`}</header>
     ${list.error && html`<${Failure} error=${list.error} retry=${list.reload} />`}
     ${!list.value && !list.error && html`<${Loading} />`}

@@ -19,6 +19,13 @@ export function Merge({ base, mine, theirs: article, close, save }) {
   const [pieces, setPieces] = useState(/** @type {import("../../state/merge.js").Piece[] | null} */ (null));
   const [choices, setChoices] = useState(/** @type {Record<number, any>} */ ({}));
   const [edited, setEdited] = useState(/** @type {string | null} */ (null));
+  // A choice begins the merged text anew, and what was typed in it can be brought back.
+  const [replaced, setReplaced] = useState(/** @type {string | null} */ (null));
+  const choose = (/** @type {number} */ index, /** @type {string} */ choice) => {
+    setChoices({ ...choices, [index]: choice });
+    if (edited !== null) setReplaced(edited);
+    setEdited(null);
+  };
   const [short, setShort] = useState(/** @type {Record<string, string>} */ ({}));
   const [isBusy, setBusy] = useState(false);
   useEffect(() => {
@@ -44,9 +51,10 @@ export function Merge({ base, mine, theirs: article, close, save }) {
       ${conflicts.length > 0 && html`<p role="status"><strong>${conflicts.length} ${conflicts.length === 1 ? "place differs" : "places differ"}</strong> in both texts.</p>`}
       ${conflicts.map(({ piece, index }, number) => html`<fieldset key=${index} class="conflict"><legend>Place ${number + 1}</legend>
         <div class="halves"><section><h3>Mine</h3><pre tabindex="0" aria-label="My lines">${piece.mine || "(nothing)"}</pre></section><section><h3>Theirs</h3><pre tabindex="0" aria-label="Their lines">${piece.theirs || "(nothing)"}</pre></section></div>
-        ${/** @type {const} */ (["mine", "theirs", "both"]).map((choice) => html`<label key=${choice} class="check"><input type="radio" name=${`place-${index}`} checked=${(choices[index] ?? "mine") === choice} onChange=${() => { setChoices({ ...choices, [index]: choice }); setEdited(null); }} /> ${choice}</label>`)}
+        ${/** @type {const} */ (["mine", "theirs", "both"]).map((choice) => html`<label key=${choice} class="check"><input type="radio" name=${`place-${index}`} checked=${(choices[index] ?? "mine") === choice} onChange=${() => choose(index, choice)} /> ${choice}</label>`)}
       </fieldset>`)}
       <label>Merged text <textarea class="code" rows="12" dir="auto" value=${body} onInput=${(/** @type {any} */ event) => setEdited(event.target.value)}></textarea></label>
+      ${replaced !== null && html`<p class="dim">The choice has replaced what was typed in the merged text. <button type="button" class="quiet" onClick=${() => { setEdited(replaced); setReplaced(null); }}>Bring it back</button></p>`}
       <details><summary>What the merge changes in version ${article.version}</summary><${TextDiff} before=${theirs.body} after=${body} /></details>
       <footer><button type="button" class="quiet" onClick=${close}>Back to my text</button><button class="primary" disabled=${isBusy}>Save the merge</button></footer></form>`}
   <//>`;

@@ -135,7 +135,7 @@ async function viaPipeline(filter, before, abort) {
 /** The position before which a list begins that starts at a time or `@position`. @param {string} start @param {AbortSignal} abort @returns {Promise<number | null>} */
 export async function beginning(start, abort) {
   if (!start) return null;
-  if (start.startsWith("@")) return Number(start.slice(1)) + 1;
+  if (/^@\d+$/.test(start)) return Number(start.slice(1)) + 1;
   const { results } = await run([{ $match: { recorded_at: { $lte: start } } }, { $sort: { position: -1 } }, { $limit: 1 }, { $project: { position: 1 } }], {}, abort);
   return (results[0]?.position ?? 0) + 1;
 }

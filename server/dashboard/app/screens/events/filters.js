@@ -42,7 +42,8 @@ function Field({ label, value, change: changed, ...rest }) {
 /** @param {{start: string}} props */
 function Start({ start }) {
   const [text, setText] = useState(start);
-  useEffect(() => setText(start), [start]);
+  const [problem, setProblem] = useState("");
+  useEffect(() => { setText(start); setProblem(""); }, [start]);
   const send = (/** @type {SubmitEvent} */ event) => {
     event.preventDefault();
     const wanted = text.trim();
@@ -50,8 +51,9 @@ function Start({ start }) {
     if (/^@?\d+$/.test(wanted)) return change({ start: `@${wanted.replace("@", "")}` });
     // Times of today are shown without their date, and may be typed like that.
     const at = new Date(/^\d\d:/.test(wanted) ? `${today()} ${wanted}` : wanted);
-    if (!Number.isNaN(at.getTime())) change({ start: at.toISOString() });
+    if (Number.isNaN(at.getTime())) return setProblem("This is neither a time nor a position.");
+    change({ start: at.toISOString() });
   };
-  return html`<form onSubmit=${send} class="start"><label>Start at <input value=${text} placeholder="time or position" spellcheck=${false} onInput=${(/** @type {any} */ event) => setText(event.target.value)} /></label>
-    <button>Go</button></form>`;
+  return html`<form onSubmit=${send} class="start"><label>Start at <input value=${text} placeholder="time or position" spellcheck=${false} aria-invalid=${problem !== ""} onInput=${(/** @type {any} */ event) => { setText(event.target.value); setProblem(""); }} /></label>
+    <button>Go</button>${problem && html`<span class="error" role="alert">${problem}</span>`}</form>`;
 }

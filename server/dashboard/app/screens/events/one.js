@@ -4,21 +4,24 @@ import { html } from "../../vendor/ui.js";
 import { get } from "../../api/client.js";
 import { stringify } from "../../api/json.js";
 import { Badge, Copy, Empty, Failure, Link, Loading, Time } from "../../parts/basic.js";
-import { useLoad } from "../../parts/load.js";
+import { useLive, useLoad } from "../../parts/load.js";
 import { OfNow } from "../../parts/now.js";
 import { Value } from "../../parts/value.js";
+
+const QUIET_MS = 300;
 
 /** @param {{id: string}} props */
 export function One({ id }) {
   const { value: event, error, reload } = useLoad((abort) => get(`/events/${encodeURIComponent(id)}`, {}, abort), [id]);
+  useLive(reload, (other) => other.metadata?.caused_by === id || (event !== undefined && other.metadata?.task_id === event.aggregate_id), QUIET_MS);
   const heading = html`<p class="dim"><${Link} to="/events">Events<//></p>`;
-  if (error) return html`<div class="page">${heading}<h1>Event</h1><${Failure} error=${error} retry=${reload} /></div>`;
+  if (error && !event) return html`<div class="page">${heading}<h1>Event</h1><${Failure} error=${error} retry=${reload} /></div>`;
   if (!event) return html`<div class="page">${heading}<h1>Event</h1><${Loading} /></div>`;
   const { metadata = {}, caused = [] } = event;
   const cause = typeof metadata.caused_by === "string" ? metadata.caused_by : "";
   const isDerived = metadata.source === "plugin" && cause;
   const causing = html`<${Link} to=${`/events/${encodeURIComponent(cause)}`}><code>${cause}</code><//>`;
-  return html`<div class="page event">${heading}
+  return html`<div class="page event">${heading}${error && html`<${Failure} error=${error} retry=${reload} />`}
     <header class="bar"><h1>${event.event_type}</h1> <span class="dim">position ${event.position}</span> <${Copy} text=${() => stringify(event, 2)}>copy JSON<//>
       <span class="grow"></span><${Link} to="/events" query=${{ start: `@${event.position}` }}>in the log<//></header>
     <dl class="tree">

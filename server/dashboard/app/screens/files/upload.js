@@ -17,6 +17,7 @@ export function Upload({ given, prefix, workspace, projects, close, done }) {
   const [, project = "", , aggregate = ""] = prefix.split("/").map((part) => (part === NONE ? "" : part));
   const [files, setFiles] = useState(given);
   const [replaced, setReplaced] = useState(/** @type {string[]} */ ([]));
+  const [isSending, setSending] = useState(false);
   const [shares, setShares] = useState(/** @type {Record<string, number>} */ ({}));
   const abort = useRef(new AbortController());
   useEffect(() => () => abort.current.abort(), []);
@@ -31,14 +32,16 @@ export function Upload({ given, prefix, workspace, projects, close, done }) {
         throw Object.assign(new Error(`${results.length === 1 ? "a file" : `${results.length} files`} with this name ${results.length === 1 ? "is" : "are"} stored there. Upload again to replace ${results.length === 1 ? "it" : "them"}: the old bytes are gone then.`), { code: "" });
       }
     }
-    for (const [index, file] of files.entries()) {
-      await upload(paths[index], file, (share) => setShares((before) => ({ ...before, [file.name]: share })), abort.current.signal);
-      setShares((before) => ({ ...before, [file.name]: 1 }));
-    }
+    setSending(true);
+    try {
+      for (const [index, file] of files.entries()) {
+        await upload(paths[index], file, (share) => setShares((before) => ({ ...before, [file.name]: share })), abort.current.signal);
+        setShares((before) => ({ ...before, [file.name]: 1 }));
+      }
+    } finally { setSending(false); }
     say(files.length === 1 ? `${files[0].name} is stored` : `${files.length} files are stored`);
     done();
   };
-  const isSending = Object.keys(shares).length > 0;
   return html`<${Confirm} title="Upload files" action=${isSending ? "Uploading…" : replaced.length > 0 ? "Upload and replace" : "Upload"} submit=${submit} close=${close}>
     <label>Files <input type="file" multiple autofocus onChange=${(/** @type {any} */ event) => { setFiles([...event.target.files]); setReplaced([]); }} /></label>
     ${files.length > 0 && html`<ul class="plain">${files.slice(0, 20).map((file) => html`<li key=${file.name}><bdi>${file.name}</bdi> <span class="dim">${bytes(file.size)}</span>

@@ -37,7 +37,7 @@ export function Decide(given) {
   const written = tasks.length === 1 ? draftOf(tasks[0], action) ?? {} : {};
   switch (action) {
     case "approve": return tasks.length === 1 && (problem || shown.value?.id === tasks[0].id) ? html`<${Accept} ...${props} what=${what} />` : html`<${ApproveMany} ...${props} what=${what} />`;
-    case "reject": return html`<${Ask} title=${`Reject ${what}`} label="Reason (optional)" action="Reject" value=${written.reason ?? ""} hint=${problem?.message} close=${close} submit=${(/** @type {string} */ reason) => decide(reason ? { reason } : {})} />`;
+    case "reject": return html`<${Ask} title=${`Reject ${what}`} label="Reason (optional)" action="Reject" value=${written.reason ?? ""} hint=${problem?.message} keep=${(/** @type {string} */ reason) => { for (const { id } of tasks) drafts.set(`${id} reject`, { reason }); }} close=${close} submit=${(/** @type {string} */ reason) => decide(reason ? { reason } : {})} />`;
     case "retry": return html`<${Ask} title=${`Retry ${what}`} label="Comment (optional)" action="Retry" close=${close} submit=${(/** @type {string} */ comment) => decide(comment ? { comment } : {})} />`;
     case "request_changes": return html`<${Message} ...${props} title=${`Request changes to ${what}`} label="What is to be different" />`;
     case "ask": return html`<${Message} ...${props} title=${`Ask about ${what}`} label="Question" />`;
@@ -137,7 +137,7 @@ function Defer({ close, decide, what }) {
 function Assign({ close, decide, what }) {
   const [isReady, setReady] = useState(people.value.length > 0);
   const select = useRef(/** @type {HTMLElement | null} */ (null));
-  useEffect(() => { readPeople().then(() => setReady(true)); }, []);
+  useEffect(() => { readPeople(true).then(() => setReady(true)); }, []);
   useLayoutEffect(() => { select.current?.focus(); }, [isReady]);
   const choices = people.value.filter((person) => (person.type === "user" ? person.status === "active" : person.status !== "disabled"));
   const send = (/** @type {SubmitEvent} */ event) => {

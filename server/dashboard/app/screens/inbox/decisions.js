@@ -192,7 +192,8 @@ function whoWasFirst(task, version) {
   const others = task.timeline.filter((/** @type {any} */ entry) => entry.version > version && !["task.read", "task.unread"].includes(entry.event_type));
   const last = others.findLast((/** @type {any} */ entry) => /approved|edited|rejected|canceled|completed/.test(entry.event_type)) ?? others.at(-1);
   if (!last) return "";
-  const who = nameOf(last.agent_id ?? last.user_id) || last.actor;
+  const id = last.agent_id ?? last.user_id;
+  const who = id ? nameOf(id) : last.actor;
   return `${who === "you" ? "you, in another session," : who} ${last.event_type.replace("task.", "").replaceAll("_", " ")} it first`;
 }
 

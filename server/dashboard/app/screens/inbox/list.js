@@ -44,9 +44,8 @@ export function List({ id, open, toggle, again, isPast }) {
   }} />`;
 }
 
-/** What can be done with all selected tasks. @param {{may: (action: string) => boolean, begin: (action: string) => void, selectAll: () => void}} props */
-export function Bulk({ may, begin, selectAll }) {
-  const count = selected.value.size;
+/** What can be done with all selected tasks. @param {{count: number, may: (action: string) => boolean, begin: (action: string) => void, selectAll: () => void}} props */
+export function Bulk({ count, may, begin, selectAll }) {
   return html`<div class="bulk" role="toolbar" aria-label="Selected tasks">
     <strong role="status">${count.toLocaleString("en")} selected</strong>
     ${Object.entries(ACTIONS).filter(([action]) => action !== "edit").map(([action, { label, key }]) => may(action) && html`
@@ -73,7 +72,7 @@ export function Refusals({ open }) {
         ${error.code === "stale" && html`<button onClick=${() => again(refusal)}>See the difference</button>`}
         ${error.code === "superseded" && action === "approve" && html`<button onClick=${() => again(refusal)}>Approve nevertheless</button>`}
         ${error.code !== "stale" && isOpen && (action === "edit" || action === "reject") && html`<button onClick=${() => again(refusal)}>${draftOf(task, action) ? "Open my text" : "Try again"}</button>`}
-        ${!isOpen && draftText(refusal) && html`<details><summary>My text</summary><p class="text" dir="auto">${draftText(refusal)}</p></details>`}
+        ${!(isOpen && (action === "edit" || action === "reject")) && draftText(refusal) && html`<details><summary>My text</summary><p class="text" dir="auto">${draftText(refusal)}</p></details>`}
         <button class="quiet" aria-label=${`Dismiss the refusal of ${task.title}`} onClick=${() => dismissRefusal(task.id)}>×</button></li>`;
     })}</ul>
     ${some.length > REFUSED && html`<p class="dim">and ${(some.length - REFUSED).toLocaleString("en")} more</p>`}

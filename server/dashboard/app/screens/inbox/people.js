@@ -1,32 +1,31 @@
-// The names of people and agents, read once for all tasks.
+// The names of people and agents, read once for all tasks, and again where one of them is chosen.
 
-import { signal } from "../../vendor/ui.js";
+import { computed, signal } from "../../vendor/ui.js";
 import { get, getAll } from "../../api/client.js";
-import { has } from "../../api/session.js";
+import { session } from "../../api/session.js";
 
 /** @typedef {{type: "user" | "agent", id: string, name: string, status: string}} Person */
 
 /** @type {import("../../vendor/ui.js").Signal<Person[]>} */
 export const people = signal([]);
-/** The id of the user, or an empty text while it is unknown. */
-export const me = signal("");
+/** The id of the user, or an empty text if it is unknown. */
+export const me = computed(() => session.value?.whose?.split(" ", 1)[0] ?? "");
 /** @type {Promise<void> | null} */
 let reading = null;
 
-/** Reads the names, unless they are known. */
-export function readPeople() {
+/** Reads the names, unless they are known. @param {boolean} [again] reads them in any case */
+export function readPeople(again = false) {
+  if (again) reading = null;
   return (reading ??= load().catch(() => { reading = null; }));
 }
 
 async function load() {
-  const quietly = (/** @type {Promise<any>} */ page) => page.catch(() => ({ data: [] }));
-  const [members, agents, profile] = await Promise.all([
-    quietly(getAll("/members")), quietly(get("/agents", { limit: 200 })),
-    has("profile:read") ? get("/profile").catch(() => null) : null,
-  ]);
-  const named = (/** @type {any[]} */ rows, /** @type {"user" | "agent"} */ type) => rows.map((row) => ({ type, id: row.id, name: row.name || row.email || (row.role ? `the ${row.role}` : row.id), status: row.status }));
-  me.value = String(profile?.id ?? profile?.user_id ?? (members.data.length === 1 ? members.data[0].id : ""));
-  people.value = [...named(members.data, "user"), ...named(agents.data, "agent")];
+  // Names that cannot be read again stay.
+  const named = (/** @type {Promise<any>} */ page, /** @type {"user" | "agent"} */ type) => page.then(
+    ({ data }) => data.map((/** @type {any} */ row) => ({ type, id: row.id, name: row.name || row.email || (row.role ? `the ${row.role}` : row.id), status: row.status })),
+    () => people.peek().filter((person) => person.type === type),
+  );
+  people.value = (await Promise.all([named(getAll("/members"), "user"), named(get("/agents", { limit: 200 }), "agent")])).flat();
 }
 
 /** The name of a person or an agent. @param {string | null | undefined} id */

@@ -71,7 +71,7 @@ export function Task({ id, row, may, begin, refused, close }) {
   const tab = route.value.query.get("tab") ?? "output";
   const tabs = [["output", "Output"], ["diff", "Diff"], ["effect", `Effect${effects ? ` (${effects})` : ""}`], ["timeline", "Timeline"], ["raw", "JSON"]];
   return html`<section class="detail" aria-label="Task" tabindex="-1" ref=${element}>
-    ${back}
+    ${back}${error && html`<${Failure} error=${error} retry=${reload} />`}
     <header><h2 dir="auto">${whole.title}</h2><${About} task=${task} /></header>
     ${pending.value.has(id) && html`<p class="banner">A decision on this task is about to be sent. <kbd>z</kbd> takes it back.</p>`}
     ${!now && html`<${Consequence} whole=${whole} show=${() => change({ tab: "diff" }, { replace: true })} />`}

@@ -8,6 +8,7 @@ import { complain } from "../../state/toasts.js";
 import { matches, pipeline, rowOf } from "./views.js";
 
 const PAGE = 200;
+const QUIET_MS = 250;
 /** The changed tasks beyond the first page that are read one by one. With more, the list begins anew. */
 const SINGLY = 20;
 
@@ -25,8 +26,10 @@ export const tasks = computed(() => {
   return known.value.flatMap((task) => (changed.has(task.id) ? changed.get(task.id) ?? [] : task));
 });
 export const status = signal(/** @type {{isLoading: boolean, error: any, next: string | null}} */ ({ isLoading: true, error: null, next: null }));
-/** The number of tasks in the view, once it is known. */
-export const total = signal(/** @type {number | null} */ (null));
+/** The number of tasks in the view as the server has them, once it is known. */
+const counted = signal(/** @type {number | null} */ (null));
+/** The number of tasks in the view, once the decisions under way are done. */
+export const total = computed(() => (counted.value === null ? null : counted.value + tasks.value.length - known.value.length));
 /** What differs between two moments, while two are compared. */
 export const compared = signal(/** @type {any} */ (null));
 
@@ -47,7 +50,7 @@ export async function read(wanted) {
   subject = wanted;
   if (isOther) {
     kept.clear();
-    batch(() => { known.value = []; total.value = null; compared.value = null; });
+    batch(() => { known.value = []; counted.value = null; compared.value = null; });
   }
   status.value = { isLoading: true, error: null, next: null };
   try {
@@ -77,17 +80,28 @@ async function compare(mine) {
   batch(() => {
     compared.value = compareRows(was.results, is.results, (/** @type {any} */ row) => row._id);
     known.value = is.results.map(rowOf);
-    total.value = is.results.length;
+    counted.value = is.results.length;
     status.value = { isLoading: false, error: null, next: null };
   });
 }
 
-/** Counts the tasks of the view, which a page of the mailbox does not say. @param {number} mine @param {any} page */
+/** Counts the tasks of the view, which a page of the mailbox does not say. @param {number} mine @param {{next_cursor: string | null, data: any[]}} page */
 async function count(mine, page) {
-  if (!page.next_cursor) { total.value = page.data.length; return; }
+  if (!page.next_cursor) { counted.value = page.data.length; return; }
   const stages = pipeline(subject.wanted, foldAt(subject.now)).filter((stage) => !("$sort" in stage));
   const found = await run([...stages, { $count: "count" }]).catch(() => null);
-  if (mine === round && found) total.value = Number(found.results[0]?.count ?? 0);
+  if (mine === round && found) counted.value = Number(found.results[0]?.count ?? 0);
+}
+
+/** @type {number | undefined} */
+let recounting;
+
+/** Counts a view of several pages again, a little after some of its tasks have come or gone. */
+function recount() {
+  recounting ??= setTimeout(() => {
+    recounting = undefined;
+    if (status.peek().next) count(round, { next_cursor: status.peek().next, data: known.peek() });
+  }, QUIET_MS);
 }
 
 /** Reads the next page, if there is one. Returns whether there was. */
@@ -153,9 +167,17 @@ export function put(task, { keep = false } = {}) {
   const index = known.value.findIndex((other) => other.id === task.id);
   if (index >= 0 && known.value[index].version > row.version) return;
   const belongs = kept.has(task.id) || matches(row, subject.wanted);
-  if (!belongs) known.value = known.value.filter((other) => other.id !== task.id);
-  else if (index >= 0) known.value = known.value.with(index, row);
-  else known.value = sorted([...known.value, row]);
+  const isListed = index >= 0;
+  if (belongs && isListed) {
+    known.value = known.value.with(index, row);
+    return;
+  }
+  batch(() => {
+    known.value = belongs ? sorted([...known.value, row]) : known.value.filter((other) => other.id !== task.id);
+    if (isListed && counted.value !== null) counted.value -= 1;
+  });
+  // A task that was not listed may be one of a page that is not read yet, so the server counts.
+  recount();
 }
 
 /** Shows what a decision makes of tasks before the server has confirmed it. @param {any[]} rows @param {{keep?: boolean}} [options] */

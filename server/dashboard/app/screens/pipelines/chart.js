@@ -56,7 +56,7 @@ export function Chart({ rows, query }) {
   const axis = found.others.find(({ name }) => name === query.get("x")) ?? axisOf(found.others);
   const set = (/** @type {string} */ name) => (/** @type {any} */ event) => change({ [name]: event.target.value }, { replace: true });
   const choose = (/** @type {string} */ label, /** @type {string} */ name, /** @type {string[]} */ options, /** @type {string} */ value) => options.length > 1 && html`<label>${label} <select value=${value} onChange=${set(name)}>${options.map((option) => html`<option key=${option}>${option}</option>`)}</select></label>`;
-  const points = found.rows.map((row, index) => ({ label: axis ? textOf(row[axis.name]) : String(index + 1), value: numberOf(row[y]) })).filter(({ value }) => value !== null);
+  const points = found.rows.map((row, index) => ({ label: axis ? textOf(row[axis.name]) : String(index + 1), value: numberOf(row[y]), text: told(row[y]) })).filter(({ value }) => value !== null);
   return html`<div class="chart"><div class="bar">${choose("Number", "y", found.numbers, y)}${choose("by", "x", found.others.map(({ name }) => name), axis?.name ?? "")}</div>
     ${axis?.kind === "date" ? html`<${Line} points=${points} name=${y} />` : html`<${Bars} points=${points} name=${y} />`}
     ${rows.length > POINTS && html`<p class="dim">The chart has the first ${POINTS.toLocaleString("en")} rows.</p>`}</div>`;
@@ -65,22 +65,25 @@ export function Chart({ rows, query }) {
 /** @param {any} value */
 const textOf = (value) => (typeof value === "string" ? value : value === null || value === undefined ? "none" : short(stringify(value) ?? "", 80));
 
-/** @param {number} value */
-const told = (value) => value.toLocaleString("en", { maximumFractionDigits: 2 });
+/** A number as people read it. One that a double cannot hold keeps its digits. @param {any} value */
+function told(value) {
+  const number = Number(String(value));
+  return typeof value === "number" || String(number) === String(value) ? number.toLocaleString("en", { maximumFractionDigits: 2 }) : String(value);
+}
 
-/** @param {{points: {label: string, value: any}[], name: string}} props */
+/** @param {{points: {label: string, value: any, text: string}[], name: string}} props */
 function Bars({ points, name }) {
   const shown = points.slice(0, BARS);
   const low = Math.min(0, ...shown.map(({ value }) => value)), high = Math.max(0, ...shown.map(({ value }) => value));
   const span = high - low || 1;
-  return html`<ol class="plain bars-of" aria-label=${`${name}, ${shown.length} bars`}>${shown.map(({ label, value }, index) => html`<li key=${index}>
-      <span class="grow" title=${label}><bdi>${label}</bdi></span><span class="space-of" aria-hidden="true"><i style=${{ insetInlineStart: `${((Math.min(0, value) - low) / span) * 100}%`, width: `${(Math.abs(value) / span) * 100}%` }}></i></span><span class="number">${told(value)}</span></li>`)}</ol>
+  return html`<ol class="plain bars-of" aria-label=${`${name}, ${shown.length} bars`}>${shown.map(({ label, value, text }, index) => html`<li key=${index}>
+      <span class="grow" title=${label}><bdi>${label}</bdi></span><span class="space-of" aria-hidden="true"><i style=${{ insetInlineStart: `${((Math.min(0, value) - low) / span) * 100}%`, width: `${(Math.abs(value) / span) * 100}%` }}></i></span><span class="number">${text}</span></li>`)}</ol>
     ${points.length > BARS && html`<p class="dim">The first ${BARS} of ${points.length.toLocaleString("en")} rows are drawn.</p>`}`;
 }
 
 const WIDTH = 1_000, HEIGHT = 260;
 
-/** @param {{points: {label: string, value: any}[], name: string}} props */
+/** @param {{points: {label: string, value: any, text: string}[], name: string}} props */
 function Line({ points, name }) {
   const timed = points.map((point) => ({ ...point, at: Date.parse(point.label) })).filter(({ at }) => !Number.isNaN(at)).toSorted((one, other) => one.at - other.at);
   if (timed.length === 0) return html`<${Empty}>No row has a date.<//>`;
@@ -92,6 +95,6 @@ function Line({ points, name }) {
   return html`<figure class="line-of"><div class="dim number"><span>${told(high)}</span><span>${told(low)}</span></div>
     <svg role="img" aria-label=${`${name} from ${first.label} to ${last.label}: ${timed.length} points between ${told(Math.min(...timed.map(({ value }) => value)))} and ${told(Math.max(...timed.map(({ value }) => value)))}`} viewBox=${`-6 -6 ${WIDTH + 12} ${HEIGHT + 12}`} preserveAspectRatio="none">
       <line class="zero" x1="0" x2=${WIDTH} y1=${y(0)} y2=${y(0)} /><polyline points=${line} />
-      ${timed.length <= BARS && timed.map(({ at, label, value }, index) => html`<line class="point" key=${index} x1=${x(at)} x2=${x(at)} y1=${y(value)} y2=${y(value)}><title>${`${label}: ${told(value)}`}</title></line>`)}</svg>
+      ${timed.length <= BARS && timed.map(({ at, label, value, text }, index) => html`<line class="point" key=${index} x1=${x(at)} x2=${x(at)} y1=${y(value)} y2=${y(value)}><title>${`${label}: ${text}`}</title></line>`)}</svg>
     <figcaption class="dim"><span>${first.label}</span><span>${last.label}</span></figcaption></figure>`;
 }

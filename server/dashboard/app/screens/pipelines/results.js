@@ -40,7 +40,7 @@ export function Results({ result, rows, before, ms, more, isStale, query, name, 
   const show = (/** @type {string} */ next) => change({ as: next === "table" ? null : next }, { replace: true });
   return html`<section class=${`results ${isStale ? "stale" : ""}`} aria-label="Results">
     <header class="bar"><h2>Results</h2>
-      <span class="dim" role="status">${rows.length.toLocaleString("en")}${more ? "+" : ""} ${rows.length === 1 ? "row" : "rows"} in ${milliseconds(ms)}${isStale ? ", of the pipeline before its last change" : ""}</span>
+      <span class="dim" role="status">${rows.length.toLocaleString("en")}${more ? "+" : ""} ${rows.length === 1 ? "row" : "rows"} in ${milliseconds(ms)}${isStale ? ", of the run before the last change" : ""}</span>
       ${!before && html`<div class="tabs" role="tablist" aria-label="Form of the results">${tabs.map(([form, text]) => html`<button role="tab" aria-selected=${view === form} onClick=${() => show(form)}>${text}</button>`)}</div>`}
       <${Copy} text=${() => stringify(rows, 2)}>copy JSON<//>
       <${Export} name=${name} rows=${rows} cursor=${cursor} next=${page} />

@@ -32,20 +32,21 @@ export async function create(name, pipeline) {
 /** @param {any} view @param {object} payload */
 export const update = (view, payload) => append(view._id, "updated", payload, view._version);
 
-/** @param {{view: any, pipeline: () => any[] | null, saved: () => void}} props `view` is the opened one, or undefined */
-export function Views({ view, pipeline, saved }) {
+/** @param {{view: any, pipeline: () => any[] | null, saved: () => void, stored: () => void}} props `view` is the opened one, or undefined; `stored` is called before a new one is opened */
+export function Views({ view, pipeline, saved, stored }) {
   const [open, setOpen] = useState("");
   const close = () => setOpen("");
   const why = refusal();
   const save = (/** @type {string} */ name) => {
     const stages = pipeline();
     if (!stages) return say("The pipeline is not JSON yet, so it cannot be saved.", { kind: "error" });
-    create(name, stages).then((id) => { say(`Saved as ${name}`); go(to(`/pipelines/${id}`)); }, complain);
+    create(name, stages).then((id) => { say(`Saved as ${name}`); stored(); go(to(`/pipelines/${id}`)); }, complain);
   };
   const overwrite = () => {
     const stages = pipeline();
     if (!stages) return say("The pipeline is not JSON yet, so it cannot be saved.", { kind: "error" });
-    update(view, { pipeline: stages }).then(() => { say(`Saved ${view.name}`); saved(); }, complain);
+    // After a conflict, the view is read again, so that the next attempt knows the version of the other writer.
+    update(view, { pipeline: stages }).then(() => say(`Saved ${view.name}`), (error) => complain(error, error.code === "version_conflict" ? "Somebody else has saved this view. Save again to replace that" : "")).finally(saved);
   };
   return html`<button onClick=${() => setOpen("list")}>Views</button>
     ${view && html`<button disabled=${Boolean(why)} title=${why} onClick=${overwrite}>Save</button>`}

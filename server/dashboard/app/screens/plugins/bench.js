@@ -2,7 +2,7 @@
 
 import { html, useEffect, useMemo, useState } from "../../vendor/ui.js";
 import { get, post } from "../../api/client.js";
-import { has } from "../../api/session.js";
+import { has, isLeaving } from "../../api/session.js";
 import { register } from "../../state/keys.js";
 import { Badge, Copy, Empty, Failure, Link, Loading, short } from "../../parts/basic.js";
 import { Dialog } from "../../parts/dialog.js";
@@ -15,6 +15,11 @@ import { dryRun, keyOf, readGroups } from "../parked/groups.js";
 import { compareRuns } from "./compare.js";
 
 const EVENTS = 100;
+
+/** Files that are changed here, by plugin, so that another screen does not lose them. @type {Map<string, {script: string, manifest: string}>} */
+const changed = new Map();
+// These files end with the page, so leaving it asks.
+addEventListener("beforeunload", (event) => { if (changed.size > 0 && !isLeaving.peek()) event.preventDefault(); });
 
 /** @param {{name: string, query: URLSearchParams}} props */
 export function Bench({ name, query }) {
@@ -35,8 +40,8 @@ export function Bench({ name, query }) {
 function Work({ name, plugin, source, groups, query }) {
   const file = (/** @type {string} */ end) => source.files?.find((/** @type {any} */ known) => known.path.endsWith(end))?.text ?? "";
   const [original, manifestBefore] = [file(".rhai"), file(".toml") && (source.files.find((/** @type {any} */ known) => known.path.endsWith("plugin.toml"))?.text ?? "")];
-  const [script, setScript] = useState(original);
-  const [manifest, setManifest] = useState(manifestBefore);
+  const [script, setScript] = useState(changed.get(name)?.script ?? original);
+  const [manifest, setManifest] = useState(changed.get(name)?.manifest ?? manifestBefore);
   const [tab, setTab] = useState("script");
   const asked = groups.find((group) => group.hook === query.get("hook") && group.kind === query.get("kind") && String(group.line ?? "") === (query.get("line") ?? "")) ?? null;
   const [over, setOver] = useState(asked ? JSON.stringify(keyOf(asked)) : "last");
@@ -44,6 +49,7 @@ function Work({ name, plugin, source, groups, query }) {
   const [isBusy, setBusy] = useState(false);
   const line = Number(query.get("line")) || null;
   const isChanged = script !== original || manifest !== manifestBefore;
+  useEffect(() => { isChanged ? changed.set(name, { script, manifest }) : changed.delete(name); }, [script, manifest, isChanged]);
   const refused = refusedAt(outcome?.failure);
   const failed = line && script === original && !refused ? { file: "script", line, message: asked?.message ?? plugin.last_error?.message ?? "The step failed here." } : null;
   const place = [refused, failed].find((known) => known?.file === tab) ?? null;
@@ -51,10 +57,10 @@ function Work({ name, plugin, source, groups, query }) {
     if (isBusy || !has("api:write")) return;
     setBusy(true);
     try {
-      const changed = { ...(script !== original || !original ? { script } : { source: "loaded" }), ...(manifest !== manifestBefore ? { manifest } : {}) };
+      const version = { ...(script !== original || !original ? { script } : { source: "loaded" }), ...(manifest !== manifestBefore ? { manifest } : {}) };
       const group = groups.find((known) => JSON.stringify(keyOf(known)) === over);
-      const call = (/** @type {object} */ version) => (group ? dryRun(group, version) : post(`/plugins/${name}/dry-run`, { last: EVENTS, ...version }));
-      const runs = await overBoth(call, changed);
+      const call = (/** @type {object} */ of) => (group ? dryRun(group, of) : post(`/plugins/${name}/dry-run`, { last: EVENTS, ...of }));
+      const runs = await overBoth(call, version);
       setOutcome({ rows: compareRuns(runs.before, runs.after), ended: runs.ended });
     } catch (failure) {
       setOutcome({ failure });

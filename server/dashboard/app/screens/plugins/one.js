@@ -8,7 +8,7 @@ import { complain, say } from "../../state/toasts.js";
 import { Badge, Copy, Empty, Failure, Link, Loading } from "../../parts/basic.js";
 import { Dialog } from "../../parts/dialog.js";
 import { Editor } from "../../parts/editor.js";
-import { useLoad } from "../../parts/load.js";
+import { useLive, useLoad } from "../../parts/load.js";
 import { NowNote } from "../../parts/now.js";
 import { Value } from "../../parts/value.js";
 import { useAgain } from "../parked/again.js";
@@ -16,6 +16,8 @@ import { Group } from "../parked/group.js";
 import { readGroups } from "../parked/groups.js";
 import { ms } from "../plugins.js";
 
+/** The time between two reads while events arrive. */
+const QUIET_MS = 1_000;
 /** The hooks that a replay calls. */
 const REPLAYED = new Set(["enrich", "route", "work"]);
 
@@ -27,6 +29,7 @@ export function Plugin({ name }) {
   const [refused, setRefused] = useState(/** @type {any} */ (null));
   const again = () => { reload(); groups.reload(); };
   const { edit, dialog } = useAgain(again);
+  useLive(again, () => true, QUIET_MS);
   const heading = html`<p class="dim"><${Link} to="/plugins">Plugins<//></p><${NowNote}>The plugin is shown as of now: the past of its calls is not kept.<//>`;
   if (error && !plugin) return html`<div class="page">${heading}<h1>${name}</h1><${Failure} error=${error} retry=${reload} /></div>`;
   if (!plugin) return html`<div class="page">${heading}<h1>${name}</h1><${Loading} /></div>`;
@@ -36,7 +39,7 @@ export function Plugin({ name }) {
   const isScripted = Boolean(plugin.digest);
   const canReplay = plugin.hooks.some((/** @type {string} */ hook) => REPLAYED.has(hook));
   const failure = plugin.last_error;
-  return html`<div class="page plugin">${heading}<header class="bar"><h1>${plugin.name}</h1> <span class="dim">${plugin.version}</span> <${Badge} kind=${plugin.status} />
+  return html`<div class="page plugin">${heading}${error && html`<${Failure} error=${error} retry=${reload} />`}<header class="bar"><h1>${plugin.name}</h1> <span class="dim">${plugin.version}</span> <${Badge} kind=${plugin.status} />
       ${plugin.status === "stopped" && html`<button class="primary" disabled=${Boolean(why)} title=${why} onClick=${resume}>Resume</button>`}
       ${canReplay && html`<button disabled=${Boolean(why)} title=${why} onClick=${() => setOpen("replay")}>Replay…</button>`}
       ${isScripted && html`<button disabled=${Boolean(why)} title=${why || "Loads the plugin's current files"} onClick=${load}>Reload</button>

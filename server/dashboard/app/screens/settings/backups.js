@@ -33,7 +33,7 @@ export default function Backups() {
   if (!value) return html`<${Loading} />`;
   const { archive, restores } = value;
   const failed = archive.workspaces.filter((/** @type {any} */ row) => row.error);
-  return html`<h2>Backups</h2><dl class="facts"><div><dt>Archive</dt><dd><bdi>${archive.url}</bdi></dd></div>
+  return html`${error && html`<${Failure} error=${error} retry=${reload} />`}<h2>Backups</h2><dl class="facts"><div><dt>Archive</dt><dd><bdi>${archive.url}</bdi></dd></div>
       <div><dt>Keys, members and workspaces</dt><dd>${archive.control_at ? html`as of <${Time} at=${archive.control_at} />` : html`<strong>not archived yet</strong>`}</dd></div></dl>
     ${failed.map((/** @type {any} */ row) => html`<p class="banner" role="status" key=${row.workspace_id}>The last attempt to archive <code>${row.workspace_id}</code> failed: ${row.error}</p>`)}
     ${archive.workspaces.length === 0 && html`<${Empty}>No workspace is archived yet.<//>`}

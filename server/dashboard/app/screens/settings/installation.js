@@ -28,10 +28,11 @@ export default function Installation() {
   const refused = moment.value ? "Nothing can be changed in the past." : "";
   const close = () => setAsking(null);
   if (users.error?.code === "operator_required") return html`<p class="empty">Only owners of the installation's first workspace manage its users and workspaces.</p>`;
-  if (users.error && !users.value) return html`<${Failure} error=${users.error} retry=${users.reload} />`;
-  if (!users.value || !workspaces.value) return html`<${Loading} />`;
+  const error = users.error ?? workspaces.error;
+  const failure = error && html`<${Failure} error=${error} retry=${() => { users.reload(); workspaces.reload(); }} />`;
+  if (!users.value || !workspaces.value) return failure ?? html`<${Loading} />`;
   const restore = (/** @type {Schemas["Workspace"]} */ row) => post(`/workspaces/${row.id}/restore`).then(() => { say(`${row.name} stays`); workspaces.reload(); }, complain);
-  return html`<h2>Workspaces</h2><${Table} label="Workspaces" count=${workspaces.rows.length} width="44rem" reachedEnd=${workspaces.more} scroll=${workspaces.list}
+  return html`${failure}<h2>Workspaces</h2><${Table} label="Workspaces" count=${workspaces.rows.length} width="44rem" reachedEnd=${workspaces.more} scroll=${workspaces.list}
       head=${html`<th class="wide">Workspace</th><th>Id</th><th class="when">Created</th><th>Deletion</th><th class="act two">Actions</th>`}
       row=${(/** @type {number} */ index) => { /** @type {Schemas["Workspace"]} */ const row = workspaces.rows[index]; return html`<tr key=${row.id} aria-rowindex=${index + 2}>
         <td title=${row.name}><bdi>${row.name}</bdi> <span class="dim">${row.slug}</span></td><td class="dim" title=${row.id}><code>${row.id}</code></td><td class="dim"><${Time} at=${row.created_at} /></td><td>${row.delete_at ? html`<${Badge} kind="stopped"><${Time} at=${row.delete_at} /><//>` : html`<span class="dim">–</span>`}</td>

@@ -29,7 +29,7 @@ export default function Server() {
   if (error && !value) return html`<${Failure} error=${error} retry=${reload} />`;
   if (!value) return html`<${Loading} />`;
   const { info, consumers } = value;
-  return html`<h2>Servers</h2><p>${SERVERS[info.servers] ?? info.servers}</p>
+  return html`${error && html`<${Failure} error=${error} retry=${reload} />`}<h2>Servers</h2><p>${SERVERS[info.servers] ?? info.servers}</p>
     <div class="scroll" tabindex="0" role="region" aria-label="Servers"><table class="rows"><thead><tr><th>Server</th><th>Version</th><th>Started</th><th>Store</th></tr></thead>
       <tbody><tr><td>${location.host}</td><td>${info.version}</td><td><${Time} at=${info.started_at} /></td><td>${info.store}</td></tr></tbody></table></div>
     <h2>Consumers of the log</h2><div class="scroll" tabindex="0" role="region" aria-label="Consumers of the log"><table class="rows"><thead><tr><th>Consumer</th><th>Keeps</th><th class="number">Position</th><th class="number">Behind</th><th class="number">Parked</th></tr></thead>
