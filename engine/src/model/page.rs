@@ -1,9 +1,9 @@
 //! Pages: aggregates with a `path`, such as imported Markdown files, and the references by which links name pages.
 //!
 //! A reference that begins with `/` is the path from the root of the project. Every other reference is the end of a
-//! path. A reference with the suffix of a Markdown file names a file. A reference without the suffix names a page by
-//! the page's address in a site: `a` is `a.md`, the folder of `a/index.md`, `01-a.md`, or a page whose front matter
-//! contains this address.
+//! path. A reference that begins with `*/` names a page only if no other page matches. A reference with the suffix of a
+//! Markdown file names a file. A reference without the suffix names a page by the page's address in a site: `a` is
+//! `a.md`, the folder of `a/index.md`, `01-a.md`, or a page whose front matter contains this address.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -18,18 +18,25 @@ const PATH: &str = "path";
 /// The name of the field with the front matter of a page's file, as an object.
 const FRONT_MATTER: &str = "front_matter";
 /// The suffixes of Markdown files, in lower case.
-const SUFFIXES: [&str; 3] = [".md", ".markdown", ".mdx"];
+const SUFFIXES: [&str; 7] = [".md", ".markdown", ".mdx", ".mkd", ".mkdn", ".mkdown", ".mdown"];
 /// The names of files that stand for their folder, without suffix and in lower case.
 const INDEX_NAMES: [&str; 3] = ["index", "_index", "readme"];
 /// The folders of Jekyll that are not part of the address of a page.
 const HIDDEN_FOLDERS: [&str; 2] = ["_posts", "_drafts"];
+/// The usual folders of Docusaurus with documents: of a site, of its blog, and of a translation.
+const DOCUMENT_FOLDERS: [&str; 3] = ["docs", "blog", "current"];
+/// The beginning of the name of a folder of Docusaurus with the documents of a version.
+const VERSION_FOLDER: &str = "version-";
+/// The beginning of a reference that names a page only if no other page matches.
+const ONLY: &str = "*/";
 /// The maximum length of a path, a reference or another address of a page, in bytes.
 const MAX_LENGTH: usize = 512;
 /// The maximum number of aliases in front matter that are used.
 const MAX_ALIASES: usize = 50;
 /// The maximum number of folders above a page that may be the root of an address in its front matter.
 const MAX_ROOTS: usize = 4;
-/// The maximum number of folders above a page with which the page's own folder may be such a root, as `website/docs`.
+/// The maximum depth at which the page's own folder may be the root of an address in its front matter, as in
+/// `website/docs`. For a folder with a usual name, only [`MAX_ROOTS`] counts.
 const MAX_FOLDERS_OF_ROOT: usize = 2;
 
 /// A key in the index of pages. A reference has one key, and every page that matches the reference has this key.
@@ -76,10 +83,14 @@ pub fn keys(state: &Object) -> Vec<PageKey> {
         }
     };
     for text in std::iter::once(Cow::Borrowed(path)).chain(other_addresses(path, state, true)) {
-        let address = address_segments(&folded(&text));
+        let folded = folded(&text);
+        let address = address_segments(&folded);
         add(PageKey::Address(address.join("/").into()));
         if let Some(name) = address.last() {
             add(PageKey::Name(name.as_str().into()));
+        }
+        if let Some(address) = undated_segments(&folded) {
+            add(PageKey::Address(address.join("/").into()));
         }
     }
     if let Some(name) = index_name(last(path)) {
@@ -93,8 +104,14 @@ pub fn is_same(before: &Object, after: &Object) -> bool {
     [PATH, FRONT_MATTER].into_iter().all(|field| before.get(field) == after.get(field))
 }
 
+/// Returns whether a reference names a page only if no other page matches.
+pub fn must_be_only(reference: &str) -> bool {
+    reference.starts_with(ONLY)
+}
+
 /// Returns the key of a reference.
 pub fn key_of(reference: &str) -> PageKey {
+    let reference = reference.strip_prefix(ONLY).unwrap_or(reference);
     if let Some(rooted) = reference.strip_prefix('/') {
         return PageKey::Address(address_segments(&folded(rooted)).join("/").into());
     }
@@ -123,6 +140,7 @@ pub fn rank(state: &Object, reference: &str, from: &Object) -> Option<MatchRank>
 }
 
 fn match_of(path: &str, state: &Object, reference: &str) -> Option<MatchedBy> {
+    let reference = reference.strip_prefix(ONLY).unwrap_or(reference);
     let (wanted, is_rooted) = reference.strip_prefix('/').map_or((reference, false), |rooted| (rooted, true));
     // The name of a page or of a file is not the name of the folder for which a page stands by its address.
     let may_be_folder = without_suffix(wanted).is_none() && (is_rooted || segments(wanted).len() > 1);
@@ -164,7 +182,8 @@ fn match_of_address(path: &str, wanted: &str, segments: &[String], is_rooted: bo
         let has_length = if is_rooted { own.len() == segments.len() } else { own.len() >= segments.len() };
         own.len() == address.len() && has_length && !segments.is_empty() && pairs.all(matches)
     };
-    (is_end(&address, segments, is_rooted) || is_mixed()).then_some(MatchedBy::Address)
+    let is_undated = || undated_segments(&own).is_some_and(|address| is_end(&address, segments, is_rooted));
+    (is_end(&address, segments, is_rooted) || is_mixed() || is_undated()).then_some(MatchedBy::Address)
 }
 
 /// Returns whether `own` ends with `segments`. If `is_rooted`, returns whether both are equal.
@@ -250,6 +269,16 @@ fn address_segments(folded: &[String]) -> Vec<String> {
     address
 }
 
+/// Returns the address of a post in a site whose addresses contain no dates, as in Zola. Returns `None` if the name of
+/// the file has no date.
+fn undated_segments(folded: &[String]) -> Option<Vec<String>> {
+    let (last, folders) = folded.split_last()?;
+    let [.., name] = dated(last)?;
+    let mut address = folder_address(folders);
+    address.push(name.to_owned());
+    Some(address)
+}
+
 /// Returns the address of the folder with these folded segments.
 fn folder_address(folders: &[String]) -> Vec<String> {
     let shown = folders.iter().filter(|folder| !HIDDEN_FOLDERS.contains(&folder.as_str()));
@@ -280,16 +309,16 @@ fn unnumbered(segment: &str) -> &str {
 }
 
 /// Returns the addresses and names that front matter gives to a page: aliases, and addresses of Hugo (`url`, `slug`),
-/// Jekyll (`permalink`, `redirect_from`) and Docusaurus (`slug`, `id`). `with_folders` states whether the addresses of
-/// folders for which the page stands are included.
+/// Zola (`path`, `slug`), Jekyll (`permalink`, `redirect_from`) and Docusaurus (`slug`, `id`). With `with_folders`,
+/// includes the address of a folder if the page stands for the folder.
 fn other_addresses<'a>(path: &'a str, state: &'a Object, with_folders: bool) -> impl Iterator<Item = Cow<'a, str>> {
     let front_matter = state.get(FRONT_MATTER).and_then(Value::as_object);
     let field = move |name: &str| front_matter.and_then(|fields| fields.get(name));
     let list = |value: &'a Value| value.as_array().unwrap_or(std::slice::from_ref(value));
-    let aliases = ["aliases", "redirect_from"].into_iter().filter_map(field).flat_map(list);
+    let aliases = ["aliases", "alias", "redirect_from"].into_iter().filter_map(field).flat_map(list);
     let aliases = aliases.take(MAX_ALIASES).filter_map(Value::as_str).map(Cow::Borrowed);
     let folders = folded(path).split_last().map(|(_, folders)| folders.to_vec()).unwrap_or_default();
-    let whole = ["permalink", "url"].into_iter().filter_map(field).filter_map(Value::as_str).map(Cow::Borrowed);
+    let whole = ["permalink", "url", "path"].into_iter().filter_map(field).filter_map(Value::as_str).map(Cow::Borrowed);
     let relative = ["slug", "id"].into_iter().filter_map(field).filter_map(Value::as_str);
     let in_site = whole.chain(relative.flat_map(move |text| addresses_below(&folders, text, with_folders)));
     // A text with a placeholder of Jekyll, as in `/:title/`, is not an address.
@@ -313,10 +342,13 @@ fn addresses_below<'a>(folders: &[String], text: &'a str, with_folders: bool) ->
         return below.map(|folder| Cow::Owned(format!("{folder}/{text}"))).into();
     }
     let is_excluded = !with_folders && text.trim_matches('/').is_empty();
+    let has_usual_name = folders
+        .last()
+        .is_some_and(|name| DOCUMENT_FOLDERS.contains(&name.as_str()) || name.starts_with(VERSION_FOLDER));
     let deepest = match folders.len() {
         _ if is_excluded => 0,
-        // The documents seldom begin so far below the root of the project.
-        many if many > MAX_FOLDERS_OF_ROOT => many - 1,
+        // Documents seldom begin so far below the root of the project, unless their folder has a usual name.
+        many if many > MAX_FOLDERS_OF_ROOT && !has_usual_name => many - 1,
         few => few,
     };
     let roots = (1..=deepest.min(MAX_ROOTS)).filter_map(|length| folders.get(..length));
@@ -389,12 +421,16 @@ mod tests {
             ("posts/über uns", Some("content/posts/Über uns.md")),
             ("/posts/über uns", None),
             ("/2020/01/31/first", Some("_posts/2020-01-31-first.md")),
+            ("/first", Some("_posts/2020-01-31-first.md")),
+            ("/2020/first", None),
             ("2020-01-31-first.md", Some("_posts/2020-01-31-first.md")),
             ("/notes/b", Some("_notes/b.markdown")),
             ("/docs/2019-plan", None),
             ("/docs/2019-plan.md", None),
             ("/docs/3.1-release", Some("docs/3.1-release.md")),
             ("/docs/release", None),
+            ("*/setup.md", None),
+            ("*/02-setup.md", Some("docs/01-guide/02-Setup.mdx")),
             ("", None),
         ] {
             assert_eq!(named(&pages, reference, "x.md").as_deref(), expected, "{reference}");
@@ -425,6 +461,7 @@ mod tests {
             ("permalink", "/about/us/"),
             ("url", "/:title/"),
             ("redirect_from", "/us/index.html"),
+            ("path", "2021/05/10/b"),
         ];
         let addressed = with_front_matter("docs/b.md", Object::from_iter(fields));
         let pages = [alias, addressed, page("old name.md")];
@@ -435,6 +472,7 @@ mod tests {
             ("/docs/nick/", Some("docs/b.md")),
             ("/about/us", Some("docs/b.md")),
             ("/us/", Some("docs/b.md")),
+            ("/2021/05/10/b/", Some("docs/b.md")),
             ("/renamed", None),
             ("/7", None),
         ] {
@@ -472,8 +510,14 @@ mod tests {
 
     #[test]
     fn a_slug_gives_a_page_neither_the_name_of_its_folder_nor_an_address_below_a_deep_folder() {
-        let pages = [("docs/intro.md", "/"), ("a/b/c/p.md", "/foo"), ("website/docs/start.md", "/home")]
-            .map(|(path, slug)| with_front_matter(path, Object::from_iter([("slug", slug)])));
+        let pages = [
+            ("docs/intro.md", "/"),
+            ("a/b/c/p.md", "/foo"),
+            ("website/docs/start.md", "/home"),
+            ("packages/site/docs/first.md", "/welcome"),
+            ("site/versioned_docs/v/version-1.0/first.md", "/old"),
+        ]
+        .map(|(path, slug)| with_front_matter(path, Object::from_iter([("slug", slug)])));
         for (reference, expected) in [
             ("/", Some("docs/intro.md")),
             ("/docs", Some("docs/intro.md")),
@@ -487,6 +531,9 @@ mod tests {
             ("/a/b/c/foo", None),
             ("c/foo", None),
             ("docs/home", Some("website/docs/start.md")),
+            ("/packages/site/docs/welcome", Some("packages/site/docs/first.md")),
+            ("docs/welcome", Some("packages/site/docs/first.md")),
+            ("version-1.0/old", Some("site/versioned_docs/v/version-1.0/first.md")),
         ] {
             assert_eq!(named(&pages, reference, "x.md").as_deref(), expected, "{reference}");
         }

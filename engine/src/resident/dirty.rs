@@ -16,13 +16,14 @@ use crate::model::id::AggregateId;
 
 /// The maximum average number of snapshot bytes written per aggregate and second.
 const BYTES_PER_SECOND: usize = 8 << 10;
-/// The minimum and maximum length of a pause, in milliseconds. A shorter pause is skipped, and a longer pause is cut to
-/// the maximum.
+/// The minimum length of a pause, in milliseconds. A shorter pause is skipped.
 const MIN_REST_MS: i64 = 1_000;
+/// The maximum length of a pause, in milliseconds. A longer pause is cut to this length.
 const MAX_REST_MS: i64 = 300_000;
-/// The maximum number and total size, in bytes, of the events of all aggregates after the first unsaved change of a
-/// paused aggregate. At either limit, the pause ends.
+/// The maximum number of events, of all aggregates, after the first unsaved change of a paused aggregate. At this
+/// limit, the pause ends.
 const MAX_EVENTS_BEHIND: u64 = 16_384;
+/// The maximum total size of the same events, in bytes. At this limit, the pause ends as well.
 const MAX_BYTES_BEHIND: u64 = 16 << 20;
 /// The minimum number of stored pauses at which finished pauses are removed.
 const MIN_RESTS_FOR_CLEANUP: usize = 64;
@@ -49,9 +50,9 @@ struct Inner {
     rests: FxHashMap<AggregateId, i64>,
     /// The number of entries in `rests` at which the finished pauses are removed.
     cleanup_at: usize,
-    /// The position up to which all events have been marked, and the total size of the events marked since the start,
-    /// in bytes.
+    /// The position up to which all events have been marked.
     marked: u64,
+    /// The total size of the events marked since the start, in bytes.
     bytes: u64,
     entries: u64,
     /// Whether pauses are disabled.

@@ -7,9 +7,10 @@ use parking_lot::Mutex;
 use crate::model::event::Event;
 use crate::model::value::{Object, Value};
 
-/// The maximum number of fields per event type, and the maximum number of event types. Clients choose the names, so
-/// without limits a client could fill the memory with new names.
+/// The maximum number of fields per event type. Clients choose the names, so without a limit a client could fill the
+/// memory with new names.
 const MAX_FIELDS: usize = 500;
+/// The maximum number of event types. Clients choose these names as well.
 const MAX_EVENT_TYPES: usize = 1_000;
 /// The maximum length of a recorded name, in bytes. Longer names are ignored.
 const MAX_NAME: usize = 128;

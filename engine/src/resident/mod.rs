@@ -41,6 +41,7 @@ pub struct ResidentStates {
 }
 
 impl ResidentStates {
+    /// Returns the current state of an aggregate.
     pub fn get(&self, id: &str) -> Option<Arc<Aggregate>> {
         self.read().get(id).cloned()
     }
@@ -68,7 +69,8 @@ impl ResidentStates {
         self.read().columns.missing(paths).is_empty()
     }
 
-    /// Returns a snapshot with columns of these paths. Missing columns are built.
+    /// Returns a snapshot with columns of these paths. Building missing columns takes processor time, so threads that
+    /// serve requests must not call this function.
     pub fn snapshot_with(&self, paths: &[&Arc<str>]) -> Snapshot {
         if !self.has_columns(paths) {
             self.make_columns(paths);
@@ -101,6 +103,7 @@ impl ResidentStates {
         built.into_iter().for_each(|column| rows.columns.keep(column));
     }
 
+    /// Returns the position of the last folded event.
     pub fn position(&self) -> u64 {
         self.read().position
     }
@@ -155,7 +158,6 @@ impl ResidentStates {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::aggregate::no_facts;
     use crate::model::value::Value;
 
     fn aggregate(number: u64, version: u64) -> Arc<Aggregate> {
@@ -169,17 +171,12 @@ mod tests {
         state.push("slug", format!("s-{}", (number + version) % 50));
         state.push("tags", (0..version % 3).map(|tag| Value::from(format!("t-{tag}"))).collect::<Vec<_>>());
         Arc::new(Aggregate {
-            id: AggregateId::from(Arc::from(format!("i-{number}"))),
-            aggregate_type: "thing".into(),
-            project_id: None,
             version,
             position: version,
             first_position: number,
-            created_at: 0,
             last_event_at: version as i64,
             deleted: version % 5 == 4,
-            state: Arc::new(state),
-            facts: no_facts(),
+            ..Aggregate::sample("thing", &format!("i-{number}"), state)
         })
     }
 

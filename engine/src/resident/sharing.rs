@@ -8,14 +8,16 @@ use rustc_hash::FxHasher;
 use crate::model::aggregate::{Aggregate, no_facts};
 use crate::model::value::{Object, Shape, Value};
 
-/// The number of slots in the table of each kind of part. A new part replaces the part in its slot, so no other
-/// eviction is needed. Frequent parts are usually still in their slots.
+/// The number of slots in the table of texts. A new text replaces the text in its slot, so no other eviction is needed.
+/// Frequent texts are usually still in their slots. The other tables work in the same way.
 const TEXT_SLOTS: usize = 4_096;
+/// The number of slots in the table of lists.
 const LIST_SLOTS: usize = 1_024;
+/// The number of slots in the table of shapes.
 const SHAPE_SLOTS: usize = 256;
-/// The maximum size of a shared text, in bytes, and of a shared list, in items. Longer texts and lists are rarely equal
-/// to others.
+/// The maximum size of a shared text, in bytes. Longer texts are rarely equal to others.
 const MAX_TEXT_BYTES: usize = 48;
+/// The maximum number of items in a shared list. Longer lists are rarely equal to others.
 const MAX_LIST_ITEMS: usize = 16;
 
 /// The tables of parts that were seen recently.

@@ -7,8 +7,9 @@ use parking_lot::Mutex;
 
 use crate::model::event::Event;
 
-/// The maximum size, in bytes, and number of the events in memory. Earlier events are read from the store.
+/// The maximum total size of the events in memory, in bytes. Earlier events are read from the store.
 const MAX_BYTES: usize = 16 << 20;
+/// The maximum number of events in memory.
 const MAX_EVENTS: usize = 20_000;
 
 /// Returns the size of an event in memory, in bytes, including the serialized text for subscribers.

@@ -34,9 +34,9 @@ pub struct Workloads {
 struct Inner {
     tasks: FxHashMap<AggregateId, OpenTask>,
     agents: FxHashMap<Arc<str>, WorkloadEntry>,
-    /// The agent that holds each claimed task, and the claimed tasks of each agent. A heartbeat reads only these two
-    /// maps.
+    /// The agent that holds each claimed task.
     holders: FxHashMap<AggregateId, Arc<str>>,
+    /// The tasks that each agent holds. A heartbeat reads only this map.
     held: FxHashMap<Arc<str>, BTreeSet<AggregateId>>,
 }
 

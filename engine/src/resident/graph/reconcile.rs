@@ -212,12 +212,20 @@ impl Edges {
     fn page(&self, view: &dyn StateView, reference: &str, from: &Aggregate) -> Option<ResolvedTarget> {
         let address = Address::Page(from.project_id.clone(), page::key_of(reference));
         let pages = self.addresses.get(&address)?.values().take(MAX_COMPARED);
-        let ranked = pages.filter_map(|id| {
+        let mut ranked = pages.filter_map(|id| {
             let page = view.aggregate(id.as_str())?;
             Some((page::rank(&page.state, reference, &from.state)?, id))
         });
-        // Of pages with the same rank, the oldest counts.
-        let (_, id) = ranked.min_by(|(a, _), (b, _)| a.cmp(b))?;
+        let (_, id) = if page::must_be_only(reference) {
+            let only = ranked.next()?;
+            if ranked.next().is_some() {
+                return None;
+            }
+            only
+        } else {
+            // Of pages with the same rank, the oldest counts.
+            ranked.min_by(|(a, _), (b, _)| a.cmp(b))?
+        };
         Some(if *id == from.id { ResolvedTarget::Itself } else { ResolvedTarget::Node(id.clone()) })
     }
 

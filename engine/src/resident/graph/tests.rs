@@ -160,6 +160,17 @@ fn an_edge_to_a_page_points_to_the_first_reference_that_exists() {
 }
 
 #[test]
+fn a_reference_to_the_only_page_with_a_name_matches_none_of_several_pages() {
+    let mut articles = Articles::default();
+    articles.event("one", "created", &[("path", "x/n.md")], &[]);
+    let edges = [page("n", &["/n.md", "*/n.md"])];
+    assert_eq!(articles.event("from", "created", &[("path", "from.md")], &edges), ["from to one of e-2 from 2"]);
+    assert_eq!(articles.event("two", "created", &[("path", "y/n.md")], &[]), ["from to one of e-2 from 2 until 3"]);
+    assert_eq!(articles.broken("from"), ["n"]);
+    assert_eq!(articles.event("one", "deleted", &[], &[]), ["from to two of e-2 from 4"]);
+}
+
+#[test]
 fn an_edge_to_a_page_by_its_name_points_to_the_nearest_page() {
     let mut articles = Articles::default();
     articles.event("far", "created", &[("path", "n.md")], &[]);

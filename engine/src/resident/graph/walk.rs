@@ -61,13 +61,14 @@ impl PastMoment {
 #[derive(Debug)]
 pub struct PastGraph {
     moment: PastMoment,
-    /// The edges that were open at the moment and were closed later, by the node at their start and at their end.
+    /// The edges that were open at the moment and were closed later, by the node at their start.
     outgoing: FxHashMap<AggregateId, Vec<Arc<Edge>>>,
+    /// The same edges, by the node at their end.
     incoming: FxHashMap<AggregateId, Vec<Arc<Edge>>>,
 }
 
 impl PastGraph {
-    /// Creates the difference for a position. The caller must add the edges that were closed later with
+    /// Creates the difference for a position. The caller must pass each edge that was closed later to
     /// [`PastGraph::add`].
     pub fn at(position: u64) -> PastGraph {
         PastGraph::new(PastMoment::Position(position))

@@ -34,9 +34,9 @@ struct TextFolder {
     signs: String,
     /// The letter to which the next combining mark would apply.
     base: Option<char>,
-    /// The current run of consecutive characters of a script without spaces, including their marks, and the offset of
-    /// each character in the run.
+    /// The current run of consecutive characters of a script without spaces, including their marks.
     run: String,
+    /// The offset of each character in the run.
     starts: Vec<usize>,
 }
 
@@ -196,7 +196,7 @@ pub fn words(folded: &str) -> impl Iterator<Item = &str> + Clone {
     folded.split(' ').filter(|word| !word.is_empty())
 }
 
-/// Returns whether a folded word consists of one or two characters of a script without spaces.
+/// Returns whether a folded word is in a script without spaces. Such a word consists of one or two characters.
 pub fn is_pair(word: &str) -> bool {
     word.chars().next().is_some_and(is_unspaced)
 }

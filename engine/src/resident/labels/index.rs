@@ -9,8 +9,9 @@ use super::fold::{fold, trigrams, words};
 use super::words::{MAX_ENTRIES, Words, length};
 use crate::model::id::AggregateId;
 
-/// The maximum number of bytes that are indexed of one label, and of all other texts of one aggregate together.
+/// The maximum number of bytes of a label that are indexed.
 pub const LABEL_BYTES: usize = 512;
+/// The maximum number of bytes that are indexed of all other texts of an aggregate together.
 pub const BODY_BYTES: usize = 20_000;
 
 /// The searchable text of one aggregate.
@@ -57,8 +58,9 @@ pub struct LabelEntry {
 pub struct LabelIndex {
     entries: Vec<Option<LabelEntry>>,
     free: Vec<u32>,
-    /// The entry of each aggregate's first label, and the entries of its further labels.
+    /// The entry of each aggregate's first label.
     first: FxHashMap<AggregateId, u32>,
+    /// The entries of each aggregate's further labels.
     further: FxHashMap<AggregateId, Vec<u32>>,
     /// The numbers of the entries that contain each trigram, in ascending order.
     trigrams: FxHashMap<u64, Vec<u32>>,

@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_that_differ_in_signs_or_marks_each_rank_first() {
+    fn each_of_several_labels_that_differ_in_signs_or_marks_ranks_first_for_its_own_text() {
         for all in [["C", "C++", "C#"], ["ガス", "カス", "ガスト"], ["कम", "काम", "कमल"], ["Ä", "A", "Å"]]
         {
             let labels = labelled(&all);

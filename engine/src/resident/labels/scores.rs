@@ -7,9 +7,9 @@ use super::fold::{common, is_pair, trigrams, words};
 use super::index::{LabelEntry, LabelIndex};
 use super::words::Words;
 
-/// The constants of BM25. `K1` determines how strongly repetitions of a word raise the score, and `B` how strongly long
-/// texts are penalized.
+/// The constant of BM25 that determines how strongly repetitions of a word raise the score.
 const K1: f64 = 1.2;
+/// The constant of BM25 that determines how strongly long texts are penalized.
 const B: f64 = 0.75;
 /// The maximum score of every measure except `exact`.
 const MAX_SCORE: f64 = 0.99;

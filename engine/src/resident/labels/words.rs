@@ -16,13 +16,15 @@ pub const MAX_ENTRIES: usize = 1 << (32 - COUNT_BITS);
 pub struct Words {
     numbers: FxHashMap<Box<str>, u32>,
     words: Vec<Word>,
-    /// The sketches of words, and for each sketch the number of the word. Sketches speed up a scan over all words.
-    /// Pairs of characters have no sketch, because pairs match only exactly.
+    /// The sketches of words, which speed up a scan over all words. Pairs of characters have no sketch, because pairs
+    /// match only exactly.
     sketches: Vec<Sketch>,
+    /// For each sketch, the number of its word.
     sketched: Vec<u32>,
     free: Vec<u32>,
-    /// The number of words in all entries, including repetitions, and the number of entries with at least one word.
+    /// The number of words in all entries, including repetitions.
     total: u64,
+    /// The number of entries with at least one word.
     texts: u64,
 }
 

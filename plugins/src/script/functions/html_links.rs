@@ -6,8 +6,13 @@ use crate::script::guard::checkpoint;
 /// The maximum number of bytes of a tag that are read. Without this limit, a text in which no tag ends would be read
 /// once for each of its tags.
 const MAX_TAG: usize = 4096;
+/// The attributes with the target of an `a` element.
+const OF_LINK: &[&str] = &["href"];
+/// The attributes with the target of a component.
+const OF_COMPONENT: &[&str] = &["href", "to"];
 
-/// Returns the targets of the `a` elements in HTML, except for those in comments.
+/// Returns the targets of the `a` elements in HTML and of components such as `<Link to="/a">` in MDX, except for those in
+/// comments.
 pub(super) fn targets(html: &str) -> Result<Vec<&str>, Refused> {
     let mut found = Vec::new();
     let mut rest = html;
@@ -16,9 +21,10 @@ pub(super) fn targets(html: &str) -> Result<Vec<&str>, Refused> {
         rest = match tag.strip_prefix("!--") {
             Some(comment) => comment.split_once("-->").map_or("", |(_, after)| after),
             None => {
-                // In `abbr`, no white space follows the `a`.
-                let attributes = tag.strip_prefix(['a', 'A']).filter(|rest| rest.starts_with(char::is_whitespace));
-                found.extend(attributes.and_then(|text| href(text.get(..text.floor_char_boundary(MAX_TAG))?)));
+                if let Some((attributes, names)) = link_attributes(tag) {
+                    let end = attributes.floor_char_boundary(MAX_TAG);
+                    found.extend(attributes.get(..end).and_then(|attributes| target(attributes, names)));
+                }
                 tag
             }
         };
@@ -26,8 +32,24 @@ pub(super) fn targets(html: &str) -> Result<Vec<&str>, Refused> {
     Ok(found)
 }
 
-/// Returns the value of `href` among the attributes of a tag. A value in braces is an expression of MDX, not a URL.
-fn href(attributes: &str) -> Option<&str> {
+/// Returns the attributes of a tag that may be a link, and the names of the attributes that may have its target.
+fn link_attributes(tag: &str) -> Option<(&str, &'static [&'static str])> {
+    let (name, attributes) = tag.split_at(tag.find(|character: char| !character.is_ascii_alphanumeric())?);
+    if !attributes.starts_with(char::is_whitespace) {
+        return None;
+    }
+    // In HTML, a name has capital letters only or none.
+    let is_component = name.starts_with(|first: char| first.is_ascii_uppercase())
+        && name.contains(|letter: char| letter.is_ascii_lowercase());
+    match is_component {
+        true => Some((attributes, OF_COMPONENT)),
+        false => name.eq_ignore_ascii_case("a").then_some((attributes, OF_LINK)),
+    }
+}
+
+/// Returns the value of the first attribute with one of these names. A value in braces is an expression of MDX, not a
+/// URL.
+fn target<'a>(attributes: &'a str, names: &[&str]) -> Option<&'a str> {
     let is_end = |character: char| character.is_whitespace() || matches!(character, '=' | '>' | '<');
     let mut rest = attributes;
     loop {
@@ -39,7 +61,7 @@ fn href(attributes: &str) -> Option<&str> {
         rest = after;
         if let Some(text) = after.trim_start().strip_prefix('=') {
             let (value, after) = value(text.trim_start())?;
-            if name.eq_ignore_ascii_case("href") {
+            if names.iter().any(|expected| expected.eq_ignore_ascii_case(name)) {
                 return Some(value).filter(|value| !value.starts_with('{'));
             }
             rest = after;
@@ -75,6 +97,8 @@ mod tests {
             ("<a name=\"href=x.md\">x</a> <abbr href=\"x.md\"> <ahref=\"x.md\">", vec![]),
             ("<a href={target}> <a href> <a href=\"x.md <a <a", vec![]),
             ("<a href=a.md<a href=b.md>", vec!["a.md", "b.md"]),
+            ("<Link className=\"x\" to=\"/a\">a</Link> <LinkCard href=\"/b\" /> <Tab to={c}>", vec!["/a", "/b"]),
+            ("<LINK HREF=\"x.css\"> <link href=\"x.css\"> <a to=\"x.md\"> <Link.to=\"x\">", vec![]),
         ] {
             assert_eq!(targets(html).expect("listed"), expected, "{html}");
         }

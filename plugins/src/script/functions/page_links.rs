@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use foldwork_engine::model::page::is_markdown;
 use pulldown_cmark::{Event, LinkType, Options, Parser, Tag, TagEnd};
 use rhai::{Dynamic, Engine, INT, Map, NativeCallContext};
 use rustc_hash::FxHashSet;
@@ -17,6 +18,8 @@ use crate::script::guard::{checkpoint, count_read};
 /// The number of entries charged for each link of a list: one for its map, one for each of its two fields, and five for
 /// its references. Few links have more references.
 const ENTRIES_PER_ITEM: usize = 8;
+/// The maximum length of a name in TOML that is recognized, in bytes.
+const MAX_NAME: usize = 100;
 
 pub(super) fn register(engine: &mut Engine) {
     function(
@@ -85,6 +88,9 @@ fn of_event(
             | Tag::Image { link_type: LinkType::WikiLink { .. }, dest_url, .. },
         ) => {
             let after = markdown.get(range.end..).unwrap_or_default();
+            if is_assignment_below(after) {
+                return Vec::new();
+            }
             let link = match inline_destination(after) {
                 Some(url) => of_url(url, path),
                 // The text of a reference link is in brackets. The parser also returns `[label]` as a link.
@@ -94,6 +100,8 @@ fn of_event(
             link.into_iter().collect()
         }
         Event::Start(Tag::Link { dest_url, .. }) => of_url(dest_url, path).into_iter().collect(),
+        // Obsidian embeds a note like an image.
+        Event::Start(Tag::Image { dest_url, .. }) if is_note(dest_url) => of_url(dest_url, path).into_iter().collect(),
         _ => Vec::new(),
     }
 }
@@ -114,14 +122,30 @@ fn push(links: &mut Listing, link: &PageLink) -> bool {
     })
 }
 
+fn is_note(url: &str) -> bool {
+    is_markdown(url.split(['#', '?']).next().unwrap_or_default())
+}
+
+/// Returns whether the line below `[[name]]` assigns a value, so that `[[name]]` is the header of a table in TOML.
+/// `after` is the text after `[[name]]`. The content of a shortcode may be TOML.
+fn is_assignment_below(after: &str) -> bool {
+    let Some(below) = after.trim_start_matches([' ', '\r']).strip_prefix('\n') else { return false };
+    let below = below.get(..below.floor_char_boundary(MAX_NAME)).unwrap_or_default();
+    let name = below.split_once('=').map_or("", |(name, _)| name.trim());
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
+}
+
 /// Returns the target of `[[text]](target)`, which is a Markdown link whose text is in brackets. `after` is the text
-/// after `[[text]]`.
+/// after `[[text]]`. A word in parentheses, as in `[[note]](word)`, is no target.
 fn inline_destination(after: &str) -> Option<&str> {
     let rest = after.strip_prefix('(')?.lines().next()?.trim_start();
-    match rest.strip_prefix('<') {
-        Some(quoted) => quoted.split_once('>').map(|(url, _)| url),
-        None => rest.get(..rest.find([')', ' '])?),
+    if let Some(quoted) = rest.strip_prefix('<') {
+        return quoted.split_once('>').map(|(url, _)| url);
     }
+    let (url, after) = rest.split_at(rest.find([')', ' '])?);
+    let is_target = url.contains(['/', '.', '#', ':']) && !url.contains('`');
+    let has_end = after.trim_start().starts_with([')', '"', '\'', '(']);
+    (is_target && has_end).then_some(url)
 }
 
 /// Returns the label of `[[text]][label]`, which is a link by reference whose text is in brackets. `after` is the text
@@ -150,6 +174,9 @@ mod tests {
     fn links_of_all_kinds_are_found_outside_code() {
         let markdown = r#"[a](a.md "title") [b][] [[c|text]] ![[d#e]] [[1]](f.md) <https://example.org/x>
 [[2]](<m n.md> "title") [[o]][o] [[q]][]
+[[r]](word) [[s]](some words) [[t]](`.t`) ![u](u.md#part) [[x.y]]
+x = 1
+
 <a class="x" href='g.md#h'>g</a> <abbr title="href='x.md'">x</abbr> `[x](x.md)` ![x](x.png) <who@example.org>
 
 | [[i\|text]] |
@@ -180,6 +207,10 @@ mod tests {
             "f.md /docs/f.md",
             "m n.md /docs/m n.md",
             "q q.md",
+            "r r.md",
+            "s s.md",
+            "t t.md",
+            "u.md#part /docs/u.md",
             "g.md#h /docs/g.md",
             "i i.md",
             "j.md /docs/j.md",

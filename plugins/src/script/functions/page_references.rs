@@ -13,6 +13,9 @@ use super::site_tags::{HUGO_REF, JEKYLL_LINK, JEKYLL_POST};
 const MAX_BYTES: usize = 500;
 /// The maximum length of a URL, in bytes. Percent encoding makes a link up to three times as long.
 const MAX_URL_BYTES: usize = 3 * MAX_BYTES;
+/// The wikilinks that site generators and code hosts replace by a table of contents. There may also be a note with this
+/// name.
+const TABLES_OF_CONTENTS: [&str; 2] = ["toc", "_toc_"];
 /// The maximum number of folders above a page that are tried as the root of its site.
 const MAX_ROOTS: usize = 4;
 /// The suffixes of files that Obsidian embeds and that are not pages.
@@ -68,7 +71,9 @@ pub(super) fn of_url(url: &str, from: &str) -> Option<PageLink> {
         None => of_relative(path, from),
     };
     let is_outside = from_root.is_none() && is_outside(&references);
-    link(url, path, is_outside || is_file(&decoded), references)
+    // Code hosts show a README, and there a link without the suffix of a file leads to a folder, not to a page.
+    let may_be_file = is_outside || is_file(&decoded) || is_readme(last(from));
+    link(url, path, may_be_file, references)
 }
 
 /// Returns the references of a wikilink, or `None` if the wikilink leads to a file that is not a page or to the page
@@ -98,7 +103,9 @@ pub(super) fn of_wikilink(target: &str, from: &str) -> Option<PageLink> {
     } else {
         vec![file]
     };
-    link(target.trim_end_matches('\\'), name, DATA_FILES.contains(&suffix.as_str()), references)
+    let is_table_of_contents = TABLES_OF_CONTENTS.iter().any(|table| table.eq_ignore_ascii_case(name));
+    let may_be_file = is_table_of_contents || DATA_FILES.contains(&suffix.as_str());
+    link(target.trim_end_matches('\\'), name, may_be_file, references)
 }
 
 /// Returns a link with its distinct references, or `None` if `path` is empty, `text` is too long, or no reference is
@@ -160,6 +167,10 @@ fn of_relative(path: &str, from: &str) -> Vec<String> {
         // Obsidian resolves such a path from the root of a vault, and Docusaurus from the root of its documents.
         references.extend(from_roots(path, from));
     }
+    if is_markdown(path) && !path.contains('/') && !is_index(path) {
+        // Obsidian shortens the path of a file to its name if no other file of the vault has this name.
+        references.push(format!("*/{path}"));
+    }
     if references.is_empty() {
         // No page has this path, which leads out of the project.
         references.push(format!("/{path}"));
@@ -204,6 +215,10 @@ fn joined(folder: &str, path: &str) -> Option<String> {
     Some(format!("/{}{}", segments.join("/"), if is_folder { "/" } else { "" }))
 }
 
+fn is_readme(file: &str) -> bool {
+    stem(file).eq_ignore_ascii_case("readme")
+}
+
 fn folder(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
@@ -245,7 +260,9 @@ mod tests {
     #[test]
     fn a_url_has_references_by_path_and_by_address() {
         for (url, references) in [
-            ("a.md", "/site/docs/a.md"),
+            ("a.md", "/site/docs/a.md */a.md"),
+            ("a%20b.mkd", "/site/docs/a b.mkd */a b.mkd"),
+            ("README.md", "/site/docs/README.md"),
             ("./a%20b.md?x=1#c", "/site/docs/a b.md"),
             ("../guide/a.md", "/site/guide/a.md"),
             ("guide/a.md", "/site/docs/guide/a.md /guide/a.md /site/guide/a.md"),
@@ -286,6 +303,9 @@ mod tests {
         }
         // The address of an index page is its folder.
         assert_eq!(shown(of_url("a", "docs/b/index.md")), "/docs/b/a");
+        for (url, references) in [("docs/", "? /docs/"), ("/docs", "? /docs"), ("docs/a.md", "/docs/a.md")] {
+            assert_eq!(shown(of_url(url, "README.md")), references, "{url}");
+        }
     }
 
     #[test]
@@ -303,6 +323,8 @@ mod tests {
             ("#c", "none"),
             ("a.png", "none"),
             ("data.csv", "? data.csv.md"),
+            ("_TOC_", "? _TOC_.md"),
+            ("toc", "? toc.md"),
             ("x/Report.DOCX", "? /x/Report.DOCX.md x/Report.DOCX.md"),
             ("Node.js", "Node.js.md"),
             ("ASP.NET", "ASP.NET.md"),

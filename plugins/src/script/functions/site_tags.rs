@@ -60,12 +60,21 @@ fn url_of(text: &str) -> Option<(usize, String)> {
     let (length, inner) = inside("{{", "}}", &["site.", "\"", "'"])?;
     match inner.split_once('|') {
         None => matches!(inner, "site.baseurl" | "site.url").then(|| (length, String::new())),
-        Some((path, "relative_url" | "absolute_url" | " relative_url" | " absolute_url")) => {
+        Some((path, filters)) if filters.split('|').all(adds_root) => {
             let path = path.trim();
             let quoted = path.strip_prefix(['"', '\'']).and_then(|path| path.strip_suffix(['"', '\'']))?;
             Some((length, format!("/{}", quoted.trim_start_matches('/').replace(' ', "%20"))))
         }
         Some(_) => None,
+    }
+}
+
+/// Returns whether a filter of Jekyll adds the root of the site to a path, or changes nothing.
+fn adds_root(filter: &str) -> bool {
+    match filter.trim().split_once(':') {
+        Some(("prepend", root)) => matches!(root.trim(), "site.baseurl" | "site.url"),
+        Some(_) => false,
+        None => matches!(filter.trim(), "relative_url" | "absolute_url" | "escape"),
     }
 }
 
@@ -101,6 +110,9 @@ mod tests {
             ("{% link _posts/a.md %}", "x-jekyll-link:%5Fposts%2Fa%2Emd"),
             ("{{ site.baseurl }}{%- post_url 2020-01-01-a -%}", "x-jekyll-post:2020%2D01%2D01%2Da"),
             (r#"{{ "/a b/" | relative_url }}"#, "/a%20b/"),
+            (r#"{{'/a/'|relative_url}}"#, "/a/"),
+            (r#"{{ "/a" | prepend: site.baseurl | prepend: site.url | escape }}"#, "/a"),
+            (r#"{{ "/a" | prepend: "/b" | relative_url }}"#, "same"),
             ("{{< figure src=\"a\" >}} {{ page.url }} {% raw %} {{< ref \"\" >}} { {{ {%", "same"),
             ("{{< ref\n\"a\" >}} {{< reference \"a\" >}} {% link\n%}", "same"),
         ] {

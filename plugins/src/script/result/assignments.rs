@@ -5,7 +5,7 @@ use foldwork_engine::model::facts::{Assignee, Assignment, Priority};
 use foldwork_engine::model::value::Value;
 
 use super::{ResultFields, kind, list};
-use crate::suggestion::nearest;
+use crate::suggestion::hint;
 
 /// The maximum number of assignments for an event. The number is limited because each task is appended separately, and
 /// later events wait for these appends.
@@ -57,26 +57,18 @@ fn assignment(path: String, value: &Value) -> Result<Assignment, String> {
 }
 
 fn priority(fields: &ResultFields<'_>, name: &str) -> Result<Priority, String> {
-    Priority::parse(name).ok_or_else(|| {
-        let known = names::<Priority>();
-        let hint = match nearest(name, known.iter().copied()) {
-            Some(hint) => format!("did you mean {hint}?"),
-            None => format!("allowed are {}", known.join(", ")),
-        };
-        format!("{} is '{name}'; {hint}", fields.path("priority"))
-    })
+    Priority::parse(name)
+        .ok_or_else(|| format!("{} is '{name}'; {}", fields.path("priority"), hint(name, &names::<Priority>(), "")))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::of_json;
     use super::*;
 
     #[test]
     fn mistakes_are_reported_with_their_paths() {
-        let refused = |json: &str| {
-            let value = foldwork_engine::model::json::parse(json.as_bytes()).expect("JSON");
-            read(&value).expect_err("refused")
-        };
+        let refused = |json: &str| read(&of_json(json)).expect_err("refused");
         assert_eq!(refused("[{}]"), "assignments[0] needs exactly one of agent_id, user_id");
         assert_eq!(
             refused(r#"[{"agent_id": "a", "user_id": "b"}]"#),

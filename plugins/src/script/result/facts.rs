@@ -105,11 +105,11 @@ fn field_target(path: String, value: &Value) -> Result<Target, String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::of_json;
     use super::*;
 
     fn refused(json: &str) -> String {
-        let value = foldwork_engine::model::json::parse(json.as_bytes()).expect("JSON");
-        read(&value, "article").expect_err("refused")
+        read(&of_json(json), "article").expect_err("refused")
     }
 
     #[test]
@@ -149,8 +149,8 @@ mod tests {
 
     #[test]
     fn numbers_identify_nodes_like_texts() {
-        let json = br#"{"edges": [{"kind": "a", "to_field": {"field": "number", "value": 1234}}]}"#;
-        let facts = read(&foldwork_engine::model::json::parse(json).expect("JSON"), "article").expect("facts");
+        let json = r#"{"edges": [{"kind": "a", "to_field": {"field": "number", "value": 1234}}]}"#;
+        let facts = read(&of_json(json), "article").expect("facts");
         assert_eq!(facts.edges[0].to, Target::Field("number".into(), "1234".into()));
         assert_eq!(facts.edges[0].weight, 1.0);
     }

@@ -15,7 +15,7 @@ use rhai::Dynamic;
 
 use super::convert::ValueReader;
 use crate::limits::CallLimits;
-use crate::suggestion::nearest;
+use crate::suggestion::hint;
 
 /// Converts the result of a hook to a value of the engine. Rejects results that are too large.
 pub(super) fn value_of(returned: &Dynamic, hook: Hook, limits: &CallLimits) -> Result<Value, String> {
@@ -45,11 +45,7 @@ impl<'a> ResultFields<'a> {
             return Err(format!("{path} is {}, not a map", kind(value)));
         };
         if let Some(unknown) = object.keys().find(|name| !known.contains(&&***name)) {
-            let hint = match nearest(unknown, known.iter().copied()) {
-                Some(hint) => format!("did you mean {hint}?"),
-                None => format!("allowed are {}", known.join(", ")),
-            };
-            return Err(format!("{path}.{unknown} is unknown; {hint}"));
+            return Err(format!("{path}.{unknown} is unknown; {}", hint(unknown, known, "")));
         }
         Ok(ResultFields { path, object })
     }
@@ -134,6 +130,12 @@ fn kind(value: &Value) -> &'static str {
         Value::Array(_) => "an array",
         Value::Object(_) => "a map",
     }
+}
+
+/// Returns the value that a script would return for this JSON.
+#[cfg(test)]
+fn of_json(json: &str) -> Value {
+    foldwork_engine::model::json::parse(json.as_bytes()).expect("JSON")
 }
 
 /// Reads an event `#{event_type, payload}` for an aggregate of type `aggregate_type`.

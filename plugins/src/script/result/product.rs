@@ -80,14 +80,12 @@ fn part(path: String, value: &Value) -> Result<Value, String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::of_json;
     use super::*;
 
     #[test]
     fn a_result_that_does_not_apply_has_a_message_and_no_review() {
-        let parsed = |json: &str| {
-            let value = foldwork_engine::model::json::parse(json.as_bytes()).expect("JSON");
-            read(&value, Some("article"))
-        };
+        let parsed = |json: &str| read(&of_json(json), Some("article"));
         assert_eq!(parsed("null"), Ok(not_applicable(NOT_APPLICABLE)));
         assert_eq!(parsed(r#"{"does_not_apply": "It has no text."}"#), Ok(not_applicable("It has no text.")));
         assert_eq!(
@@ -98,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_result_that_declines_has_a_reason_and_nothing_else() {
-        let parsed = |json: &str| read(&foldwork_engine::model::json::parse(json.as_bytes()).expect("JSON"), None);
+        let parsed = |json: &str| read(&of_json(json), None);
         assert_eq!(parsed(r#"{"declines": "Too long for me."}"#), Ok(declined("Too long for me.")));
         assert_eq!(
             parsed(r#"{"declines": "No.", "message": "x"}"#),
@@ -109,10 +107,7 @@ mod tests {
 
     #[test]
     fn mistakes_are_reported_with_their_paths() {
-        let refused = |json: &str| {
-            let value = foldwork_engine::model::json::parse(json.as_bytes()).expect("JSON");
-            read(&value, Some("article")).expect_err("refused")
-        };
+        let refused = |json: &str| read(&of_json(json), Some("article")).expect_err("refused");
         assert_eq!(refused("7"), "product is an integer, not a map");
         assert_eq!(refused(r#"{"review": "yes"}"#), "product.review is a string, not a boolean");
         assert_eq!(

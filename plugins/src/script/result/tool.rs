@@ -20,16 +20,14 @@ pub(in crate::script) fn read(value: &Value, schema: Option<&Schema>) -> Result<
 mod tests {
     use serde_json::json;
 
+    use super::super::of_json;
     use super::*;
 
     #[test]
     fn mistakes_are_reported_with_their_paths() {
         let schema = json!({"type": "object", "properties": {"n": {"type": "array", "items": {"type": "integer"}}}});
         let schema = Schema::compile(&schema).expect("a schema");
-        let refused = |json: &str| {
-            let value = foldwork_engine::model::json::parse(json.as_bytes()).expect("JSON");
-            read(&value, Some(&schema)).expect_err("refused")
-        };
+        let refused = |json: &str| read(&of_json(json), Some(&schema)).expect_err("refused");
         assert_eq!(refused("[]"), "answer is an array, not a map");
         let wrong = "answer/n/1 does not match [tool.output]: \"two\" is not of type \"integer\"";
         assert_eq!(refused(r#"{"n": [1, "two"]}"#), wrong);

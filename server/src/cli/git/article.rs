@@ -109,11 +109,15 @@ impl<'a> Document<'a> {
         date
     }
 
-    /// Returns the tags in a list or in comma-separated text. Repeated tags count once.
+    /// Returns the tags in a list or in a text. A text without commas under a plural name is a list of words, as in
+    /// Jekyll and Obsidian. Repeated tags count once.
     fn tags(&self, warnings: &mut Vec<Warning>) -> Option<Vec<Value>> {
         let (name, value) = TAGS.iter().find_map(|&name| Some((name, self.front.get(name)?)))?;
         let listed: Vec<String> = match value {
             Value::Array(tags) => tags.iter().filter_map(tag_text).collect(),
+            Value::String(tags) if name.ends_with('s') && !tags.contains(',') => {
+                tags.split_whitespace().map(str::to_owned).collect()
+            }
             Value::String(tags) => tags.split(',').map(str::to_owned).collect(),
             single => tag_text(single).into_iter().collect(),
         };
@@ -241,6 +245,10 @@ mod tests {
     fn tags_are_read_from_every_usual_form_of_front_matter() {
         for (front, tags) in [
             ("tags: one, two ,", json!(["one", "two"])),
+            ("tags: one two", json!(["one", "two"])),
+            ("tags: one two, three", json!(["one two", "three"])),
+            ("categories: jekyll update", json!(["jekyll", "update"])),
+            ("category: event sourcing", json!(["event sourcing"])),
             ("tags: [a, '#b', a, '', null]", json!(["a", "b"])),
             ("Tags: [a]", json!(["a"])),
             ("tag: a", json!(["a"])),

@@ -7,6 +7,8 @@ use jiff::tz::TimeZone;
 
 /// The maximum length of a date in bytes.
 const MAX_LEN: usize = 64;
+/// The characters between a date and a time.
+const SEPARATORS: [char; 3] = [' ', 'T', 't'];
 /// The formats of dates with the name of a month. Commas are removed before a date is parsed.
 const NAMED_MONTHS: [&str; 4] = ["%b %d %Y", "%B %d %Y", "%d %b %Y", "%d %B %Y"];
 
@@ -25,21 +27,18 @@ pub fn rfc3339(text: &str) -> Option<String> {
 
 /// Parses a date with a time zone.
 fn timestamp(text: &str) -> Option<Timestamp> {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let joined = match *words.as_slice() {
-        [date, time, zone] => {
-            let zone = if matches!(zone, "UTC" | "GMT" | "Z") { "Z" } else { zone };
-            Some(format!("{}T{time}{zone}", hyphenated(date)?))
-        }
-        _ => None,
-    };
-    let parsed = joined.unwrap_or_else(|| text.to_owned()).parse().ok();
+    let iso = text.split_once(SEPARATORS).and_then(|(date, time)| {
+        let (time, zone) = time.rsplit_once(char::is_whitespace).unwrap_or((time, ""));
+        let zone = if matches!(zone, "UTC" | "GMT" | "Z") { "Z" } else { zone };
+        Some(format!("{}T{}{zone}", hyphenated(date)?, with_two_digits(time.trim())))
+    });
+    let parsed = iso.unwrap_or_else(|| text.to_owned()).parse().ok();
     parsed.or_else(|| rfc2822::parse(text).ok().map(|time| time.timestamp()))
 }
 
 /// Parses a date without a time zone.
 fn civil(text: &str) -> Option<DateTime> {
-    let (date, time) = text.split_once([' ', 'T', 't']).unwrap_or((text, ""));
+    let (date, time) = text.split_once(SEPARATORS).unwrap_or((text, ""));
     let numbers = hyphenated(date).and_then(|date| match time.trim() {
         "" => date.parse::<Date>().ok().map(DateTime::from),
         time => format!("{date}T{}", with_two_digits(time)).parse().ok(),
@@ -81,6 +80,9 @@ mod tests {
             ("2024-02-25T09:05:06.789Z", "2024-02-25T09:05:06.789Z"),
             ("2024-02-25T09:05:06+02:00", "2024-02-25T07:05:06.000Z"),
             ("2024-02-25 09:05:06 +0200", "2024-02-25T07:05:06.000Z"),
+            ("2024-2-25T09:05:06.000Z", "2024-02-25T09:05:06.000Z"),
+            ("2024/2/25 9:05:06+02:00", "2024-02-25T07:05:06.000Z"),
+            ("2024/02/25T09:05:06+02:00", "2024-02-25T07:05:06.000Z"),
             ("2024-02-25 09:05:06 -05:30", "2024-02-25T14:35:06.000Z"),
             ("2024-02-25 09:05:06 UTC", "2024-02-25T09:05:06.000Z"),
             ("1979-05-27 07:32:00Z", "1979-05-27T07:32:00.000Z"),

@@ -15,7 +15,7 @@ pub const MAX_FILE_BYTES: u64 = 512 * 1024;
 /// The maximum depth of the folders that are searched for files.
 const MAX_DEPTH: usize = 64;
 /// The maximum size in bytes of a pointer of Git LFS, and the first line of every pointer.
-const MAX_POINTER_BYTES: usize = 1024;
+pub const MAX_POINTER_BYTES: usize = 1024;
 const POINTER: &str = "version https://git-lfs.github.com/spec/v1\n";
 
 const NOT_UTF8: &str = "its path is not UTF-8";
@@ -158,14 +158,20 @@ pub fn read_file(path: &Path) -> io::Result<Option<Vec<u8>>> {
 /// Returns the text of a file's content, or the reason why the file cannot be an article.
 pub fn text_of(bytes: Vec<u8>) -> Result<String, String> {
     match String::from_utf8(bytes) {
-        Ok(text) if is_pointer(&text) => Err("it is a pointer of Git LFS, without the text of the file".to_owned()),
+        Ok(text) if id_in_pointer(&text).is_some() => {
+            Err("it is a pointer of Git LFS, without the text of the file".to_owned())
+        }
         Ok(text) if !text.contains('\0') => Ok(text),
         _ => Err("it is not UTF-8 text".to_owned()),
     }
 }
 
-fn is_pointer(text: &str) -> bool {
-    text.len() <= MAX_POINTER_BYTES && text.starts_with(POINTER) && text.contains("\noid sha256:")
+/// Returns the id of a file's content in Git LFS if a text is a pointer of Git LFS.
+pub fn id_in_pointer(text: &str) -> Option<&str> {
+    if text.len() > MAX_POINTER_BYTES || !text.starts_with(POINTER) {
+        return None;
+    }
+    text.split_once("\noid sha256:").and_then(|(_, rest)| rest.lines().next())
 }
 
 #[cfg(test)]

@@ -7,9 +7,17 @@ use git2::{Delta, Diff, DiffDelta, DiffFile, DiffFindOptions, DiffOptions, Error
 use jiff::Timestamp;
 
 /// The git path patterns that match Markdown files.
-const MARKDOWN: [&str; 3] = ["*.[mM][dD]", "*.[mM][aA][rR][kK][dD][oO][wW][nN]", "*.[mM][dD][xX]"];
+const MARKDOWN: [&str; 7] = [
+    "*.[mM][dD]",
+    "*.[mM][aA][rR][kK][dD][oO][wW][nN]",
+    "*.[mM][dD][xX]",
+    "*.[mM][kK][dD]",
+    "*.[mM][kK][dD][nN]",
+    "*.[mM][kK][dD][oO][wW][nN]",
+    "*.[mM][dD][oO][wW][nN]",
+];
 /// The endings of the names of Markdown files, as in `MARKDOWN`.
-const ENDINGS: [&str; 3] = [".md", ".markdown", ".mdx"];
+const ENDINGS: [&str; 7] = [".md", ".markdown", ".mdx", ".mkd", ".mkdn", ".mkdown", ".mdown"];
 /// The maximum number of characters of a commit's subject that an event includes.
 const MAX_SUBJECT_CHARS: usize = 500;
 /// The earliest time that the server accepts: 0000-01-01T00:00:00Z.

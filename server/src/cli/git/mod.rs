@@ -17,6 +17,7 @@ mod front_matter;
 #[cfg(test)]
 mod histories;
 mod history;
+mod lfs;
 #[cfg(test)]
 mod local_server;
 #[cfg(test)]

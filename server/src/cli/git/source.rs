@@ -7,6 +7,7 @@ use git2::{ErrorCode, Oid, Repository};
 
 use super::files::{Files, MAX_FILE_BYTES, TOO_LARGE, read_file, text_of};
 use super::history::first_parents;
+use super::lfs;
 
 /// A source of files.
 pub enum FileSource {
@@ -140,7 +141,11 @@ impl FileSource {
                     Err(error) => return unfit(format!("git cannot read it: {}", error.message())),
                 }
                 match repository.find_blob(blob) {
-                    Ok(blob) => blob.content().to_vec(),
+                    Ok(blob) => match lfs::content(repository, blob.content()) {
+                        Some(Ok(content)) => content,
+                        Some(Err(reason)) => return unfit(reason.to_owned()),
+                        None => blob.content().to_vec(),
+                    },
                     Err(error) => return unfit(format!("git cannot read it: {}", error.message())),
                 }
             }

@@ -276,6 +276,22 @@ fn globs_select_articles_with_their_whole_history() {
 }
 
 #[test]
+fn files_with_each_ending_of_markdown_are_imported() {
+    let scratch = Scratch::new();
+    let files: [(&str, &[u8]); 7] = [
+        ("a.mkd", b"a"),
+        ("b.MKDN", b"b"),
+        ("c.mkdown", b"c"),
+        ("d.mdown", b"d"),
+        ("e.markdown", b"e"),
+        ("f.mdx", b"f"),
+        ("g.txt", b"g"),
+    ];
+    scratch.commit(0, &files);
+    assert_eq!(scratch.events(&[]).len(), 6);
+}
+
+#[test]
 fn a_file_is_skipped_until_it_contains_text() {
     let scratch = Scratch::new();
     let large = vec![b'x'; 512 * 1024 + 1];

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use pulldown_cmark::{Event, Parser, Tag, TagEnd};
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use regex::{Captures, Regex};
 
 /// The maximum number of characters of a title.
@@ -27,7 +27,8 @@ static ENTITY: LazyLock<Option<Regex>> =
 pub fn first_heading(body: &str) -> Option<String> {
     let mut heading: Option<String> = None;
     let mut attempts = 0;
-    for (event, range) in Parser::new(body).into_offset_iter() {
+    let options = Options::ENABLE_FOOTNOTES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_WIKILINKS;
+    for (event, range) in Parser::new_ext(body, options).into_offset_iter() {
         match (event, &mut heading) {
             (Event::Start(Tag::Heading { .. }), _) => heading = Some(String::new()),
             (Event::Text(text) | Event::Code(text), Some(heading)) => heading.push_str(&text),
@@ -127,6 +128,17 @@ mod tests {
         assert_eq!(title("# The set {a, b}\n"), "The set {a, b}");
         assert_eq!(title("# `{#each}` in templates\n"), "{#each} in templates");
         assert_eq!(title("# {#only}\n\n## Next\n"), "Next");
+    }
+
+    #[test]
+    fn a_title_has_the_text_of_links_and_of_emphasis_without_their_marks() {
+        for (body, expected) in [
+            ("# [Guide](a.md) to **bold** `code` 🎉\n", "Guide to bold code 🎉"),
+            ("# About [[Note|this]] and [[That]]\n", "About this and That"),
+            ("# Not ~~old~~ new[^1]\n\n[^1]: A note.\n", "Not old new"),
+        ] {
+            assert_eq!(title(body), expected, "{body}");
+        }
     }
 
     #[test]
