@@ -1,14 +1,18 @@
 //! Callers and their permissions: scopes, roles, workspaces, keys, users, memberships, invitations and sign-in codes.
 
-use std::fmt;
 use std::sync::Arc;
 
-use strum::{EnumString, IntoStaticStr, VariantArray};
+use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
+use super::closed_set::closed_set;
 use super::plan::UserPlan;
 
+closed_set!(Scope, Role);
+
 /// A permission that a credential grants.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, EnumString, IntoStaticStr, VariantArray)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Display, EnumString, IntoStaticStr, VariantArray,
+)]
 pub enum Scope {
     #[strum(serialize = "profile:read")]
     ProfileRead,
@@ -29,24 +33,9 @@ pub enum Scope {
 }
 
 impl Scope {
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
-    /// Returns the scope with this name.
-    pub fn parse(name: &str) -> Option<Scope> {
-        name.parse().ok()
-    }
-
     /// Returns whether the scope requires a plan that has not lapsed.
     pub fn is_paid(self) -> bool {
         matches!(self, Scope::ApiWrite | Scope::McpWrite | Scope::ExtensionUnlock)
-    }
-}
-
-impl fmt::Display for Scope {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 
@@ -57,17 +46,6 @@ pub enum Role {
     Viewer,
     Editor,
     Owner,
-}
-
-impl Role {
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
-    /// Returns the role with this name.
-    pub fn parse(name: &str) -> Option<Role> {
-        name.parse().ok()
-    }
 }
 
 /// The authenticated sender of a request. Outside the engine, the only way to get a caller is to authenticate a bearer
@@ -226,7 +204,7 @@ pub struct KeyRecord {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemovedMember {
     pub user_id: Arc<str>,
-    /// The time of the last removal, in milliseconds since the epoch. The user may have joined again since.
+    /// The time of the last removal, in milliseconds since the epoch. The user may have joined again after this time.
     pub removed_at: i64,
 }
 

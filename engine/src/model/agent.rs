@@ -6,6 +6,7 @@ use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use super::aggregate::Aggregate;
 use super::builtin::AGENT;
+use super::closed_set::closed_set;
 use super::value::{Object, Value};
 
 /// The interval between an agent's heartbeats, in milliseconds.
@@ -29,6 +30,8 @@ pub const ENABLED: &str = "active";
 /// The status of a disabled agent, which gets no work.
 pub const DISABLED: &str = "disabled";
 
+closed_set!(AgentStatus);
+
 /// The status of an agent. Shows whether the agent is present and gets work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "lowercase")]
@@ -42,14 +45,6 @@ pub enum AgentStatus {
 }
 
 impl AgentStatus {
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
-    pub fn parse(name: &str) -> Option<AgentStatus> {
-        name.parse().ok()
-    }
-
     /// Returns the status of an agent. `is_enabled` returns whether the plugin that does the agent's work is enabled.
     /// `last_seen_at` is the time of the last heartbeat, if there was one.
     pub fn of(

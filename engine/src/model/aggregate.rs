@@ -193,6 +193,7 @@ static IDENTITY: LazyLock<[(Arc<str>, RowColumn); 3]> = LazyLock::new(|| {
         ("project_id".into(), RowColumn::ProjectId),
     ]
 });
+/// The columns that a row has after the fields of the state.
 static DESCRIPTION: LazyLock<[(Arc<str>, RowColumn); 6]> = LazyLock::new(|| {
     [
         ("_version".into(), RowColumn::Version),

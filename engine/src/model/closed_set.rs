@@ -8,3 +8,29 @@ use strum::VariantArray;
 pub fn names<T: VariantArray + Copy + Into<&'static str>>() -> Vec<&'static str> {
     T::VARIANTS.iter().map(|member| (*member).into()).collect()
 }
+
+/// Gives enums a function `name`, which returns the name of a variant.
+macro_rules! named {
+    ($($set:ident),+) => {
+        $(impl $set {
+            /// Returns the name of the value.
+            pub fn name(self) -> &'static str {
+                self.into()
+            }
+        })+
+    };
+}
+
+/// Gives enums the functions `name` and `parse`.
+macro_rules! closed_set {
+    ($($set:ident),+) => {
+        $crate::model::closed_set::named!($($set),+);
+        $(impl $set {
+            /// Returns the value with this name.
+            pub fn parse(name: &str) -> Option<$set> {
+                name.parse().ok()
+            }
+        })+
+    };
+}
+pub(crate) use {closed_set, named};

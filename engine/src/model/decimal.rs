@@ -122,8 +122,9 @@ pub fn decimal_of(value: &Value, written: Option<&str>) -> Option<Decimal> {
     match (value, written) {
         (Value::String(text), _) => parse(text),
         (Value::Int(number), _) => Some(Decimal::from(*number)),
-        (Value::Double(_), Some(text)) => of_number(text),
-        (Value::Double(number), None) => of_double(*number),
+        // The value may have been replaced after the number was read.
+        (Value::Double(number), Some(text)) if text.parse() == Ok(*number) => of_number(text),
+        (Value::Double(number), _) => of_double(*number),
         (Value::Decimal(number), _) => Some(*number),
         _ => None,
     }

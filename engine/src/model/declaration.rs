@@ -21,6 +21,7 @@ use super::pattern::{PatternMatcher, Patterns};
 use super::payload::{self, PayloadCheck};
 use super::value::{Object, Value};
 use super::violation::{ValueLocation, Violation, Violations};
+use super::written::numbers::WrittenForm;
 
 /// The keys allowed in a definition.
 pub const KEYS: [&str; 6] = ["type_name", "display_name", "traits", "fields", "events", "unknown"];
@@ -326,7 +327,7 @@ fn parse_options(
         depth::check_field(default, field.fold, &at, violations);
         let mut checking = PayloadCheck::new(violations);
         checking.matching = compiling.as_ref().map(|compiling| &compiling.matching);
-        checking.check_value(&field, default, None, ValueLocation::At(&at));
+        checking.check_value(&field, default, WrittenForm::default(), ValueLocation::At(&at));
         field.default = Some(default.clone());
     }
     if compiling.as_ref().is_some_and(|compiling| compiling.is_new) {

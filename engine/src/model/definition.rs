@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
+use super::closed_set::named;
 use super::fields::Fields;
 use super::value::{Object, Value};
 
@@ -16,6 +17,8 @@ const SHOWN_LABEL_BYTES: usize = 512;
 const BODY: &str = "body";
 /// The largest weight of a searched field.
 pub const MAX_SEARCH_WEIGHT: u32 = 10;
+
+named!(FieldType, Fold, UnknownFields);
 
 /// The type of a field's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantArray)]
@@ -38,10 +41,6 @@ impl FieldType {
     pub fn converted(self) -> Option<FieldType> {
         matches!(self, FieldType::Date | FieldType::Decimal).then_some(self)
     }
-
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
 }
 
 /// The rule that combines the values of a field in successive events into the field's value in the state.
@@ -59,12 +58,6 @@ pub enum Fold {
     Append,
 }
 
-impl Fold {
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-}
-
 /// The rule for the fields of a payload that the type does not declare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "lowercase")]
@@ -74,12 +67,6 @@ pub enum UnknownFields {
     Accept,
     /// The event is rejected.
     Reject,
-}
-
-impl UnknownFields {
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
 }
 
 /// A field of a type.
@@ -227,7 +214,7 @@ impl Definition {
             breaks.push(format!("trait '{removed}' would be removed"));
         }
         if self.unknown == UnknownFields::Accept && next.unknown == UnknownFields::Reject {
-            breaks.push("unknown would change from accept to reject".to_owned());
+            breaks.push("the rule for unknown fields would change from accept to reject".to_owned());
         }
         self.fields.breaking_changes(&next.fields, "", &mut breaks);
         breaks

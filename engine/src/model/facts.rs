@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
+use super::closed_set::closed_set;
 use super::value::{Object, Value};
 
 /// The facts that a plugin derived from one event and from the state after the event. The facts replace the earlier
@@ -116,6 +117,8 @@ impl Assignee {
     }
 }
 
+closed_set!(Priority);
+
 /// The priority of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "lowercase")]
@@ -125,17 +128,6 @@ pub enum Priority {
     Normal,
     High,
     Urgent,
-}
-
-impl Priority {
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
-    /// Returns the priority with this name.
-    pub fn parse(name: &str) -> Option<Priority> {
-        name.parse().ok()
-    }
 }
 
 /// The result of a scripted agent's work on a task.

@@ -6,6 +6,7 @@ use super::date::parse_date;
 use super::decimal::decimal_of;
 use super::definition::{Field, FieldType, Fold};
 use super::value::{Object, Value};
+use super::written::numbers::WrittenForm;
 
 /// Fields in the declared order, with an index by name.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -93,36 +94,38 @@ impl Field {
     }
 
     /// Converts a payload's value to the value in the state. The value of a field of type date or decimal becomes a
-    /// date or decimal, even if the payload contains a string or another number. `written` is the original text of the
-    /// number.
-    pub fn converted(&self, value: &Value, written: Option<&str>) -> Value {
+    /// date or decimal, even if the payload contains a string or another number. `written` has the original texts of the
+    /// numbers in the value.
+    pub fn converted(&self, value: &Value, written: WrittenForm) -> Value {
         match (self.field_type, value) {
             (FieldType::Date, Value::String(text)) => parse_date(text).map_or_else(|| value.clone(), Value::Date),
-            (FieldType::Decimal, _) => decimal_of(value, written).map_or_else(|| value.clone(), Value::Decimal),
+            (FieldType::Decimal, _) => decimal_of(value, written.text()).map_or_else(|| value.clone(), Value::Decimal),
             (FieldType::Object | FieldType::Array, _) if !self.is_converted() => value.clone(),
             (FieldType::Object, Value::Object(object)) => {
-                let converted = object.iter().map(|(name, value)| {
-                    let convert = |field: &Field| field.converted(value, object.written(name));
+                let converted = object.iter().enumerate().map(|(place, (name, value))| {
+                    let convert = |field: &Field| field.converted(value, written.at(place));
                     (name.clone(), self.fields.field(name).map_or_else(|| value.clone(), convert))
                 });
                 converted.collect::<Object>().into()
             }
             (FieldType::Array, Value::Array(items)) => {
-                items.iter().map(|value| self.converted_item(value)).collect::<Vec<_>>().into()
+                let converted = |(place, value)| self.converted_item(value, written.at(place));
+                items.iter().enumerate().map(converted).collect::<Vec<_>>().into()
             }
-            (FieldType::Array, single) if self.collects() => self.converted_item(single),
+            (FieldType::Array, single) if self.collects() => self.converted_item(single, written),
             _ => value.clone(),
         }
     }
 
-    fn converted_item(&self, value: &Value) -> Value {
-        self.items.as_deref().map_or_else(|| value.clone(), |item| item.converted(value, None))
+    fn converted_item(&self, value: &Value, written: WrittenForm) -> Value {
+        self.items.as_deref().map_or_else(|| value.clone(), |item| item.converted(value, written))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{json, written};
 
     #[test]
     fn fields_are_found_by_name_and_keep_their_order() {
@@ -157,7 +160,25 @@ mod tests {
             let object = Object::from_iter([("due", due), ("note", text.clone())]);
             vec![object.into(), Value::Int(1)].into()
         };
-        assert_eq!(lines.converted(&of(text.clone()), None), of(Value::Date(1_000)));
-        assert_eq!(lines.converted(&text, None), text);
+        assert_eq!(lines.converted(&of(text.clone()), WrittenForm::default()), of(Value::Date(1_000)));
+        assert_eq!(lines.converted(&text, WrittenForm::default()), text);
+    }
+
+    #[test]
+    fn numbers_inside_lists_and_objects_become_decimals_with_all_their_digits() {
+        let decimal = |name: &str| Field::new(name, FieldType::Decimal);
+        let line = Field { fields: vec![decimal("net")].into(), ..Field::new("", FieldType::Object) };
+        let lines = Field { items: Some(line.into()), ..Field::new("lines", FieldType::Array) };
+        let rates = Field { items: Some(decimal("").into()), ..Field::new("rates", FieldType::Array) };
+        let total = Field { fields: vec![rates, lines].into(), ..Field::new("total", FieldType::Object) };
+        let payload = written::read(
+            r#"{"total":{"rates":[1.5,0.1234567890123456789],"note":18446744073709551617,"lines":[{},{"x":1,"net":-18446744073709551617}]}}"#,
+        )
+        .expect("an object");
+        let state = total.converted(payload.get("total").expect("the field"), payload.written_at(0));
+        assert_eq!(
+            json::text(&state),
+            r#"{"rates":["1.5","0.1234567890123456789"],"note":1.8446744073709552e+19,"lines":[{},{"x":1,"net":"-18446744073709551617"}]}"#
+        );
     }
 }

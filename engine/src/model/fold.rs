@@ -46,14 +46,14 @@ impl StreamFold {
             return;
         }
         let state = Arc::make_mut(&mut after.state);
-        for (name, value) in event.payload.iter() {
+        for (place, (name, value)) in event.payload.iter().enumerate() {
             if &**name == UNSET {
                 let names: Vec<&str> = value.as_array().unwrap_or_default().iter().filter_map(Value::as_str).collect();
                 names.iter().for_each(|name| drop(self.unions.remove(*name)));
                 state.remove_all(&names);
                 self.index.forget();
             } else {
-                let converted = |field: &Field| field.converted(value, event.payload.written(name));
+                let converted = |field: &Field| field.converted(value, event.payload.written_at(place));
                 let incoming = definition.field(name).map_or_else(|| value.clone(), converted);
                 merge_field(state, &mut self.index, &mut self.unions, name, incoming, definition);
             }

@@ -6,6 +6,7 @@ use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use super::aggregate::Aggregate;
 use super::builtin::AGENT;
+use super::closed_set::closed_set;
 use super::definition::Definition;
 use super::facts::{EdgeFact, Facts, Target};
 use super::id::AggregateId;
@@ -223,6 +224,8 @@ fn addressable(text: &str) -> Option<Arc<str>> {
     (!text.is_empty() && text.len() <= MAX_ADDRESS).then(|| text.into())
 }
 
+closed_set!(Direction);
+
 /// The direction in which edges are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "lowercase")]
@@ -231,16 +234,6 @@ pub enum Direction {
     In,
     #[default]
     Both,
-}
-
-impl Direction {
-    pub fn parse(name: &str) -> Option<Direction> {
-        name.parse().ok()
-    }
-
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
 }
 
 /// The part of an aggregate with which a target is compared.

@@ -6,7 +6,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use super::value::Value;
-use super::written::numbers::Numbers;
+use super::written::numbers::{Numbers, WrittenForm};
 
 /// An object: fields with unique names, in the order in which they were written.
 #[derive(Clone)]
@@ -196,7 +196,7 @@ impl Object {
 
     /// Returns whether the object keeps the written form of a number in the field, or inside the field's value.
     pub fn is_written(&self, name: &str) -> bool {
-        self.numbers_in(name).is_some() || self.written(name).is_some()
+        self.index_of(name).is_some_and(|place| !self.written_at(place).is_empty())
     }
 
     /// Returns the written forms of the numbers inside a field's value.
@@ -204,9 +204,9 @@ impl Object {
         self.numbers()?.inside(self.index_of(name)?)
     }
 
-    /// Returns the written form of a field's number, if the field's value is only the nearest double.
-    pub fn written(&self, name: &str) -> Option<&str> {
-        self.numbers()?.text(self.index_of(name)?)
+    /// Returns the written forms of the numbers in the value of the field at `place`.
+    pub fn written_at(&self, place: usize) -> WrittenForm<'_> {
+        self.numbers().map_or_else(WrittenForm::default, |numbers| numbers.form(place))
     }
 
     /// Returns the object without the written forms of its numbers. Only the nearest doubles remain.

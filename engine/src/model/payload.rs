@@ -16,6 +16,7 @@ use super::pattern::PatternMatcher;
 use super::value::{Object, Value};
 use super::violation::{ValueLocation, Violation, Violations};
 use super::written::WrittenFields;
+use super::written::numbers::WrittenForm;
 
 /// The verb of an event that creates an aggregate.
 pub const CREATED: &str = "created";
@@ -78,7 +79,7 @@ impl<'a> PayloadCheck<'a> {
     pub fn check(&mut self, payload: &Object, is_first: bool, definition: &Definition, at: &str) {
         let root = ValueLocation::At(at);
         self.rejects_unknown = definition.unknown == UnknownFields::Reject;
-        for (name, value) in payload.iter() {
+        for (index, (name, value)) in payload.iter().enumerate() {
             let place = ValueLocation::Field(&root, name);
             check_field_shape(name, value, definition, place, self.violations);
             if !self.accepts(name, definition) {
@@ -87,7 +88,7 @@ impl<'a> PayloadCheck<'a> {
                 self.violations.add(place, message);
             }
             if let Some(field) = definition.field(name).filter(|_| is_field_name(name)) {
-                self.check_value(field, value, payload.written(name), place);
+                self.check_value(field, value, payload.written_at(index), place);
             }
         }
         if is_first {
@@ -234,17 +235,18 @@ pub fn is_quick(payload: &Object, definition: &Definition, matching: &PatternMat
 }
 
 impl PayloadCheck<'_> {
-    /// Checks a value against the definition of its field. Null is always allowed. `written` is the written form of the
-    /// number, if the value is only the nearest double.
-    pub fn check_value(&mut self, field: &Field, value: &Value, written: Option<&str>, at: ValueLocation<'_>) {
+    /// Checks a value against the definition of its field. Null is always allowed. `written` has the written forms of
+    /// the numbers in the value.
+    pub fn check_value(&mut self, field: &Field, value: &Value, written: WrittenForm, at: ValueLocation<'_>) {
         if value.is_null() {
             return;
         }
-        if let Some(message) = beyond_integers(field, value, written) {
+        let text = written.text();
+        if let Some(message) = beyond_integers(field, value, text) {
             self.violations.add(at, message);
             return;
         }
-        if !fits(field, value, written) {
+        if !fits(field, value, text) {
             let expected = match field.field_type {
                 FieldType::Date => "an RFC 3339 date",
                 FieldType::Reference => "an aggregate id",
@@ -256,7 +258,7 @@ impl PayloadCheck<'_> {
             return;
         }
         // Decimals are compared as numbers, so trailing zeros do not matter.
-        let number = (field.field_type == FieldType::Decimal).then(|| decimal_of(value, written)).flatten();
+        let number = (field.field_type == FieldType::Decimal).then(|| decimal_of(value, text)).flatten();
         let is_value = |allowed: &Value| allowed == value || (number.is_some() && number == decimal_of(allowed, None));
         if let Some(allowed) = field.allowed.as_ref().filter(|allowed| !allowed.iter().any(is_value)) {
             // The error message is cut after `MAX_CHARS` characters, so further values would not be visible.
@@ -264,10 +266,10 @@ impl PayloadCheck<'_> {
             let allowed = excerpt_of(allowed.join(", "));
             self.violations.add(at, format!("{} is not one of {allowed}", excerpt(value)));
         }
-        check_bounds(field, value, written, at, self.violations);
+        check_bounds(field, value, text, at, self.violations);
         self.check_pattern(field, value, at);
         self.check_target(field, value, at);
-        self.check_inner(field, value, at);
+        self.check_inner(field, value, written, at);
     }
 
     fn check_pattern(&mut self, field: &Field, value: &Value, at: ValueLocation<'_>) {
@@ -310,19 +312,19 @@ impl PayloadCheck<'_> {
     }
 
     /// Checks the items of an array and the fields of an object.
-    fn check_inner(&mut self, field: &Field, value: &Value, at: ValueLocation<'_>) {
+    fn check_inner(&mut self, field: &Field, value: &Value, written: WrittenForm, at: ValueLocation<'_>) {
         match (value, &field.items) {
             (Value::Array(items), Some(item)) => {
                 for (index, value) in items.iter().enumerate() {
-                    self.check_item(item, value, ValueLocation::Item(&at, index));
+                    self.check_item(item, value, written.at(index), ValueLocation::Item(&at, index));
                     if self.violations.is_full() || self.compared > MAX_COMPARED {
                         return;
                     }
                 }
             }
-            (single, Some(item)) if field.collects() => self.check_item(item, single, at),
+            (single, Some(item)) if field.collects() => self.check_item(item, single, written, at),
             (Value::Object(object), _) if !field.fields.is_empty() => {
-                for (name, value) in object.iter() {
+                for (index, (name, value)) in object.iter().enumerate() {
                     let place = ValueLocation::Field(&at, name);
                     let Some(inner) = field.fields.field(name) else {
                         if self.rejects_unknown {
@@ -332,7 +334,7 @@ impl PayloadCheck<'_> {
                         continue;
                     };
                     self.compare(inner, place);
-                    self.check_value(inner, value, object.written(name), place);
+                    self.check_value(inner, value, written.at(index), place);
                     if self.violations.is_full() || self.compared > MAX_COMPARED {
                         return;
                     }
@@ -343,15 +345,11 @@ impl PayloadCheck<'_> {
         }
     }
 
-    fn check_item(&mut self, item: &Field, value: &Value, at: ValueLocation<'_>) {
+    fn check_item(&mut self, item: &Field, value: &Value, written: WrittenForm, at: ValueLocation<'_>) {
         self.compare(item, at);
         match value {
             Value::Null => self.violations.add(at, format!("expected {}, found null", item.field_type.name())),
-            // A list does not keep the written forms of numbers, so digits may have been lost.
-            Value::Double(_) if item.field_type == FieldType::Decimal => {
-                self.violations.add(at, "expected a decimal in a list as a string, such as \"12.30\"");
-            }
-            value => self.check_value(item, value, None, at),
+            value => self.check_value(item, value, written, at),
         }
     }
 

@@ -2,6 +2,10 @@
 
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
+use super::closed_set::closed_set;
+
+closed_set!(PlanStatus);
+
 /// The status of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
@@ -10,17 +14,6 @@ pub enum PlanStatus {
     Active,
     PastDue,
     Canceled,
-}
-
-impl PlanStatus {
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
-    /// Returns the status with this name.
-    pub fn parse(name: &str) -> Option<PlanStatus> {
-        name.parse().ok()
-    }
 }
 
 /// The limits of a plan. `None` means unlimited.

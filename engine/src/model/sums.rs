@@ -1,4 +1,5 @@
-//! Checks that the sums of integer fields stay integers. A sum beyond 64 bits would become a double, and lose digits.
+//! Checks that the sums of integer fields stay integers. A sum that does not fit in 64 bits would become a double, and
+//! lose digits.
 
 use super::aggregate::Aggregate;
 use super::definition::{Definition, Field, FieldType, Fold};

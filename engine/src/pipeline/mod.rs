@@ -68,6 +68,7 @@ use plan::logical;
 use plan::lower::{PlanLowering, lower};
 use plan::optimize::optimize;
 use plan::preview::{Previews, preview};
+use plan::read_types::read_types;
 use run::meter::OperatorMeter;
 use run::preview::RunOutput;
 use run::program::Program;
@@ -81,6 +82,8 @@ pub struct PreparedPipeline {
     /// The program that shows rows after every stage, and the number of rows to show.
     previews: Option<(Previews, usize)>,
     scans: Vec<Scan>,
+    /// The aggregate types that the pipeline reads. `None` if they may be any.
+    types: Option<BTreeSet<Arc<str>>>,
     stages: Vec<Value>,
     /// The specifications of stages and filters whose constants were converted, in the order of parsing.
     conversions: Vec<Option<Value>>,
@@ -110,6 +113,7 @@ pub fn prepare(pipeline: &Value, options: &Options, query: &Context) -> Result<P
     let stages = parsed.stages.iter().map(|staged| staged.text.clone()).collect();
     let conversions = query.take_conversions();
     let mut plan = logical::plan(parsed, query)?;
+    let types = read_types(&plan);
     let warnings = query.take_warnings();
     query.check_time()?;
     let mut lowering = PlanLowering { scans: Vec::new(), columns: options.push_down && options.columns };
@@ -119,7 +123,17 @@ pub fn prepare(pipeline: &Value, options: &Options, query: &Context) -> Result<P
         if !options.explain {
             let (scans, rules) = (lowering.scans, Vec::new());
             let (program, explain) = (None, false);
-            return Ok(PreparedPipeline { program, previews, scans, stages, conversions, rules, warnings, explain });
+            return Ok(PreparedPipeline {
+                program,
+                previews,
+                scans,
+                types,
+                stages,
+                conversions,
+                rules,
+                warnings,
+                explain,
+            });
         }
         // The preview has consumed the plan, so the optimizer gets a second plan of the same pipeline.
         plan = logical::plan(parse::pipeline(spec.as_ref(), query)?, query)?;
@@ -129,7 +143,7 @@ pub fn prepare(pipeline: &Value, options: &Options, query: &Context) -> Result<P
     query.check_time()?;
     let (program, explain) = (Some(lower(plan, &mut lowering)), options.explain);
     let scans = lowering.scans;
-    Ok(PreparedPipeline { program, previews, scans, stages, conversions, rules, warnings, explain })
+    Ok(PreparedPipeline { program, previews, scans, types, stages, conversions, rules, warnings, explain })
 }
 
 impl PreparedPipeline {
@@ -152,6 +166,11 @@ impl PreparedPipeline {
             Read::Edges(_) => None,
         });
         streams.filter_map(|streams| streams.aggregate_types.as_ref()).flatten().collect()
+    }
+
+    /// Returns whether the pipeline may read events or states of a type.
+    pub fn may_read(&self, type_name: &str) -> bool {
+        self.types.as_ref().is_none_or(|types| types.contains(type_name))
     }
 
     /// Returns the highest log position that a `$fold` names, or `None` if no `$fold` names a position.

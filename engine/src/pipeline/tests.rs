@@ -141,6 +141,38 @@ fn a_scan_lists_the_fields_that_the_pipeline_reads() {
 }
 
 #[test]
+fn a_pipeline_knows_the_types_that_it_reads() {
+    const ORDERS: &str = r#"{"$match": {"aggregate_type": "order"}}, {"$fold": {}}"#;
+    let cases = [
+        (format!("[{ORDERS}]"), [true, false, false]),
+        (
+            r#"[{"$fold": {}}, {"$match": {"a": 1}}, {"$match": {"aggregate_type": {"$in": ["order", "note"]}}}]"#
+                .into(),
+            [true, false, true],
+        ),
+        (
+            format!(
+                r#"[{ORDERS}, {{"$lookup": {{"from": "note", "localField": "a", "foreignField": "b", "as": "notes"}}}}]"#
+            ),
+            [true, false, true],
+        ),
+        (format!(r#"[{ORDERS}, {{"$facet": {{"a": [{{"$unionWith": "customer"}}]}}}}]"#), [true, true, false]),
+        (r#"[{"$fold": {}}, {"$project": {"a": 1}}]"#.into(), [true; 3]),
+        (r#"[{"$limit": 1}]"#.into(), [true; 3]),
+        (format!(r#"[{ORDERS}, {{"$lookup": {{"edge": "names", "as": "near"}}}}]"#), [true; 3]),
+        (r#"[{"$documents": []}]"#.into(), [false; 3]),
+    ];
+    for (pipeline, expected) in cases {
+        for (push_down, preview) in [(true, None), (false, None), (true, Some(3))] {
+            let options = Options { push_down, preview, ..Options::default() };
+            let prepared = query(|context| prepare(&value(&pipeline), &options, context)).expect("a test's pipeline");
+            let read = ["order", "customer", "note"].map(|name| prepared.may_read(name));
+            assert_eq!(read, expected, "{pipeline}");
+        }
+    }
+}
+
+#[test]
 fn the_first_invalid_stage_is_reported_with_its_path() {
     let error = refused(r#"[{"$match": {}}, {"$limt": 1}, {"$group": {}}]"#);
     assert_eq!((error.code, error.stage), (PipelineErrorCode::Number(40324), Some(1)));

@@ -32,10 +32,11 @@ const MAX_UNEVALUATED: usize = 4;
 /// The number of times that the sibling keywords of `unevaluatedProperties` and `unevaluatedItems` are evaluated.
 const UNEVALUATED_REPEATS: u64 = 8;
 
-/// Keywords whose subschemas apply to the same value as the schema itself. The three constants list the keywords with a
-/// single subschema, with a list of subschemas, and with a map of subschemas.
+/// Keywords with a single subschema, which applies to the same value as the schema itself.
 const SAME_VALUE: [&str; 4] = ["not", "if", "then", "else"];
+/// Keywords with a list of subschemas, which apply to the same value as the schema itself.
 const SAME_VALUE_LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
+/// Keywords with a map of subschemas, which apply to the same value as the schema itself.
 const SAME_VALUE_MAPS: [&str; 2] = ["dependentSchemas", "dependencies"];
 /// Keywords for references that the validator resolves only while it checks a value. A schema with such a keyword is
 /// rejected.
@@ -94,7 +95,7 @@ impl Graph {
         match known.get(place) {
             Some(Expansion::Known(evaluations, depth)) => return Ok((*evaluations, *depth)),
             Some(Expansion::UnderWay) => {
-                return Err((place, "the schema refers to itself for the same value without end".into()));
+                return Err((place, "the schema refers to itself endlessly for the same value".into()));
             }
             _ => {}
         }
@@ -141,7 +142,7 @@ struct SchemaReader<'s> {
 }
 
 impl<'s> SchemaReader<'s> {
-    /// Returns the index of a subschema. Adds the subschema if it was not reached before.
+    /// Returns the index of a subschema. Adds the subschema if it is reached for the first time.
     fn reach(&mut self, schema: &'s Value, at: String) -> Result<usize, Violation> {
         let next = self.found.len();
         let number = *self.known.entry(std::ptr::from_ref(schema)).or_insert(next);

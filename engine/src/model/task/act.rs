@@ -2,6 +2,8 @@
 
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
+use crate::model::closed_set::{closed_set, named};
+
 /// An act on a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Act {
@@ -11,6 +13,9 @@ pub enum Act {
     /// The assignee has left: a removed member, or an agent that is disabled or deleted.
     AssigneeLeft,
 }
+
+closed_set!(Action);
+named!(Verb, Deadline);
 
 /// An act of a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EnumString, IntoStaticStr, VariantArray)]
@@ -82,15 +87,6 @@ impl Act {
 }
 
 impl Action {
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
-    /// Returns the action with this name.
-    pub fn parse(name: &str) -> Option<Action> {
-        name.parse().ok()
-    }
-
     /// Returns whether the action is a decision about the task's output. The review settings of a task may exclude
     /// decisions.
     pub fn is_decision(self) -> bool {
@@ -99,17 +95,5 @@ impl Action {
             Action::Ask | Action::RequestChanges | Action::Answer => true,
             Action::Assign | Action::Retry | Action::Read | Action::Unread => false,
         }
-    }
-}
-
-impl Verb {
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-}
-
-impl Deadline {
-    pub fn name(self) -> &'static str {
-        self.into()
     }
 }

@@ -6,6 +6,7 @@ use strum::{EnumString, IntoStaticStr, VariantArray};
 use uuid::Uuid;
 
 use crate::model::access;
+use crate::model::closed_set::closed_set;
 use crate::model::date::format_date;
 use crate::model::value::{Object, Value};
 use crate::model::{json, written};
@@ -81,6 +82,8 @@ impl Stamp {
     }
 }
 
+closed_set!(AuthorRole);
+
 /// The role of a message's author.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "lowercase")]
@@ -88,17 +91,6 @@ pub enum AuthorRole {
     User,
     Agent,
     System,
-}
-
-impl AuthorRole {
-    /// Returns the role with this name.
-    pub fn parse(name: &str) -> Option<AuthorRole> {
-        name.parse().ok()
-    }
-
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
 }
 
 /// A message about a task.

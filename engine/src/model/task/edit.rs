@@ -28,8 +28,8 @@ pub enum Edit {
 }
 
 impl Edit {
-    /// Rejects changes that are nested too deeply to be stored in an artifact. Does not check drafts, because
-    /// they are checked when they are read.
+    /// Rejects changes that are nested too deeply to be stored in an artifact. Does not check drafts, because drafts
+    /// are checked when they are read.
     pub fn check(&self) -> Result<(), Vec<Violation>> {
         let mut violations = Violations::default();
         match self {

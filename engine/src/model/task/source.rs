@@ -2,6 +2,10 @@
 
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
+use crate::model::closed_set::closed_set;
+
+closed_set!(SourceType);
+
 /// The kind of source that created a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "lowercase")]
@@ -10,15 +14,4 @@ pub enum SourceType {
     Event,
     User,
     Api,
-}
-
-impl SourceType {
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
-    /// Returns the kind with this name.
-    pub fn parse(name: &str) -> Option<SourceType> {
-        name.parse().ok()
-    }
 }

@@ -2,6 +2,10 @@
 
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
+use crate::model::closed_set::closed_set;
+
+closed_set!(Status);
+
 /// The status of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
@@ -26,15 +30,6 @@ pub enum Status {
 }
 
 impl Status {
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
-    /// Returns the status with this name.
-    pub fn parse(name: &str) -> Option<Status> {
-        name.parse().ok()
-    }
-
     /// Returns whether the task is not finished yet.
     pub fn is_open(self) -> bool {
         match self {

@@ -13,9 +13,12 @@ use super::status::Status;
 use super::title;
 use super::transition::allowed_actions;
 use crate::model::aggregate::Aggregate;
+use crate::model::closed_set::closed_set;
 use crate::model::event::Event;
 use crate::model::facts::{Assignee, Priority};
 use crate::model::value::{Object, Value};
+
+closed_set!(WaitingOn);
 
 /// The party that must act next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantArray)]
@@ -27,10 +30,6 @@ pub enum WaitingOn {
 }
 
 impl WaitingOn {
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
     /// Returns the statuses in which a task may wait for the party.
     pub fn statuses(self) -> Vec<Status> {
         match self {
@@ -43,11 +42,6 @@ impl WaitingOn {
                 Status::VARIANTS.iter().copied().filter(is_none).collect()
             }
         }
-    }
-
-    /// Returns the party with this name.
-    pub fn parse(name: &str) -> Option<WaitingOn> {
-        name.parse().ok()
     }
 
     /// Returns the party that must act next on a task.

@@ -13,13 +13,33 @@ pub(super) enum WrittenNumber {
     Inside(Numbers),
 }
 
-impl Numbers {
-    /// Returns the written form of the number at a place of the object or array itself.
-    pub(in crate::model) fn text(&self, place: usize) -> Option<&str> {
-        match self.at(place)? {
+/// The written forms of the numbers in one value: of the value itself, or of the numbers inside an object or array.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct WrittenForm<'n>(Option<&'n WrittenNumber>);
+
+impl<'n> WrittenForm<'n> {
+    /// Returns the written form of the value itself, if the value is only the nearest double.
+    pub(in crate::model) fn text(self) -> Option<&'n str> {
+        match self.0? {
             WrittenNumber::Text(text) => Some(text),
             WrittenNumber::Inside(_) => None,
         }
+    }
+
+    /// Returns the written forms in the field or item at a place of the object or array.
+    pub(in crate::model) fn at(self, place: usize) -> WrittenForm<'n> {
+        inside(self.0).map_or_else(WrittenForm::default, |numbers| numbers.form(place))
+    }
+
+    pub(in crate::model) fn is_empty(self) -> bool {
+        self.0.is_none()
+    }
+}
+
+impl Numbers {
+    /// Returns the written forms in the field or item at a place.
+    pub(in crate::model) fn form(&self, place: usize) -> WrittenForm<'_> {
+        WrittenForm(self.at(place))
     }
 
     pub(in crate::model) fn is_empty(&self) -> bool {

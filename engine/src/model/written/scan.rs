@@ -151,8 +151,8 @@ impl<'t> JsonScan<'t> {
     }
 }
 
-/// Returns the written forms by the places that the fields have in an object with only the fields that satisfy
-/// `is_read`.
+/// Returns the written forms for an object that has only the fields that satisfy `is_read`, by the places of the fields
+/// in this object.
 fn placed(fields: Vec<(&str, Option<WrittenNumber>)>, is_read: impl Fn(&str) -> bool) -> Numbers {
     if fields.iter().all(|(_, number)| number.is_none()) {
         return Numbers::default();
@@ -175,8 +175,8 @@ fn placed(fields: Vec<(&str, Option<WrittenNumber>)>, is_read: impl Fn(&str) -> 
     Numbers(numbers.into_iter().collect())
 }
 
-/// Returns whether the written form of a number must be kept. This is the case for an integer beyond 64 bits, and for a
-/// number with more digits than a double represents.
+/// Returns whether the written form of a number must be kept. This is the case for an integer that does not fit in 64
+/// bits, and for a number with more digits than a double represents.
 fn is_kept(text: &str) -> bool {
     if text.len() < MIN_LENGTH || text.parse::<i64>().is_ok() {
         return false;

@@ -108,8 +108,9 @@ pub struct Group {
 }
 
 impl Group {
-    /// Returns the key of a group for a value of the `_id` expression. A missing value counts as null, and so does a
-    /// missing value in a key of one field. In a key of several fields, a missing field stays missing.
+    /// Returns the key of a group for a value of the `_id` expression. A missing value counts as null. If the
+    /// expression is an object with a single field, a missing value of the field counts as null as well. In an object
+    /// with several fields, a missing field stays missing.
     pub fn key(&self, id: Option<Value>) -> Value {
         match (self.id.fields(), id) {
             (Some([(name, _)]), Some(Value::Object(object))) if object.is_empty() => {

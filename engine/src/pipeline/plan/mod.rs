@@ -6,4 +6,5 @@ pub mod lower;
 pub mod optimize;
 pub mod options;
 pub mod preview;
+pub mod read_types;
 mod vectorize;

@@ -21,7 +21,7 @@ impl<'a> Stopwatch<'a> {
         Stopwatch { query, running: Cell::new(steps), since: Cell::new((query.elapsed_us)()), spent }
     }
 
-    /// Measures `step` from now on. Returns the step that was measured before.
+    /// Measures `step` until the next call. Returns the step that was measured until this call.
     pub fn enter(&self, step: usize) -> usize {
         let now = (self.query.elapsed_us)();
         let before = self.running.replace(step);

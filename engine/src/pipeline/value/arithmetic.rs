@@ -6,15 +6,12 @@ use crate::model::number::{divide, subtract};
 use crate::model::value::Value;
 
 /// Returns a date moved by a number of milliseconds.
-pub fn move_date(ms: i64, by: &Value) -> Result<Value> {
+pub fn moved(ms: i64, by: &Value) -> Result<i64> {
     let by = match by {
         Value::Int(by) => Some(*by),
         other => other.as_f64().and_then(|by| whole_double(by.round())),
     };
-    match by.and_then(|by| ms.checked_add(by)) {
-        Some(ms) => Ok(Value::Date(ms)),
-        None => Err(Error::new(15, "date overflow")),
-    }
+    by.and_then(|by| ms.checked_add(by)).ok_or_else(|| Error::new(15, "date overflow"))
 }
 
 /// Returns what `$divide` returns for two values.
@@ -42,7 +39,9 @@ pub fn difference(minuend: &Value, subtrahend: &Value) -> Result<Value> {
             Some(ms) => Ok(Value::Int(ms)),
             None => Err(Error::new(15, "date overflow")),
         },
-        (Value::Date(ms), number) if number.is_number() => move_date(*ms, &subtract(&Value::Int(0), number)),
+        (Value::Date(ms), number) if number.is_number() => {
+            moved(*ms, &subtract(&Value::Int(0), number)).map(Value::Date)
+        }
         (a, b) if a.is_number() && b.is_number() => Ok(subtract(a, b)),
         (a, b) => {
             let (a, b) = (a.type_name(), b.type_name());

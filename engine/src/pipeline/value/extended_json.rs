@@ -165,7 +165,7 @@ fn date(value: &Value) -> Option<i64> {
     }
 }
 
-/// Parses a decimal. Infinities and NaN are doubles.
+/// Parses a decimal. Returns infinities and NaN as doubles.
 fn decimal(text: &str) -> Option<Value> {
     match text {
         "Infinity" | "-Infinity" | "NaN" => double(text).map(Value::Double),

@@ -159,7 +159,8 @@ impl<'a> KnownTypes<'a> {
     }
 
     /// Returns `path` with the first undeclared name replaced by the most similar declared name, in the first of these
-    /// types that declares a similar name. Called if no value may be at the path.
+    /// types that declares a similar name. The caller must know that these types allow no value at the path. Returns
+    /// `None` if there are too many types to compare.
     pub fn nearest_path(&self, types: &TypeNames, path: &str) -> Option<String> {
         if self.among(types).count() > MAX_COMPARED_TYPES || self.comparisons.get() >= MAX_COMPARISONS {
             return None;
@@ -179,7 +180,8 @@ impl<'a> KnownTypes<'a> {
     }
 
     /// Returns the field whose name is most similar to `name`, in the first of these types that has a similar field.
-    /// Called if none of the types has the field `name`.
+    /// The caller must know that none of the types has the field `name`. Returns `None` if there are too many types to
+    /// compare.
     pub fn nearest_field(&self, types: &TypeNames, name: &str) -> Option<String> {
         if self.among(types).count() > MAX_COMPARED_TYPES || self.comparisons.get() >= MAX_COMPARISONS {
             return None;

@@ -14,11 +14,13 @@ use crate::pipeline::{self, EventScan, Filter, Positions, Table};
 use crate::store;
 use crate::store::workspace::log::{EventRef, take_part};
 
-/// The number of events in the first page and in later pages, the maximum bytes per page, and the number of pages read
-/// concurrently. The first page is small and is read alone, since it may be enough.
+/// The number of events in the first page. The first page is small and is read alone, since it may be enough.
 const FIRST_PAGE: usize = 16;
+/// The maximum number of events in a later page.
 const PAGE: usize = 128;
+/// The maximum size of the events in a page, in bytes.
 const PAGE_BYTES: usize = 4 << 20;
+/// The maximum number of pages that are read concurrently.
 const AT_ONCE: usize = 3;
 
 /// The events that a scan selects.
@@ -57,8 +59,8 @@ impl Table for EventTable<'_> {
         Box::new(rows.take(limit))
     }
 
-    /// Returns the sum of the versions of the streams, if the scan reads whole streams up to now: a stream has as many
-    /// events as its version.
+    /// Returns the number of events if the scan reads whole streams up to now, and otherwise `None`. A stream has as
+    /// many events as its version, so the events are not read.
     fn count(&self) -> pipeline::error::Result<Option<u64>> {
         let reader = self.reader;
         if self.scan.filter.is_some() || self.scan.limit.is_some() || reader.position != reader.snapshot.position() {
@@ -78,12 +80,13 @@ impl Table for EventTable<'_> {
 
 /// The part of the log that a scan needs. Where possible, other events are skipped without reading them.
 pub struct EventSelection {
-    /// The last version of a stream, and the latest time at which an event occurred, in milliseconds since the epoch.
-    /// `None` means no limit.
+    /// The maximum version of an event. `None` means no limit.
     pub version: Option<u64>,
+    /// The latest time at which an event occurred, in milliseconds since the epoch. `None` means no limit.
     pub at: Option<i64>,
-    /// The position before the first event, and the position of the last event.
+    /// The position after which the selection begins.
     pub after: u64,
+    /// The position of the last event of the selection.
     pub position: u64,
     /// The top-level fields of payloads that are read. `None` means all fields.
     pub fields: Option<Arc<BTreeSet<Arc<str>>>>,
@@ -109,8 +112,9 @@ pub struct Pages<'a> {
     /// The events whose references are not listed yet.
     places: EventPlaces,
     reading: VecDeque<JoinHandle<store::Result<Vec<Event>>>>,
-    /// The number of events in the next page, and the maximum number of pages read concurrently.
+    /// The number of events in the next page.
     page: usize,
+    /// The maximum number of pages read concurrently.
     at_once: usize,
 }
 

@@ -13,14 +13,18 @@ use super::events::{EventSelection, Pages};
 use super::places::EventPlaces;
 use super::reader::{QueryReader, StreamScan};
 use crate::error::{Error, Result};
+use crate::model::closed_set::closed_set;
 use crate::model::event::Event;
 use crate::pipeline::StreamFilter;
 use crate::workspace::events::LogFilter;
 use crate::workspace::rights::Reader;
 
-/// The default and the maximum number of buckets.
+/// The default number of buckets.
 pub const DEFAULT_BUCKETS: usize = 60;
+/// The maximum number of buckets.
 pub const MAX_BUCKETS: usize = 500;
+
+closed_set!(CountedBy);
 
 /// The time by which an event is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, EnumString, IntoStaticStr, VariantArray)]
@@ -31,17 +35,6 @@ pub enum CountedBy {
     /// The time at which the event was appended.
     #[default]
     Recorded,
-}
-
-impl CountedBy {
-    /// Returns the value with this name.
-    pub fn parse(name: &str) -> Option<CountedBy> {
-        name.parse().ok()
-    }
-
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
 }
 
 /// The events to count, and the time range to count in. The range includes `from` and `to`, in milliseconds since the

@@ -21,7 +21,7 @@ pub struct PageRequest {
 
 impl Reader {
     /// Returns the value that continuations of a query are bound to: a hash of workspace, user, pipeline, converted
-    /// constants and type definitions.
+    /// constants, and the definitions of the types that the pipeline reads.
     pub(super) fn binding(&self, pipeline: &Value, prepared: &PreparedPipeline) -> u64 {
         let mut digest = Sha256::new();
         for part in [&self.record().id, self.caller().user_id()] {
@@ -29,7 +29,7 @@ impl Reader {
             digest.update([0]);
         }
         let definitions = self.context.state().types.all();
-        let mut types: Vec<_> = definitions.values().collect();
+        let mut types: Vec<_> = definitions.values().filter(|known| prepared.may_read(&known.type_name)).collect();
         types.sort_unstable_by_key(|known| &known.type_name);
         // Ignores new types without traits, because earlier rows cannot contain aggregates of these types.
         for known in types.into_iter().filter(|known| known.revision > 1 || !known.traits.is_empty()) {

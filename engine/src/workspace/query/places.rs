@@ -13,8 +13,9 @@ use crate::model::event::Event;
 use crate::model::id::AggregateId;
 use crate::store::workspace::log::EventRef;
 
-/// The minimum number of event references listed at a time, in total and for each of several streams.
+/// The minimum number of event references listed at a time.
 const MIN_LISTED: usize = 1_024;
+/// The minimum number of event references listed at a time for each of several streams.
 const MIN_LISTED_PER_STREAM: u64 = 64;
 /// The maximum number of streams listed separately. For more streams, one scan of the log is cheaper.
 const MAX_SEPARATE_STREAMS: usize = 100;

@@ -6,7 +6,7 @@ use super::{Answer, Env, NULL, ParseScope, parse, some};
 use crate::model::decimal::Decimal;
 use crate::model::number::{add, multiply, remainder};
 use crate::model::value::Value;
-use crate::pipeline::value::arithmetic::{difference, move_date, ratio};
+use crate::pipeline::value::arithmetic::{difference, moved, ratio};
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::number::double;
 
@@ -134,25 +134,26 @@ fn abs(call: &OperatorCall, env: &Env) -> Answer {
 
 fn eval_add(call: &OperatorCall, env: &Env) -> Answer {
     let mut sum = Value::Int(0);
-    let mut date = None;
+    // Once there is a date, each number moves the date by itself, rounded to milliseconds.
+    let mut date: Option<i64> = None;
     for index in 0..call.len() {
         match call.value(index, env)? {
             Value::Null => return NULL,
             Value::Date(_) if date.is_some() => {
                 return Err(Error::new(16612, "only one date allowed in an $add expression"));
             }
-            Value::Date(ms) => date = Some(ms),
-            value if value.is_number() => sum = add(&sum, &value),
+            Value::Date(ms) => date = Some(moved(ms, &sum)?),
+            value if value.is_number() => match date {
+                Some(ms) => date = Some(moved(ms, &value)?),
+                None => sum = add(&sum, &value),
+            },
             value => {
                 let found = value.type_name();
                 return Err(Error::new(14, format!("$add only supports numeric or date types, not {found}")));
             }
         }
     }
-    match date {
-        Some(ms) => move_date(ms, &sum).map(Some),
-        None => some(sum),
-    }
+    some(date.map_or(sum, Value::Date))
 }
 
 fn ceil(call: &OperatorCall, env: &Env) -> Answer {

@@ -15,7 +15,7 @@ use crate::model::json;
 use crate::model::number;
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, PipelineErrorCode, Result};
-use crate::pipeline::value::number::whole_double;
+use crate::pipeline::value::number::{whole, whole_double, whole_i32};
 
 /// Returns the table entry of an operator that converts one argument.
 const fn row(
@@ -30,7 +30,7 @@ const fn row(
 pub(super) static OPERATORS: &[ExprOperator] = &[
     ExprOperator::new(
         "$convert",
-        "input: any, to: string | object, onError?: any, onNull?: any",
+        "input: any, to: string | object, onError?: any, onNull?: any, base?: integer",
         "Converts the value to another type.",
         ByName(&CONVERT),
         eval_convert,
@@ -144,7 +144,7 @@ impl ConversionTarget {
             Value::Null => return Ok(None),
             Value::Object(object) => return ConversionTarget::parse(object.get("type").unwrap_or(&Value::Bool(false))),
             Value::String(name) => name.parse().ok(),
-            number if number.is_number() => match crate::pipeline::value::number::whole(number) {
+            number if number.is_number() => match whole(number) {
                 Some(1) => Some(ConversionTarget::Double),
                 Some(19) => Some(ConversionTarget::Decimal),
                 Some(2) => Some(ConversionTarget::String),
@@ -207,9 +207,56 @@ fn eval_convert(call: &OperatorCall, env: &Env) -> Answer {
         return if call.has_argument(3) { call.field(3, env) } else { NULL };
     }
     let Some(target) = target else { return NULL };
-    match convert(&value, target, env) {
+    let converted = match parse_base(&call.value(5, env)?)? {
+        Some(base) => convert_in_base(&value, target, base, env),
+        None => convert(&value, target, env),
+    };
+    match converted {
         Err(Error { code: PipelineErrorCode::Number(241), .. }) if call.has_argument(2) => call.field(2, env),
         result => result.map(Some),
+    }
+}
+
+/// Parses the base of the digits of a number in a string: 2, 8, 10 or 16. Returns `None` for null.
+fn parse_base(value: &Value) -> Result<Option<u32>> {
+    match whole_i32(value) {
+        _ if value.is_null() => Ok(None),
+        None => Err(Error::new(3_501_300, "In $convert, 'base' argument is not an integer")),
+        Some(base @ (2 | 8 | 10 | 16)) => Ok(Some(base.unsigned_abs())),
+        Some(_) => Err(Error::new(3_501_301, "In $convert, 'base' argument is not a valid base")),
+    }
+}
+
+/// Converts between a string and a number whose digits have the given base. The base has no effect on other
+/// conversions.
+fn convert_in_base(value: &Value, target: ConversionTarget, base: u32, env: &Env) -> Result<Value> {
+    use ConversionTarget::{Decimal, Double, Int, Long};
+    match (value, target) {
+        (Value::String(text), Int | Long | Double | Decimal) => {
+            let Ok(number) = i64::from_str_radix(text, base) else {
+                let message = format!("Failed to parse number '{}'", excerpt_of(text));
+                return Err(failure_of(message, format!("expected a 64-bit integer in base {base}")));
+            };
+            convert(&Value::Int(number), target, env)
+        }
+        (number, ConversionTarget::String) if number.is_number() => {
+            let Some(number) = whole(number) else {
+                return Err(failure("Base conversion is only supported for 64-bit integers".to_owned()));
+            };
+            Ok(digits(number, base).into())
+        }
+        _ => convert(value, target, env),
+    }
+}
+
+/// Returns an integer as text in the given base.
+fn digits(number: i64, base: u32) -> String {
+    let (sign, magnitude) = (if number < 0 { "-" } else { "" }, number.unsigned_abs());
+    match base {
+        2 => format!("{sign}{magnitude:b}"),
+        8 => format!("{sign}{magnitude:o}"),
+        16 => format!("{sign}{magnitude:X}"),
+        _ => number.to_string(),
     }
 }
 

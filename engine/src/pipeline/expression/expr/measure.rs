@@ -63,7 +63,8 @@ fn size(value: &Value) -> usize {
         Value::Null => 0,
         Value::Bool(_) => 1,
         Value::Int(number) if i32::try_from(*number).is_ok() => 4,
-        Value::Int(_) | Value::Double(_) | Value::Decimal(_) | Value::Date(_) => 8,
+        Value::Int(_) | Value::Double(_) | Value::Date(_) => 8,
+        Value::Decimal(_) => 16,
         Value::String(text) => text.len() + 5,
         Value::Object(object) => 5 + object.iter().map(|(name, value)| name.len() + 2 + size(value)).sum::<usize>(),
         Value::Array(items) => {

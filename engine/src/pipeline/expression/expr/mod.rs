@@ -209,8 +209,8 @@ impl Expr {
         }
     }
 
-    /// Returns whether the value of an expression without a row is known only when the pipeline runs: if the expression
-    /// reads the time, or one of the first `variables` user variables, or uses random numbers.
+    /// Returns whether the value of an expression without a row is known only when the pipeline runs. This is the case
+    /// if the expression reads the time or one of the first `variables` user variables, or uses random numbers.
     pub fn depends_on_run(&self, variables: usize) -> bool {
         match &self.node {
             ExprNode::Variable(slot, _) => *slot < variables,

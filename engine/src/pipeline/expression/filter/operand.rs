@@ -7,11 +7,12 @@ use super::bits::Bits;
 use super::comparison::MemberSet;
 use super::node::Test;
 use super::pattern::FilterPattern;
+use crate::model::decimal;
 use crate::model::excerpt::excerpt;
 use crate::model::value::{Object, Value};
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::{Error, Result};
-use crate::pipeline::value::number::whole_double;
+use crate::pipeline::value::number::{whole, whole_double};
 
 /// Returns whether an object contains operators. Any other object is a value to compare with.
 pub fn is_operators(object: &Object) -> bool {
@@ -44,6 +45,8 @@ pub fn modulo(value: &Value) -> Result<(i64, i64)> {
         Value::Int(number) => Ok(*number),
         Value::Double(number) => whole_double(number.trunc())
             .ok_or_else(|| Error::new(2, format!("malformed mod, {name} value is invalid: {number}"))),
+        Value::Decimal(number) => decimal::whole(number.trunc())
+            .ok_or_else(|| Error::new(2, format!("malformed mod, {name} value is invalid: {number}"))),
         _ => Err(Error::new(2, format!("malformed mod, {name} not a number"))),
     };
     let divisor = number("divisor", divisor)?;
@@ -56,13 +59,10 @@ pub fn modulo(value: &Value) -> Result<(i64, i64)> {
 /// Parses the length that `$size` requires.
 pub fn size(value: &Value) -> Result<i64> {
     let refuse = |reason: String| Err(Error::new(2, format!("Failed to parse $size. {reason}")));
-    let size = match value {
-        Value::Int(size) => *size,
-        Value::Double(size) => match whole_double(*size) {
-            Some(size) => size,
-            None => return refuse(format!("Expected an integer: $size: {}", excerpt(value))),
-        },
-        _ => return refuse(format!("Expected a number in: $size: {}", excerpt(value))),
+    let size = match whole(value) {
+        Some(size) => size,
+        None if value.is_number() => return refuse(format!("Expected an integer: $size: {}", excerpt(value))),
+        None => return refuse(format!("Expected a number in: $size: {}", excerpt(value))),
     };
     if size < 0 {
         return refuse(format!("Expected a non-negative number in: $size: {}", excerpt(value)));
@@ -77,16 +77,10 @@ pub fn size(value: &Value) -> Result<i64> {
 pub fn bits(test: BitTest, name: &str, value: &Value) -> Result<Bits> {
     let (mut mask, mut sign) = (0u64, false);
     match value {
-        Value::Int(number) => mask = non_negative(name, value, Some(*number))?,
-        Value::Double(number) => mask = non_negative(name, value, whole_double(*number))?,
+        number if number.is_number() => mask = non_negative(name, number, whole(number))?,
         Value::Array(positions) => {
             for position in positions.iter() {
-                let number = match position {
-                    Value::Int(number) => Some(*number),
-                    Value::Double(number) => whole_double(*number),
-                    _ => None,
-                };
-                let number = number.filter(|number| i32::try_from(*number).is_ok()).ok_or_else(|| {
+                let number = whole(position).filter(|number| i32::try_from(*number).is_ok()).ok_or_else(|| {
                     Error::new(2, format!("Failed to parse bit position. Expected a number in: {}", excerpt(position)))
                 })?;
                 match u32::try_from(number) {

@@ -12,7 +12,7 @@ use crate::pipeline::expression::expr::{Expr, ParseScope};
 use crate::pipeline::language::ast::{Bucket, BucketAuto, Granularity};
 use crate::pipeline::language::granularity;
 use crate::pipeline::value::error::{Error, Result};
-use crate::pipeline::value::number::whole_double;
+use crate::pipeline::value::number::whole_i32;
 
 pub fn parse(value: &Value, scope: &ParseScope) -> Result<Bucket> {
     let Value::Object(object) = value else {
@@ -171,11 +171,7 @@ fn bucket_count(value: &Value) -> Result<usize> {
             format!("The $bucketAuto 'buckets' field must be a numeric value, but found type: {}.", value.type_name());
         return Err(Error::new(40241, text));
     }
-    let number = match value {
-        Value::Double(number) => whole_double(*number),
-        value => value.as_int(),
-    };
-    let number = number.and_then(|number| i32::try_from(number).ok()).ok_or_else(|| {
+    let number = whole_i32(value).ok_or_else(|| {
         Error::new(
             40242,
             format!(

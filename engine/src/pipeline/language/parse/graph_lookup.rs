@@ -49,7 +49,7 @@ pub fn parse(value: &Value, surroundings: &PipelineSurroundings) -> Result<Graph
             Some(stages.as_slice())
         }
         Some(_) => {
-            let text = "the 'pipeline' of a $graphLookup must begin with $documents, and replaces 'from'";
+            let text = "expected either 'from' or a 'pipeline' that begins with $documents in $graphLookup";
             return Err(Error::new(9, text).within("pipeline"));
         }
     };

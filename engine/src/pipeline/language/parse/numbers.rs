@@ -1,5 +1,6 @@
 //! Reads the stages that take one number: `$limit`, `$skip` and `$sample`.
 
+use crate::model::decimal;
 use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result};
@@ -43,6 +44,11 @@ fn whole(stage: &str, code: i32, value: &Value) -> Result<u64> {
         }
         Value::Double(number) if number.fract() != 0.0 => return refuse("Expected an integer"),
         Value::Double(number) => match crate::pipeline::value::number::whole_double(*number) {
+            Some(number) => number,
+            None => return refuse("Cannot represent as a 64-bit integer"),
+        },
+        Value::Decimal(number) if !number.fract().is_zero() => return refuse("Expected an integer"),
+        Value::Decimal(number) => match decimal::whole(*number) {
             Some(number) => number,
             None => return refuse("Cannot represent as a 64-bit integer"),
         },

@@ -1,5 +1,6 @@
 //! Reads `$sort`.
 
+use crate::model::decimal;
 use crate::model::excerpt::excerpt;
 use crate::model::value::{Object, Value};
 use crate::pipeline::language::ast::SortKey;
@@ -30,6 +31,7 @@ fn key(name: &str, value: &Value) -> Result<SortKey> {
         Value::Int(number) => *number,
         // Only the integral part counts. The cast saturates at the limits of `i64`.
         Value::Double(number) => number.trunc() as i64,
+        Value::Decimal(number) => decimal::whole(number.trunc()).unwrap_or(0),
         _ => return Err(Error::new(15974, format!("Illegal key in $sort specification: {name}: {}", excerpt(value)))),
     };
     if direction != 1 && direction != -1 {

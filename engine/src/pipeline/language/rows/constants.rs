@@ -43,8 +43,9 @@ pub type Converted = Result<Option<Value>>;
 pub struct ConstantPlace<'p, 'q> {
     pub rows: &'p RowFields,
     pub query: &'p Context<'q>,
-    /// The variables of the enclosing `$lookup` stages, and the kinds of their values.
+    /// The variables of the enclosing `$lookup` stages.
     names: &'p [Arc<str>],
+    /// The kinds of the values of the variables.
     kinds: &'p [ValueKind],
     pub bound: Option<&'p BoundVariables<'p>>,
     /// Whether plain paths may begin at the objects inside a row, as in a `$redact` that descends.

@@ -143,11 +143,12 @@ fn over_items(name: &str, object: &Object, place: ConstantPlace) -> Converted {
         Some(input) => kind_of(input, place)?.unwrap_or(ValueKind::Plain),
         None => ValueKind::Plain,
     };
-    let chosen = object.get("as").and_then(Value::as_str).unwrap_or("this");
-    let bound = match name {
-        "$reduce" => vec![("this", item), ("value", ValueKind::Plain)],
-        _ => vec![(chosen, item)],
-    };
+    let chosen = |argument: &str| object.get(argument).and_then(Value::as_str);
+    let mut bound = vec![(chosen("as").unwrap_or("this"), item)];
+    if name == "$reduce" {
+        bound.push((chosen("valueAs").unwrap_or("value"), ValueKind::Plain));
+    }
+    bound.extend(chosen("arrayIndexAs").map(|index| (index, ValueKind::Plain)));
     fields(object, |name, value| match name {
         "in" | "cond" => expression(value, place.binding(&BoundVariables { variables: &bound, outer: place.bound })),
         _ => expression(value, place),

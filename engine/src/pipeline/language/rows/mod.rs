@@ -75,8 +75,8 @@ pub enum ValueKind {
     Project,
     /// A number that the engine or a stage computes.
     Number,
-    /// The values of a field of aggregates that have none of the kinds above. The types may describe these values
-    /// further.
+    /// The values of a field of aggregates, if their kind is none of the kinds above. The types may describe these
+    /// values further.
     Field(FieldSource),
     /// A value that is known to have none of the kinds above.
     Plain,
@@ -182,7 +182,7 @@ impl RowFields {
         match (self.changed.get(first), &self.base) {
             (Some(ValueKind::Rows(rows)), _) if !rest.is_empty() => rows.warning(after_indexes(rest), query),
             (Some(ValueKind::Absent), _) => {
-                Some(format!("a stage before has removed the field '{}'", excerpt_of(first)))
+                Some(format!("an earlier stage has removed the field '{}'", excerpt_of(first)))
             }
             (Some(_), _) | (None, BaseFields::Any) => None,
             (None, BaseFields::Events(types)) => of_event(types, first, rest, path, query),

@@ -174,8 +174,9 @@ struct DensifiedRows<'a> {
     run: RunContext<'a>,
     rows: std::vec::IntoIter<PartitionedRow>,
     partitions: Vec<DensifyPartition>,
-    /// The least and the greatest value of all rows.
+    /// The least value of all rows.
     least: Option<Value>,
+    /// The greatest value of all rows.
     greatest: Option<Value>,
     /// The partitions that are completed after the last row.
     rest: std::vec::IntoIter<usize>,

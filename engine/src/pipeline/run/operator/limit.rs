@@ -1,4 +1,4 @@
-//! `$limit` and `$skip`.
+//! The operators of `$limit` and `$skip`.
 
 use crate::pipeline::run::rows::{Operator, Rows, RunContext};
 use crate::pipeline::value::error::Result;

@@ -103,7 +103,7 @@ impl RelativeDate {
         }
     }
 
-    /// Negates all offsets and the weekday that were added before. Implements `ago`.
+    /// Negates all offsets and the weekday that were added so far. Implements `ago`.
     pub fn negate(&mut self) {
         for part in [&mut self.years, &mut self.months, &mut self.days, &mut self.seconds, &mut self.microseconds] {
             *part = part.saturating_neg();

@@ -14,7 +14,7 @@ use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::value::arithmetic::{difference, ratio};
 use crate::pipeline::value::error::{Error, Result};
 
-/// `$count`.
+/// The window function `$count`.
 pub struct CountWindow;
 
 impl Computation<'_> for CountWindow {
@@ -23,7 +23,7 @@ impl Computation<'_> for CountWindow {
     }
 }
 
-/// `$first` and `$last`.
+/// The window functions `$first` and `$last`.
 pub struct EdgeWindow<'a> {
     column: ComputedColumn<'a>,
     end: OrderEnd,
@@ -52,7 +52,7 @@ impl<'a> Computation<'a> for EdgeWindow<'a> {
     }
 }
 
-/// `$firstN` and `$lastN`.
+/// The window functions `$firstN` and `$lastN`.
 pub struct EdgeN<'a> {
     column: ComputedColumn<'a>,
     end: OrderEnd,
@@ -90,7 +90,7 @@ impl Slide for EdgeN<'_> {
     }
 }
 
-/// `$push` and `$concatArrays`.
+/// The window functions `$push` and `$concatArrays`.
 pub struct ListWindow<'a> {
     column: ComputedColumn<'a>,
     concatenates: bool,
@@ -141,7 +141,7 @@ pub fn array_of<'v>(name: &str, value: &'v Value) -> Result<&'v [Value]> {
     })
 }
 
-/// `$shift`.
+/// The window function `$shift`.
 pub struct Shift<'a> {
     column: ComputedColumn<'a>,
     by: i64,
@@ -164,7 +164,7 @@ impl<'a> Computation<'a> for Shift<'a> {
     }
 }
 
-/// `$derivative`.
+/// The window function `$derivative`.
 pub struct Derivative<'a> {
     column: ComputedColumn<'a>,
     unit: Option<i64>,

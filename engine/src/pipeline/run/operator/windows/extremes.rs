@@ -15,7 +15,7 @@ use crate::pipeline::expression::window::Scale;
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::memory::measure;
 
-/// `$min` and `$max`.
+/// The window functions `$min` and `$max`.
 pub struct Extreme<'a> {
     column: ComputedColumn<'a>,
     direction: Extremum,
@@ -60,7 +60,7 @@ impl Slide for Extreme<'_> {
     }
 }
 
-/// `$minMaxScaler`.
+/// The window function `$minMaxScaler`.
 pub struct ScalerWindow<'a> {
     scale: &'a Scale,
     column: ComputedColumn<'a>,

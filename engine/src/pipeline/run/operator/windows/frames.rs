@@ -104,34 +104,52 @@ fn range<T: Ord, B>(
     Ok(start..end.max(start))
 }
 
-/// Returns the sum of a sort value and a distance. A sum with a double is rounded to 15 digits, because MongoDB adds
-/// doubles as decimals of 15 digits. An integer keeps all its digits.
+/// Returns the sum of a sort value and a distance. The distance 0 does not change the value, so the window contains all
+/// rows with this value.
 fn shifted(value: &Value, by: &Value) -> Value {
-    if let (Value::Int(value), Value::Double(by)) = (value, by)
-        && let Some(sum) = exact_sum(*value, *by)
-    {
-        return sum;
+    if *by == Value::Int(0) {
+        return value.clone();
     }
-    match (value, by) {
-        (Value::Double(_), _) | (_, Value::Double(_)) if !matches!(value, Value::Decimal(_)) => {
-            match number::add(value, by) {
-                Value::Double(sum) => Value::Double(rounded(sum)),
-                sum => sum,
-            }
-        }
-        _ => number::add(value, by),
+    if matches!(value, Value::Decimal(_)) || matches!(by, Value::Decimal(_)) {
+        return number::add(value, by);
+    }
+    if let (Value::Int(value), Value::Int(by)) = (value, by)
+        && let Some(sum) = value.checked_add(*by)
+    {
+        return Value::Int(sum);
+    }
+    match exact(value).zip(exact(by)).and_then(|(value, by)| value.checked_add(by)) {
+        Some(sum) => exact_sum(sum.normalize()),
+        None => match number::add(value, by) {
+            Value::Double(sum) => Value::Double(rounded(sum)),
+            sum => sum,
+        },
     }
 }
 
-/// Returns the sum of an integer and the first 15 digits of a double, or `None` if a decimal cannot hold the sum.
-fn exact_sum(value: i64, by: f64) -> Option<Value> {
-    const FIFTEEN_DIGITS: u128 = 10_u128.pow(15);
-    let sum = Decimal::from(value).checked_add(decimal::of_double(rounded(by))?)?.normalize();
-    // A row holds a sum such as 1.1 as the nearest double, and the window's end must equal this double.
-    Some(match sum.mantissa().unsigned_abs() < FIFTEEN_DIGITS {
+/// The least integer with more than 15 digits.
+const SIXTEEN_DIGITS: u64 = 10_u64.pow(15);
+
+/// Returns the number that counts for a sum. As in MongoDB, a double with a fraction counts as a decimal of 15 digits.
+/// Integers count exactly, and so do doubles whose first 15 digits do not reach the fraction. Returns `None` if a
+/// decimal cannot hold the number.
+fn exact(number: &Value) -> Option<Decimal> {
+    let Value::Double(double) = *number else { return number::to_decimal(number) };
+    match double {
+        _ if double.fract() == 0.0 => Decimal::try_from_i128_with_scale(double as i128, 0).ok(),
+        // From 10^15 on, the fraction of a double is a multiple of 1/8.
+        _ if double.abs() >= SIXTEEN_DIGITS as f64 => decimal::of_number(&format!("{double:.3}")),
+        _ => decimal::of_double(rounded(double)),
+    }
+}
+
+/// Returns a sum with which rows are compared. A row holds a number such as 1.1 as the nearest double, and the window's
+/// end must equal this double.
+fn exact_sum(sum: Decimal) -> Value {
+    match sum.mantissa().unsigned_abs() < u128::from(SIXTEEN_DIGITS) {
         true => Value::Double(decimal::to_double(sum)),
         false => Value::Decimal(sum),
-    })
+    }
 }
 
 /// Rounds a double to 15 digits. Does not change integers below 2^53.

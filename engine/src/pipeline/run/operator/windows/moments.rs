@@ -64,7 +64,7 @@ impl Merge for Moments {
     }
 }
 
-/// `$stdDevPop` and `$stdDevSamp`.
+/// The window functions `$stdDevPop` and `$stdDevSamp`.
 pub struct DeviationWindow<'a> {
     column: ComputedColumn<'a>,
     stacks: TwoStacks<Moments>,
@@ -108,7 +108,7 @@ impl Slide for DeviationWindow<'_> {
     }
 }
 
-/// `$covariancePop` and `$covarianceSamp`.
+/// The window functions `$covariancePop` and `$covarianceSamp`.
 pub struct Covariance<'a> {
     column: ComputedColumn<'a>,
     stacks: TwoStacks<Moments>,

@@ -10,7 +10,7 @@ use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::expression::window::Ranking;
 use crate::pipeline::value::error::{Error, Result};
 
-/// `$rank`, `$denseRank` and `$documentNumber`.
+/// The window functions `$rank`, `$denseRank` and `$documentNumber`.
 pub struct Rank {
     ranking: Ranking,
     /// The rank of the previous row.
@@ -39,7 +39,7 @@ impl Computation<'_> for Rank {
     }
 }
 
-/// `$expMovingAvg`.
+/// The window function `$expMovingAvg`.
 pub struct MovingAverage<'a> {
     input: &'a Expr,
     alpha: f64,
@@ -65,7 +65,7 @@ impl<'a> Computation<'a> for MovingAverage<'a> {
     }
 }
 
-/// `$locf`.
+/// The window function `$locf`.
 pub struct LastKnown<'a> {
     input: &'a Expr,
     last: Value,
@@ -87,7 +87,7 @@ impl<'a> Computation<'a> for LastKnown<'a> {
     }
 }
 
-/// `$linearFill`.
+/// The window function `$linearFill`.
 pub struct LinearFill<'a> {
     input: &'a Expr,
     /// The values of all rows. `None` until a value is requested for the first time.

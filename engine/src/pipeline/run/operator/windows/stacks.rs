@@ -98,7 +98,7 @@ impl Merge for SumTotal {
     }
 }
 
-/// `$sum` and `$avg`.
+/// The window functions `$sum` and `$avg`.
 pub struct SumWindow<'a> {
     column: ComputedColumn<'a>,
     stacks: TwoStacks<SumTotal>,
@@ -135,7 +135,7 @@ impl Slide for SumWindow<'_> {
     }
 }
 
-/// Merged objects.
+/// The result of merging objects.
 #[derive(Clone, Default)]
 struct MergedFields(Option<Arc<Object>>);
 
@@ -156,7 +156,7 @@ impl Merge for MergedFields {
     }
 }
 
-/// `$mergeObjects`.
+/// The window function `$mergeObjects`.
 pub struct MergeObjectsWindow<'a> {
     column: ComputedColumn<'a>,
     stacks: TwoStacks<MergedFields>,
