@@ -8,11 +8,11 @@ mod dashboard;
 mod environment;
 mod files;
 mod former_names;
+mod former_values;
 mod http;
 mod mcp;
 mod network;
 mod plugins;
-mod realtime;
 mod units;
 
 use std::path::Path;
@@ -23,14 +23,14 @@ use serde::{Deserialize, Serialize};
 
 pub use access::{Auth, Issuer, OfferedPlan, Plans};
 pub use backup::{Backup, Verify};
-pub use constants::{Constants, SocketLimits};
+pub use constants::{Constants, EmbeddingCalls, SocketLimits};
 pub use dashboard::{Dashboard, SignIn};
 pub use files::Files;
+use former_values::FormerValues;
 pub use http::Http;
 pub use mcp::Mcp;
 pub use network::Network;
 pub use plugins::Plugins;
-pub use realtime::Realtime;
 pub use units::{DataSize, TimeSpan};
 
 /// The text of the shipped configuration: every setting with its default.
@@ -53,7 +53,6 @@ pub struct Config {
     pub mailbox: Mailbox,
     pub mcp: Mcp,
     pub dashboard: Dashboard,
-    pub realtime: Realtime,
     pub search: Search,
     pub metrics: Metrics,
     pub log: Log,
@@ -72,16 +71,13 @@ impl Default for Config {
     }
 }
 
-/// Settings of the store: its URL, the memory of a store in a folder, and the time limit and the polling interval of a
-/// SurrealDB server.
+/// Settings of the store: its URL, the memory of a store in a folder, and the time limit of a SurrealDB server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Store {
     pub url: String,
     pub memtable: DataSize,
-    pub cache: DataSize,
     pub timeout: TimeSpan,
-    pub pulse: TimeSpan,
 }
 
 /// Settings of workspaces.
@@ -105,9 +101,6 @@ pub struct Pipeline {
     pub timeout: TimeSpan,
     pub memory: DataSize,
     pub workspace_queries: usize,
-    pub key_queries: usize,
-    pub workspace_memory: DataSize,
-    pub key_memory: DataSize,
 }
 
 /// Settings of the mailbox.
@@ -128,24 +121,33 @@ pub struct Search {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Embedding {
-    pub kind: EmbeddingKind,
-    pub path: String,
     pub url: String,
     pub model: String,
-    pub timeout: TimeSpan,
-    pub batch: usize,
+    /// The limits on calls of a service, which no setting changes.
+    #[serde(skip)]
+    pub calls: EmbeddingCalls,
 }
 
 /// The source of embeddings.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum EmbeddingKind {
-    #[default]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EmbeddingSource<'a> {
+    /// Labels are not searched by meaning.
     Off,
-    /// A model in a local folder computes the embeddings.
-    Local,
-    /// An HTTP service computes the embeddings.
-    Http,
+    /// The model in this folder computes the embeddings.
+    Folder(&'a str),
+    /// The HTTP service with the configured URL computes the embeddings.
+    Service,
+}
+
+impl Embedding {
+    /// Returns the source of embeddings, which depends on the scheme of the URL.
+    pub fn source(&self) -> EmbeddingSource<'_> {
+        match self.url.strip_prefix("file://") {
+            Some(folder) => EmbeddingSource::Folder(folder),
+            None if self.url.is_empty() => EmbeddingSource::Off,
+            None => EmbeddingSource::Service,
+        }
+    }
 }
 
 /// Settings of the metrics. Without an address, no metrics are served.
@@ -161,8 +163,19 @@ pub struct Metrics {
 pub struct Log {
     pub filter: String,
     pub format: Format,
-    /// Whether the log has a line for each request.
-    pub access: bool,
+}
+
+/// The target of the messages about requests, for the filter of the log.
+pub const ACCESS_LOG: &str = "foldwork::access";
+
+impl Log {
+    /// Changes the filter so that the log has no lines for requests.
+    pub fn hide_requests(&mut self) {
+        // An empty filter shows only errors.
+        if !self.filter.trim().is_empty() {
+            self.filter.push_str(&format!(",{ACCESS_LOG}=off"));
+        }
+    }
 }
 
 /// The format of the log.
@@ -210,12 +223,15 @@ impl Config {
     /// Returns the defaults with the settings of these layers. Each layer overrides the layers before it.
     fn from_layers(layers: impl IntoIterator<Item = Layer>) -> anyhow::Result<Config> {
         let mut sources = config::Config::builder().add_source(File::from_str(DEFAULTS, FileFormat::Toml));
-        let mut former_names = Vec::new();
+        let (mut warnings, mut former_values) = (Vec::new(), FormerValues::default());
         for mut layer in layers {
-            former_names.extend(former_names::adopt(&mut layer.0)?);
+            warnings.extend(former_names::adopt(&mut layer.0)?);
+            warnings.extend(former_values.take(&mut layer.0)?);
             sources = sources.add_source(layer);
         }
-        Ok(Config { former_names, ..sources.build()?.try_deserialize()? })
+        let mut config = Config { former_names: warnings, ..sources.build()?.try_deserialize()? };
+        former_values.apply(&mut config)?;
+        Ok(config)
     }
 
     /// Returns the configured format of the log, for the error message about a configuration that cannot be loaded.
@@ -241,23 +257,24 @@ impl Config {
 
     /// Returns the settings of the engine.
     pub fn engine(&self) -> EngineSettings {
+        let queries = self.pipeline.workspace_queries;
+        let bytes = self.pipeline.memory.bytes().saturating_mul(self.constants.workspace_memory);
+        // Rounds up, because a share of 0 would mean no limit.
+        let share_of = |limit: usize| limit.div_ceil(self.constants.key_share.max(1));
         EngineSettings {
             pipeline_ms: self.pipeline.timeout.millis(),
             pipeline_bytes: self.pipeline.memory.bytes(),
             queries: QueryLimits {
-                workspace_queries: self.pipeline.workspace_queries,
-                key_queries: self.pipeline.key_queries,
-                workspace_bytes: self.pipeline.workspace_memory.bytes(),
-                key_bytes: self.pipeline.key_memory.bytes(),
+                workspace_queries: queries,
+                key_queries: share_of(queries),
+                workspace_bytes: bytes,
+                key_bytes: share_of(bytes),
                 wait_ms: TimeSpan(self.constants.query_wait).millis(),
             },
             resident_bytes: self.memory.resident.bytes(),
             quota_bytes: self.files.quota.0,
             own_deliveries: self.mailbox.own_deliveries,
             deletion_grace_ms: self.workspaces.deletion_grace.signed_millis(),
-            // A timer needs an interval of at least 1 ms. The maximum is 2 s, because a server that has not reported
-            // for ten seconds counts as dead.
-            pulse_ms: self.store.pulse.millis().clamp(1, 2_000),
             ..EngineSettings::default()
         }
     }
@@ -340,8 +357,28 @@ mod tests {
     }
 
     #[test]
+    fn a_key_may_use_half_of_what_its_workspace_may_use() {
+        let of_key = |text: &str| {
+            let queries = Config::parse(text).expect("a configuration").engine().queries;
+            (queries.key_queries, queries.key_bytes)
+        };
+        assert_eq!(of_key("[pipeline]\nworkspace_queries = 5\nmemory = 20\n"), (3, 40));
+        assert_eq!(of_key("[pipeline]\nworkspace_queries = 1\nmemory = 1\n"), (1, 2));
+        // Without a limit of the workspace, its keys have no limit either.
+        assert_eq!(of_key("[pipeline]\nworkspace_queries = 0\n"), (0, 128 << 20));
+    }
+
+    #[test]
+    fn the_scheme_of_a_url_selects_the_source_of_embeddings() {
+        let embedding = |url: &str| Embedding { url: url.into(), ..Config::default().search.embedding };
+        assert_eq!(embedding("").source(), EmbeddingSource::Off);
+        assert_eq!(embedding("file://models/small").source(), EmbeddingSource::Folder("models/small"));
+        assert_eq!(embedding("https://api.example.com/v1").source(), EmbeddingSource::Service);
+    }
+
+    #[test]
     fn a_setting_of_the_wrong_type_is_named() {
-        let refused = Config::parse("[http]\nbody_timeout = \"soon\"\n").expect_err("no time").to_string();
-        assert!(refused.contains("http.body_timeout") && refused.contains("such as \"30 s\""), "{refused}");
+        let refused = Config::parse("[http]\nstop_timeout = \"soon\"\n").expect_err("no time").to_string();
+        assert!(refused.contains("http.stop_timeout") && refused.contains("such as \"30 s\""), "{refused}");
     }
 }

@@ -27,7 +27,7 @@ pub struct Issuer {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plans {
-    pub default: String,
+    /// The plans. The first one is the plan of users without an assigned plan.
     pub offered: Vec<OfferedPlan>,
 }
 

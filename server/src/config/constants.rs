@@ -8,7 +8,13 @@ pub struct Constants {
     /// The limit on a page of a list, or of one batch of a stream, in bytes. A page has at least one item. A client
     /// that needs smaller pages requests fewer rows.
     pub page_bytes: usize,
-    /// The minimum speed of a file upload as a raw body, in bytes per second, measured over `http.body_timeout`. Even a
+    /// The limit on the bodies of all current requests together, in bytes: 256 bodies of the default size. With the data
+    /// that is parsed from them, the bodies take a few times this memory. A request beyond the limit gets 503.
+    pub bodies_in_flight: usize,
+    /// The time to receive the body of a request, and the period over which the speed of an upload is measured. A body of
+    /// the default size arrives in this time at 35 kB per second. A slower request gets 408.
+    pub body_timeout: Duration,
+    /// The minimum speed of a file upload as a raw body, in bytes per second, measured over `body_timeout`. Even a
     /// bad telephone line is faster, so a slower upload only occupies a connection.
     pub upload_bytes_per_s: u64,
     /// The time after which the server disconnects a client that reads nothing of a response.
@@ -19,12 +25,35 @@ pub struct Constants {
     /// The time for which a pipeline over a limit waits for other pipelines to end. After this time, the request gets
     /// 429.
     pub query_wait: Duration,
+    /// The memory of all pipelines of a workspace together, in units of `pipeline.memory`. Most pipelines need only a small
+    /// part of their limit, so four times the limit is enough for eight pipelines at the same time.
+    pub workspace_memory: usize,
+    /// The part of a workspace's pipelines and of their memory that one key may use: one in so many. With half of them, one
+    /// busy key leaves the other keys room.
+    pub key_share: usize,
     /// The limit on a message of a model, in bytes. No tool has longer arguments.
     pub mcp_message_bytes: usize,
     /// The limit on the JSON of a response to a model, in bytes. A longer response would fill the context of the model.
     pub mcp_response_bytes: usize,
     /// The limits on each socket of an agent.
     pub socket: SocketLimits,
+}
+
+/// The limits on calls of a service that computes embeddings.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EmbeddingCalls {
+    /// The limit on the time of one call. A search waits for the embedding of its query, and returns the results of the
+    /// text search if a call takes longer.
+    pub timeout: Duration,
+    /// The number of texts per call. Services with a small limit accept 32 texts, and a call for so many labels stays
+    /// within `timeout`.
+    pub batch: usize,
+}
+
+impl Default for EmbeddingCalls {
+    fn default() -> EmbeddingCalls {
+        EmbeddingCalls { timeout: Duration::from_secs(5), batch: 32 }
+    }
 }
 
 /// The limits on each socket of an agent.
@@ -49,10 +78,14 @@ impl Default for Constants {
     fn default() -> Constants {
         Constants {
             page_bytes: 4 << 20,
+            bodies_in_flight: 256 << 20,
+            body_timeout: Duration::from_secs(30),
             upload_bytes_per_s: 8 << 10,
             stalled_reader: Duration::from_secs(60),
             json_file_bytes: 32 << 20,
             query_wait: Duration::from_secs(2),
+            workspace_memory: 4,
+            key_share: 2,
             mcp_message_bytes: 512 << 10,
             mcp_response_bytes: 256 << 10,
             socket: SocketLimits {

@@ -4,6 +4,8 @@ use anyhow::{Context as _, ensure};
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
 
+use super::access::Auth;
+
 /// Settings of the dashboard.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -14,8 +16,8 @@ pub struct Dashboard {
     /// The color of the installation in the header and the icon of the pages, as `#rrggbb`. If empty, no color is
     /// shown.
     pub color: String,
-    /// The identity provider with which the dashboard signs users in. If empty, the dashboard has no identity provider.
-    pub oidc_issuer: String,
+    /// The id under which the dashboard is registered at the first identity provider of `[auth]`. If empty, the dashboard
+    /// has no identity provider.
     pub oidc_client_id: String,
 }
 
@@ -43,21 +45,21 @@ impl Dashboard {
         Ok((name, color))
     }
 
-    /// Returns the identity provider, if the settings name one. Fails if only one of `oidc_issuer` and `oidc_client_id`
-    /// is set, or if the issuer is not an HTTP or HTTPS URL.
-    pub fn sign_in(&self) -> anyhow::Result<Option<SignIn>> {
-        let (issuer, client_id) = (self.oidc_issuer.trim(), self.oidc_client_id.trim());
-        ensure!(
-            issuer.is_empty() == client_id.is_empty(),
-            "[dashboard] oidc_issuer and oidc_client_id must be set together or not at all"
-        );
-        if issuer.is_empty() {
+    /// Returns the identity provider, if the dashboard is registered at one. Fails if the settings of authentication have
+    /// no issuer, or if the first issuer is not an HTTP or HTTPS URL.
+    pub fn sign_in(&self, auth: &Auth) -> anyhow::Result<Option<SignIn>> {
+        let client_id = self.oidc_client_id.trim();
+        if client_id.is_empty() {
             return Ok(None);
         }
-        let url = Url::parse(issuer).with_context(|| format!("[dashboard] oidc_issuer: {issuer} is not a URL"))?;
+        let first =
+            auth.issuers.first().context("[dashboard] oidc_client_id requires an issuer in [[auth.issuers]]")?;
+        let issuer = first.issuer.trim();
+        let requires = "[dashboard] oidc_client_id requires that the first issuer in [[auth.issuers]] is";
+        let url = Url::parse(issuer).with_context(|| format!("{requires} a URL, found {issuer}"))?;
         ensure!(
             matches!(url.scheme(), "https" | "http") && url.has_host(),
-            "[dashboard] oidc_issuer: expected an http or https URL, found {issuer}"
+            "{requires} an http or https URL, found {issuer}"
         );
         let origin = url.origin().ascii_serialization();
         Ok(Some(SignIn { issuer: issuer.to_owned(), client_id: client_id.to_owned(), origin }))
@@ -67,22 +69,25 @@ impl Dashboard {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
+    use crate::config::{Config, Issuer};
 
-    fn sign_in(issuer: &str, client: &str) -> Result<Option<String>, String> {
-        let settings =
-            Dashboard { oidc_issuer: issuer.into(), oidc_client_id: client.into(), ..Config::default().dashboard };
-        settings.sign_in().map(|found| found.map(|found| found.origin)).map_err(|error| error.to_string())
+    fn sign_in(issuers: &[&str], client: &str) -> Result<Option<String>, String> {
+        let Config { auth, dashboard, .. } = Config::default();
+        let issuer = |url: &&str| Issuer { issuer: (*url).to_owned(), ..Issuer::default() };
+        let auth = Auth { issuers: issuers.iter().map(issuer).collect(), ..auth };
+        let settings = Dashboard { oidc_client_id: client.into(), ..dashboard };
+        settings.sign_in(&auth).map(|found| found.map(|found| found.origin)).map_err(|error| error.to_string())
     }
 
     #[test]
-    fn the_identity_provider_requires_a_url_and_a_client_id() {
-        assert_eq!(sign_in("", ""), Ok(None));
-        let origin = "https://id.example.com:8443".to_owned();
-        assert_eq!(sign_in("https://id.example.com:8443/realms/one", "dashboard"), Ok(Some(origin)));
-        assert!(sign_in("https://id.example.com", "").is_err_and(|error| error.contains("together")));
-        assert!(sign_in("id.example.com", "dashboard").is_err_and(|error| error.contains("not a URL")));
-        assert!(sign_in("file:///etc", "dashboard").is_err_and(|error| error.contains("https URL")));
+    fn the_identity_provider_is_the_first_issuer() {
+        let issuers = ["https://id.example.com:8443/realms/one", "https://two.example.com"];
+        assert_eq!(sign_in(&[], ""), Ok(None));
+        assert_eq!(sign_in(&issuers, ""), Ok(None));
+        assert_eq!(sign_in(&issuers, "dashboard"), Ok(Some("https://id.example.com:8443".to_owned())));
+        assert!(sign_in(&[], "dashboard").is_err_and(|error| error.contains("requires an issuer")));
+        assert!(sign_in(&["id.example.com"], "dashboard").is_err_and(|error| error.contains("is a URL, found id.")));
+        assert!(sign_in(&["file:///etc"], "dashboard").is_err_and(|error| error.contains("https URL")));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use foldwork_engine::model::excerpt::excerpt_of;
 use foldwork_engine::pipeline::hint::did_you_mean;
 use toml::{Table, Value};
 
-use super::{Config, Issuer, former_names};
+use super::{Config, Issuer, former_names, former_values};
 
 const PREFIX: &str = "FOLDWORK_";
 /// The known variables that are not settings: they contain secrets, or configure the commands that call a server.
@@ -38,7 +38,8 @@ pub fn settings(variables: impl IntoIterator<Item = (String, String)>) -> anyhow
         let Some(path) = name.strip_prefix(PREFIX).filter(|path| path.contains("__")) else { continue };
         let path = path.to_lowercase();
         let path: Vec<&str> = path.split("__").collect();
-        let former = || former_names::is_former(&path).then_some(Setting::Untyped);
+        let is_former = former_names::is_former(&path) || former_values::is_former(&path);
+        let former = || is_former.then_some(Setting::Untyped);
         let Some(setting) = find(&shape, &path).or_else(former) else {
             bail!("the environment variable {} is not a setting{}", excerpt_of(&name), hint(&name, &shape));
         };
@@ -198,6 +199,8 @@ fn lists(settings: &mut Table, shape: &Value) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use foldwork_plugins::limits::CallLimits;
+
     use super::*;
     use crate::config::{DataSize, TimeSpan};
 
@@ -221,9 +224,12 @@ mod tests {
             ("FOLDWORK_AUTH__ALLOWED_EMAIL_DOMAINS", "example.org, example.com"),
             ("FOLDWORK_MCP__ALLOWED_HOSTS", "[\"a\", \"b\"]"),
             ("FOLDWORK_PLUGINS__ENABLED", ""),
+            ("FOLDWORK_PLUGINS__DEADLINE", "7 s"),
             ("FOLDWORK_PLUGINS__LIMITS__VARIABLES", "7"),
+            ("FOLDWORK_REALTIME__SOCKETS_PER_WORKSPACE", "9"),
             ("FOLDWORK_PLUGINS__BREAKER__FIXED", "true"),
-            ("FOLDWORK_SEARCH__EMBEDDING__KIND", "http"),
+            ("FOLDWORK_SEARCH__EMBEDDING__KIND", "local"),
+            ("FOLDWORK_SEARCH__EMBEDDING__PATH", "models/small"),
             ("FOLDWORK_TOKEN", "sk_"),
             ("PATH", "a__b"),
         ])
@@ -236,9 +242,10 @@ mod tests {
         assert_eq!(config.auth.allowed_email_domains, ["example.org", "example.com"]);
         assert_eq!(config.mcp.allowed_hosts, ["a", "b"]);
         assert!(config.plugins.enabled.is_empty());
-        assert_eq!(config.plugins.limits.variables, 7);
+        assert_eq!(config.plugins.limits, CallLimits { deadline_ms: 7_000, ..CallLimits::default() });
+        assert_eq!(config.http.streams_per_workspace, 9);
         assert!(config.plugins.settings.contains_key("breaker"));
-        assert_eq!(config.search.embedding.kind, crate::config::EmbeddingKind::Http);
+        assert_eq!(config.search.embedding.url, "file://models/small");
     }
 
     #[test]
@@ -287,7 +294,7 @@ mod tests {
             ("FOLDWORK_AUTH__ISSUERS__1__ISSUER", "a", "no item with the number 0"),
             ("FOLDWORK_AUTH__ISSUERS__X__ISSUER", "a", "is not a setting"),
             ("FOLDWORK_MCP__ALLOWED_HOSTS", "[1", "syntax of TOML"),
-            ("FOLDWORK_PLUGINS__LIMITS", "1", "expected a single setting"),
+            ("FOLDWORK_SEARCH__EMBEDDING", "1", "expected a single setting"),
         ] {
             let refused = refusal(&[(name, value)]);
             assert!(refused.contains(expected) && refused.contains("environment variable"), "{name}: {refused}");

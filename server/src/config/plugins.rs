@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
 use foldwork_engine::model::value::Object;
 use foldwork_plugins::limits::CallLimits;
@@ -10,15 +11,18 @@ use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::units::TimeSpan;
+
 /// Settings of plugins.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plugins {
     /// The names of the enabled plugins, in the order in which their hooks are called.
     pub enabled: Vec<String>,
     pub folder: String,
-    pub threads: usize,
     /// Whether a plugin is reloaded when its files change.
     pub watch: bool,
+    /// The limits of each call. Only the deadline is a setting, because it depends on the machine. A plugin that needs
+    /// other limits declares them in its manifest.
     pub limits: CallLimits,
     /// The settings of each plugin, from the tables `[plugins.<name>]`.
     pub settings: BTreeMap<String, Object>,
@@ -32,9 +36,8 @@ impl Serialize for Plugins {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("enabled", &self.enabled)?;
         map.serialize_entry("folder", &self.folder)?;
-        map.serialize_entry("threads", &self.threads)?;
         map.serialize_entry("watch", &self.watch)?;
-        map.serialize_entry("limits", &self.limits)?;
+        map.serialize_entry("deadline", &TimeSpan(Duration::from_millis(self.limits.deadline_ms)))?;
         for (name, settings) in &self.settings {
             map.serialize_entry(name, settings)?;
         }
@@ -58,15 +61,14 @@ impl<'de> Visitor<'de> for Section {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Plugins, A::Error> {
-        let (mut enabled, mut folder, mut threads, mut watch, mut limits) = Default::default();
+        let (mut enabled, mut folder, mut watch, mut deadline) = Default::default();
         let mut settings = BTreeMap::new();
         while let Some(key) = map.next_key::<String>()? {
             match key.as_str() {
                 "enabled" => enabled = Some(map.next_value::<Names>()?.0),
                 "folder" => folder = Some(map.next_value()?),
-                "threads" => threads = Some(map.next_value()?),
                 "watch" => watch = Some(map.next_value()?),
-                "limits" => limits = Some(map.next_value()?),
+                "deadline" => deadline = Some(map.next_value::<TimeSpan>()?),
                 _ => {
                     let wrong = |error| {
                         A::Error::custom(format_args!("[plugins] {key} is neither a setting nor a table: {error}"))
@@ -77,18 +79,17 @@ impl<'de> Visitor<'de> for Section {
             }
         }
         let missing = A::Error::missing_field;
-        let plugins = Plugins {
+        let deadline_ms = deadline.ok_or_else(|| missing("deadline"))?.millis();
+        if deadline_ms == 0 {
+            return Err(A::Error::custom("[plugins] deadline must be at least 1 ms"));
+        }
+        Ok(Plugins {
             enabled: enabled.ok_or_else(|| missing("enabled"))?,
             folder: folder.ok_or_else(|| missing("folder"))?,
-            threads: threads.ok_or_else(|| missing("threads"))?,
             watch: watch.ok_or_else(|| missing("watch"))?,
-            limits: limits.ok_or_else(|| missing("limits"))?,
+            limits: CallLimits { deadline_ms, ..CallLimits::default() },
             settings,
-        };
-        match plugins.threads {
-            0 => Err(A::Error::custom("[plugins] threads must be at least 1")),
-            _ => Ok(plugins),
-        }
+        })
     }
 }
 
@@ -132,10 +133,10 @@ mod tests {
 
     #[test]
     fn tables_of_plugins_combine_with_common_settings() {
-        let text = "enabled = [\"linker\"]\n[plugins.limits]\noperations = 7\n[plugins.linker]\nkind = \"cites\"\n";
+        let text = "enabled = [\"linker\"]\ndeadline = \"7 ms\"\n[plugins.linker]\nkind = \"cites\"\n";
         let plugins = parsed(text).expect("settings");
         assert_eq!(plugins.enabled, ["linker"]);
-        assert_eq!(plugins.limits, CallLimits { operations: 7, ..CallLimits::default() });
+        assert_eq!(plugins.limits, CallLimits { deadline_ms: 7, ..CallLimits::default() });
         assert_eq!(plugins.settings["linker"].get("kind").and_then(|kind| kind.as_str()), Some("cites"));
         let again: Plugins = toml::from_str(&toml::to_string(&plugins).expect("TOML")).expect("settings");
         assert_eq!(again, plugins);
@@ -145,9 +146,9 @@ mod tests {
     fn a_list_may_be_a_text_and_other_values_are_rejected() {
         let plugins = parsed("enabled = \"linker, trait_router\"").expect("settings");
         assert_eq!(plugins.enabled, ["linker", "trait_router"]);
-        let refused = parsed("treads = 3").expect_err("refused").to_string();
-        assert!(refused.contains("[plugins] treads is neither a setting nor a table"), "{refused}");
-        let refused = parsed("threads = 0").expect_err("refused").to_string();
-        assert!(refused.contains("[plugins] threads must be at least 1"), "{refused}");
+        let refused = parsed("wach = true").expect_err("refused").to_string();
+        assert!(refused.contains("[plugins] wach is neither a setting nor a table"), "{refused}");
+        let refused = parsed("deadline = \"0 s\"").expect_err("refused").to_string();
+        assert!(refused.contains("[plugins] deadline must be at least 1 ms"), "{refused}");
     }
 }

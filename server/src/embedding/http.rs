@@ -44,8 +44,8 @@ impl HttpModel {
         let address = format!("{}/embeddings", settings.url.trim_end_matches('/'));
         let address =
             address.parse().with_context(|| format!("search.embedding.url: invalid URL '{}'", settings.url))?;
-        let client = reqwest::Client::builder().timeout(settings.timeout.0).build()?;
-        let (model, at_once) = (settings.model.clone(), settings.batch.max(1));
+        let client = reqwest::Client::builder().timeout(settings.calls.timeout).build()?;
+        let (model, at_once) = (settings.model.clone(), settings.calls.batch.max(1));
         Ok(HttpModel { client, address, model, key, at_once, runtime: Handle::current() })
     }
 

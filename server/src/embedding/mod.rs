@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use foldwork_engine::hook::Embed;
 
-use crate::config::{Embedding, EmbeddingKind};
+use crate::config::{Embedding, EmbeddingSource};
 
 /// The name of the environment variable with the API key of the embedding service.
 const KEY_VARIABLE: &str = "FOLDWORK_EMBEDDING_KEY";
@@ -16,29 +16,26 @@ const KEY_VARIABLE: &str = "FOLDWORK_EMBEDDING_KEY";
 /// Opens the configured embedding model, or returns `None` if no model is configured. Returns an error if the model
 /// cannot be loaded, so that the server does not start.
 pub fn open(settings: &Embedding) -> anyhow::Result<Option<Arc<dyn Embed>>> {
-    Ok(match settings.kind {
-        EmbeddingKind::Off => None,
-        EmbeddingKind::Local => Some(open_local(settings)?),
-        EmbeddingKind::Http => Some(Arc::new(http::HttpModel::new(settings, std::env::var(KEY_VARIABLE).ok())?)),
+    Ok(match settings.source() {
+        EmbeddingSource::Off => None,
+        EmbeddingSource::Folder(folder) => Some(open_local(folder, &settings.model)?),
+        EmbeddingSource::Service => Some(Arc::new(http::HttpModel::new(settings, std::env::var(KEY_VARIABLE).ok())?)),
     })
 }
 
 #[cfg(feature = "local-model")]
-fn open_local(settings: &Embedding) -> anyhow::Result<Arc<dyn Embed>> {
+fn open_local(folder: &str, name: &str) -> anyhow::Result<Arc<dyn Embed>> {
     use anyhow::Context as _;
 
-    let folder = std::path::Path::new(&settings.path);
-    let model = local::LocalModel::open(folder, &settings.model);
-    Ok(Arc::new(
-        model.with_context(|| format!("search.embedding.path: cannot load the model in '{}'", folder.display()))?,
-    ))
+    let model = local::LocalModel::open(std::path::Path::new(folder), name);
+    Ok(Arc::new(model.with_context(|| format!("search.embedding.url: cannot load the model in '{folder}'"))?))
 }
 
 #[cfg(not(feature = "local-model"))]
-fn open_local(_: &Embedding) -> anyhow::Result<Arc<dyn Embed>> {
+fn open_local(_folder: &str, _name: &str) -> anyhow::Result<Arc<dyn Embed>> {
     anyhow::bail!(
-        "search.embedding.kind: this program was built without local models; \
-         build it with `cargo build --release --features local-model`, or set the kind to \"http\" to use a service"
+        "search.embedding.url: this program was built without local models; \
+         build it with `cargo build --release --features local-model`, or set the URL of a service"
     )
 }
 
@@ -47,9 +44,8 @@ mod tests {
     use super::*;
     use crate::config::Config;
 
-    fn refusal(path: &str) -> String {
-        let settings =
-            Embedding { kind: EmbeddingKind::Local, path: path.into(), ..Config::default().search.embedding };
+    fn refusal(folder: &str) -> String {
+        let settings = Embedding { url: format!("file://{folder}"), ..Config::default().search.embedding };
         format!("{:#}", open(&settings).err().expect("no model"))
     }
 
@@ -58,7 +54,7 @@ mod tests {
     fn a_folder_without_a_model_stops_the_start() {
         let refusal = refusal("nowhere");
         assert!(
-            refusal.starts_with("search.embedding.path: cannot load the model in 'nowhere': config.json"),
+            refusal.starts_with("search.embedding.url: cannot load the model in 'nowhere': config.json"),
             "{refusal}"
         );
     }
@@ -67,7 +63,7 @@ mod tests {
     #[test]
     fn a_program_without_local_models_names_the_build_feature() {
         let refusal = refusal("nowhere");
-        assert!(refusal.starts_with("search.embedding.kind: "), "{refusal}");
+        assert!(refusal.starts_with("search.embedding.url: "), "{refusal}");
         assert!(refusal.contains("cargo build --release --features local-model"), "{refusal}");
     }
 }
