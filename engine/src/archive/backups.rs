@@ -32,8 +32,8 @@ const SEGMENTS_PER_TURN: usize = 64;
 const SLOW_INTERVAL: Duration = Duration::from_secs(30);
 /// The pause after a dump of the control database, as a multiple of the time that the dump took.
 const CONTROL_REST: u32 = 50;
-/// The time since the last successful attempt to archive after which the writer reads the end of the archive from the
-/// bucket again, in milliseconds. Shorter than the age at which segments are merged.
+/// The time for which a writer is reused after its last successful attempt to archive, in milliseconds. After this
+/// time, the end of the archive is read from the bucket again. Shorter than the age at which segments are merged.
 const WRITER_KEPT_MS: i64 = 1_800_000;
 /// The maximum time that an append waits until its events are archived.
 const ARCHIVED_WITHIN: Duration = Duration::from_secs(10);
@@ -66,7 +66,8 @@ pub struct ArchiveProgress {
     pub error: Option<String>,
 }
 
-/// The positions of running restores, by id: the position that was reached, and the last position that was read.
+/// The running restores by id. Each has the position that the restore has reached, and the last position of the events
+/// that it has read.
 type Restoring = Arc<Mutex<HashMap<Arc<str>, (u64, u64)>>>;
 
 /// The archiver of a running server.
@@ -86,7 +87,7 @@ pub struct Backups {
     pub(super) unverified: Mutex<HashSet<Arc<str>>>,
     /// Limits the number of workspaces that are archived at the same time.
     turns: Semaphore,
-    /// The restores that this server runs, by id, each with the position that was reached and the last that was read.
+    /// The restores that this server runs.
     pub(super) restoring: Restoring,
 }
 
@@ -219,7 +220,7 @@ impl Backups {
         due.collect()
     }
 
-    /// Archives the open workspaces that this server leads.
+    /// Archives the open workspaces that this server leads and whose archives lack events or definitions.
     pub(super) async fn archive_open(&self) {
         join_all(self.due().into_iter().map(|usage| self.archive_one(usage))).await;
         self.measure();

@@ -34,13 +34,27 @@ pub async fn write(
     now_ms: i64,
     is_checked: bool,
 ) -> Result<bool> {
+    // Listed before the records are read, so that a dump of other servers with later records is noticed.
+    let newest = newest(bucket).await?;
+    write_after(newest, bucket, key, control, now_ms, is_checked).await
+}
+
+/// Does the same as [`write`], given the name of the newest dump before the call. Writes nothing if there is a newer
+/// dump in the meantime, because its records may be later.
+async fn write_after(
+    newest: Option<String>,
+    bucket: &Bucket,
+    key: &SealingKey,
+    control: &DatabaseReader,
+    now_ms: i64,
+    is_checked: bool,
+) -> Result<bool> {
     let records = control.dump().await?;
     let hashing = tokio::task::spawn_blocking(move || {
         let lasting: String = records.iter().map(|record| format!("{} {}\n", record.table, record.lasting)).collect();
         (sha256(lasting.as_bytes()).get(..HASH_DIGITS).unwrap_or_default().to_owned(), records)
     });
     let (hash, records) = hashing.await.map_err(Error::internal)?;
-    let newest = newest(bucket).await?;
     if let Some(newest) = newest.as_deref().filter(|newest| hash_of(newest) == hash)
         && (is_checked || open(bucket, key, newest).await.is_ok())
     {
@@ -59,6 +73,9 @@ pub async fn write(
     });
     let packed = packing.await.map_err(Error::internal)?.map_err(Error::internal)?;
     let sealed = key.seal(&name, packed).ok_or_else(|| damaged(&name, "cannot encrypt the dump"))?;
+    if self::newest(bucket).await? != newest {
+        return Ok(false);
+    }
     bucket.put(&name, sealed.into()).await?;
     Ok(true)
 }
@@ -79,7 +96,7 @@ async fn open(bucket: &Bucket, key: &SealingKey, name: &str) -> Result<Vec<DumpL
 }
 
 /// Returns the newest dump that can be opened, and its time. If no dump can be opened, fails with the error of the
-/// newest dump.
+/// newest dump. Fails with [`Error::NotFound`] if there is no dump.
 async fn newest_readable(bucket: &Bucket, key: &SealingKey) -> Result<(i64, Vec<DumpLine>)> {
     let mut failed = Error::not_found("dump of the control database", FOLDER);
     for (index, found) in bucket.list(FOLDER).await?.iter().rev().enumerate() {
@@ -169,7 +186,10 @@ mod tests {
                 .write_dumped("user", &[format!("{{ id: user:u{id}, name: '{}' }}", user.replace('"', ""))])
                 .await
                 .expect("a user");
-            assert!(write(hour * 3_600_000 + 10).await);
+            let at = hour * 3_600_000 + 10;
+            // Another server has written a dump since this server began.
+            assert!(!write_after(None, &bucket, &key, &control, at, true).await.expect("nothing written"));
+            assert!(write(at).await);
         }
         thin(&bucket, 50 * 3_600_000, 30 * DAY_MS).await.expect("thinned");
         let kept: Vec<i64> =

@@ -1,11 +1,17 @@
 //! The bytes of files in the archive, stored under their SHA-256. The bytes of a deleted file stay for the retention
 //! period.
+//!
+//! A server may archive a file whose bytes another server removes at the same time, because no other file had these
+//! bytes before. A copy first removes the record of unused bytes, and then looks for the note of a removal. A removal
+//! first writes its note, and then looks for the record. At least one of them therefore notices the other.
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
+use tokio::time::Instant;
 
 use super::bucket::Bucket;
 use crate::error::{Error, Result};
@@ -17,6 +23,9 @@ use crate::model::value::Value;
 use crate::state::storage::Storage;
 use crate::store;
 use crate::store::blobs::Blobs;
+
+/// The time after which a removal of bytes that has not ended counts as interrupted.
+const MAX_REMOVAL: Duration = Duration::from_secs(600);
 
 /// The bytes that an event of a file refers to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,6 +67,28 @@ fn unused_key(workspace_id: &str, sha256: &str) -> String {
     format!("{workspace_id}/unused/{sha256}")
 }
 
+/// Returns the key of the note that bytes are being removed.
+fn removing_key(workspace_id: &str, sha256: &str) -> String {
+    format!("{workspace_id}/removing/{sha256}")
+}
+
+/// Returns whether a sweep is removing the bytes with this SHA-256.
+async fn is_being_removed(bucket: &Bucket, workspace_id: &str, sha256: &str, now_ms: i64) -> Result<bool> {
+    let begun = bucket.read(&removing_key(workspace_id, sha256)).await?.and_then(|begun| time_in(&begun));
+    Ok(begun.is_some_and(|begun| begun.saturating_add(MAX_REMOVAL.as_millis() as i64) > now_ms))
+}
+
+/// Returns whether an object contains a time that is not after `latest`.
+async fn is_noted_by(bucket: &Bucket, key: &str, latest: i64) -> Result<bool> {
+    let noted = bucket.read(key).await?.and_then(|noted| time_in(&noted));
+    Ok(noted.is_some_and(|noted| noted <= latest))
+}
+
+/// Returns the time that an object contains, in milliseconds since the epoch.
+fn time_in(bytes: &[u8]) -> Option<i64> {
+    std::str::from_utf8(bytes).ok()?.parse().ok()
+}
+
 /// Returns the key of the object that records that bytes were deleted before they were archived.
 fn missing_key(workspace_id: &str, sha256: &str) -> String {
     format!("{workspace_id}/missing/{sha256}")
@@ -74,12 +105,16 @@ pub async fn note_missing(bucket: &Bucket, workspace_id: &str, sha256: &str) -> 
 }
 
 /// Copies the bytes of a file into the archive, unless the archive has these bytes. Returns `false` if the bytes no
-/// longer exist, because the file was replaced or deleted.
-pub async fn copy(bucket: &Bucket, blobs: &Blobs, workspace_id: &str, named: &NamedBytes) -> Result<bool> {
+/// longer exist, because the file was replaced or deleted. Fails with a conflict while a sweep removes the same bytes.
+pub async fn copy(bucket: &Bucket, blobs: &Blobs, workspace_id: &str, named: &NamedBytes, now_ms: i64) -> Result<bool> {
     let key = key(workspace_id, &named.sha256);
+    // The bytes may have been recorded as unused. The record is removed, so that the bytes are kept.
+    bucket.remove(&unused_key(workspace_id, &named.sha256)).await?;
+    if is_being_removed(bucket, workspace_id, &named.sha256, now_ms).await? {
+        return Err(Error::Unavailable(store::Error::Conflict));
+    }
+    // Looked up last, because a removal that has ended in the meantime leaves no note.
     if bucket.has(&key, named.size).await? {
-        // The bytes may have been recorded as unused. The record is removed, so that the bytes are kept.
-        bucket.remove(&unused_key(workspace_id, &named.sha256)).await?;
         return Ok(true);
     }
     let stored = Storage::key(workspace_id, &named.upload_id);
@@ -91,15 +126,9 @@ pub async fn copy(bucket: &Bucket, blobs: &Blobs, workspace_id: &str, named: &Na
         Ok(()) => Ok(true),
         Err(error) if is_gone(&error) => Ok(false),
         // The bytes may have been removed while they were copied.
-        Err(error) => match blobs.read(&stored, 0..named.size).await {
-            Err(gone) => {
-                if is_gone(&gone.into()) {
-                    Ok(false)
-                } else {
-                    Err(error)
-                }
-            }
-            Ok(_) => Err(error),
+        Err(error) => match blobs.read(&stored, 0..named.size).await.map_err(Error::from) {
+            Err(gone) if is_gone(&gone) => Ok(false),
+            _ => Err(error),
         },
     }
 }
@@ -128,6 +157,12 @@ pub async fn sweep<'a>(
 ) -> Result<u64> {
     let used: HashSet<&str> = files.filter(|file| !file.deleted).filter_map(|file| text(file, SHA256)).collect();
     let hash = |key: &str| key.rsplit('/').next().unwrap_or_default().to_owned();
+    let (began, expired) = (Instant::now(), now_ms.saturating_sub(retention_ms));
+    for interrupted in bucket.list(&format!("{workspace_id}/removing")).await? {
+        if !is_being_removed(bucket, workspace_id, &hash(&interrupted.key), now_ms).await? {
+            bucket.remove(&interrupted.key).await?;
+        }
+    }
     let unused = bucket.list(&format!("{workspace_id}/unused")).await?;
     let (mut removed, mut known) = (0, HashSet::new());
     for found in unused {
@@ -136,11 +171,17 @@ pub async fn sweep<'a>(
             bucket.remove(&found.key).await?;
             continue;
         }
-        let since = bucket.read(&found.key).await?.and_then(|since| std::str::from_utf8(&since).ok()?.parse().ok());
-        if since.is_some_and(|since: i64| since.saturating_add(retention_ms) <= now_ms) {
-            bucket.remove(&key(workspace_id, &sha256)).await?;
-            bucket.remove(&found.key).await?;
-            removed += 1;
+        if is_noted_by(bucket, &found.key, expired).await? {
+            let (removal, noted_at) = (removing_key(workspace_id, &sha256), Instant::now());
+            let at = now_ms.saturating_add(began.elapsed().as_millis() as i64);
+            bucket.put(&removal, Bytes::from(at.to_string())).await?;
+            // A copy may need the bytes again. The time is checked because this process may have been suspended.
+            if is_noted_by(bucket, &found.key, expired).await? && noted_at.elapsed() < MAX_REMOVAL / 2 {
+                bucket.remove(&key(workspace_id, &sha256)).await?;
+                bucket.remove(&found.key).await?;
+                removed += 1;
+            }
+            bucket.remove(&removal).await?;
         }
         known.insert(sha256);
     }
@@ -177,5 +218,28 @@ mod tests {
         assert_eq!((sweep(100).await, sweep(500).await), (1, 0));
         assert!(bucket.has(&key("w", &used), 1).await.expect("a response"));
         assert!(!bucket.has(&key("w", &unused), 1).await.expect("a response"));
+        assert_eq!(bucket.list("w/removing").await.expect("listed"), []);
+    }
+
+    #[tokio::test]
+    async fn bytes_that_a_sweep_removes_are_copied_only_after_the_removal() {
+        let (bucket, blobs) = (Bucket::open("mem://", []).expect("memory"), Blobs::memory());
+        let named = NamedBytes { upload_id: "u".into(), sha256: "a".repeat(64), size: 1 };
+        let (bytes, removal) = (key("w", &named.sha256), removing_key("w", &named.sha256));
+        bucket.put(&bytes, Bytes::from_static(b"x")).await.expect("written");
+        bucket.put(&unused_key("w", &named.sha256), Bytes::from_static(b"0")).await.expect("written");
+        bucket.put(&removal, Bytes::from_static(b"1000")).await.expect("written");
+        let copy = async |now_ms| copy(&bucket, &blobs, "w", &named, now_ms).await;
+        for _ in 0..2 {
+            assert!(matches!(copy(1_001).await, Err(Error::Unavailable(store::Error::Conflict))));
+        }
+        // The record is gone, so a sweep that looks for it keeps the bytes.
+        assert_eq!(sweep(&bucket, "w", std::iter::empty(), 1_001, 100).await.expect("swept"), 0);
+        assert!(bucket.has(&bytes, 1).await.expect("a response"));
+        // The removal was interrupted.
+        let later = 1_000 + MAX_REMOVAL.as_millis() as i64;
+        assert!(copy(later).await.expect("archived"));
+        sweep(&bucket, "w", std::iter::empty(), later, 100_000_000).await.expect("swept");
+        assert_eq!(bucket.read(&removal).await.expect("read"), None);
     }
 }

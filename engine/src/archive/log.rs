@@ -30,7 +30,6 @@ pub struct Epoch {
     /// The id of the last event before the branch.
     pub last_event_id: Option<String>,
     /// The hash of the last definition before the branch.
-    #[serde(default)]
     pub last_definition: Option<String>,
     /// The time at which the epoch began, in milliseconds since the epoch.
     pub began_at: i64,
@@ -108,7 +107,7 @@ pub async fn begin_epoch(bucket: &Bucket, workspace_id: &str, epoch: &Epoch) -> 
 pub async fn list(bucket: &Bucket, workspace_id: &str, epoch: u64) -> Result<Vec<SegmentRef>> {
     let listed = bucket.list(&format!("{}/log", epoch_folder(workspace_id, epoch))).await?;
     let mut found: Vec<SegmentRef> = listed.iter().filter_map(|listed| SegmentRef::listed(epoch, listed)).collect();
-    found.sort_unstable_by_key(|segment| (segment.first, std::cmp::Reverse(segment.last)));
+    found.sort_unstable_by_key(|segment| (segment.first, std::cmp::Reverse((segment.last, segment.level))));
     Ok(found)
 }
 

@@ -18,7 +18,7 @@ const MIN_SEGMENTS: usize = 8;
 const MAX_SEGMENTS: usize = 4_096;
 /// The maximum packed size of the segments in a merge, in bytes.
 const MAX_BYTES: u64 = 16 << 20;
-/// The maximum size of the lines of a merged segment, in bytes.
+/// The maximum size of the lines of a merged segment, in bytes. A merged segment of a single part may be larger.
 const MAX_LINES_BYTES: usize = 32 << 20;
 
 /// Merges the segments of an epoch that are old enough, and removes segments that a merged segment contains. Returns
@@ -31,8 +31,12 @@ pub async fn merge(bucket: &Bucket, workspace_id: &Arc<str>, epoch: u64, now_ms:
         let listed = log::list(bucket, workspace_id, epoch).await?;
         let chosen = log::covering(&listed);
         remove_parts(bucket, workspace_id, &listed, &chosen, now_ms.saturating_sub(PARTS_KEPT_MS)).await?;
-        for group in groups(&chosen, level, now_ms.saturating_sub(age_ms)) {
-            merges += u64::from(merge_group(bucket, workspace_id, level + 1, group).await?);
+        for mut rest in groups(&chosen, level, now_ms.saturating_sub(age_ms)) {
+            while rest.len() >= MIN_SEGMENTS {
+                let parts = merge_first(bucket, workspace_id, level + 1, rest, MAX_LINES_BYTES).await?;
+                rest = rest.split_at(parts).1;
+                merges += 1;
+            }
         }
     }
     Ok(merges)
@@ -93,15 +97,23 @@ fn groups(chosen: &[SegmentRef], level: u8, before_ms: i64) -> Vec<&[SegmentRef]
     groups
 }
 
-/// Writes one segment with the lines of several segments. Returns `false` if fewer than two segments fit.
-async fn merge_group(bucket: &Bucket, workspace_id: &Arc<str>, level: u8, group: &[SegmentRef]) -> Result<bool> {
+/// Writes one segment with the lines of the first segments of a group, as many as have at most `max_bytes` of lines.
+/// Returns the number of these segments, which is at least 1. A large segment is copied alone, because it would be read
+/// again with every merge if it stayed at its level.
+async fn merge_first(
+    bucket: &Bucket,
+    workspace_id: &Arc<str>,
+    level: u8,
+    group: &[SegmentRef],
+    max_bytes: usize,
+) -> Result<usize> {
     let (mut merged, mut lines, mut parts) = (None, Vec::new(), Vec::new());
     for part in group {
         let key = part.key(workspace_id);
         let found = bucket.read(&key).await?.ok_or_else(|| damaged(&key, "the segment is missing"))?;
         let decoded = tokio::task::spawn_blocking(move || segment::decode(&found)).await.map_err(Error::internal)?;
         let decoded = decoded.map_err(|message| damaged(&key, &message))?;
-        if lines.len() + decoded.lines.len() > MAX_LINES_BYTES {
+        if !parts.is_empty() && lines.len() + decoded.lines.len() > max_bytes {
             break;
         }
         let header = merged.get_or_insert_with(|| decoded.header.clone());
@@ -118,7 +130,7 @@ async fn merge_group(bucket: &Bucket, workspace_id: &Arc<str>, level: u8, group:
         lines.extend_from_slice(&decoded.lines);
         parts.push(part);
     }
-    let (Some(header), [first, _, ..]) = (merged, parts.as_slice()) else { return Ok(false) };
+    let (Some(header), [first, ..]) = (merged, parts.as_slice()) else { return Ok(group.len()) };
     let (chain, last) = (header.end.chain.clone(), header.end.number);
     let encoded = tokio::task::spawn_blocking(move || segment::encode(header, &lines)).await;
     let (header, bytes) = encoded.map_err(Error::internal)?.map_err(Error::internal)?;
@@ -136,12 +148,34 @@ async fn merge_group(bucket: &Bucket, workspace_id: &Arc<str>, level: u8, group:
             Err(error) => return Err(error),
         }
     }
-    Ok(true)
+    Ok(parts.len())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_segment_that_is_too_large_for_a_merge_is_copied_alone() {
+        let (bucket, id) = (Bucket::open("mem://", []).expect("memory"), Arc::<str>::from("w"));
+        let mut place = segment::ArchivePlace::begin();
+        for number in 1..=9 {
+            let lines = if number < 3 { "large\n".repeat(10) } else { "x\n".to_owned() };
+            let end = segment::ArchivePlace { number, ..place.clone() };
+            let header = segment::SegmentHeader::new(&id, 1, place, end);
+            let (header, bytes) = segment::encode(header, lines.as_bytes()).expect("a segment");
+            bucket.put(&SegmentRef::new(1, 0, number, number).key(&id), bytes).await.expect("written");
+            place = header.end;
+        }
+        let parts = log::list(&bucket, &id, 1).await.expect("listed");
+        let merge = async |group: &[SegmentRef]| merge_first(&bucket, &id, 1, group, 64).await.expect("merged");
+        assert_eq!((merge(&parts).await, merge(&parts[1..]).await, merge(&parts[4..]).await), (1, 3, 5));
+        // The part of the first merge has the same span, and is not merged again.
+        let listed = log::list(&bucket, &id, 1).await.expect("listed");
+        let chosen: Vec<_> =
+            log::covering(&listed).iter().map(|segment| (segment.level, segment.first, segment.last)).collect();
+        assert_eq!(chosen, [(1, 1, 1), (1, 2, 4), (1, 5, 9)]);
+    }
 
     #[test]
     fn only_old_consecutive_segments_of_one_level_are_merged() {

@@ -51,6 +51,6 @@ pub use installation::{Archive, ArchivedWorkspace};
 pub use log::reason;
 pub use progress::RestoreProgress;
 pub use restore::{RestoreEnd, RestoreFrom, RestoreOutcome, restore_control, restore_workspace};
-pub use restores::{RestoreRecord, RestoreStatus};
+pub use restores::{RestoreBeginning, RestoreRecord, RestoreStatus};
 pub use seal::SealingKey;
 pub use verify::{ArchiveVerification, VerificationResult};

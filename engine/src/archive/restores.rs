@@ -16,17 +16,31 @@ pub use crate::store::control::restores::{RestoreRecord, RestoreStatus};
 /// The maximum length of the name of a workspace, in characters.
 const MAX_NAME_CHARS: usize = 200;
 
+/// The result of beginning a restore.
+pub struct RestoreBeginning {
+    pub restore: RestoreRecord,
+    /// The secret of the key for the new workspace. `None` if the caller's key is valid for all workspaces, if the
+    /// caller has no key, or if an earlier call began the restore.
+    pub key: Option<String>,
+    /// Whether an earlier call began the restore.
+    pub repeated: bool,
+}
+
 impl Backups {
     /// Begins a restore into a new workspace. The caller becomes the owner of the workspace when the restore is
     /// complete, so that no user sees a partly restored workspace. If the caller has a key that is valid in one
     /// workspace only, also returns a key with the same scopes for the new workspace. The key works when the restore is
     /// complete.
+    ///
+    /// `id` is the id of the restore, if the caller chooses one. If a restore with this id has begun already, no second
+    /// restore begins.
     pub async fn begin_restore(
         self: &Arc<Self>,
         from: RestoreFrom,
         name: &str,
         caller: &Caller,
-    ) -> Result<(RestoreRecord, Option<String>)> {
+        id: Option<Arc<str>>,
+    ) -> Result<RestoreBeginning> {
         if name.trim().is_empty() || name.chars().count() > MAX_NAME_CHARS || name.chars().any(char::is_control) {
             let expected = format!("expected 1 to {MAX_NAME_CHARS} characters, none of which is a control character");
             return Err(Error::invalid_at("/name", expected));
@@ -47,7 +61,7 @@ impl Backups {
             created_at: now_ms,
         };
         let restore = RestoreRecord {
-            id: clock.new_id().to_string().into(),
+            id: id.unwrap_or_else(|| clock.new_id().to_string().into()),
             source_id: from.workspace_id.clone(),
             workspace_id: workspace.id.clone(),
             name: workspace.name.clone(),
@@ -60,12 +74,15 @@ impl Backups {
             server: self.engine().peers().map(|peers| peers.server_id.clone()),
         };
         let control = self.engine().access().control();
-        control.begin_restore(&restore).await?;
+        let begun = control.begin_restore(&restore).await?;
+        if begun.workspace_id != restore.workspace_id {
+            return Ok(RestoreBeginning { restore: begun, key: None, repeated: true });
+        }
         let secret = caller.key_id.is_some().then(|| key_from(clock.random())).filter(|_| !caller.opens_all());
         let key = secret.clone().map(|secret| (secret, caller.clone()));
         let (backups, running) = (self.clone(), restore.clone());
         tokio::spawn(async move { backups.run_restore(running, from, workspace, key).await });
-        Ok((restore, secret))
+        Ok(RestoreBeginning { restore, key: secret, repeated: false })
     }
 
     /// Runs a restore and records its end.

@@ -100,7 +100,6 @@ pub struct SegmentHeader {
     /// The id of the last event of the log up to the end of the segment.
     pub last_event_id: Option<String>,
     /// The SHA-256 of the last definition of the log up to the end of the segment.
-    #[serde(default)]
     pub last_definition: Option<String>,
     /// The time at which the first event was recorded, in milliseconds since the epoch.
     pub from: Option<i64>,

@@ -203,7 +203,13 @@ async fn a_workspace_is_restored_as_a_new_workspace_beside_the_original() {
     let backups = backups(&engine, &folder, &key);
     let owner = engine.authenticate(KEY).await.expect("the key");
     let from = RestoreFrom { workspace_id: id.clone(), until: RestoreEnd::Position(5), epoch: None };
-    let (begun, key) = backups.begin_restore(from.clone(), "as it was", &owner).await.expect("begun");
+    let restore_id = || Some(Arc::<str>::from("a-restore"));
+    let begun = backups.begin_restore(from.clone(), "as it was", &owner, restore_id()).await.expect("begun");
+    let (begun, key) = (begun.restore, begun.key);
+    // The same restore begins once.
+    let again = backups.begin_restore(from.clone(), "as it was", &owner, restore_id()).await.expect("the first");
+    assert_eq!((again.restore.workspace_id, again.key, again.repeated), (begun.workspace_id.clone(), None, true));
+    assert_eq!(backups.restores().await.expect("a list").len(), 1);
     let ended = loop {
         let found = backups.restore(&begun.id).await.expect("the restore");
         if found.status != RestoreStatus::Running {
@@ -221,7 +227,7 @@ async fn a_workspace_is_restored_as_a_new_workspace_beside_the_original() {
         (RestoreFrom { workspace_id: uuid::Uuid::nil().to_string().into(), ..from.clone() }, "x"),
         (from, " "),
     ] {
-        backups.begin_restore(from, name, &owner).await.expect_err("refused");
+        assert!(backups.begin_restore(from, name, &owner, None).await.is_err(), "refused");
     }
     drop(reader);
     engine.close().await;

@@ -18,6 +18,7 @@ use super::progress::RestoreProgress;
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::{self, FILE};
+use crate::model::closed_set::named;
 use crate::model::declaration;
 use crate::model::definition::Definition;
 use crate::model::event::Event;
@@ -36,6 +37,8 @@ const ARCHIVED_WITHIN_MS: i64 = 600_000;
 /// The maximum number of problems that are reported.
 const MAX_PROBLEMS: usize = 20;
 
+named!(VerificationResult);
+
 /// The outcome of a verification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantArray, Serialize, Deserialize)]
 #[strum(serialize_all = "snake_case")]
@@ -50,12 +53,6 @@ pub enum VerificationResult {
     /// Every segment is there and unchanged. The states were not compared, because they are too large for the memory of
     /// a verification, or because the archive has no digest from this version of the program.
     Partial,
-}
-
-impl VerificationResult {
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
 }
 
 /// A verification of an archive.

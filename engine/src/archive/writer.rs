@@ -173,7 +173,7 @@ impl ArchiveWriter {
             return Ok(false);
         }
         for named in part.events.iter().filter_map(|event| NamedBytes::of(event)) {
-            if !files::copy(bucket, blobs, &self.workspace_id, &named).await? {
+            if !files::copy(bucket, blobs, &self.workspace_id, &named, now_ms).await? {
                 tracing::debug!(upload = %named.upload_id, "a file was deleted before it was archived");
                 files::note_missing(bucket, &self.workspace_id, &named.sha256).await?;
             }

@@ -98,10 +98,10 @@ impl Consumer {
             stopped.clone(),
             async move |state: Arc<State>| {
                 if stopping.has_begun() {
-                    state.folded.hurry_dirty();
+                    state.folded.dirty.skip_pauses();
                 }
                 match state.leadership.acquire(false).await? {
-                    Some(_) => nodes::step(&state, &db).await,
+                    Some(lead) => nodes::step(&state, &db, lead).await,
                     None => Ok(StepOutcome::Following),
                 }
             },

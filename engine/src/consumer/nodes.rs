@@ -4,10 +4,11 @@
 use std::sync::Arc;
 
 use crate::consumer::follow::StepOutcome;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::state::State;
-use crate::store::Database;
+use crate::state::leadership::Lead;
+use crate::store::{self, Database};
 
 /// The maximum number of records in one transaction.
 const NODES: usize = 1_024;
@@ -18,8 +19,8 @@ const BYTES: usize = 4 << 20;
 ///
 /// A snapshot holds the current state, including events appended since the position. The snapshot contains its version,
 /// so replaying such events over the snapshot changes nothing.
-pub async fn step(state: &State, db: &Database) -> Result<StepOutcome> {
-    let taken = state.folded.take_dirty(NODES, state.clock.now_ms());
+pub async fn step(state: &State, db: &Database, lead: Lead) -> Result<StepOutcome> {
+    let taken = state.folded.dirty.pop(NODES, state.clock.now_ms());
     let reached = taken.reached;
     let stepped = match taken.rest_until {
         Some(until_ms) => StepOutcome::Resting { reached, until_ms },
@@ -30,15 +31,22 @@ pub async fn step(state: &State, db: &Database) -> Result<StepOutcome> {
         return Ok(stepped);
     }
     let ids: Vec<&str> = taken.aggregates.iter().map(|(id, _)| id.as_str()).collect();
-    let result = write(state, db, &ids, reached).await;
+    let result = write(state, db, &ids, reached, lead.epoch).await;
     match result {
         Ok(()) => state.nodes_progress.set(reached),
-        Err(_) => state.folded.put_back_dirty(taken),
+        Err(_) => state.folded.dirty.put_back(taken),
     }
-    result.map(|()| stepped)
+    match result {
+        Err(Error::Unavailable(store::Error::Conflict)) if lead.epoch.is_some() => {
+            // Another server may have taken over.
+            state.leadership.forget();
+            Ok(StepOutcome::MadeWay)
+        }
+        result => result.map(|()| stepped),
+    }
 }
 
-async fn write(state: &State, db: &Database, ids: &[&str], reached: u64) -> Result<()> {
+async fn write(state: &State, db: &Database, ids: &[&str], reached: u64, epoch: Option<u64>) -> Result<()> {
     // Reads the definitions before the states. If a state is refolded in between, its snapshot gets an older revision,
     // never a newer revision.
     let definitions = state.types.all();
@@ -49,19 +57,19 @@ async fn write(state: &State, db: &Database, ids: &[&str], reached: u64) -> Resu
         let revision = definitions.get(&aggregate.aggregate_type).map_or(0, |definition| definition.revision);
         bytes += aggregate.state.size_bytes();
         // Recorded before the write, so that a change during the write causes another snapshot.
-        state.folded.rest_dirty(&aggregate, now_ms);
+        state.folded.dirty.rest(&aggregate.id, aggregate.state.size_bytes(), now_ms);
         nodes.push((aggregate, revision));
         if bytes >= BYTES {
             // Large states are written in their own transactions. The checkpoint advances with the last transaction.
-            db.write_nodes(&nodes, None, None).await?;
+            db.write_nodes(&nodes, None, None, epoch).await?;
             nodes.clear();
             bytes = 0;
         }
     }
-    let observed = state.folded.observed().take_changed();
-    let result = db.write_nodes(&nodes, observed.as_ref(), Some((crate::state::NODES, reached))).await;
+    let observed = state.folded.observed.take_changed();
+    let result = db.write_nodes(&nodes, observed.as_ref(), Some((crate::state::NODES, reached)), epoch).await;
     if result.is_err() && observed.is_some() {
-        state.folded.observed().put_back();
+        state.folded.observed.put_back();
     }
     Ok(result?)
 }

@@ -67,7 +67,7 @@ pub struct WorkerStep {
 struct DerivedEvents {
     plugin: PluginIndex,
     context: Arc<EventContext>,
-    /// Empty if the chain of derived events has reached its maximum length.
+    /// The derived events. Empty if the chain of derived events has reached its maximum length.
     events: Vec<NewEvent>,
 }
 

@@ -140,7 +140,7 @@ impl WorkerSlot {
 }
 
 impl WorkerTurn<'_> {
-    /// Ends the turn and keeps the worker for the next turn. All changes of the turn must be written before.
+    /// Ends the turn and keeps the worker for the next turn. The caller must first write all changes of the turn.
     pub fn keep(self) {
         let WorkerTurn { mut slot, worker } = self;
         *slot = Some(worker);

@@ -108,8 +108,7 @@ impl Admission {
         let QueryLimits { workspace_queries, key_queries, wait_ms, .. } = &self.limits;
         format!(
             "the query waited {wait_ms} ms for other queries to end; the limits on concurrent queries are \
-             {key_queries} per key (`pipeline.key_queries`) and {workspace_queries} \
-             per workspace (`pipeline.workspace_queries`)"
+             {workspace_queries} per workspace (`pipeline.workspace_queries`) and {key_queries} per key"
         )
     }
 
@@ -179,7 +178,7 @@ impl QueryPermit {
     /// Returns the error for a query that could not reserve more memory.
     pub fn out_of_memory() -> Error {
         let message = "the concurrent queries of the key or of the workspace have reached the limit on their shared \
-                       memory (`pipeline.key_memory` or `pipeline.workspace_memory`)";
+                       memory, which follows from `pipeline.memory`";
         Error::TooManyQueries(message.into())
     }
 }

@@ -5,14 +5,19 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::Mutex;
+use tokio::time::Instant;
 
 use super::meter::Measures;
 use super::peers::Peers;
 use super::plugin_host::PluginHost;
 use crate::error::Result;
 use crate::store::Database;
+
+/// The age of the last reading of the living servers from which this server removes no counts of other servers.
+const MAX_BEAT_AGE: Duration = Duration::from_secs(30);
 
 /// The measures of each plugin, by the plugin's name.
 type MeasuresByName = BTreeMap<Arc<str>, Measures>;
@@ -57,7 +62,10 @@ impl CallCounts {
         let stored = match &mut *stored {
             Some(stored) => stored,
             None => {
-                let earlier = self.db.begin_plugin_calls(&peers.server_id, &peers.alive()).await?.unwrap_or_default();
+                // After a longer gap, servers that this server does not know yet may have written counts.
+                let is_current = peers.beat_age(Instant::now()) < MAX_BEAT_AGE;
+                let alive = is_current.then(|| peers.alive());
+                let earlier = self.db.begin_plugin_calls(&peers.server_id, alive.as_deref()).await?.unwrap_or_default();
                 stored.insert(StoredCounts { earlier, runs: 0 })
             }
         };

@@ -14,14 +14,9 @@ struct Outlook {
 }
 
 /// The next deadline of a workspace.
+#[derive(Default)]
 pub struct Deadlines {
     outlook: watch::Sender<Option<Outlook>>,
-}
-
-impl Default for Deadlines {
-    fn default() -> Deadlines {
-        Deadlines { outlook: watch::Sender::new(None) }
-    }
 }
 
 impl Deadlines {

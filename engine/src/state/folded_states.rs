@@ -3,6 +3,7 @@
 //!
 //! Publishing events updates all three together, so that readers see a consistent state.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -13,88 +14,47 @@ use super::streams::FollowedStreams;
 use crate::model::aggregate::Aggregate;
 use crate::model::event::Event;
 use crate::model::id::AggregateId;
-use crate::model::value::Object;
-use crate::resident::dirty::{DirtyAggregates, DirtyBatch};
+use crate::resident::ResidentStates;
+use crate::resident::dirty::DirtyAggregates;
 use crate::resident::event_shapes::ObservedSchema;
 use crate::resident::follower::FollowerStates;
 use crate::resident::tail::Tail;
-use crate::resident::workload::{Workload, Workloads};
-use crate::resident::{NewestFirst, ResidentStates, Snapshot};
+use crate::resident::workload::Workloads;
 
 /// The fold of a workspace's log, in memory.
 #[derive(Default)]
 pub struct FoldedStates {
     resident: ResidentStates,
     tail: Tail,
-    feeds: Feeds,
-    streams: FollowedStreams,
-    observed: ObservedSchema,
-    dirty: DirtyAggregates,
+    /// The window of the last events that concern agents.
+    pub feeds: Feeds,
+    /// The aggregates that readers follow, with their last events.
+    pub streams: FollowedStreams,
+    /// The fields observed in events so far, with the types of their values.
+    pub observed: ObservedSchema,
+    /// The aggregates without a current snapshot.
+    pub dirty: DirtyAggregates,
     follower: FollowerStates,
-    workloads: Workloads,
+    /// The open tasks of agents: the tasks that agents hold, and their counts.
+    pub workloads: Workloads,
     /// The position up to which events have been committed and folded. Followers of the log wait for changes of this
     /// position.
-    head: Progress,
+    pub head: Progress,
     /// The position at which the size of all states was last measured, and that size in bytes.
     counted: Mutex<(u64, usize)>,
 }
 
+/// The resident states, for readers. Events and states are published by [`FoldedStates`], together with all that
+/// follows them.
+impl Deref for FoldedStates {
+    type Target = ResidentStates;
+
+    fn deref(&self) -> &ResidentStates {
+        &self.resident
+    }
+}
+
 impl FoldedStates {
-    /// Returns the current state of an aggregate.
-    pub fn get(&self, id: &str) -> Option<Arc<Aggregate>> {
-        self.resident.get(id)
-    }
-
-    /// Returns the state of an aggregate in a snapshot.
-    pub fn get_in(&self, snapshot: &Snapshot, id: &str) -> Option<Arc<Aggregate>> {
-        self.resident.get_in(snapshot, id)
-    }
-
-    /// Returns the ids of the aggregates with this slug within a type and project.
-    pub fn by_slug(&self, aggregate_type: &str, project_id: Option<&str>, slug: &str) -> Vec<AggregateId> {
-        self.resident.by_slug(aggregate_type, project_id, slug)
-    }
-
-    pub fn snapshot(&self) -> Snapshot {
-        self.resident.snapshot()
-    }
-
-    /// Returns a snapshot with columns of these paths. Building missing columns takes processor time, so threads that
-    /// serve requests must not call this function.
-    pub fn snapshot_with(&self, paths: &[&Arc<str>]) -> Snapshot {
-        self.resident.snapshot_with(paths)
-    }
-
-    pub fn has_columns(&self, paths: &[&Arc<str>]) -> bool {
-        self.resident.has_columns(paths)
-    }
-
-    /// Returns the position of the last folded event.
-    pub fn position(&self) -> u64 {
-        self.resident.position()
-    }
-
-    /// Returns an iterator over the aggregates whose first event is before a position, newest first. With
-    /// `aggregate_type`, the iterator visits only aggregates of this type.
-    pub fn newest<'a>(&'a self, aggregate_type: Option<&'a str>, before: u64) -> NewestFirst<'a> {
-        self.resident.newest(aggregate_type, before)
-    }
-
-    /// Returns the ids of the tasks that these agents hold.
-    pub fn held_by(&self, agents: &[Arc<str>]) -> Vec<AggregateId> {
-        self.workloads.held_by(agents)
-    }
-
-    /// Returns the counts of an agent's open tasks.
-    pub fn workload(&self, agent: &str) -> Workload {
-        self.workloads.of(agent)
-    }
-
-    /// Returns the position of the log's end, for followers.
-    pub fn head(&self) -> &Progress {
-        &self.head
-    }
-
     fn last_events_bytes(&self) -> usize {
         self.tail.size_bytes() + self.feeds.size_bytes() + self.streams.size_bytes()
     }
@@ -111,21 +71,6 @@ impl FoldedStates {
     /// `None` if the events are no longer in memory.
     pub fn announced_events(&self, position: u64, limit: usize) -> Option<Vec<Arc<Event>>> {
         self.tail.after(position, limit)
-    }
-
-    /// Returns the window of the last events that concern agents.
-    pub fn feeds(&self) -> &Feeds {
-        &self.feeds
-    }
-
-    /// Returns the aggregates that readers follow, with their last events.
-    pub fn streams(&self) -> &FollowedStreams {
-        &self.streams
-    }
-
-    /// Returns the fields observed in events so far, with the types of their values.
-    pub fn observed(&self) -> &ObservedSchema {
-        &self.observed
     }
 
     /// Returns the state of an aggregate at the position of the log's follower.
@@ -148,16 +93,6 @@ impl FoldedStates {
         self.follower.clear();
     }
 
-    /// Replaces parts of an aggregate by equal parts of other aggregates, which saves memory.
-    pub fn share(&self, aggregate: Arc<Aggregate>) -> Arc<Aggregate> {
-        self.resident.share(aggregate)
-    }
-
-    /// Replaces the facts that plugins derived about aggregates.
-    pub fn set_facts(&self, facts: impl IntoIterator<Item = (AggregateId, Arc<Object>)>) {
-        self.resident.set_facts(facts);
-    }
-
     /// Sets the states that were loaded up to `position`. Called before any follower exists.
     pub fn restore(&self, states: Vec<Arc<Aggregate>>, position: u64) {
         let observed = Workloads::observed_among(&states);
@@ -166,21 +101,6 @@ impl FoldedStates {
         self.tail.begin_at(position);
         self.feeds.begin_at(position);
         self.head.advance(position);
-    }
-
-    /// Records that the stored snapshots include every event up to a position.
-    pub fn snapshots_stand_at(&self, position: u64) {
-        self.dirty.begin_at(position);
-    }
-
-    /// Marks the aggregates of events that the stored snapshots do not include yet.
-    pub fn mark_dirty(&self, events: &[Arc<Event>]) {
-        self.dirty.mark(events);
-    }
-
-    /// Schedules new snapshots for aggregates that were refolded while loading.
-    pub fn touch(&self, refolded: &[AggregateId]) {
-        self.dirty.touch(refolded);
     }
 
     /// Publishes states that were refolded from the same events, and schedules new snapshots for these aggregates.
@@ -211,26 +131,6 @@ impl FoldedStates {
         self.feeds.extend(events, feed);
         self.streams.extend(events);
         self.head.advance(last.position);
-    }
-
-    /// Takes up to `most` aggregates whose snapshots may be written now, the longest waiting first.
-    pub fn take_dirty(&self, most: usize, now_ms: i64) -> DirtyBatch {
-        self.dirty.pop(most, now_ms)
-    }
-
-    /// Records that the snapshot of an aggregate is being written, and delays the aggregate's next snapshot.
-    pub fn rest_dirty(&self, aggregate: &Aggregate, now_ms: i64) {
-        self.dirty.rest(&aggregate.id, aggregate.state.size_bytes(), now_ms);
-    }
-
-    /// Disables the delays between snapshots.
-    pub fn hurry_dirty(&self) {
-        self.dirty.skip_pauses();
-    }
-
-    /// Puts back aggregates whose snapshots could not be written.
-    pub fn put_back_dirty(&self, taken: DirtyBatch) {
-        self.dirty.put_back(taken);
     }
 
     /// Returns the approximate memory of the fold, in bytes. The size of the states is cached until the next event.

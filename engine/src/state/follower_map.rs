@@ -1,5 +1,5 @@
 //! A map of keys that have followers. For each key, the map stores the position at which its followers were last woken,
-//! and a value that is removed after the last follower has gone.
+//! and a value that is removed with the last follower.
 
 use std::hash::Hash;
 

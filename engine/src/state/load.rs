@@ -128,7 +128,7 @@ impl State {
         let mut definitions = self.types.all();
         let checkpoint = self.db.checkpoint(NODES).await?;
         if let Some(observed) = self.db.read_observed().await? {
-            self.folded.observed().restore(&observed);
+            self.folded.observed.restore(&observed);
         }
         let mut states: FxHashMap<AggregateId, Arc<Aggregate>> = FxHashMap::default();
         let mut refolded = Vec::new();
@@ -171,7 +171,7 @@ impl State {
             }
         }
         let mut position = checkpoint;
-        self.folded.snapshots_stand_at(checkpoint);
+        self.folded.dirty.begin_at(checkpoint);
         self.nodes_progress.set(checkpoint);
         loop {
             let events: Vec<_> = self.stored_after(position, BATCH).await?.into_iter().map(Arc::new).collect();
@@ -183,13 +183,13 @@ impl State {
             for event in &events {
                 self.fold_into(&mut states, event, &definitions);
             }
-            self.folded.mark_dirty(&events);
+            self.folded.dirty.mark(&events);
         }
         let position = states.values().map(|aggregate| aggregate.position).max().unwrap_or(0).max(position);
         let mut states: Vec<_> = states.into_values().collect();
         states.sort_unstable_by_key(|aggregate| aggregate.first_position);
         self.folded.restore(states, position);
-        self.folded.touch(&refolded);
+        self.folded.dirty.touch(&refolded);
         Ok(())
     }
 
@@ -204,7 +204,7 @@ impl State {
     }
 
     fn fold_into(&self, states: &mut FxHashMap<AggregateId, Arc<Aggregate>>, event: &Event, definitions: &Definitions) {
-        self.folded.observed().record(event);
+        self.folded.observed.record(event);
         if let Some(definition) = definitions.get(&event.aggregate_type) {
             fold_event(states, event, definition);
         }
@@ -271,7 +271,7 @@ impl State {
     }
 
     /// Does the same as [`State::refresh`], for a caller that already holds the folding lock. Returns whether the state
-    /// was behind.
+    /// lacked events or definitions.
     pub async fn catch_up_if_behind(&self, folding: &FoldGuard<'_>) -> Result<bool> {
         let is_behind = self.is_behind().await?;
         if is_behind {

@@ -19,14 +19,10 @@ pub struct CallMeter {
 
 #[derive(Default)]
 struct Inner {
-    runs: u64,
-    errors: u64,
-    operations: u64,
+    /// The measures without the percentiles.
+    measures: Measures,
     /// The durations of the last [`REMEMBERED`] calls, in microseconds.
     times: VecDeque<u64>,
-    called_at: i64,
-    last_error: Option<Failure>,
-    failed_at: i64,
 }
 
 /// The measured results of a plugin's calls.
@@ -66,17 +62,17 @@ impl CallMeter {
     pub fn record<T>(&self, plugin: &str, now_ms: i64, microseconds: u64, outcome: &Outcome<T>) {
         metric::PLUGIN_CALL_SECONDS.record(&[plugin], microseconds as f64 / 1e6);
         let mut inner = self.inner.lock();
-        inner.runs += 1;
-        inner.called_at = now_ms;
+        inner.measures.runs += 1;
+        inner.measures.called_at = now_ms;
         match outcome {
             Ok(done) => {
-                inner.operations += done.operations;
+                inner.measures.operations += done.operations;
                 metric::PLUGIN_OPERATIONS.add(&[plugin], done.operations);
             }
             Err(failure) => {
-                inner.errors += 1;
-                inner.last_error = Some(failure.clone());
-                inner.failed_at = now_ms;
+                inner.measures.errors += 1;
+                inner.measures.last_error = Some(failure.clone());
+                inner.measures.failed_at = now_ms;
                 metric::PLUGIN_ERRORS.add(&[plugin], 1);
             }
         }
@@ -88,7 +84,7 @@ impl CallMeter {
 
     /// Returns the number of calls.
     pub fn runs(&self) -> u64 {
-        self.inner.lock().runs
+        self.inner.lock().measures.runs
     }
 
     pub fn read(&self) -> Measures {
@@ -99,16 +95,7 @@ impl CallMeter {
             let rank = ((times.len() as f64 * share).ceil() as usize).saturating_sub(1);
             times.get(rank).map_or(0.0, |microseconds| *microseconds as f64 / 1_000.0)
         };
-        Measures {
-            runs: inner.runs,
-            errors: inner.errors,
-            operations: inner.operations,
-            p50_ms: at(0.5),
-            p99_ms: at(0.99),
-            called_at: inner.called_at,
-            last_error: inner.last_error.clone(),
-            failed_at: inner.failed_at,
-        }
+        Measures { p50_ms: at(0.5), p99_ms: at(0.99), ..inner.measures.clone() }
     }
 }
 

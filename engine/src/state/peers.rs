@@ -36,8 +36,8 @@ struct PulseBeat {
     alive: Vec<Arc<str>>,
     /// The time of the last beat. `None` before the first beat.
     at: Option<Instant>,
-    /// The number of times that no beat succeeded for [`GAP`], so that other servers may have counted this server as
-    /// dead.
+    /// The number of gaps so far. In a gap, no beat succeeded for [`GAP`], so other servers may have counted this
+    /// server as dead.
     gaps: u64,
     /// The time at which the last gap ended.
     gap_ended_at: Option<Instant>,
@@ -105,7 +105,7 @@ impl Peers {
         self.advanced.notify_one();
     }
 
-    /// Puts back leaders that could not be noted, unless they have changed since.
+    /// Puts back leaders that could not be noted. Keeps a later note about the same workspace.
     pub fn put_back_leaders(&self, notes: Vec<(Arc<str>, LeaderNote)>) {
         let mut unnoted = self.unnoted.lock();
         for (workspace_id, note) in notes {

@@ -134,7 +134,7 @@ impl PluginHost {
         self.releases.plugins().call(version.plugin(), inputs, hook, streak, meter, self.clock.clone()).await
     }
 
-    /// Calls a hook of a version once. The workspace need not have adopted the version.
+    /// Calls a hook once, in the given version of the plugin. The workspace need not have adopted the version.
     pub async fn call_version<I, T>(
         &self,
         plugin: PluginIndex,
@@ -158,8 +158,8 @@ impl PluginHost {
         only(self.call(plugin, vec![input], hook, 1).await)
     }
 
-    /// Calls a hook of a version once, without counting the call in the measures. The version need not be adopted. Also
-    /// returns the call's duration in milliseconds.
+    /// Calls a hook once, in the given version of a plugin, without counting the call in the measures. The version need
+    /// not be adopted. Also returns the call's duration in milliseconds.
     pub async fn try_once<I, T>(
         &self,
         version: &PluginVersion,

@@ -3,14 +3,9 @@
 use tokio::sync::watch;
 
 /// A number, such as a position in the log, whose changes can be watched.
+#[derive(Default)]
 pub struct Progress {
     position: watch::Sender<u64>,
-}
-
-impl Default for Progress {
-    fn default() -> Progress {
-        Progress { position: watch::Sender::new(0) }
-    }
 }
 
 impl Progress {

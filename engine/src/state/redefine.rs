@@ -68,7 +68,8 @@ impl TypeRefold<'_> {
 
 impl State {
     /// Folds the aggregates of a type under a definition that is not in use yet. Then folds the events that were
-    /// appended in the meantime, round by round, until at most [`MAX_BLOCKING_EVENTS`] are new.
+    /// appended in the meantime, round by round, until at most [`MAX_BLOCKING_EVENTS`] are new or [`ROUNDS`] rounds
+    /// have passed.
     pub async fn fold_separately(&self, definition: &Arc<Definition>) -> Result<RefoldedType> {
         let mut refolded = RefoldedType::under(definition.clone());
         for _ in 0..ROUNDS {

@@ -30,7 +30,7 @@ pub struct Availability {
     timeout: Duration,
     /// The time of the store, for the deadlines of transactions.
     time: Arc<StoreTime>,
-    /// Whether a query got no response, and no check has succeeded since.
+    /// Whether a query got no response, and no later check has succeeded.
     unresponsive: Arc<AtomicBool>,
 }
 

@@ -1,15 +1,18 @@
 //! A summary of a store's contents, read without changing the store.
 
-use surrealdb::types::Variables;
+use surrealdb::types::{Value as Record, Variables};
 
-use super::{CONTROL, CONTROL_MIGRATIONS, Database, DatabaseReader, NAMESPACE, Result, Store, convert, retry};
+use super::{
+    CONTROL, CONTROL_MIGRATIONS, Database, DatabaseReader, NAMESPACE, Result, Store, WORKSPACE_MIGRATIONS,
+    WORKSPACE_PREFIX, applied, retry,
+};
 
 /// A summary of a store's contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Contents {
     pub workspaces: usize,
-    /// The number of migrations of the control database that the next start applies. Older programs cannot open the
-    /// store afterwards.
+    /// The number of migrations that the next start applies to the control database and to the databases of the
+    /// workspaces. Older programs cannot open the store afterwards.
     pub pending_migrations: usize,
 }
 
@@ -19,40 +22,72 @@ impl Store {
     pub async fn contents(&self) -> Result<Option<Contents>> {
         let session = self.root.clone();
         let names = session.query("INFO FOR ROOT", Variables::new()).await?;
-        let names = names.check().map_err(retry::classify)?.take::<surrealdb::types::Value>(0)?;
+        let names = names.check().map_err(retry::classify)?.take::<Record>(0)?;
         if !is_listed(&names, "namespaces", NAMESPACE) {
             return Ok(None);
         }
         session.use_namespace(NAMESPACE).await?;
         let names = session.query("INFO FOR NS", Variables::new()).await?;
-        let names = names.check().map_err(retry::classify)?.take::<surrealdb::types::Value>(0)?;
+        let names = names.check().map_err(retry::classify)?.take::<Record>(0)?;
         if !is_listed(&names, "databases", CONTROL) {
             return Ok(None);
         }
-        session.use_database(NAMESPACE, CONTROL).await?;
-        let reader = DatabaseReader { session: session.into(), events_read: Default::default(), probe: None };
-        let database = Database { reader, exclusive: self.exclusive, append_right: None };
-        let names = database.query("INFO FOR DB", []).await?;
-        if !names.first().is_some_and(|names| is_listed(names, "tables", "migration")) {
+        let control = self.existing_database(CONTROL).await?;
+        let Some(mut pending_migrations) = control.pending_migrations(CONTROL_MIGRATIONS.len()).await? else {
             return Ok(None);
+        };
+        for name in listed(&names, "databases").filter(|name| name.starts_with(WORKSPACE_PREFIX)) {
+            let (database, known) = (self.existing_database(name).await?, WORKSPACE_MIGRATIONS.len());
+            pending_migrations += database.pending_migrations(known).await?.unwrap_or(known);
         }
-        let applied = database.query("SELECT VALUE number FROM migration", []).await?;
-        let applied: Vec<i64> = convert::list(applied.last())?.filter_map(|record| convert::int(record).ok()).collect();
-        super::check_schema(&applied, CONTROL_MIGRATIONS.len())?;
-        let is_missing = |number: &i64| !applied.contains(number);
-        let pending_migrations = (1..=CONTROL_MIGRATIONS.len() as i64).filter(is_missing).count();
-        let workspaces = match names.first().is_some_and(|names| is_listed(names, "tables", "workspace")) {
-            true => database.read_workspaces().await?.len(),
+        let workspaces = match control.has_table("workspace").await? {
+            true => control.read_workspaces().await?.len(),
             false => 0,
         };
         Ok(Some(Contents { workspaces, pending_migrations }))
     }
+
+    /// Opens a database that exists, without applying migrations.
+    pub(super) async fn existing_database(&self, name: &str) -> Result<Database> {
+        let session = self.root.clone();
+        session.use_database(NAMESPACE, name).await?;
+        let reader = DatabaseReader { session: session.into(), events_read: Default::default(), probe: None };
+        Ok(Database { reader, exclusive: self.exclusive, append_right: None })
+    }
+}
+
+impl Database {
+    /// Returns the number of migrations that were not applied yet, of `known` migrations. Returns `None` if no migration
+    /// was ever applied.
+    async fn pending_migrations(&self, known: usize) -> Result<Option<usize>> {
+        if !self.has_table("migration").await? {
+            return Ok(None);
+        }
+        let applied = applied(&self.query("SELECT VALUE number FROM migration", []).await?, known)?;
+        Ok(Some((1..=known as i64).filter(|number| !applied.contains(number)).count()))
+    }
+
+    async fn has_table(&self, name: &str) -> Result<bool> {
+        let names = self.query("INFO FOR DB", []).await?;
+        Ok(names.first().is_some_and(|names| is_listed(names, "tables", name)))
+    }
 }
 
 /// Returns whether the list `list` in the database's description of the store contains the name.
-fn is_listed(information: &surrealdb::types::Value, list: &str, name: &str) -> bool {
-    let surrealdb::types::Value::Object(information) = information else { return false };
-    matches!(information.get(list), Some(surrealdb::types::Value::Object(names)) if names.contains_key(name))
+fn is_listed(information: &Record, list: &str, name: &str) -> bool {
+    listed(information, list).any(|listed| *listed == *name)
+}
+
+/// Returns the names in the list `list` in the database's description of the store.
+fn listed<'a>(information: &'a Record, list: &str) -> impl Iterator<Item = &'a String> {
+    let names = match information {
+        Record::Object(information) => match information.get(list) {
+            Some(Record::Object(names)) => Some(names),
+            _ => None,
+        },
+        _ => None,
+    };
+    names.into_iter().flat_map(|names| names.iter()).map(|(name, _)| name)
 }
 
 #[cfg(test)]
@@ -73,6 +108,10 @@ mod tests {
             let contents = store.contents().await.expect("contents");
             assert_eq!(contents, Some(Contents { workspaces: 1, pending_migrations }));
         }
+        store.database("ws_01", &WORKSPACE_MIGRATIONS[..2]).await.expect("an older workspace");
+        let contents = store.contents().await.expect("contents");
+        let pending_migrations = pending_migrations + WORKSPACE_MIGRATIONS.len() - 2;
+        assert_eq!(contents, Some(Contents { workspaces: 1, pending_migrations }));
         older.query("CREATE migration:later SET number = 1000", []).await.expect("written");
         let refused = store.contents().await.expect_err("refused").to_string();
         assert!(refused.contains("newer program"), "{refused}");

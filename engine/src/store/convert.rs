@@ -81,8 +81,21 @@ pub fn fields<K: Into<String>>(fields: impl IntoIterator<Item = (K, Record)>) ->
     RecordObject::from(fields)
 }
 
-pub fn record_id(table: &str, key: impl Into<surrealdb::types::RecordIdKey>) -> Record {
+pub fn record_id(table: &str, key: impl Into<RecordIdKey>) -> Record {
     Record::RecordId(RecordId::new(table, key))
+}
+
+/// Returns the key that consists of these parts.
+pub fn key(parts: impl IntoIterator<Item = Record>) -> RecordIdKey {
+    RecordIdKey::Array(parts.into_iter().collect())
+}
+
+pub fn array(items: impl IntoIterator<Item = Record>) -> Record {
+    Record::Array(items.into_iter().collect())
+}
+
+pub fn texts(texts: impl IntoIterator<Item = impl AsRef<str>>) -> Record {
+    array(texts.into_iter().map(|item| text(item.as_ref())))
 }
 
 pub fn text(text: &str) -> Record {
@@ -107,7 +120,24 @@ pub fn list(record: Option<&Record>) -> Result<impl Iterator<Item = &Record>> {
     Ok(rows.iter())
 }
 
-fn field<'a>(record: &'a Record, name: &str) -> Result<&'a Record> {
+/// Returns whether the first of several results has a row.
+pub fn has_rows(results: &[Record]) -> Result<bool> {
+    Ok(list(results.first())?.next().is_some())
+}
+
+/// Returns the first record with a field among the results of several statements.
+pub fn find_with<'a>(results: &'a [Record], name: &str) -> Option<&'a Record> {
+    results.iter().find_map(|result| list(Some(result)).ok()?.find(|record| field(record, name).is_ok()))
+}
+
+pub fn text_of(record: &Record) -> Option<Arc<str>> {
+    match record {
+        Record::String(text) => Some(text.as_str().into()),
+        _ => None,
+    }
+}
+
+pub fn field<'a>(record: &'a Record, name: &str) -> Result<&'a Record> {
     match record {
         Record::Object(object) => {
             object.get(name).ok_or_else(|| Error::corrupt(format!("the field '{name}' is missing")))
@@ -120,6 +150,14 @@ pub fn int(record: &Record) -> Result<i64> {
     match record {
         Record::Number(Number::Int(number)) => Ok(*number),
         _ => Err(Error::corrupt("expected an integer")),
+    }
+}
+
+/// Returns a count that a statement may have returned, or 0 if the result is no number.
+pub fn count_in(result: Option<&Record>) -> Result<u64> {
+    match result {
+        Some(record @ Record::Number(_)) => Ok(int(record)?.max(0) as u64),
+        _ => Ok(0),
     }
 }
 

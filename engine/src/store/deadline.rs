@@ -3,8 +3,9 @@
 //! The client of the database keeps queries while the connection is lost, and sends the queries when the connection is
 //! back. By then the sender has reported an unknown outcome, and others may have replaced what the transaction would
 //! write. Each transaction therefore names the time of the store until which the transaction may begin. A transaction
-//! that begins later fails and writes nothing. Several statements that are no transaction have no deadline: they may run
-//! late, because they keep the later of two values, or check what they replace.
+//! that begins later fails and writes nothing. Statements that write and begin no transaction of their own are sent as
+//! one transaction. Only statements that define tables and databases have no deadline, because they change nothing that
+//! exists.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -63,14 +64,15 @@ impl StoreTime {
     }
 }
 
-/// Returns a single statement as a transaction, so that it can have a deadline. Returns `None` for several statements.
-/// The results of the transaction begin with that of `BEGIN`, and end with that of `COMMIT`.
+/// Returns statements as one transaction, so that they can have a deadline. Returns `None` if the statements begin a
+/// transaction themselves. The results of the transaction begin with that of `BEGIN`, and end with that of `COMMIT`. A
+/// transaction runs no statement after `RETURN`, so `RETURN` may only be the last of the statements.
 pub fn in_transaction(statements: &str) -> Option<String> {
-    let statement = statements.trim().trim_end_matches(';');
-    (!statement.contains(';')).then(|| [BEGIN, statement, "; COMMIT;"].concat())
+    let statements = statements.trim().trim_end_matches(';');
+    (!statements.starts_with(BEGIN)).then(|| [BEGIN, statements, "; COMMIT;"].concat())
 }
 
-/// Removes the result of the check that [`StoreTime::limit`] has added behind `BEGIN`.
+/// Removes the result of the check that [`StoreTime::limit`] has added after `BEGIN`.
 pub fn without_check(mut results: Vec<Record>) -> Vec<Record> {
     if matches!(results.get(1), Some(Record::String(text)) if text == IN_TIME) {
         results.remove(1);
@@ -84,6 +86,7 @@ mod tests {
     use super::super::availability::{Availability, TIMEOUT};
     use super::super::error::Error;
     use super::super::session::StoreSession;
+    use super::super::workspace::uploads::{Reservation, Upload};
     use super::*;
     use crate::clock::{Clock, SystemClock};
     use crate::model::access::WorkspaceRecord;
@@ -112,6 +115,34 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn several_statements_have_one_deadline() {
+        let store = remote().await;
+        let control = store.control().await.expect("a database");
+        let in_use = async || {
+            // The first attempt began after its deadline, so the wrong time is no longer used.
+            control.query("BEGIN; UPSERT a:c SET c = 1 RETURN NONE; COMMIT;", []).await.expect("written");
+        };
+        control.query("DEFINE TABLE a SCHEMALESS", []).await.expect("a table");
+        control.session.set_time(0);
+        let statements = "UPSERT a:b SET c = 1 RETURN VALUE c; LET $x = 2; RETURN $x;";
+        let found = control.query_again(statements, []).await.expect("written by the second attempt");
+        assert_eq!(found, [Record::Array(vec![Record::from_t(1)].into()), Record::None, Record::from_t(2)]);
+        in_use().await;
+        control.session.set_time(0);
+        let beat = control.beat("s", true, 0).await.expect("written by the second attempt");
+        assert_eq!(beat.servers, [std::sync::Arc::from("s")]);
+        in_use().await;
+        let db = store.workspace("0-1").await.expect("a database");
+        let upload = Upload { id: "u".into(), owner: "s".into(), lease: TIMEOUT };
+        control.session.set_time(0);
+        assert_eq!(db.reserve(&upload, 5, true, None).await.expect("a result"), Reservation::Reserved);
+        control.session.set_time(0);
+        assert!(db.settle(&upload, 3).await.expect("a result"));
+        assert_eq!(db.used_bytes().await.expect("counted"), 3);
+        in_use().await;
+    }
+
+    #[tokio::test]
     async fn a_transaction_in_time_has_the_results_of_a_transaction_without_a_deadline() {
         let scripts = [
             "BEGIN; LET $x = 1; RETURN $x = 1; COMMIT;",
@@ -130,7 +161,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_database_of_a_workspace_is_removed_in_time_only() {
+    async fn the_database_of_a_workspace_is_not_removed_after_the_deadline() {
         let store = remote().await;
         let id = "00000000-0000-0000-0000-000000000001";
         let control = store.control().await.expect("a database");

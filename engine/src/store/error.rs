@@ -32,7 +32,7 @@ pub enum Error {
     Archive(object_store::Error),
     #[error("the workspace is closing")]
     Closing,
-    /// The store did not respond in time. A write may still happen later.
+    /// The store did not respond in time. The store may still carry out a write later.
     #[error("the store does not respond")]
     Unresponsive,
     /// A batch of several requests was not written. Each request of the batch fails with the same reason.

@@ -1,8 +1,8 @@
 //! The only module that accesses SurrealDB. It contains no business rules and no status codes.
 //!
-//! Each workspace has its own database, and there is one database named `control`, all in one namespace. A [`Database`]
-//! is a session bound to one database, so its queries cannot reach the records of another workspace. Its
-//! [`DatabaseReader`] can only read.
+//! Each workspace has its own database. The database `control` holds the data that all workspaces share. All databases
+//! are in one namespace. A [`Database`] is a session bound to one database, so its queries cannot reach the records of
+//! another workspace. Its [`DatabaseReader`] can only read.
 //!
 //! The tables are defined in `schema`, with one file for each migration. A comment above each table describes the
 //! records of the table. Opening a database applies the missing migrations. The uniqueness of an event's key,
@@ -20,6 +20,7 @@ mod health;
 pub mod key_range;
 #[cfg(test)]
 mod older_tests;
+mod record;
 pub mod retry;
 #[cfg(test)]
 mod room_tests;
@@ -248,9 +249,7 @@ impl Database {
 
     async fn migrate(&self, migrations: &[&str]) -> Result<()> {
         let statements = "DEFINE TABLE IF NOT EXISTS migration SCHEMALESS; SELECT VALUE number FROM migration";
-        let applied = self.query(statements, []).await?;
-        let applied: Vec<i64> = convert::list(applied.last())?.filter_map(|record| convert::int(record).ok()).collect();
-        check_schema(&applied, migrations.len())?;
+        let applied = applied(&self.query(statements, []).await?, migrations.len())?;
         for (number, statements) in (1i64..).zip(migrations) {
             if !applied.contains(&number) {
                 let script =
@@ -264,13 +263,38 @@ impl Database {
     /// Runs statements like [`DatabaseReader::query`], and retries if they conflict with other writers.
     async fn query_again<const N: usize>(&self, statements: &str, values: [(&str, Record); N]) -> Result<Vec<Record>> {
         let values: Variables = values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        let single = self.session.has_deadlines().then(|| deadline::in_transaction(statements)).flatten();
-        let Some(transaction) = single else {
-            return retry::after_conflicts(|| self.query_bound(statements, values.clone())).await;
+        retry::after_conflicts(|| self.write_bound(statements, values.clone())).await
+    }
+
+    /// Runs statements that write. If transactions may have a deadline, runs the statements as one transaction, so that
+    /// none of them writes later than its sender waits. Returns the result of each statement.
+    async fn write_bound(&self, statements: &str, values: Variables) -> Result<Vec<Record>> {
+        let Some(transaction) = self.session.has_deadlines().then(|| deadline::in_transaction(statements)).flatten()
+        else {
+            return self.query_bound(statements, values).await;
         };
-        let results = retry::after_conflicts(|| self.query_bound(&transaction, values.clone())).await?;
+        let mut results = self.query_bound(&transaction, values).await?;
         // Without the results of `BEGIN` and `COMMIT`.
-        Ok(results.into_iter().skip(1).take(1).collect())
+        results.pop();
+        Ok(results.into_iter().skip(1).collect())
+    }
+}
+
+#[cfg(test)]
+impl Database {
+    /// Opens the control database of a new store in memory.
+    pub async fn control_in_memory() -> Database {
+        Store::connect("mem://").await.expect("memory").control().await.expect("a database")
+    }
+
+    /// Opens the database of a workspace in a new store in memory.
+    pub async fn log_in_memory() -> Database {
+        Store::connect("mem://").await.expect("memory").workspace("0-1").await.expect("a database")
+    }
+
+    /// Opens a database like [`Database::log_in_memory`], to which other processes may write.
+    pub async fn shared_log_in_memory() -> Database {
+        Store::connect("mem://").await.expect("memory").share().workspace("0-1").await.expect("a database")
     }
 }
 
@@ -314,10 +338,12 @@ impl DatabaseReader {
     }
 }
 
-/// Fails if a migration that this program does not know was applied to a database.
-fn check_schema(applied: &[i64], known: usize) -> Result<()> {
+/// Returns the numbers of the applied migrations in the last of several results. Fails if this program does not know one
+/// of the migrations.
+fn applied(results: &[Record], known: usize) -> Result<Vec<i64>> {
+    let applied: Vec<i64> = convert::list(results.last())?.filter_map(|record| convert::int(record).ok()).collect();
     match applied.iter().max().filter(|number| **number > known as i64) {
-        None => Ok(()),
+        None => Ok(applied),
         Some(unknown) => Err(Error::Opening(format!(
             "it was written by a newer program with schema {unknown}; this program supports schemas up to {known}"
         ))),

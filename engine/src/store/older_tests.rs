@@ -6,7 +6,7 @@ use std::sync::Arc;
 use surrealdb::types::Value as Record;
 
 use super::key_range::KeyRange;
-use super::workspace::append::{AppendBatch, EventWrite};
+use super::workspace::append::EventWrite;
 use super::workspace::nodes::ReadSnapshot;
 use super::{Database, Store, convert};
 use crate::clock::SystemClock;
@@ -81,14 +81,10 @@ async fn snapshots(log: &Database) -> Vec<ReadSnapshot> {
 async fn logs_and_snapshots_with_values_deeper_than_the_request_limit_are_opened() {
     let (store, log) = store().await;
     let payload = Object::from_iter([("deep", nested(180))]);
-    log.append(AppendBatch { events: &[event("a", 1, 1, payload.clone()).into()], ..AppendBatch::default() })
-        .await
-        .expect("written");
+    log.append_events(&[event("a", 1, 1, payload.clone()).into()]).await.expect("written");
     upsert(&log, older_node("a", 1, &json::text(&Value::from(payload.clone())))).await;
-    log.append(AppendBatch { events: &[event("b", 1, 2, payload.clone()).into()], ..AppendBatch::default() })
-        .await
-        .expect("written");
-    log.write_nodes(&[], None, Some((NODES, 1))).await.expect("written");
+    log.append_events(&[event("b", 1, 2, payload.clone()).into()]).await.expect("written");
+    log.write_nodes(&[], None, Some((NODES, 1)), None).await.expect("written");
 
     let engine = engine(&store).await;
     let reader: Reader = enter(&engine).await;
@@ -114,10 +110,10 @@ async fn an_unreadable_snapshot_is_folded_again_from_the_log() {
     let (store, log) = store().await;
     let payload = |number: i64| Object::from_iter([("n", number)]);
     let events = [event("a", 1, 1, payload(1)), event("b", 1, 2, payload(2)), event("a", 2, 3, payload(3))];
-    log.append(AppendBatch { events: &events.map(EventWrite::from), ..AppendBatch::default() }).await.expect("written");
+    log.append_events(&events.map(EventWrite::from)).await.expect("written");
     upsert(&log, older_node("a", 2, "{\"n\":")).await;
     upsert(&log, Record::Object(convert::fields([("id", convert::record_id("node", "b"))]))).await;
-    log.write_nodes(&[], None, Some((NODES, 3))).await.expect("written");
+    log.write_nodes(&[], None, Some((NODES, 3)), None).await.expect("written");
     assert!(snapshots(&log).await.iter().all(Result::is_err));
 
     let engine = engine(&store).await;
@@ -176,9 +172,7 @@ async fn articles_of_older_logs_may_share_a_slug() {
     let (store, log) = store().await;
     for (position, (id, slug)) in [("a", "x"), ("b", "x"), ("c", "Not Valid")].into_iter().enumerate() {
         let events = [event(id, 1, position as u64 + 1, Object::from_iter([("slug", slug)]))];
-        log.append(AppendBatch { events: &events.map(EventWrite::from), ..AppendBatch::default() })
-            .await
-            .expect("written");
+        log.append_events(&events.map(EventWrite::from)).await.expect("written");
     }
     let engine = engine(&store).await;
     let writer: Writer = enter(&engine).await;

@@ -4,15 +4,16 @@ use std::sync::Arc;
 
 use surrealdb::types::Value as Record;
 
-use super::control::keys::{OriginFault, key_content};
+use super::control::keys::OriginFault;
 use super::control::members::member_id;
-use super::{Database, Store, convert};
+use super::record::StoredRecord;
+use super::{Database, convert};
 use crate::model::access::{Invitation, KeyRecord, Role};
 
 const LIMIT: i64 = 1_000;
 
 async fn with_member() -> Database {
-    let control = Store::connect("mem://").await.expect("memory").control().await.expect("a database");
+    let control = Database::control_in_memory().await;
     let statement = "CREATE $id SET workspace_id = 'w', user_id = 'u', role = 'owner', joined_at = 1 RETURN NONE";
     control.query(statement, [("id", member_id("w", "u"))]).await.expect("written");
     control
@@ -52,7 +53,7 @@ fn key(id: &str, created_at: i64, expires_at: Option<i64>) -> KeyRecord {
 #[tokio::test]
 async fn a_user_with_1000_keys_can_create_another_key_after_a_key_has_expired() {
     let control = with_member().await;
-    fill(&control, "key", Record::Object(key_content(&key("filler", 1, None))), "hash").await;
+    fill(&control, "key", Record::Object(key("filler", 1, None).fields()), "hash").await;
     control.create_key(&key("last", 2, Some(10))).await.expect("answered").expect("the key number 1000");
     let refused = control.create_key(&key("more", 9, None)).await.expect("answered");
     assert_eq!(refused.map(|key| key.id), Err(OriginFault::TooManyKeys));
@@ -63,10 +64,8 @@ async fn a_user_with_1000_keys_can_create_another_key_after_a_key_has_expired() 
     assert_eq!(control.read_keys("w").await.expect("read").len() as i64, LIMIT);
 }
 
-#[tokio::test]
-async fn a_workspace_with_1000_invitations_can_change_them_but_not_add_another() {
-    let control = with_member().await;
-    let invitation = |id: &str, created_at, expires_at| Invitation {
+fn invitation(id: &str, created_at: i64, expires_at: Option<i64>) -> Invitation {
+    Invitation {
         id: id.into(),
         workspace_id: "w".into(),
         email: Arc::from(format!("{id}@example.com")),
@@ -74,16 +73,39 @@ async fn a_workspace_with_1000_invitations_can_change_them_but_not_add_another()
         created_at,
         expires_at,
         derived_from: None,
-    };
-    let write = async |id: &str, created_at, expires_at| {
-        control.write_invitation(&invitation(id, created_at, expires_at), "u").await.expect("answered")
-    };
+    }
+}
+
+async fn fill_invitations(control: &Database) {
     let content = convert::fields([
         ("workspace_id", convert::text("w")),
         ("role", convert::text("viewer")),
         ("created_at", convert::integer(1)),
     ]);
-    fill(&control, "invitation", Record::Object(content), "email").await;
+    fill(control, "invitation", Record::Object(content), "email").await;
+}
+
+#[tokio::test]
+async fn owners_who_invite_at_the_same_time_stay_within_the_limit() {
+    let control = with_member().await;
+    let others = "CREATE workspace:w SET name = 'w', slug = 'w', owner_id = 'u', created_at = 1;
+        CREATE $id SET workspace_id = 'w', user_id = 'v', role = 'owner', joined_at = 1";
+    control.query(others, [("id", member_id("w", "v"))]).await.expect("written");
+    fill_invitations(&control).await;
+    let write =
+        async |id: &str, user: &str| control.write_invitation(&invitation(id, 2, None), user).await.expect("answered");
+    let (one, other) = tokio::join!(write("one", "u"), write("other", "v"));
+    assert!(one.is_ok() != other.is_ok(), "{one:?} {other:?}");
+    assert_eq!(control.read_invitations("w").await.expect("read").len() as i64, LIMIT);
+}
+
+#[tokio::test]
+async fn a_workspace_with_1000_invitations_can_change_them_but_not_add_another() {
+    let control = with_member().await;
+    let write = async |id: &str, created_at, expires_at| {
+        control.write_invitation(&invitation(id, created_at, expires_at), "u").await.expect("answered")
+    };
+    fill_invitations(&control).await;
     assert_eq!(write("last", 2, Some(10)).await, Ok(()));
     assert_eq!(write("more", 9, None).await, Err(OriginFault::TooManyInvitations));
     assert_eq!(write("last", 9, Some(20)).await, Ok(()));

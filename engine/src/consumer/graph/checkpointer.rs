@@ -95,8 +95,8 @@ impl Checkpointer {
     }
 
     /// Writes the changes together with the checkpoint, and makes the changes visible to pipelines and search. If no
-    /// other server shares the store, a checkpoint without changes is written only occasionally. Otherwise the next
-    /// server that leads continues where this server stopped, so every checkpoint is written.
+    /// other server shares the store, a checkpoint without changes is written only occasionally. If other servers share
+    /// the store, every checkpoint is written, because the next leader continues at the stored checkpoint.
     pub async fn commit(&mut self, position: u64, circuits: Object, parking: &mut ParkingBuffer) -> Result<()> {
         let unchanged = self.facts.is_empty() && self.edges.is_empty() && parking.is_empty();
         let unchanged = unchanged && circuits == self.checkpoint.circuits && !self.has_new_basis;

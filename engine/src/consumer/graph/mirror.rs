@@ -57,9 +57,7 @@ impl Mirror {
                 return Ok(());
             }
         }
-        let read_at = Instant::now();
-        let checkpoint = state.db.read_graph_checkpoint().await?;
-        self.apply_newest(state, &mut applied, MirrorCheckpoint { checkpoint, read_at }).await
+        self.apply_newest(state, &mut applied).await
     }
 
     /// Applies at least the first `writes` writes of the leader, whether or not the leader has reported them.
@@ -72,19 +70,13 @@ impl Mirror {
         if applied.as_ref().is_some_and(|applied| applied.checkpoint.writes >= writes) {
             return Ok(());
         }
-        let read_at = Instant::now();
-        let checkpoint = state.db.read_graph_checkpoint().await?;
-        self.apply_newest(state, &mut applied, MirrorCheckpoint { checkpoint, read_at }).await
+        self.apply_newest(state, &mut applied).await
     }
 
-    async fn apply_newest(
-        &self,
-        state: &Arc<State>,
-        applied: &mut Option<MirrorCheckpoint>,
-        newest: MirrorCheckpoint,
-    ) -> Result<()> {
+    async fn apply_newest(&self, state: &Arc<State>, applied: &mut Option<MirrorCheckpoint>) -> Result<()> {
+        let read_at = Instant::now();
+        let mut checkpoint = state.db.read_graph_checkpoint().await?;
         let reported = *state.reported.borrow();
-        let MirrorCheckpoint { mut checkpoint, read_at } = newest;
         // The graph refers to aggregates up to the checkpoint, so this server refreshes the states first.
         state.refresh().await?;
         // The applied checkpoint stays until the end. If the caller is cancelled, the same changes are applied again.

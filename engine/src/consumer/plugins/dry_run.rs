@@ -59,42 +59,32 @@ impl<'a> DryRuns<'a> {
 
     /// Calls the plugin's hooks `enrich` and `route` for an event, with the current agents and tasks.
     pub async fn run(&mut self, context: Arc<EventContext>) -> Result<Vec<Trial>> {
-        let DryRuns { state, members, version, roster } = self;
-        dry_run(state, members, version, roster, context).await
-    }
-}
-
-async fn dry_run(
-    state: &State,
-    members: &Members,
-    version: &PluginVersion,
-    roster: &mut Roster,
-    context: Arc<EventContext>,
-) -> Result<Vec<Trial>> {
-    let mut trials = Vec::new();
-    for hook in version.hooks.iter().copied() {
-        match hook {
-            Hook::Enrich => {
-                let found = state.graph.facts(context.after.id.as_str());
-                let known = found.and_then(|found| found.get(&version.name).cloned());
-                let found = |facts| HookResult::Facts(facts, known);
-                trials.push(trial(state, version, hook, &context, context.clone(), enrich::call, found).await);
-            }
-            Hook::Route => {
-                let input = Arc::new(PreparedRoute::prepare(state, roster, version.candidates, &context));
-                let assigned = HookResult::Assignments;
-                let mut trial = trial(state, version, hook, &context, input, route::call, assigned).await;
-                if let Ok(HookResult::Assignments(assigned)) = &trial.result
-                    && let Err(failure) = Assignees::new(members.clone()).check(roster, assigned).await?
-                {
-                    trial.result = Err(failure);
+        let (state, version) = (self.state, self.version);
+        let mut trials = Vec::new();
+        for hook in version.hooks.iter().copied() {
+            match hook {
+                Hook::Enrich => {
+                    let found = state.graph.facts(context.after.id.as_str());
+                    let known = found.and_then(|found| found.get(&version.name).cloned());
+                    let found = |facts| HookResult::Facts(facts, known);
+                    trials.push(trial(state, version, hook, &context, context.clone(), enrich::call, found).await);
                 }
-                trials.push(trial);
+                Hook::Route => {
+                    let input = PreparedRoute::prepare(state, &mut self.roster, version.candidates, &context);
+                    let (input, assigned) = (Arc::new(input), HookResult::Assignments);
+                    let mut trial = trial(state, version, hook, &context, input, route::call, assigned).await;
+                    if let Ok(HookResult::Assignments(assigned)) = &trial.result
+                        && let Err(failure) = Assignees::new(self.members.clone()).check(&self.roster, assigned).await?
+                    {
+                        trial.result = Err(failure);
+                    }
+                    trials.push(trial);
+                }
+                Hook::Work | Hook::Tool | Hook::Mount => {}
             }
-            Hook::Work | Hook::Tool | Hook::Mount => {}
         }
+        Ok(trials)
     }
-    Ok(trials)
 }
 
 async fn trial<I, T>(

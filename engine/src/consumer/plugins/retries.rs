@@ -33,8 +33,9 @@ struct Retry {
 }
 
 impl Retry {
-    /// Returns the time from which the step may be retried, or `None` while the plugin is paused. The steps that paused
-    /// the plugin are retried nevertheless, and show whether the plugin works again.
+    /// Returns the time from which the step may be retried. Returns `None` while the plugin is paused, if the plugin
+    /// was never called for the step. The steps whose calls failed are retried during the pause, and show whether the
+    /// plugin works again.
     fn due(self, circuit: &Circuit) -> Option<i64> {
         (self.was_called || !circuit.is_paused()).then_some(self.at_ms)
     }

@@ -11,7 +11,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 
 /// Updates the label index until the consumer is stopped. Does nothing before the first search.
 pub async fn follow(state: Arc<State>, mut stopped: StopSignal) {
-    let mut head = state.folded.head().follow();
+    let mut head = state.folded.head.follow();
     let mut redefined = state.search.redefined.follow();
     while !stopped.has_begun() {
         let mut behind = state.search.labels.is_behind();

@@ -15,7 +15,7 @@ const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
 /// Updates the vectors until the consumer is stopped.
 pub async fn follow(state: Arc<State>, db: Database, mut stopped: StopSignal) {
     let Some(vectors) = &state.search.vectors else { return };
-    let mut head = state.folded.head().follow();
+    let mut head = state.folded.head.follow();
     let mut wait = PAUSE;
     while !stopped.has_begun() {
         match vectors.step(state.labelled(), &db).await {

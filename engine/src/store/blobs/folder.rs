@@ -105,21 +105,17 @@ impl BlobFolder {
     }
 
     pub async fn remove(&self, key: &Path) -> Result<()> {
-        let path = self.files.path_to_filesystem(key)?;
-        blocking(move || match std::fs::remove_file(&path) {
-            Ok(()) => synced_folder(&path),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(error),
-        })
-        .await
+        self.remove_with(key, |path| std::fs::remove_file(path)).await
     }
-}
 
-impl BlobFolder {
     /// Removes a folder with all files in it.
     pub async fn remove_all(&self, folder: &Path) -> Result<()> {
-        let path = self.files.path_to_filesystem(folder)?;
-        blocking(move || match std::fs::remove_dir_all(&path) {
+        self.remove_with(folder, |path| std::fs::remove_dir_all(path)).await
+    }
+
+    async fn remove_with(&self, key: &Path, remove: fn(&FilePath) -> io::Result<()>) -> Result<()> {
+        let path = self.files.path_to_filesystem(key)?;
+        blocking(move || match remove(&path) {
             Ok(()) => synced_folder(&path),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(error),

@@ -5,7 +5,12 @@ use std::sync::Arc;
 use surrealdb::types::Value as Record;
 
 use crate::model::license::Activation;
+use crate::store::record::{StoredRecord, stored_record};
 use crate::store::{Database, Error, Result, convert};
+
+stored_record!(Activation [id] {
+    user_id, instance_id, name, platform, app_version, activated_at, last_validated_at, revoked_at
+});
 
 /// The devices of a user, and the value of the change counter when the devices were read.
 pub struct Devices {
@@ -25,7 +30,7 @@ impl Database {
             return Err(Error::corrupt("the statement that reads the devices of a user did not return two results"));
         };
         Ok(Devices {
-            activations: convert::list(Some(activations))?.map(read).collect::<Result<_>>()?,
+            activations: convert::list(Some(activations))?.map(Activation::read).collect::<Result<_>>()?,
             turn: convert::list(Some(turn))?.next().map(convert::int).transpose()?.unwrap_or(0),
         })
     }
@@ -35,8 +40,8 @@ impl Database {
     pub async fn write_activation(&self, activation: &Activation, leaving: &[Arc<str>], read: &Devices) -> Result<()> {
         let values = [
             ("id", activation_id(&activation.id)),
-            ("content", content(activation)),
-            ("leaving", Record::Array(leaving.iter().map(|id| activation_id(id)).collect::<Vec<_>>().into())),
+            ("content", Record::Object(activation.fields())),
+            ("leaving", convert::array(leaving.iter().map(|id| activation_id(id)))),
             ("turn", turn_id(&activation.user_id)),
             ("seen", convert::integer(read.turn)),
         ];
@@ -72,11 +77,8 @@ impl Database {
             SELECT VALUE seed FROM $id;
             COMMIT;";
         let found = self.query_again(statements, values).await?;
-        let seed = found.iter().find_map(|result| match convert::list(Some(result)).ok()?.next() {
-            Some(Record::String(seed)) => Some(seed.clone()),
-            _ => None,
-        });
-        seed.ok_or_else(|| Error::corrupt("the license key is missing"))
+        let seed = found.iter().find_map(|result| convert::text_of(convert::list(Some(result)).ok()?.next()?));
+        seed.map(|seed| seed.to_string()).ok_or_else(|| Error::corrupt("the license key is missing"))
     }
 }
 
@@ -88,33 +90,4 @@ fn activation_id(id: &str) -> Record {
 /// changes conflict.
 fn turn_id(user_id: &str) -> Record {
     convert::record_id("activation_turn", user_id.to_owned())
-}
-
-fn content(activation: &Activation) -> Record {
-    let optional = |text: &Option<String>| convert::optional_text(text.as_deref());
-    Record::Object(convert::fields([
-        ("user_id", convert::text(&activation.user_id)),
-        ("instance_id", convert::text(&activation.instance_id)),
-        ("name", optional(&activation.name)),
-        ("platform", optional(&activation.platform)),
-        ("app_version", optional(&activation.app_version)),
-        ("activated_at", convert::integer(activation.activated_at)),
-        ("last_validated_at", convert::integer(activation.last_validated_at)),
-        ("revoked_at", activation.revoked_at.map_or(Record::None, convert::integer)),
-    ]))
-}
-
-fn read(record: &Record) -> Result<Activation> {
-    let optional = |name: &str| convert::optional_text_field(record, name).map(|text| text.to_string());
-    Ok(Activation {
-        id: Arc::from(convert::text_field(record, "key")?),
-        user_id: Arc::from(convert::text_field(record, "user_id")?),
-        instance_id: convert::text_field(record, "instance_id")?.to_owned(),
-        name: optional("name"),
-        platform: optional("platform"),
-        app_version: optional("app_version"),
-        activated_at: convert::int_field(record, "activated_at")?,
-        last_validated_at: convert::int_field(record, "last_validated_at")?,
-        revoked_at: convert::optional_int_field(record, "revoked_at"),
-    })
 }

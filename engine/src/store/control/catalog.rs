@@ -2,11 +2,13 @@
 
 use surrealdb::types::Value as Record;
 
-use super::keys::{key_content, read_key};
-use super::members::{member_content, member_id};
+use super::members::member_id;
 use super::workspaces::{NOT_BEING_DELETED, deletion_id};
 use crate::model::access::{KeyRecord, Membership, Role, WorkspaceRecord};
+use crate::store::record::{StoredRecord, stored_record};
 use crate::store::{Database, Result, convert, retry};
+
+stored_record!(WorkspaceRecord as "workspace" [id] { name, slug, owner_id, created_at });
 
 /// The transaction that replaces the key of the first start. Fails if, since the key was read, the key was used or
 /// another server has replaced the key.
@@ -54,7 +56,7 @@ impl Database {
                 ("old_name", convert::text(&unused.id)),
                 ("key", convert::record_id("key", key.id.to_string())),
                 ("key_name", convert::text(&key.id)),
-                ("content", Record::Object(key_content(&key))),
+                ("content", Record::Object(key.fields())),
             ];
             self.query(REPLACE, values).await.map(|_| true)
         };
@@ -76,7 +78,7 @@ impl Database {
             ("id", convert::record_id("workspace", workspace.id.to_string())),
             ("deletion", deletion_id(&workspace.id)),
             ("name", convert::text(&workspace.id)),
-            ("about", workspace_content(workspace)),
+            ("about", Record::Object(workspace.fields())),
         ];
         self.query_again(&statements, values).await.map(drop)
     }
@@ -84,41 +86,34 @@ impl Database {
     /// Returns the id of the key that the first start created. The key may have been deleted since then. The id is
     /// empty if a restore wrote the first workspace.
     async fn first_key_id(&self) -> Result<Option<String>> {
-        let found = self.query("SELECT VALUE key FROM first_start:done", []).await?;
-        Ok(convert::list(found.first())?.next().and_then(|id| match id {
-            Record::String(id) => Some(id.clone()),
-            _ => None,
-        }))
+        self.first_text("SELECT VALUE key FROM first_start:done").await
     }
 
     /// Returns the id of the first workspace of the store, if the store has one.
     pub async fn first_workspace_id(&self) -> Result<Option<String>> {
-        let found = self.query("SELECT VALUE workspace FROM first_start:done", []).await?;
-        Ok(convert::list(found.first())?.next().and_then(|id| match id {
-            Record::String(id) => Some(id.clone()),
-            _ => None,
-        }))
+        self.first_text("SELECT VALUE workspace FROM first_start:done").await
+    }
+
+    /// Returns the first row of a result, if the row is a string.
+    async fn first_text(&self, statement: &str) -> Result<Option<String>> {
+        let text = |record: &Record| Ok(convert::text_of(record).map(|text| text.to_string()));
+        Ok(self.read_first(statement, [], text).await?.flatten())
     }
 
     async fn unused_first_key(&self) -> Result<Option<KeyRecord>> {
         let Some(id) = self.first_key_id().await? else { return Ok(None) };
-        let statement = "SELECT *, record::id(id) AS key FROM $id";
-        let found = self.query(statement, [("id", convert::record_id("key", id))]).await?;
-        let key = convert::list(found.first())?.next().map(read_key).transpose()?;
-        Ok(key.filter(|key| key.last_used_at.is_none()))
+        Ok(self.read_key(&id).await?.filter(|key| key.last_used_at.is_none()))
     }
 
     /// Returns the workspace with this id.
     pub async fn read_workspace(&self, id: &str) -> Result<Option<WorkspaceRecord>> {
         let values = [("id", convert::record_id("workspace", id.to_owned()))];
-        let found = self.query("SELECT *, record::id(id) AS key FROM $id", values).await?;
-        convert::list(found.first())?.next().map(read_workspace).transpose()
+        self.read_first("SELECT *, record::id(id) AS key FROM $id", values, WorkspaceRecord::read).await
     }
 
     pub async fn read_workspaces(&self) -> Result<Vec<WorkspaceRecord>> {
         let statement = "SELECT *, record::id(id) AS key FROM workspace ORDER BY created_at, id";
-        let found = self.query(statement, []).await?;
-        convert::list(found.first())?.map(read_workspace).collect()
+        self.read_all(statement, [], WorkspaceRecord::read).await
     }
 }
 
@@ -136,13 +131,13 @@ fn provisioned(workspace: &WorkspaceRecord, key: &KeyRecord) -> [(&'static str, 
     [
         ("workspace", convert::record_id("workspace", workspace.id.to_string())),
         ("workspace_name", convert::text(&workspace.id)),
-        ("about", workspace_content(workspace)),
+        ("about", Record::Object(workspace.fields())),
         ("user", convert::record_id("user", workspace.owner_id.to_string())),
         ("member", member_id(&owner.workspace_id, &owner.user_id)),
-        ("membership", member_content(&owner)),
+        ("membership", Record::Object(owner.fields())),
         ("key", convert::record_id("key", key.id.to_string())),
         ("key_name", convert::text(&key.id)),
-        ("content", Record::Object(key_content(key))),
+        ("content", Record::Object(key.fields())),
     ]
 }
 
@@ -154,25 +149,4 @@ pub(super) fn owner_of(workspace: &WorkspaceRecord) -> Membership {
         role: Role::Owner,
         joined_at: workspace.created_at,
     }
-}
-
-pub(super) fn workspace_content(workspace: &WorkspaceRecord) -> Record {
-    Record::Object(convert::fields([
-        ("name", convert::text(&workspace.name)),
-        ("slug", convert::text(&workspace.slug)),
-        ("owner_id", convert::text(&workspace.owner_id)),
-        ("created_at", convert::integer(workspace.created_at)),
-    ]))
-}
-
-pub(super) fn read_workspace(record: &Record) -> Result<WorkspaceRecord> {
-    convert::named("workspace", record, || {
-        Ok(WorkspaceRecord {
-            id: convert::text_field(record, "key")?.into(),
-            name: convert::text_field(record, "name")?.to_owned(),
-            slug: convert::text_field(record, "slug")?.to_owned(),
-            owner_id: convert::text_field(record, "owner_id")?.into(),
-            created_at: convert::int_field(record, "created_at")?,
-        })
-    })
 }

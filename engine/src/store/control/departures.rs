@@ -3,10 +3,13 @@
 
 use std::sync::Arc;
 
-use surrealdb::types::{Array, RecordIdKey, Value as Record};
+use surrealdb::types::Value as Record;
 
 use crate::model::access::RemovedMember;
+use crate::store::record::{StoredRecord, stored_record};
 use crate::store::{Database, Result, convert};
+
+stored_record!(RemovedMember [] { user_id, removed_at });
 
 /// The statement that records the keys of the workspace `$workspace` in `$keys` as revoked.
 pub(super) const REVOKE_KEYS: &str = "FOR $one IN $keys {
@@ -23,40 +26,31 @@ impl Database {
     pub async fn read_removed_members(&self, workspace_id: &str) -> Result<Vec<RemovedMember>> {
         let statement =
             "SELECT user_id, removed_at FROM removed_member WHERE workspace_id = $workspace ORDER BY user_id";
-        let found = self.query(statement, [("workspace", convert::text(workspace_id))]).await?;
-        let read = |record: &Record| {
-            Ok(RemovedMember {
-                user_id: convert::text_field(record, "user_id")?.into(),
-                removed_at: convert::int_field(record, "removed_at")?,
-            })
-        };
-        convert::list(found.first())?.map(read).collect()
+        self.read_all(statement, [("workspace", convert::text(workspace_id))], RemovedMember::read).await
     }
 
     /// Returns the time at which a user was last removed from a workspace, in milliseconds since the epoch.
     pub async fn removed_at(&self, workspace_id: &str, user_id: &str) -> Result<Option<i64>> {
-        let found = self.query("SELECT removed_at FROM $id", [("id", removed_id(workspace_id, user_id))]).await?;
-        convert::list(found.first())?.next().map(|record| convert::int_field(record, "removed_at")).transpose()
+        let values = [("id", removed_id(workspace_id, user_id))];
+        self.read_first("SELECT removed_at FROM $id", values, |record| convert::int_field(record, "removed_at")).await
     }
 
     /// Returns the ids of the revoked keys of a workspace, in ascending order.
     pub async fn read_revoked_keys(&self, workspace_id: &str) -> Result<Vec<Arc<str>>> {
         let statement = "SELECT record::id(id) AS key FROM revoked_key WHERE workspace_id = $workspace ORDER BY key";
-        let found = self.query(statement, [("workspace", convert::text(workspace_id))]).await?;
-        convert::list(found.first())?.map(|record| Ok(convert::text_field(record, "key")?.into())).collect()
+        let key = |record: &Record| Ok(convert::text_field(record, "key")?.into());
+        self.read_all(statement, [("workspace", convert::text(workspace_id))], key).await
     }
 
     /// Returns whether at least one of the keys was revoked.
     pub async fn has_revoked(&self, keys: impl Iterator<Item = &Arc<str>>) -> Result<bool> {
-        let ids = keys.map(|key| convert::record_id("revoked_key", key.to_string())).collect::<Vec<_>>();
-        let found = self.query("SELECT workspace_id FROM $ids", [("ids", Record::Array(ids.into()))]).await?;
-        Ok(convert::list(found.first())?.next().is_some())
+        let ids = convert::array(keys.map(|key| convert::record_id("revoked_key", key.to_string())));
+        convert::has_rows(&self.query("SELECT workspace_id FROM $ids", [("ids", ids)]).await?)
     }
 
     /// Records the revocation of a key that the store does not have.
     pub async fn write_revoked_key(&self, workspace_id: &str, key_id: &str) -> Result<()> {
-        let values =
-            [("workspace", convert::text(workspace_id)), ("keys", Record::Array(vec![convert::text(key_id)].into()))];
+        let values = [("workspace", convert::text(workspace_id)), ("keys", convert::texts([key_id]))];
         self.query_again(REVOKE_KEYS, values).await.map(drop)
     }
 
@@ -77,25 +71,21 @@ impl Database {
         let values = [("id", convert::record_id("key", key_id.to_owned())), ("until", convert::integer(expires_at))];
         let statement =
             "UPDATE $id SET expires_at = $until WHERE expires_at = NONE OR expires_at > $until RETURN expires_at";
-        let found = self.query_again(statement, values).await?;
-        Ok(convert::list(found.first())?.next().is_some())
+        convert::has_rows(&self.query_again(statement, values).await?)
     }
 }
 
 pub(super) fn removed_id(workspace_id: &str, user_id: &str) -> Record {
-    let key = vec![convert::text(user_id), convert::text(workspace_id)];
-    convert::record_id("removed_member", RecordIdKey::Array(Array::from(key)))
+    convert::record_id("removed_member", convert::key([convert::text(user_id), convert::text(workspace_id)]))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Store;
 
     #[tokio::test]
     async fn the_latest_removal_of_a_member_is_kept() {
-        let store = Store::connect("mem://").await.expect("memory");
-        let control = store.control().await.expect("a database");
+        let control = Database::control_in_memory().await;
         for removed_at in [3, 7, 5] {
             let removed = RemovedMember { user_id: "u".into(), removed_at };
             control.write_removed_member("w", &removed).await.expect("written");

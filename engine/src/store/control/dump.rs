@@ -42,27 +42,16 @@ impl DatabaseReader {
     pub async fn dump(&self) -> Result<Vec<DumpRecord>> {
         let mut dumped = Vec::new();
         for table in TABLES {
-            let mut start = 0;
-            loop {
-                let statement = format!("SELECT * FROM {table} ORDER BY id LIMIT $limit START $start");
-                let values = [("limit", convert::integer(PAGE)), ("start", convert::integer(start))];
-                let found = self.query(&statement, values).await?;
-                let before = dumped.len();
-                dumped.extend(convert::list(found.first())?.map(|record| dumped_record(table, record)));
-                let read = dumped.len() - before;
-                start += read;
-                if read < PAGE {
-                    break;
-                }
-            }
+            let statement = format!("SELECT * FROM {table} ORDER BY id LIMIT $limit START $start");
+            let records = self.read_pages(&statement, PAGE, |record| Ok(dumped_record(table, record))).await?;
+            dumped.extend(records);
         }
         Ok(dumped)
     }
 
     /// Returns whether the control database has a workspace.
     pub async fn has_workspaces(&self) -> Result<bool> {
-        let found = self.query("SELECT VALUE id FROM workspace LIMIT 1", []).await?;
-        Ok(convert::list(found.first())?.next().is_some())
+        convert::has_rows(&self.query("SELECT VALUE id FROM workspace LIMIT 1", []).await?)
     }
 }
 
@@ -74,12 +63,8 @@ impl Database {
             SELECT VALUE key FROM installation:current;
             COMMIT;";
         let found = self.query_again(statements, [("candidate", convert::text(candidate))]).await?;
-        let text = |record: &Record| match record {
-            Record::String(text) => Some(text.clone()),
-            _ => None,
-        };
-        let id = found.iter().find_map(|result| convert::list(Some(result)).ok()?.find_map(text));
-        id.ok_or_else(|| Error::corrupt("the installation has no id"))
+        let id = found.iter().find_map(|result| convert::list(Some(result)).ok()?.find_map(convert::text_of));
+        id.map(|id| id.to_string()).ok_or_else(|| Error::corrupt("the installation has no id"))
     }
 
     /// Writes the records of a dump. `contents` is trusted, because the seal of the dump was checked. Records that
@@ -112,12 +97,11 @@ fn dumped_record(table: &'static str, record: &Record) -> DumpRecord {
 
 #[cfg(test)]
 mod tests {
-    use crate::store::Store;
+    use crate::store::Database;
 
     #[tokio::test]
     async fn a_dump_restores_every_record_as_it_was() {
-        let store = Store::connect("mem://").await.expect("a store");
-        let control = store.control().await.expect("a database");
+        let control = Database::control_in_memory().await;
         let written =
             "CREATE workspace:⟨0192-a⟩ SET name = \"it's\\n \\\"x\\\"\", slug = 'w', owner_id = 'u', created_at = 7;
             CREATE user:u SET email = 'a@b.c', email_verified = true;
@@ -132,7 +116,7 @@ mod tests {
         let key = dumped.iter().find(|record| record.table == "key").expect("the key");
         assert!(key.content.contains("last_used_at") && !key.lasting.contains("last_used_at"), "{key:?}");
 
-        let other = Store::connect("mem://").await.expect("a store").control().await.expect("a database");
+        let other = Database::control_in_memory().await;
         assert!(!other.has_workspaces().await.expect("read"));
         for _ in 0..2 {
             for record in &dumped {

@@ -1,13 +1,16 @@
 //! Invitations in the control database. If several requests accept an invitation at the same time, only one succeeds.
 
-use std::sync::Arc;
-
 use surrealdb::types::Value as Record;
 
-use super::keys::{MAKER, ORIGIN, OriginFault, origin_id, refused_by_origin};
-use super::members::{member_content, member_id, read_member, read_role};
+use super::keys::{MAKER, ORIGIN, OriginResult, origin_id, refused_by_origin};
+use super::members::{member_id, workspace_id_of};
 use crate::model::access::{Invitation, Membership, Role};
+use crate::store::record::{StoredRecord, stored_record};
 use crate::store::{Database, Error, Result, convert, retry};
+
+stored_record!(Invitation as "invitation" [id] {
+    workspace_id, email, role, created_at, expires_at, derived_from
+});
 
 /// The maximum number of invitations that one query returns for an address. Further invitations are returned after some
 /// of the returned invitations were accepted or declined.
@@ -18,8 +21,10 @@ const MAX_PER_ADDRESS: usize = 200;
 const OWNER: &str = "IF (SELECT VALUE role FROM ONLY $member) != 'owner' { THROW 'origin gone' };";
 
 /// The statements that limit the invitations of `$workspace` to 1,000. At the limit they delete the invitations that
-/// have expired.
+/// have expired. They write the workspace `$about`, so that concurrent invitations of several owners conflict, and each
+/// of them is counted.
 const ROOM: &str = "
+UPDATE $about SET invitations_made = (invitations_made ?? 0) + 1 RETURN NONE;
 IF !record::exists($id) AND ((SELECT VALUE count() FROM invitation WHERE workspace_id = $workspace GROUP ALL)[0] ?? 0) >= 1000 {
     DELETE invitation WHERE workspace_id = $workspace AND expires_at != NONE AND expires_at <= $now RETURN NONE;
     IF ((SELECT VALUE count() FROM invitation WHERE workspace_id = $workspace GROUP ALL)[0] ?? 0) >= 1000 {
@@ -32,8 +37,7 @@ impl Database {
     pub async fn read_invitations(&self, workspace_id: &str) -> Result<Vec<Invitation>> {
         let statement =
             "SELECT *, record::id(id) AS key FROM invitation WHERE workspace_id = $workspace ORDER BY created_at, id";
-        let found = self.query(statement, [("workspace", convert::text(workspace_id))]).await?;
-        convert::list(found.first())?.map(read_invitation).collect()
+        self.read_all(statement, [("workspace", convert::text(workspace_id))], Invitation::read).await
     }
 
     /// Returns the invitations for an email address that have not expired, the oldest first.
@@ -45,33 +49,22 @@ impl Database {
             ("now", convert::integer(now)),
             ("limit", convert::integer(MAX_PER_ADDRESS)),
         ];
-        let found = self.query(statement, values).await?;
-        convert::list(found.first())?.map(read_invitation).collect()
+        self.read_all(statement, values, Invitation::read).await
     }
 
     /// Writes an invitation that an owner of the workspace creates. Replaces an invitation with the same id. Fails with
     /// the reason if the user is no longer an owner, if the key that creates the invitation no longer exists, or if the
     /// workspace has the maximum number of invitations.
-    pub async fn write_invitation(
-        &self,
-        invitation: &Invitation,
-        user_id: &str,
-    ) -> Result<std::result::Result<(), OriginFault>> {
-        let content = convert::fields([
-            ("workspace_id", convert::text(&invitation.workspace_id)),
-            ("email", convert::text(&invitation.email)),
-            ("role", convert::text(invitation.role.name())),
-            ("created_at", convert::integer(invitation.created_at)),
-            ("expires_at", invitation.expires_at.map_or(Record::None, convert::integer)),
-            ("derived_from", convert::optional_text(invitation.derived_from.as_deref())),
-            ("made_by", convert::text(user_id)),
-        ]);
+    pub async fn write_invitation(&self, invitation: &Invitation, user_id: &str) -> Result<OriginResult<()>> {
+        let mut content = invitation.fields();
+        content.insert("made_by", convert::text(user_id));
         let values = [
             ("id", invitation_id(&invitation.id)),
             ("content", Record::Object(content)),
             ("member", member_id(&invitation.workspace_id, user_id)),
             ("origin", origin_id(invitation.derived_from.as_deref())),
             ("workspace", convert::text(&invitation.workspace_id)),
+            ("about", workspace_id_of(&invitation.workspace_id)),
             ("now", convert::integer(invitation.created_at)),
         ];
         let statements =
@@ -88,7 +81,7 @@ impl Database {
         id: &str,
         role: Role,
         user_id: &str,
-    ) -> Result<std::result::Result<Option<Invitation>, OriginFault>> {
+    ) -> Result<OriginResult<Option<Invitation>>> {
         let values = [
             ("id", invitation_id(id)),
             ("workspace", convert::text(workspace_id)),
@@ -102,11 +95,7 @@ impl Database {
             UPDATE $id SET role = $role, made_by = $user WHERE workspace_id = $workspace RETURN *, $key AS key;
             COMMIT;"
         );
-        let is_invitation = |record: &&Record| matches!(record, Record::Object(object) if object.contains_key("email"));
-        let changed = |answers: Vec<Record>| {
-            let found = answers.iter().find_map(|answer| convert::list(Some(answer)).ok()?.find(is_invitation));
-            found.map(read_invitation).transpose()
-        };
+        let changed = |answers: Vec<Record>| convert::find_with(&answers, "email").map(Invitation::read).transpose();
         refused_by_origin(self.query_again(&statements, values).await.and_then(changed))
     }
 
@@ -141,7 +130,7 @@ impl Database {
             ("role", convert::text(invitation.role.name())),
             ("maker", convert::optional_text(invitation.derived_from.as_deref())),
             ("member", member_id(&member.workspace_id, &member.user_id)),
-            ("content", member_content(member)),
+            ("content", Record::Object(member.fields())),
             ("origin", origin_id(invitation.derived_from.as_deref())),
         ];
         // The statements fail if the role or the creating key of the invitation has changed since the invitation was
@@ -159,14 +148,13 @@ impl Database {
             COMMIT;"
         );
         let answers = self.query(&statements, values).await?;
-        let is_member = |record: &&Record| matches!(record, Record::Object(object) if object.contains_key("joined_at"));
-        let found = answers.iter().find_map(|answer| convert::list(Some(answer)).ok()?.find(is_member));
-        found.map_or_else(|| Err(Error::corrupt("a membership that was just written is missing")), read_member)
+        let found = convert::find_with(&answers, "joined_at");
+        found.map_or_else(|| Err(Error::corrupt("a membership that was just written is missing")), Membership::read)
     }
 
     async fn find_invitation(&self, id: &str, email: &str, now: i64) -> Result<Option<Invitation>> {
-        let found = self.query("SELECT *, record::id(id) AS key FROM $id", [("id", invitation_id(id))]).await?;
-        let found = convert::list(found.first())?.next().map(read_invitation).transpose()?;
+        let values = [("id", invitation_id(id))];
+        let found = self.read_first("SELECT *, record::id(id) AS key FROM $id", values, Invitation::read).await?;
         let is_open = |found: &Invitation| *found.email == *email && found.expires_at.is_none_or(|end| end > now);
         Ok(found.filter(is_open))
     }
@@ -174,32 +162,17 @@ impl Database {
     /// Deletes an invitation for an email address. Returns whether the invitation existed.
     pub async fn decline_invitation(&self, id: &str, email: &str) -> Result<bool> {
         let values = [("id", invitation_id(id)), ("email", convert::text(email))];
-        let found = self.query_again("DELETE $id WHERE email = $email RETURN BEFORE", values).await?;
-        Ok(convert::list(found.first())?.next().is_some())
+        convert::has_rows(&self.query_again("DELETE $id WHERE email = $email RETURN BEFORE", values).await?)
     }
 
     /// Deletes an invitation of a workspace. Returns whether the invitation existed.
     pub async fn delete_invitation(&self, workspace_id: &str, id: &str) -> Result<bool> {
         let values = [("id", invitation_id(id)), ("workspace", convert::text(workspace_id))];
-        let found = self.query_again("DELETE $id WHERE workspace_id = $workspace RETURN BEFORE", values).await?;
-        Ok(convert::list(found.first())?.next().is_some())
+        let statement = "DELETE $id WHERE workspace_id = $workspace RETURN BEFORE";
+        convert::has_rows(&self.query_again(statement, values).await?)
     }
 }
 
 fn invitation_id(id: &str) -> Record {
     convert::record_id("invitation", id.to_owned())
-}
-
-fn read_invitation(record: &Record) -> Result<Invitation> {
-    convert::named("invitation", record, || {
-        Ok(Invitation {
-            id: Arc::from(convert::text_field(record, "key")?),
-            workspace_id: convert::text_field(record, "workspace_id")?.into(),
-            email: convert::text_field(record, "email")?.into(),
-            role: read_role(record)?,
-            created_at: convert::int_field(record, "created_at")?,
-            expires_at: convert::optional_int_field(record, "expires_at"),
-            derived_from: convert::optional_text_field(record, "derived_from"),
-        })
-    })
 }

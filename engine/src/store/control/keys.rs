@@ -3,13 +3,32 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use surrealdb::types::{Object as RecordObject, Value as Record};
+use surrealdb::types::Value as Record;
 
 use super::departures::REVOKE_KEYS;
-use super::members::{member_id, read_member};
+use super::members::member_id;
 use super::users::read_user;
 use crate::model::access::{KeyRecord, Membership, Scope, UserRecord};
+use crate::store::record::{StoredRecord, field_value, stored_record};
 use crate::store::{Database, Error, Result, convert, retry};
+
+stored_record!(KeyRecord as "key" [id] {
+    workspace_id, user_id, name, scopes, display, hash, opens_all, created_at, expires_at, derived_from, agents
+} reads { last_used_at, ancestors });
+field_value!(Vec<Arc<str>>, |record, field| read_names(record, field), |ids| convert::texts(ids));
+field_value!(
+    Arc<[Arc<str>]>,
+    |record, field| match read_names(record, field)?.as_slice() {
+        [] => Err(Error::corrupt(format!("the field '{field}' is empty"))),
+        names => Ok(names.into()),
+    },
+    |names| convert::texts(&**names)
+);
+field_value!(
+    Vec<Scope>,
+    |record, field| Ok(read_names(record, field)?.iter().filter_map(|name| Scope::parse(name)).collect()),
+    |scopes| convert::texts(scopes.iter().map(|scope| scope.name()))
+);
 
 /// A key, the user of the key, and the user's memberships.
 pub struct FoundKey {
@@ -31,6 +50,9 @@ pub enum OriginFault {
     /// The workspace has the maximum number of invitations.
     TooManyInvitations,
 }
+
+/// A result, or the reason why nothing can be created from the origin.
+pub type OriginResult<T> = std::result::Result<T, OriginFault>;
 
 /// The statements that check whether the creator of a key or an invitation is still a member. They write the
 /// membership, so that a concurrent deletion of the membership conflicts.
@@ -79,10 +101,10 @@ IF array::sort((SELECT VALUE record::id(id) FROM key WHERE ancestors CONTAINS $a
 impl Database {
     /// Writes a key, unless a key with the same id exists. Returns the stored key, or the reason why the key cannot be
     /// created.
-    pub async fn create_key(&self, key: &KeyRecord) -> Result<std::result::Result<KeyRecord, OriginFault>> {
+    pub async fn create_key(&self, key: &KeyRecord) -> Result<OriginResult<KeyRecord>> {
         let values = [
             ("id", convert::record_id("key", key.id.to_string())),
-            ("content", Record::Object(key_content(key))),
+            ("content", Record::Object(key.fields())),
             ("workspace", convert::text(&key.workspace_id)),
             ("member", member_id(&key.workspace_id, &key.user_id)),
             ("origin", origin_id(key.derived_from.as_deref())),
@@ -101,7 +123,7 @@ impl Database {
             // The key is looked up before each attempt. After a conflict, another request may have written a key with
             // this id.
             let present = self.query(found, values.clone()).await?;
-            if convert::list(present.first())?.next().is_some() {
+            if convert::has_rows(&present)? {
                 return only_key(&present).map(Ok);
             }
             refused_by_origin(self.query(&statements, values.clone()).await.and_then(|found| only_key(&found)))
@@ -123,8 +145,8 @@ impl Database {
         let values = [
             ("id", convert::record_id("key", key.id.to_string())),
             ("hash", convert::text(&key.hash)),
-            ("content", Record::Object(key_content(key))),
-            ("ancestors", names(&key.ancestors)),
+            ("content", Record::Object(key.fields())),
+            ("ancestors", convert::texts(&key.ancestors)),
             ("used", key.last_used_at.map_or(Record::None, convert::integer)),
         ];
         let answers = self.query_again(statements, values).await?;
@@ -142,34 +164,33 @@ impl Database {
             SELECT VALUE id FROM ($found[0].ancestors ?? []).map(|$one| type::record('key', $one));";
         let answers = self.query(statements, [("hash", convert::text(hash))]).await?;
         let [_, key, user, members, ancestors] = answers.as_slice() else { return Ok(None) };
-        let Some(key) = convert::list(Some(key))?.next().map(read_key).transpose()? else { return Ok(None) };
+        let Some(key) = convert::list(Some(key))?.next().map(KeyRecord::read).transpose()? else { return Ok(None) };
         if convert::list(Some(ancestors))?.count() < key.ancestors.len() {
             return Ok(None);
         }
         let user = convert::list(Some(user))?.next().map(read_user).transpose()?;
         let user = user.ok_or_else(|| Error::corrupt("the user of a key is missing"))?;
-        let memberships = convert::list(Some(members))?.map(read_member).collect::<Result<_>>()?;
+        let memberships = convert::list(Some(members))?.map(Membership::read).collect::<Result<_>>()?;
         Ok(Some(FoundKey { key, user, memberships }))
     }
 
     /// Returns the keys of a workspace, the newest first.
     pub async fn read_keys(&self, workspace_id: &str) -> Result<Vec<KeyRecord>> {
         let statement = "SELECT *, record::id(id) AS key FROM key WHERE workspace_id = $workspace ORDER BY created_at DESC, id DESC";
-        let found = self.query(statement, [("workspace", convert::text(workspace_id))]).await?;
-        convert::list(found.first())?.map(read_key).collect()
+        self.read_all(statement, [("workspace", convert::text(workspace_id))], KeyRecord::read).await
     }
 
     /// Returns the ids of the given keys that still exist and whose ancestors all still exist.
     pub async fn living_keys(&self, ids: &[Arc<str>]) -> Result<HashSet<Arc<str>>> {
-        let records: Vec<Record> = ids.iter().map(|id| convert::record_id("key", id.to_string())).collect();
+        let records = convert::array(ids.iter().map(|id| convert::record_id("key", id.to_string())));
         let statements = "LET $found = (SELECT *, record::id(id) AS key FROM $ids);
             RETURN $found;
             SELECT VALUE record::id(id) FROM $found.map(|$one| $one.ancestors ?? []).flatten()
                 .map(|$one| type::record('key', $one));";
-        let answers = self.query(statements, [("ids", Record::Array(records.into()))]).await?;
+        let answers = self.query(statements, [("ids", records)]).await?;
         let [_, keys, above] = answers.as_slice() else { return Ok(HashSet::new()) };
         let above: Vec<&Record> = convert::list(Some(above))?.collect();
-        let keys: Vec<KeyRecord> = convert::list(Some(keys))?.map(read_key).collect::<Result<_>>()?;
+        let keys: Vec<KeyRecord> = convert::list(Some(keys))?.map(KeyRecord::read).collect::<Result<_>>()?;
         let is_living = |key: &KeyRecord| key.ancestors.iter().all(|one| above.contains(&&convert::text(one)));
         Ok(keys.into_iter().filter(is_living).map(|key| key.id).collect())
     }
@@ -177,15 +198,13 @@ impl Database {
     /// Returns the key with this id, in any workspace.
     pub async fn read_key(&self, id: &str) -> Result<Option<KeyRecord>> {
         let values = [("id", convert::record_id("key", id.to_owned()))];
-        let found = self.query("SELECT *, record::id(id) AS key FROM $id", values).await?;
-        convert::list(found.first())?.next().map(read_key).transpose()
+        self.read_first("SELECT *, record::id(id) AS key FROM $id", values, KeyRecord::read).await
     }
 
     /// Returns all keys that are derived from a key, directly or through other keys.
     pub async fn derived_keys(&self, id: &str) -> Result<Vec<KeyRecord>> {
         let statement = "SELECT *, record::id(id) AS key FROM key WHERE ancestors CONTAINS $name";
-        let answers = self.query(statement, [("name", convert::text(id))]).await?;
-        convert::list(answers.first())?.map(read_key).collect()
+        self.read_all(statement, [("name", convert::text(id))], KeyRecord::read).await
     }
 
     /// Deletes a key, and the sign-in codes and invitations created with the key. Records the key as revoked. Keys
@@ -224,7 +243,7 @@ impl Database {
         new: &KeyRecord,
         below: &[KeyRecord],
         moved: &[KeyRecord],
-    ) -> Result<std::result::Result<(), OriginFault>> {
+    ) -> Result<OriginResult<()>> {
         let values = [
             ("old", convert::record_id("key", old.id.to_string())),
             ("old_name", convert::text(&old.id)),
@@ -234,8 +253,8 @@ impl Database {
             ("until", old.expires_at.map_or(Record::None, convert::integer)),
             ("id", convert::record_id("key", new.id.to_string())),
             ("name", convert::text(&new.id)),
-            ("content", Record::Object(key_content(new))),
-            ("ancestors", names(&new.ancestors)),
+            ("content", Record::Object(new.fields())),
+            ("ancestors", convert::texts(&new.ancestors)),
             ("member", member_id(&new.workspace_id, &new.user_id)),
             ("moved", moved_values(moved)),
             ("user", convert::text(&new.user_id)),
@@ -259,8 +278,8 @@ impl Database {
     /// Deletes the given keys, which no longer work, and the sign-in codes and invitations created with these keys.
     /// Records the keys as revoked.
     pub async fn sweep_keys(&self, ids: &[Arc<str>]) -> Result<()> {
-        let records: Vec<Record> = ids.iter().map(|id| convert::record_id("key", id.to_string())).collect();
-        let values = [("records", Record::Array(records.into())), ("names", names(ids))];
+        let records = convert::array(ids.iter().map(|id| convert::record_id("key", id.to_string())));
+        let values = [("records", records), ("names", convert::texts(ids))];
         let statements = "BEGIN;
             FOR $one IN (SELECT id, workspace_id FROM $records) {
                 UPSERT type::record('revoked_key', record::id($one.id)) SET workspace_id = $one.workspace_id RETURN NONE
@@ -279,7 +298,7 @@ impl Database {
 }
 
 /// Returns the [`OriginFault`] for an error that a check of the origin has thrown. Returns all other errors unchanged.
-pub(super) fn refused_by_origin<T>(result: Result<T>) -> Result<std::result::Result<T, OriginFault>> {
+pub(super) fn refused_by_origin<T>(result: Result<T>) -> Result<OriginResult<T>> {
     match result {
         Ok(value) => Ok(Ok(value)),
         Err(Error::Database(error)) if error.to_string().contains("origin gone") => Ok(Err(OriginFault::Gone)),
@@ -294,32 +313,26 @@ pub(super) fn refused_by_origin<T>(result: Result<T>) -> Result<std::result::Res
 
 /// Returns the first key among the results of several statements.
 pub(super) fn only_key(found: &[Record]) -> Result<KeyRecord> {
-    let is_key = |record: &&Record| matches!(record, Record::Object(object) if object.get("hash").is_some());
-    let key = found.iter().find_map(|result| convert::list(Some(result)).ok()?.find(is_key));
-    key.map_or_else(|| Err(Error::corrupt("a key that was just written is missing")), read_key)
+    let key = convert::find_with(found, "hash");
+    key.map_or_else(|| Err(Error::corrupt("a key that was just written is missing")), KeyRecord::read)
 }
 
 /// Returns the value of `$moved` in [`MOVE`].
 fn moved_values(moved: &[KeyRecord]) -> Record {
-    let values = moved.iter().map(|key| {
+    convert::array(moved.iter().map(|key| {
         Record::Object(convert::fields([
             ("id", convert::record_id("key", key.id.to_string())),
             ("origin", convert::optional_text(key.derived_from.as_deref())),
-            ("ancestors", names(&key.ancestors)),
+            ("ancestors", convert::texts(&key.ancestors)),
         ]))
-    });
-    Record::Array(values.collect::<Vec<_>>().into())
+    }))
 }
 
 /// Returns the value of `$below` in [`BELOW`].
 fn sorted_ids(keys: &[KeyRecord]) -> Record {
     let mut ids: Vec<Arc<str>> = keys.iter().map(|key| key.id.clone()).collect();
     ids.sort_unstable();
-    names(&ids)
-}
-
-fn names(ids: &[Arc<str>]) -> Record {
-    Record::Array(ids.iter().map(|id| convert::text(id)).collect::<Vec<_>>().into())
+    convert::texts(&ids)
 }
 
 /// Returns the record id of the key in `derived_from`, or `NONE` if the origin is not a key.
@@ -328,65 +341,7 @@ pub(super) fn origin_id(derived_from: Option<&str>) -> Record {
     key.map_or(Record::None, |key| convert::record_id("key", key.to_owned()))
 }
 
-pub(super) fn scope_names(scopes: &[Scope]) -> Record {
-    Record::Array(scopes.iter().map(|scope| convert::text(scope.name())).collect::<Vec<_>>().into())
-}
-
-pub(super) fn read_scopes(record: &Record) -> Result<Vec<Scope>> {
-    let Record::Object(object) = record else { return Ok(Vec::new()) };
-    let scope = |scope: &Record| match scope {
-        Record::String(name) => Scope::parse(name),
-        _ => None,
-    };
-    Ok(convert::list(object.get("scopes"))?.filter_map(scope).collect())
-}
-
-pub(in crate::store) fn key_content(key: &KeyRecord) -> RecordObject {
-    convert::fields([
-        ("workspace_id", convert::text(&key.workspace_id)),
-        ("user_id", convert::text(&key.user_id)),
-        ("name", convert::text(&key.name)),
-        ("scopes", scope_names(&key.scopes)),
-        ("display", convert::text(&key.display)),
-        ("hash", convert::text(&key.hash)),
-        ("created_at", convert::integer(key.created_at)),
-        ("expires_at", key.expires_at.map_or(Record::None, convert::integer)),
-        ("derived_from", convert::optional_text(key.derived_from.as_deref())),
-        ("opens_all", Record::Bool(key.opens_all)),
-        ("agents", key.agents.as_deref().map_or(Record::None, names)),
-    ])
-}
-
-pub(super) fn read_key(record: &Record) -> Result<KeyRecord> {
-    convert::named("key", record, || {
-        Ok(KeyRecord {
-            id: convert::text_field(record, "key")?.into(),
-            workspace_id: Arc::from(convert::text_field(record, "workspace_id")?),
-            user_id: Arc::from(convert::text_field(record, "user_id")?),
-            name: convert::text_field(record, "name")?.to_owned(),
-            scopes: read_scopes(record)?,
-            display: convert::text_field(record, "display")?.to_owned(),
-            hash: convert::text_field(record, "hash")?.to_owned(),
-            opens_all: convert::bool_field(record, "opens_all"),
-            created_at: convert::int_field(record, "created_at")?,
-            expires_at: convert::optional_int_field(record, "expires_at"),
-            last_used_at: convert::optional_int_field(record, "last_used_at"),
-            derived_from: convert::optional_text_field(record, "derived_from"),
-            agents: read_names(record, "agents")?.filter(|agents| !agents.is_empty()).map(Arc::from),
-            ancestors: read_names(record, "ancestors")?.unwrap_or_default(),
-        })
-    })
-}
-
-/// Returns the strings of a list, or `None` if the record has no such list.
-fn read_names(record: &Record, field: &str) -> Result<Option<Vec<Arc<str>>>> {
-    let Record::Object(object) = record else { return Ok(None) };
-    let name = |name: &Record| match name {
-        Record::String(name) => Some(Arc::from(name.as_str())),
-        _ => None,
-    };
-    match object.get(field) {
-        None | Some(Record::None | Record::Null) => Ok(None),
-        found => Ok(Some(convert::list(found)?.filter_map(name).collect())),
-    }
+/// Returns the strings of a list. A record without such a list has no strings.
+fn read_names(record: &Record, field: &str) -> Result<Vec<Arc<str>>> {
+    Ok(convert::list(convert::field(record, field).ok())?.filter_map(convert::text_of).collect())
 }

@@ -3,12 +3,20 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use surrealdb::types::{Array, Object as RecordObject, RecordIdKey, Value as Record};
+use surrealdb::types::Value as Record;
 
 use super::departures::{REMOVE_MEMBER, REVOKE_KEYS, removed_id};
 use super::users::read_user;
 use crate::model::access::{Membership, Role, UserRecord};
+use crate::store::record::{FieldValue, StoredRecord, field_value, stored_record};
 use crate::store::{Database, Error, Result, convert};
+
+stored_record!(Membership as "membership" [] { workspace_id, user_id, role, joined_at });
+field_value!(
+    Role,
+    |record, field| Role::parse(convert::text_field(record, field)?).ok_or_else(|| Error::corrupt("unknown role")),
+    |role| convert::text(role.name())
+);
 
 /// A key or a membership on which long-lasting access to a workspace depends.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -44,7 +52,7 @@ impl Database {
         let users: Vec<UserRecord> = convert::list(Some(users))?.map(read_user).collect::<Result<_>>()?;
         let users: HashMap<&str, &UserRecord> = users.iter().map(|user| (&*user.id, user)).collect();
         let with_user = |member: &Record| {
-            let member = read_member(member)?;
+            let member = Membership::read(member)?;
             let user = users.get(&*member.user_id).copied().cloned();
             let user = user.ok_or_else(|| Error::corrupt("the user of a member is missing"))?;
             Ok((member, user))
@@ -54,8 +62,7 @@ impl Database {
 
     /// Returns the membership of a user in a workspace.
     pub async fn read_membership(&self, workspace_id: &str, user_id: &str) -> Result<Option<Membership>> {
-        let found = self.query("SELECT * FROM $id", [("id", member_id(workspace_id, user_id))]).await?;
-        convert::list(found.first())?.next().map(read_member).transpose()
+        self.read_first("SELECT * FROM $id", [("id", member_id(workspace_id, user_id))], Membership::read).await
     }
 
     /// Writes a membership and its user. Does not change existing records. Returns whether the membership is new.
@@ -70,7 +77,7 @@ impl Database {
             COMMIT;";
         let values = [
             ("id", member_id(&member.workspace_id, &member.user_id)),
-            ("content", member_content(member)),
+            ("content", Record::Object(member.fields())),
             ("user", convert::record_id("user", user.id.to_string())),
             ("email", convert::optional_text(user.email.as_deref())),
             ("verified", Record::Bool(user.email_verified)),
@@ -108,11 +115,10 @@ impl Database {
             RETURN {{ was_member: $was != NONE }};
             COMMIT;"
         );
-        let found = match refused_for_owner(self.query_again(&statements, values).await)? {
-            Ok(found) => found,
-            Err(refused) => return Ok(Err(refused)),
-        };
-        Ok(Ok(was_member(&found)?.get("was_member") == Some(&Record::Bool(true))))
+        match refused_for_owner(self.query_again(&statements, values).await)? {
+            Ok(found) => Ok(Ok(convert::bool_field(change_of(&found)?, "was_member"))),
+            Err(refused) => Ok(Err(refused)),
+        }
     }
 
     /// Makes a member the owner of the workspace, with the role owner. Returns whether the member exists.
@@ -132,7 +138,7 @@ impl Database {
             RETURN { was_member: $was_member };
             COMMIT;";
         let found = self.query_again(statements, values).await?;
-        Ok(was_member(&found)?.get("was_member") == Some(&Record::Bool(true)))
+        Ok(convert::bool_field(change_of(&found)?, "was_member"))
     }
 
     /// Removes a user from a workspace. Deletes the user's keys and sign-in codes for the workspace, and the
@@ -171,26 +177,24 @@ impl Database {
             Ok(found) => found,
             Err(refused) => return Ok(Err(refused)),
         };
-        let response = was_member(&found)?;
-        if response.get("was_member") != Some(&Record::Bool(true)) {
+        let response = change_of(&found)?;
+        if !convert::bool_field(response, "was_member") {
             return Ok(Ok(None));
         }
-        let id = |id: &Record| match id {
-            Record::String(id) => Ok(Arc::from(id.as_str())),
-            _ => Err(Error::corrupt("the id of a key is not a string")),
-        };
-        convert::list(response.get("keys"))?.map(id).collect::<Result<_>>().map(|keys| Ok(Some(keys)))
+        let id = |id: &Record| convert::text_of(id).ok_or_else(|| Error::corrupt("the id of a key is not a string"));
+        let keys = convert::list(convert::field(response, "keys").ok())?;
+        keys.map(id).collect::<Result<_>>().map(|keys| Ok(Some(keys)))
     }
 
     /// Returns the given keys and memberships that still exist. Leaves out memberships whose role is below the required
     /// minimum role, keys that have expired, and keys with an ancestor that no longer exists.
     pub async fn existing_grounds(&self, bases: &[GrantBasis], now: i64) -> Result<HashSet<GrantBasis>> {
-        let ids: Vec<Record> = bases.iter().map(ground_id).collect();
+        let ids = convert::array(bases.iter().map(ground_id));
         let statements = "LET $found = (SELECT id, role, expires_at, ancestors ?? [] AS ancestors FROM $ids);
             RETURN $found;
             SELECT VALUE record::id(id) FROM $found.map(|$one| $one.ancestors).flatten()
                 .map(|$one| type::record('key', $one));";
-        let found = self.query(statements, [("ids", Record::Array(ids.into()))]).await?;
+        let found = self.query(statements, [("ids", ids)]).await?;
         let [_, found, above] = found.as_slice() else { return Ok(HashSet::new()) };
         let above: Vec<&Record> = convert::list(Some(above))?.collect();
         let mut existing = Vec::new();
@@ -202,7 +206,8 @@ impl Database {
             if convert::list(fields.get("ancestors"))?.any(|ancestor| !above.contains(&ancestor)) {
                 continue;
             }
-            let role = if let Some(Record::String(_)) = fields.get("role") { Some(read_role(record)?) } else { None };
+            let role =
+                if let Some(Record::String(_)) = fields.get("role") { Some(Role::read(record, "role")?) } else { None };
             existing.push((fields.get("id").cloned().unwrap_or(Record::None), role));
         }
         let is_held = |basis: &&GrantBasis| {
@@ -214,12 +219,8 @@ impl Database {
 }
 
 /// Returns the result of a change of a member: an object with `was_member`.
-fn was_member(found: &[Record]) -> Result<&RecordObject> {
-    let result = found.iter().find_map(|result| match result {
-        Record::Object(object) if object.contains_key("was_member") => Some(object),
-        _ => None,
-    });
-    result.ok_or_else(|| Error::corrupt("changing a member returned no result"))
+fn change_of(found: &[Record]) -> Result<&Record> {
+    convert::find_with(found, "was_member").ok_or_else(|| Error::corrupt("changing a member returned no result"))
 }
 
 /// Converts the error that [`OWNER_STAYS`] raises to [`WorkspaceOwner`]. Returns all other errors unchanged.
@@ -233,7 +234,7 @@ fn refused_for_owner(found: Result<Vec<Record>>) -> Result<std::result::Result<V
     }
 }
 
-fn workspace_id_of(workspace_id: &str) -> Record {
+pub(super) fn workspace_id_of(workspace_id: &str) -> Record {
     convert::record_id("workspace", workspace_id.to_owned())
 }
 
@@ -254,30 +255,5 @@ fn ground_id(basis: &GrantBasis) -> Record {
 }
 
 pub(in crate::store) fn member_id(workspace_id: &str, user_id: &str) -> Record {
-    let key = vec![convert::text(user_id), convert::text(workspace_id)];
-    convert::record_id("member", RecordIdKey::Array(Array::from(key)))
-}
-
-pub(super) fn member_content(member: &Membership) -> Record {
-    Record::Object(convert::fields([
-        ("workspace_id", convert::text(&member.workspace_id)),
-        ("user_id", convert::text(&member.user_id)),
-        ("role", convert::text(member.role.name())),
-        ("joined_at", convert::integer(member.joined_at)),
-    ]))
-}
-
-pub(super) fn read_member(record: &Record) -> Result<Membership> {
-    convert::named("membership", record, || {
-        Ok(Membership {
-            workspace_id: convert::text_field(record, "workspace_id")?.into(),
-            user_id: convert::text_field(record, "user_id")?.into(),
-            role: read_role(record)?,
-            joined_at: convert::int_field(record, "joined_at")?,
-        })
-    })
-}
-
-pub(super) fn read_role(record: &Record) -> Result<Role> {
-    Role::parse(convert::text_field(record, "role")?).ok_or_else(|| Error::corrupt("unknown role"))
+    convert::record_id("member", convert::key([convert::text(user_id), convert::text(workspace_id)]))
 }

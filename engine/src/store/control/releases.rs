@@ -13,16 +13,14 @@ const WRITE: &str = "UPSERT $id SET number = (number ?? 0) + 1, digest = $digest
 impl DatabaseReader {
     /// Returns the digests of the released versions, by the names of their plugins.
     pub async fn read_released(&self) -> Result<Vec<(Arc<str>, Arc<str>)>> {
-        let found = self.query("SELECT record::id(id) AS name, digest FROM plugin_release", []).await?;
         let pair = |record: &Record| {
             Ok((convert::text_field(record, "name")?.into(), convert::text_field(record, "digest")?.into()))
         };
-        convert::list(found.first())?.map(pair).collect()
+        self.read_all("SELECT record::id(id) AS name, digest FROM plugin_release", [], pair).await
     }
 
     /// Returns the released version of a plugin, if there is one.
     pub async fn find_release(&self, name: &str) -> Result<Option<ScriptSource>> {
-        let found = self.query("SELECT * FROM $id", [("id", convert::record_id("plugin_release", name))]).await?;
         let read = |record: &Record| {
             Ok(ScriptSource {
                 name: name.into(),
@@ -31,7 +29,7 @@ impl DatabaseReader {
                 settings: convert::parse_json(convert::text_field(record, "settings")?)?,
             })
         };
-        convert::list(found.first())?.next().map(read).transpose()
+        self.read_first("SELECT * FROM $id", [("id", convert::record_id("plugin_release", name))], read).await
     }
 }
 

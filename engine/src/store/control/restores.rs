@@ -7,7 +7,20 @@ use surrealdb::types::Value as Record;
 
 use super::servers::ALIVE_MS;
 use super::workspaces::deletion_id;
+use crate::store::record::{StoredRecord, field_value, stored_record};
 use crate::store::{Database, DatabaseReader, Error, Result, convert};
+
+stored_record!(RestoreRecord as "restore" [id] {
+    source_id, workspace_id, name, status, position, end, message, started_at, ended_at, server
+});
+field_value!(
+    RestoreStatus,
+    |record, field| {
+        let status = convert::text_field(record, field)?;
+        status.parse().map_err(|_| Error::corrupt(format!("'{status}' is not the status of a restore")))
+    },
+    |status| convert::text(status.name())
+);
 
 /// The maximum number of restores in a list.
 const LISTED: usize = 100;
@@ -53,30 +66,34 @@ impl DatabaseReader {
     /// Returns the most recent restores, the newest first.
     pub async fn read_restores(&self) -> Result<Vec<RestoreRecord>> {
         let statement = "SELECT *, record::id(id) AS key FROM restore ORDER BY started_at DESC, key DESC LIMIT $limit";
-        let found = self.query(statement, [("limit", convert::integer(LISTED))]).await?;
-        convert::list(found.first())?.map(read_restore).collect()
+        self.read_all(statement, [("limit", convert::integer(LISTED))], RestoreRecord::read).await
     }
 
     /// Returns all restores that have not ended, in no particular order.
     pub async fn read_running_restores(&self) -> Result<Vec<RestoreRecord>> {
         let statement = "SELECT *, record::id(id) AS key FROM restore WHERE status = $status";
-        let found = self.query(statement, [("status", convert::text(RestoreStatus::Running.name()))]).await?;
-        convert::list(found.first())?.map(read_restore).collect()
+        let values = [("status", convert::text(RestoreStatus::Running.name()))];
+        self.read_all(statement, values, RestoreRecord::read).await
     }
 
     /// Returns a restore.
     pub async fn read_restore(&self, id: &str) -> Result<Option<RestoreRecord>> {
         let values = [("id", convert::record_id("restore", id))];
-        let found = self.query("SELECT *, record::id(id) AS key FROM $id", values).await?;
-        convert::list(found.first())?.next().map(read_restore).transpose()
+        self.read_first("SELECT *, record::id(id) AS key FROM $id", values, RestoreRecord::read).await
     }
 }
 
 impl Database {
-    /// Writes the record of a restore that begins.
-    pub async fn begin_restore(&self, restore: &RestoreRecord) -> Result<()> {
-        let values = [("id", convert::record_id("restore", &*restore.id)), ("content", content_of(restore))];
-        self.query_again("UPSERT $id CONTENT $content RETURN NONE", values).await.map(drop)
+    /// Writes the record of a restore that begins, unless the store has a restore with the same id. Returns the record
+    /// in the store.
+    pub async fn begin_restore(&self, restore: &RestoreRecord) -> Result<RestoreRecord> {
+        let statements = "IF !record::exists($id) { CREATE $id CONTENT $content RETURN NONE };
+            SELECT *, record::id(id) AS key FROM $id";
+        let content = Record::Object(restore.fields());
+        let values = [("id", convert::record_id("restore", &*restore.id)), ("content", content)];
+        let begun = self.query_again(statements, values).await?;
+        let begun = convert::list(begun.last())?.next().map(RestoreRecord::read).transpose()?;
+        begun.ok_or_else(|| Error::corrupt("a restore that was just written is missing"))
     }
 
     /// Records the end of a running restore. If the restore has failed, also marks its workspace for deletion without a
@@ -94,7 +111,7 @@ impl Database {
             COMMIT;";
         let values = [
             ("id", convert::record_id("restore", &*restore.id)),
-            ("content", content_of(restore)),
+            ("content", Record::Object(restore.fields())),
             ("running", convert::text(RestoreStatus::Running.name())),
             ("failed", convert::text(RestoreStatus::Failed.name())),
             ("workspace", convert::record_id("workspace", restore.workspace_id.to_string())),
@@ -106,49 +123,10 @@ impl Database {
     }
 }
 
-fn content_of(restore: &RestoreRecord) -> Record {
-    Record::Object(convert::fields([
-        ("source_id", convert::text(&restore.source_id)),
-        ("workspace_id", convert::text(&restore.workspace_id)),
-        ("name", convert::text(&restore.name)),
-        ("status", convert::text(restore.status.name())),
-        ("position", convert::integer(restore.position)),
-        ("end", restore.end.map_or(Record::None, convert::integer)),
-        ("message", convert::optional_text(restore.message.as_deref())),
-        ("started_at", convert::integer(restore.started_at)),
-        ("ended_at", restore.ended_at.map_or(Record::None, convert::integer)),
-        ("server", convert::optional_text(restore.server.as_deref())),
-    ]))
-}
-
-fn read_restore(record: &Record) -> Result<RestoreRecord> {
-    convert::named("restore", record, || {
-        let status = convert::text_field(record, "status")?;
-        Ok(RestoreRecord {
-            id: convert::text_field(record, "key")?.into(),
-            source_id: convert::text_field(record, "source_id")?.into(),
-            workspace_id: convert::text_field(record, "workspace_id")?.into(),
-            name: convert::text_field(record, "name")?.to_owned(),
-            status: status.parse().map_err(|_| Error::corrupt(format!("'{status}' is not the status of a restore")))?,
-            position: convert::unsigned_field(record, "position")?,
-            end: convert::optional_int_field(record, "end").and_then(|end| u64::try_from(end).ok()),
-            message: convert::optional_text_field(record, "message").map(|message| message.to_string()),
-            started_at: convert::int_field(record, "started_at")?,
-            ended_at: convert::optional_int_field(record, "ended_at"),
-            server: convert::optional_text_field(record, "server"),
-        })
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::model::access::WorkspaceRecord;
-    use crate::store::Store;
-
-    async fn control() -> Database {
-        Store::connect("mem://").await.expect("a store").control().await.expect("a database")
-    }
 
     fn restore(id: &str, started_at: i64, status: RestoreStatus) -> RestoreRecord {
         RestoreRecord {
@@ -168,11 +146,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_restore_is_read_back_unchanged() {
-        let control = control().await;
+        let control = Database::control_in_memory().await;
         let (first, second) = (restore("1", 1, RestoreStatus::Running), restore("2", 2, RestoreStatus::Failed));
-        for written in [&first, &second, &first] {
-            control.begin_restore(written).await.expect("written");
+        for written in [&first, &second] {
+            assert_eq!(control.begin_restore(written).await.expect("written"), *written);
         }
+        let repeated = RestoreRecord { workspace_id: "c".into(), ..first.clone() };
+        assert_eq!(control.begin_restore(&repeated).await.expect("the first"), first);
         assert_eq!(control.read_restores().await.expect("read"), [second.clone(), first.clone()]);
         assert_eq!(control.read_restore("1").await.expect("read"), Some(first));
         assert_eq!(control.read_restore("3").await.expect("read"), None);
@@ -180,7 +160,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_running_restore_is_found_although_many_restores_are_newer() {
-        let control = control().await;
+        let control = Database::control_in_memory().await;
         let running = restore("first", 0, RestoreStatus::Running);
         control.begin_restore(&running).await.expect("written");
         for number in 1..=LISTED {
@@ -193,7 +173,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_restore_ends_once() {
-        let control = control().await;
+        let control = Database::control_in_memory().await;
         let running = restore("1", 1, RestoreStatus::Running);
         control.begin_restore(&running).await.expect("written");
         let end = |status, ended_at| RestoreRecord { status, ended_at: Some(ended_at), ..running.clone() };
@@ -213,12 +193,14 @@ mod tests {
         assert_eq!(control.read_restore("1").await.expect("read"), Some(done.clone()));
         assert_eq!(control.read_deletion("b").await.expect("read"), None);
 
+        let second = |restore: &RestoreRecord| RestoreRecord { id: "2".into(), ..restore.clone() };
+        let (running, done, failed) = (second(&running), second(&done), second(&failed));
         control.begin_restore(&running).await.expect("written");
         control.beat("s", true, 0).await.expect("a beat");
         assert!(!control.end_restore(&failed, Some("s")).await.expect("a response"));
         assert!(control.end_restore(&failed, Some("another")).await.expect("a response"));
         assert!(!control.end_restore(&done, None).await.expect("a response"));
-        assert_eq!(control.read_restore("1").await.expect("read"), Some(failed));
+        assert_eq!(control.read_restore("2").await.expect("read"), Some(failed));
         let deletion = control.read_deletion("b").await.expect("read").expect("a deletion");
         assert_eq!(deletion.delete_at, Some(30));
     }

@@ -6,7 +6,10 @@ use std::sync::Arc;
 use surrealdb::types::Value as Record;
 
 use crate::store::availability::OVERLAP_MS;
+use crate::store::record::{StoredRecord, stored_record};
 use crate::store::{CONTROL_MIGRATIONS, Database, Error, Result, WORKSPACE_MIGRATIONS, convert};
+
+stored_record!(WorkspaceProgress [] { position, types, writes, consumed });
 
 /// The time for which a server counts as alive after its last report, in milliseconds.
 pub const ALIVE_MS: i64 = 10_000;
@@ -22,9 +25,10 @@ const BEAT: &str = "
 LET $now = time::millis(time::now());
 IF $reports { UPSERT $server SET seen = $now, schema = $schema RETURN NONE };
 IF $reports { DELETE server WHERE seen < $now - $forgotten RETURN NONE };
-RETURN $now;
-SELECT record::id(id) AS server, schema ?? 0 AS schema FROM server WHERE seen > $now - $alive;
-SELECT record::id(id) AS workspace, position, types, writes, consumed, changed FROM progress WHERE changed > $since;";
+LET $servers = (SELECT record::id(id) AS server, schema ?? 0 AS schema FROM server WHERE seen > $now - $alive);
+LET $changed = (SELECT record::id(id) AS workspace, position, types, writes, consumed, changed FROM progress
+    WHERE changed > $since);
+RETURN {now: $now, servers: $servers, changed: $changed};";
 
 /// The statement that reports progress. A value that is lower than the stored value has no effect.
 const REPORT: &str = "
@@ -109,28 +113,25 @@ impl Database {
             ("forgotten", convert::integer(FORGOTTEN_MS)),
             ("schema", convert::integer(SCHEMA)),
         ];
-        let found = self.query_again(BEAT, values).await?;
-        let [.., now, servers, changed] = found.as_slice() else {
+        // Without a report, the statements only read, so they need no deadline.
+        let found = if reports { self.query_again(BEAT, values).await? } else { self.query(BEAT, values).await? };
+        let Some(Record::Object(found)) = found.last() else {
             return Err(Error::corrupt("reading the progress of workspaces returned no result"));
         };
         let (mut last, mut workspaces) = (since, Vec::new());
-        for record in convert::list(Some(changed))? {
+        for record in convert::list(found.get("changed"))? {
             last = last.max(convert::int_field(record, "changed")?);
-            let field = |name| convert::unsigned_field(record, name);
-            let progress = WorkspaceProgress {
-                position: field("position")?,
-                types: field("types")?,
-                writes: field("writes")?,
-                consumed: field("consumed")?,
-            };
+            let progress = WorkspaceProgress::read(record)?;
             workspaces.push((Arc::from(convert::text_field(record, "workspace")?), progress));
         }
         let (mut alive, mut schema) = (Vec::new(), 0);
-        for record in convert::list(Some(servers))? {
+        for record in convert::list(found.get("servers"))? {
             alive.push(convert::text_field(record, "server")?.into());
             schema = schema.max(convert::unsigned_field(record, "schema")?);
         }
-        Ok(Beat { now_ms: convert::int(now)?, servers: alive, schema, changed: workspaces, since: last })
+        let now_ms = found.get("now").map(convert::int).transpose()?;
+        let now_ms = now_ms.ok_or_else(|| Error::corrupt("reading the progress of workspaces returned no time"))?;
+        Ok(Beat { now_ms, servers: alive, schema, changed: workspaces, since: last })
     }
 
     /// Records the leaders of workspaces, so that other servers detect when a leader stops.
@@ -142,20 +143,14 @@ impl Database {
                 ("epoch", convert::integer(note.epoch)),
             ]))
         };
-        let rows: Vec<Record> = notes.iter().map(row).collect();
-        self.query_again(NOTE_LEADERS, [("rows", Record::Array(rows.into()))]).await.map(drop)
+        self.query_again(NOTE_LEADERS, [("rows", convert::array(notes.iter().map(row)))]).await.map(drop)
     }
 
     /// Returns the ids of at most `most` workspaces whose recorded leader is not among the servers in `alive`.
     pub async fn workspaces_left(&self, alive: &[Arc<str>], most: usize) -> Result<Vec<Arc<str>>> {
-        let alive: Vec<Record> = alive.iter().map(|server| convert::text(server)).collect();
-        let values = [("alive", Record::Array(alive.into())), ("most", convert::integer(most))];
+        let values = [("alive", convert::texts(alive)), ("most", convert::integer(most))];
         let found = self.query(LEFT, values).await?;
-        let left = convert::list(found.first())?.filter_map(|id| match id {
-            Record::String(id) => Some(Arc::from(id.as_str())),
-            _ => None,
-        });
-        Ok(left.collect())
+        Ok(convert::list(found.first())?.filter_map(convert::text_of).collect())
     }
 
     /// Removes the progress of a deleted workspace.
@@ -167,16 +162,11 @@ impl Database {
     /// Reports the progress of workspaces to the other servers.
     pub async fn report_progress(&self, reports: &[(Arc<str>, WorkspaceProgress)]) -> Result<()> {
         let row = |(workspace, progress): &(Arc<str>, WorkspaceProgress)| {
-            Record::Object(convert::fields([
-                ("id", convert::record_id("progress", workspace.to_string())),
-                ("position", convert::integer(progress.position)),
-                ("types", convert::integer(progress.types)),
-                ("writes", convert::integer(progress.writes)),
-                ("consumed", convert::integer(progress.consumed)),
-            ]))
+            let mut row = progress.fields();
+            row.insert("id", convert::record_id("progress", workspace.to_string()));
+            Record::Object(row)
         };
-        let rows: Vec<Record> = reports.iter().map(row).collect();
-        self.query_again(REPORT, [("rows", Record::Array(rows.into()))]).await.map(drop)
+        self.query_again(REPORT, [("rows", convert::array(reports.iter().map(row)))]).await.map(drop)
     }
 
     /// Removes a server that has stopped.
@@ -189,12 +179,10 @@ impl Database {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Store;
 
     #[tokio::test]
     async fn servers_learn_the_progress_that_others_report() {
-        let store = Store::connect("mem://").await.expect("memory");
-        let control = store.control().await.expect("a database");
+        let control = Database::control_in_memory().await;
         let first = control.beat("a", true, 0).await.expect("a beat");
         assert_eq!((&first.servers[..], first.changed.len()), (&[Arc::from("a")][..], 0));
         let report = async |position, consumed| {
@@ -218,8 +206,7 @@ mod tests {
 
     #[tokio::test]
     async fn workspaces_of_a_dead_leader_are_listed_until_another_server_leads() {
-        let store = Store::connect("mem://").await.expect("memory");
-        let control = store.control().await.expect("a database");
+        let control = Database::control_in_memory().await;
         let note = async |workspace: &str, server: Option<&str>, epoch| {
             let note = LeaderNote { server: server.map(Arc::from), epoch };
             control.note_leaders(&[(workspace.into(), note)]).await.expect("noted");

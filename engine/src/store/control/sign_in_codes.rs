@@ -2,33 +2,20 @@
 
 use surrealdb::types::Value as Record;
 
-use super::keys::{
-    DEPTH, MAKER, ORIGIN, OriginFault, ROOM, key_content, only_key, origin_id, read_scopes, refused_by_origin,
-    scope_names,
-};
+use super::keys::{DEPTH, MAKER, ORIGIN, OriginFault, OriginResult, ROOM, only_key, origin_id, refused_by_origin};
 use super::members::member_id;
 use crate::model::access::{KeyRecord, SignInCode};
+use crate::store::record::{StoredRecord, stored_record};
 use crate::store::{Database, Error, Result, convert, retry};
+
+stored_record!(SignInCode [hash] { workspace_id, user_id, derived_from, name, scopes, key_expires_at, expires_at });
 
 impl Database {
     /// Writes a code and deletes expired codes. Fails with the reason if no key can be derived from the code's origin.
-    pub async fn write_sign_in_code(
-        &self,
-        code: &SignInCode,
-        now: i64,
-    ) -> Result<std::result::Result<(), OriginFault>> {
-        let content = convert::fields([
-            ("workspace_id", convert::text(&code.workspace_id)),
-            ("user_id", convert::text(&code.user_id)),
-            ("derived_from", convert::text(&code.derived_from)),
-            ("name", convert::text(&code.name)),
-            ("scopes", scope_names(&code.scopes)),
-            ("key_expires_at", code.key_expires_at.map_or(Record::None, convert::integer)),
-            ("expires_at", convert::integer(code.expires_at)),
-        ]);
+    pub async fn write_sign_in_code(&self, code: &SignInCode, now: i64) -> Result<OriginResult<()>> {
         let values = [
             ("id", convert::record_id("sign_in_code", code.hash.clone())),
-            ("content", Record::Object(content)),
+            ("content", Record::Object(code.fields())),
             ("member", member_id(&code.workspace_id, &code.user_id)),
             ("origin", origin_id(Some(&code.derived_from))),
             ("now", convert::integer(now)),
@@ -43,22 +30,17 @@ impl Database {
     /// Returns the code with this hash.
     pub async fn find_sign_in_code(&self, hash: &str) -> Result<Option<SignInCode>> {
         let values = [("id", convert::record_id("sign_in_code", hash.to_owned()))];
-        let found = self.query("SELECT *, record::id(id) AS key FROM $id", values).await?;
-        convert::list(found.first())?.next().map(read).transpose()
+        self.read_first("SELECT *, record::id(id) AS key FROM $id", values, SignInCode::read).await
     }
 
     /// Exchanges a code for a key: deletes the code, writes the key and returns the key. Fails with the reason if the
     /// code no longer exists, if no key can be derived from the code's origin, or if the user has the maximum number of
     /// keys. If several requests exchange the same code at the same time, only one succeeds.
-    pub async fn exchange_sign_in_code(
-        &self,
-        hash: &str,
-        key: &KeyRecord,
-    ) -> Result<std::result::Result<KeyRecord, OriginFault>> {
+    pub async fn exchange_sign_in_code(&self, hash: &str, key: &KeyRecord) -> Result<OriginResult<KeyRecord>> {
         let values = [
             ("code", convert::record_id("sign_in_code", hash.to_owned())),
             ("id", convert::record_id("key", key.id.to_string())),
-            ("content", Record::Object(key_content(key))),
+            ("content", Record::Object(key.fields())),
             ("member", member_id(&key.workspace_id, &key.user_id)),
             ("origin", origin_id(key.derived_from.as_deref())),
             ("user", convert::text(&key.user_id)),
@@ -83,17 +65,4 @@ impl Database {
         };
         retry::after_conflicts(attempt).await
     }
-}
-
-fn read(record: &Record) -> Result<SignInCode> {
-    Ok(SignInCode {
-        hash: convert::text_field(record, "key")?.to_owned(),
-        workspace_id: convert::text_field(record, "workspace_id")?.into(),
-        user_id: convert::text_field(record, "user_id")?.into(),
-        derived_from: convert::text_field(record, "derived_from")?.into(),
-        name: convert::text_field(record, "name")?.to_owned(),
-        scopes: read_scopes(record)?,
-        key_expires_at: convert::optional_int_field(record, "key_expires_at"),
-        expires_at: convert::int_field(record, "expires_at")?,
-    })
 }

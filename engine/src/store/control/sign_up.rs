@@ -2,11 +2,12 @@
 
 use surrealdb::types::Value as Record;
 
-use super::catalog::{owner_of, workspace_content};
-use super::members::{member_content, member_id, read_member};
+use super::catalog::owner_of;
+use super::members::member_id;
 use super::users::{read_user, user_content};
 use super::workspaces::{NOT_BEING_DELETED, deletion_id};
 use crate::model::access::{Membership, UserRecord, WorkspaceRecord};
+use crate::store::record::StoredRecord;
 use crate::store::{Database, Result, convert};
 
 /// A user and the user's memberships, the oldest first.
@@ -24,7 +25,7 @@ impl Database {
         let answers = self.query(statements, values).await?;
         let [user, members] = answers.as_slice() else { return Ok(None) };
         let Some(user) = convert::list(Some(user))?.next().map(read_user).transpose()? else { return Ok(None) };
-        let memberships = convert::list(Some(members))?.map(read_member).collect::<Result<_>>()?;
+        let memberships = convert::list(Some(members))?.map(Membership::read).collect::<Result<_>>()?;
         Ok(Some(FoundUser { user, memberships }))
     }
 
@@ -64,8 +65,8 @@ fn owned(own: &WorkspaceRecord) -> [(&'static str, Record); 5] {
     [
         ("workspace", convert::record_id("workspace", own.id.to_string())),
         ("deletion", deletion_id(&own.id)),
-        ("own", workspace_content(own)),
+        ("own", Record::Object(own.fields())),
         ("member", member_id(&owner.workspace_id, &owner.user_id)),
-        ("membership", member_content(&owner)),
+        ("membership", Record::Object(owner.fields())),
     ]
 }

@@ -2,7 +2,10 @@
 
 use surrealdb::types::Value as Record;
 
+use crate::store::record::{StoredRecord, stored_record};
 use crate::store::{Database, Result, convert};
+
+stored_record!(SigningKeyRecord [id] { secret, created_at });
 
 /// A signing secret and its creation time.
 #[derive(Clone)]
@@ -18,17 +21,14 @@ impl Database {
     /// Returns all signing keys, the newest first.
     pub async fn read_signing_keys(&self) -> Result<Vec<SigningKeyRecord>> {
         let statement = "SELECT *, record::id(id) AS key FROM signing_key ORDER BY created_at DESC, id DESC";
-        let found = self.query(statement, []).await?;
-        convert::list(found.first())?.map(read).collect()
+        self.read_all(statement, [], SigningKeyRecord::read).await
     }
 
     /// Writes a signing key, and deletes the keys created before the time `delete_before`.
     pub async fn write_signing_key(&self, key: &SigningKeyRecord, delete_before: i64) -> Result<()> {
-        let content =
-            convert::fields([("secret", convert::text(&key.secret)), ("created_at", convert::integer(key.created_at))]);
         let values = [
             ("id", convert::record_id("signing_key", key.id.clone())),
-            ("content", Record::Object(content)),
+            ("content", Record::Object(key.fields())),
             ("before", convert::integer(delete_before)),
         ];
         let statements = "BEGIN;
@@ -37,12 +37,4 @@ impl Database {
             COMMIT;";
         self.query_again(statements, values).await.map(drop)
     }
-}
-
-fn read(record: &Record) -> Result<SigningKeyRecord> {
-    Ok(SigningKeyRecord {
-        id: convert::text_field(record, "key")?.to_owned(),
-        secret: convert::text_field(record, "secret")?.to_owned(),
-        created_at: convert::int_field(record, "created_at")?,
-    })
 }

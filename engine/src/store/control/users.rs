@@ -6,7 +6,10 @@ use surrealdb::types::Value as Record;
 
 use crate::model::access::UserRecord;
 use crate::model::plan::{PlanLimits, PlanStatus, UserPlan};
+use crate::store::record::{StoredRecord, stored_record};
 use crate::store::{Database, Error, Result, convert};
+
+stored_record!(PlanLimits [] { storage_bytes, projects, agents, activations });
 
 /// The fields of a stored plan.
 const PLAN_FIELDS: [&str; 8] =
@@ -35,8 +38,7 @@ impl Database {
             ("plan", plan_content(plan)),
         ];
         let statement = format!("UPDATE $id SET plan = $plan WHERE {unchanged} RETURN AFTER");
-        let found = self.query_again(&statement, values).await?;
-        Ok(convert::list(found.first())?.next().is_some())
+        convert::has_rows(&self.query_again(&statement, values).await?)
     }
 }
 
@@ -50,17 +52,14 @@ pub(super) fn user_content(user: &UserRecord) -> Record {
 }
 
 fn plan_content(plan: &UserPlan) -> Record {
-    let limit = |limit: Option<u64>| limit.map_or(Record::None, convert::integer);
-    Record::Object(convert::fields([
+    let mut content = plan.limits.fields();
+    content.extend(convert::fields([
         ("id", convert::text(&plan.id)),
         ("name", convert::text(&plan.name)),
         ("status", convert::text(plan.status.name())),
         ("trial_ends_at", plan.trial_ends_at.map_or(Record::None, convert::integer)),
-        ("storage_bytes", limit(plan.limits.storage_bytes)),
-        ("projects", limit(plan.limits.projects)),
-        ("agents", limit(plan.limits.agents)),
-        ("activations", limit(plan.limits.activations)),
-    ]))
+    ]));
+    Record::Object(content)
 }
 
 pub(super) fn read_user(record: &Record) -> Result<UserRecord> {
@@ -80,18 +79,12 @@ pub(super) fn read_user(record: &Record) -> Result<UserRecord> {
 }
 
 fn read_plan(record: &Record) -> Result<UserPlan> {
-    let limit = |name: &str| convert::optional_int_field(record, name).and_then(|limit| u64::try_from(limit).ok());
     let status = PlanStatus::parse(convert::text_field(record, "status")?);
     Ok(UserPlan {
         id: convert::text_field(record, "id")?.to_owned(),
         name: convert::text_field(record, "name")?.to_owned(),
         status: status.ok_or_else(|| Error::corrupt("a plan has an unknown status"))?,
         trial_ends_at: convert::optional_int_field(record, "trial_ends_at"),
-        limits: PlanLimits {
-            storage_bytes: limit("storage_bytes"),
-            projects: limit("projects"),
-            agents: limit("agents"),
-            activations: limit("activations"),
-        },
+        limits: PlanLimits::read(record)?,
     })
 }

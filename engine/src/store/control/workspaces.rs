@@ -9,12 +9,11 @@ use std::sync::Arc;
 
 use surrealdb::types::{RecordIdKey, RecordIdKeyRange, Value as Record};
 
-use super::catalog::read_workspace;
-use super::members::read_member;
 use super::sign_up::FoundUser;
 use super::users::read_user;
-use crate::model::access::{Role, WorkspaceRecord};
-use crate::store::{Database, DatabaseReader, Error, Result, Store, convert, database_name, retry};
+use crate::model::access::{Membership, Role, WorkspaceRecord};
+use crate::store::record::{StoredRecord, stored_record};
+use crate::store::{Database, Error, Result, Store, convert, database_name, retry};
 
 /// The deletion of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +30,10 @@ pub struct WorkspaceDeletion {
     /// epoch.
     pub cleared_at: Option<i64>,
 }
+
+stored_record!(WorkspaceDeletion as "deletion of a workspace" [workspace_id] {
+    delete_at, told, removed_at, cleared_at
+});
 
 /// The keys and members that had access to a removed workspace.
 #[derive(Debug, Default)]
@@ -66,14 +69,12 @@ COMMIT;";
 impl Store {
     /// Deletes the database of a workspace. Succeeds if the database does not exist.
     pub async fn remove_workspace(&self, workspace_id: &str) -> Result<()> {
-        let session = self.root.clone();
         // The check of a deadline needs a database.
-        session.use_database(crate::store::NAMESPACE, crate::store::CONTROL).await?;
+        let control = self.existing_database(crate::store::CONTROL).await?;
         // The name cannot inject statements, because it consists of ASCII letters, digits and underscores.
         // In a transaction, which has a deadline, because a workspace with this id may be created again later.
         let statements = format!("BEGIN; REMOVE DATABASE IF EXISTS {}; COMMIT;", database_name(workspace_id)?);
-        let reader = DatabaseReader { session: Arc::new(session), events_read: Arc::default(), probe: None };
-        retry::after_conflicts(|| reader.query(&statements, [])).await.map(drop)
+        retry::after_conflicts(|| control.query(&statements, [])).await.map(drop)
     }
 }
 
@@ -91,9 +92,9 @@ impl Database {
         let found = self.query(statements, page("workspace", after, limit)).await?;
         let [_, workspaces, deletions] = found.as_slice() else { return Ok(Vec::new()) };
         let deletions: Vec<WorkspaceDeletion> =
-            convert::list(Some(deletions))?.map(read_deletion).collect::<Result<_>>()?;
+            convert::list(Some(deletions))?.map(WorkspaceDeletion::read).collect::<Result<_>>()?;
         let with_deletion = |record: &Record| {
-            let workspace = read_workspace(record)?;
+            let workspace = WorkspaceRecord::read(record)?;
             let deletion = deletions.iter().find(|deletion| deletion.workspace_id == workspace.id).cloned();
             Ok((workspace, deletion))
         };
@@ -107,7 +108,7 @@ impl Database {
             SELECT * FROM member WHERE user_id IN $found.map(|$one| $one.key) ORDER BY joined_at, workspace_id;";
         let found = self.query(statements, page("user", after, limit)).await?;
         let [_, users, members] = found.as_slice() else { return Ok(Vec::new()) };
-        let members = convert::list(Some(members))?.map(read_member).collect::<Result<Vec<_>>>()?;
+        let members = convert::list(Some(members))?.map(Membership::read).collect::<Result<Vec<_>>>()?;
         let with_memberships = |record: &Record| {
             let user = read_user(record)?;
             let memberships = members.iter().filter(|member| member.user_id == user.id).cloned().collect();
@@ -124,9 +125,7 @@ impl Database {
             COMMIT;";
         let values = [("id", convert::record_id("workspace", id.to_owned())), ("name", convert::text(name))];
         let found = self.query_again(statements, values).await?;
-        let is_workspace = |record: &&Record| convert::text_field(record, "slug").is_ok();
-        let found = found.iter().find_map(|result| convert::list(Some(result)).ok()?.find(is_workspace));
-        found.map(read_workspace).transpose()
+        convert::find_with(&found, "slug").map(WorkspaceRecord::read).transpose()
     }
 
     /// Records the time at which a workspace is to be deleted, unless such a time is already recorded. Returns whether
@@ -155,14 +154,13 @@ impl Database {
     /// Returns the deletion of a workspace.
     pub async fn read_deletion(&self, id: &str) -> Result<Option<WorkspaceDeletion>> {
         let [_, deletion] = ids(id);
-        let found = self.query("SELECT *, record::id(id) AS key FROM $deletion", [deletion]).await?;
-        convert::list(found.first())?.next().map(read_deletion).transpose()
+        let statement = "SELECT *, record::id(id) AS key FROM $deletion";
+        self.read_first(statement, [deletion], WorkspaceDeletion::read).await
     }
 
     /// Returns all deletions.
     pub async fn read_deletions(&self) -> Result<Vec<WorkspaceDeletion>> {
-        let found = self.query("SELECT *, record::id(id) AS key FROM deletion", []).await?;
-        convert::list(found.first())?.map(read_deletion).collect()
+        self.read_all("SELECT *, record::id(id) AS key FROM deletion", [], WorkspaceDeletion::read).await
     }
 
     /// Returns the ids of the owners of a workspace, in the order in which they joined.
@@ -193,15 +191,13 @@ impl Database {
         let [workspace, deletion] = ids(id);
         let values = [workspace, deletion, ("name", convert::text(id)), ("now", convert::integer(now))];
         let found = self.query_again(REMOVE, values).await?;
-        let response = found.iter().find_map(|result| match result {
-            Record::Object(object) if object.contains_key("due") => Some(object),
-            _ => None,
-        });
+        let response = convert::find_with(&found, "due");
         let response = response.ok_or_else(|| Error::corrupt("removing a workspace returned no result"))?;
-        if response.get("due") != Some(&Record::Bool(true)) {
+        if !convert::bool_field(response, "due") {
             return Ok(None);
         }
-        Ok(Some(RemovedAccess { keys: texts(response.get("keys"))?, members: texts(response.get("members"))? }))
+        let named = |list: &str| texts(convert::field(response, list).ok());
+        Ok(Some(RemovedAccess { keys: named("keys")?, members: named("members")? }))
     }
 
     /// Records that the data of a removed workspace was deleted.
@@ -233,24 +229,9 @@ pub(super) fn deletion_id(id: &str) -> Record {
     convert::record_id("deletion", id.to_owned())
 }
 
-fn read_deletion(record: &Record) -> Result<WorkspaceDeletion> {
-    convert::named("deletion of a workspace", record, || {
-        Ok(WorkspaceDeletion {
-            workspace_id: convert::text_field(record, "key")?.into(),
-            delete_at: convert::optional_int_field(record, "delete_at"),
-            told: convert::optional_int_field(record, "told"),
-            removed_at: convert::optional_int_field(record, "removed_at"),
-            cleared_at: convert::optional_int_field(record, "cleared_at"),
-        })
-    })
-}
-
 fn texts(record: Option<&Record>) -> Result<Vec<Arc<str>>> {
-    let text = |text: &Record| match text {
-        Record::String(text) => Ok(Arc::from(text.as_str())),
-        _ => Err(Error::corrupt("a stored list of ids contains a value that is not a string")),
-    };
-    convert::list(record)?.map(text).collect()
+    let wrong = || Error::corrupt("a stored list of ids contains a value that is not a string");
+    convert::list(record)?.map(|text| convert::text_of(text).ok_or_else(wrong)).collect()
 }
 
 #[cfg(test)]

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use surrealdb::types::{Array, RecordIdKey, Value as Record};
+use surrealdb::types::Value as Record;
 
 use super::body;
 use super::feed::feed_record;
-use super::log::commit_id;
+use super::log::{commit_id, event_key};
 use super::published::{PUBLISHED, published_record};
 use super::responses::{StoredResponse, response_records};
 use super::uploads::{freed_record, upload_id};
@@ -101,7 +101,8 @@ impl Database {
                 return Ok(());
             }
             responses.extend(answered);
-            return self.query(APPEND_ALONE, [("records", Record::Array(responses.into()))]).await.map(drop);
+            let records = [("records".to_owned(), Record::Array(responses.into()))];
+            return self.write_bound(APPEND_ALONE, records.into_iter().collect()).await.map(drop);
         };
         let mut records = Vec::with_capacity(batch.events.len());
         let (mut keys, mut feed, mut taken, mut freed) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -157,6 +158,12 @@ impl Database {
         self.query_bound(&statement, values.into_iter().chain(beside).collect()).await.map(drop)
     }
 
+    /// Appends events that were checked before any definition has changed.
+    #[cfg(test)]
+    pub async fn append_events(&self, events: &[EventWrite]) -> Result<()> {
+        self.append(AppendBatch { events, ..AppendBatch::default() }).await
+    }
+
     /// Moves the head to the end of the log. Several writers need the head to detect each other's appends, but a single
     /// writer does not maintain the head.
     pub(in crate::store) async fn restore_head(&self) -> Result<()> {
@@ -176,20 +183,20 @@ fn listed<'a>(events: impl Iterator<Item = &'a Arc<Event>>) -> Result<String> {
     serde_json::to_string(&refs).map_err(|error| Error::corrupt(error.to_string()))
 }
 
-fn event_key(event: &Arc<Event>) -> Array {
-    Array::from(vec![convert::text(event.aggregate_id.as_str()), convert::integer(event.version)])
+fn record_id(event: &Event) -> Record {
+    convert::record_id("event", event_key(event.aggregate_id.as_str(), event.version))
 }
 
 fn key_record(event: &Arc<Event>) -> Record {
     Record::Object(convert::fields([
         ("id", convert::record_id("event_key", event.event_id.to_string())),
-        ("event", convert::record_id("event", RecordIdKey::Array(event_key(event)))),
+        ("event", record_id(event)),
     ]))
 }
 
 fn event_record(event: &Arc<Event>) -> Result<Record> {
     Ok(Record::Object(convert::fields([
-        ("id", convert::record_id("event", RecordIdKey::Array(event_key(event)))),
+        ("id", record_id(event)),
         ("position", convert::integer(event.position)),
         ("body", Record::String(body::write(event)?)),
     ])))

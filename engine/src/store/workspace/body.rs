@@ -14,7 +14,6 @@ use crate::model::id::AggregateId;
 use crate::model::json::{RecordDeserializer, StoredObject};
 use crate::model::value::{Object, Value};
 use crate::model::written;
-use crate::store::Error;
 
 /// The content of an event's record, without the event's aggregate id, version and position.
 #[derive(Serialize)]
@@ -74,7 +73,7 @@ pub fn write(event: &Event) -> crate::store::Result<String> {
         occurred_at: event.occurred_at,
         recorded_at: event.recorded_at,
     };
-    serde_json::to_string(&body).map_err(|error| Error::corrupt(error.to_string()))
+    crate::store::convert::json_text(&body)
 }
 
 /// Parses a body, with only the given fields of its payload and the written forms of their numbers. Drops all written

@@ -46,22 +46,20 @@ pub struct PastDefinition {
 impl DatabaseReader {
     /// Returns the definitions that clients created, sorted by name.
     pub async fn read_definitions(&self) -> Result<Vec<StoredDefinition>> {
-        let found = self.query("SELECT * FROM definition ORDER BY id", []).await?;
-        convert::list(found.first())?.map(read_definition).collect()
+        self.read_all("SELECT * FROM definition ORDER BY id", [], read_definition).await
     }
 
     /// Returns the number of definitions in the history.
     pub async fn count_defined(&self) -> Result<u64> {
-        let found = self.query("SELECT count() AS count FROM defined GROUP ALL", []).await?;
-        convert::list(found.first())?.next().map_or(Ok(0), |record| convert::unsigned_field(record, "count"))
+        let count = |record: &Record| convert::unsigned_field(record, "count");
+        Ok(self.read_first("SELECT count() AS count FROM defined GROUP ALL", [], count).await?.unwrap_or(0))
     }
 
     /// Returns at most `limit` definitions of the history, the oldest first. Skips the first `start` definitions.
     pub async fn read_defined(&self, start: usize, limit: usize) -> Result<Vec<PastDefinition>> {
         let statement = "SELECT id, text, revision FROM defined ORDER BY id LIMIT $limit START $start";
         let values = [("start", convert::integer(start)), ("limit", convert::integer(limit))];
-        let found = self.query(statement, values).await?;
-        convert::list(found.first())?.map(read_defined).collect()
+        self.read_all(statement, values, read_defined).await
     }
 }
 
@@ -143,12 +141,10 @@ fn read_defined(record: &Record) -> Result<PastDefinition> {
 mod tests {
     use super::*;
     use crate::model::definition::{Field, FieldType};
-    use crate::store::Store;
 
     #[tokio::test]
     async fn every_definition_stays_in_the_history_with_its_position() {
-        let store = Store::connect("mem://").await.expect("a store");
-        let log = store.workspace("0-1").await.expect("a database");
+        let log = Database::log_in_memory().await;
         let named =
             |field: &str| Definition::new("trip", "Trip", Vec::new(), vec![Field::new(field, FieldType::Array)]);
         for (changed, position, field) in [(0, 0, "a"), (1, 7, "b"), (2, 7, "c")] {

@@ -48,20 +48,12 @@ pub struct EmbeddingRecord {
 impl DatabaseReader {
     /// Returns the hash of the text of each embedding, by aggregate.
     pub async fn read_embedded(&self) -> Result<BTreeMap<AggregateId, String>> {
-        let mut embedded = BTreeMap::new();
-        loop {
-            let values = [("page", convert::integer(PAGE_SIZE)), ("start", convert::integer(embedded.len()))];
-            let statement = "SELECT aggregate_id, hash FROM embedding ORDER BY id LIMIT $page START $start";
-            let found = self.query(statement, values).await?;
-            let before = embedded.len();
-            for record in convert::list(found.first())? {
-                let id: Arc<str> = convert::text_field(record, "aggregate_id")?.into();
-                embedded.insert(AggregateId::from(id), convert::text_field(record, "hash")?.to_owned());
-            }
-            if embedded.len() - before < PAGE_SIZE {
-                return Ok(embedded);
-            }
-        }
+        let statement = "SELECT aggregate_id, hash FROM embedding ORDER BY id LIMIT $limit START $start";
+        let pair = |record: &Record| {
+            let id: Arc<str> = convert::text_field(record, "aggregate_id")?.into();
+            Ok((AggregateId::from(id), convert::text_field(record, "hash")?.to_owned()))
+        };
+        Ok(self.read_pages(statement, PAGE_SIZE, pair).await?.into_iter().collect())
     }
 
     /// Returns whether the embeddings come from the given model.
@@ -78,12 +70,11 @@ impl DatabaseReader {
              WHERE vector <|{limit},{}|> $vector ORDER BY distance",
             limit * EFFORT
         );
-        let found = self.query(&statement, [("vector", numbers(vector))]).await?;
-        let nearest = convert::list(found.first())?.map(|record| {
+        let nearest = |record: &Record| {
             let id: Arc<str> = convert::text_field(record, "aggregate_id")?.into();
             Ok((AggregateId::from(id), 1.0 - convert::float_field(record, "distance")?))
-        });
-        nearest.collect()
+        };
+        self.read_all(&statement, [("vector", numbers(vector))], nearest).await
     }
 }
 
@@ -121,12 +112,10 @@ impl Database {
             );
             self.query_again(&index, [("model", convert::text(model))]).await?;
         }
-        let gone: Vec<Record> = gone.iter().map(|id| convert::record_id("embedding", id.to_string())).collect();
-        let records: Vec<Record> = embeddings.iter().map(record).collect();
         let values = [
             ("model", convert::text(model)),
-            ("embeddings", Record::Array(records.into())),
-            ("gone", Record::Array(gone.into())),
+            ("embeddings", convert::array(embeddings.iter().map(record))),
+            ("gone", convert::array(gone.iter().map(|id| convert::record_id("embedding", id.to_string())))),
         ];
         self.query_again(WRITE, values).await.map(drop)
     }
@@ -142,8 +131,7 @@ fn record(embedding: &EmbeddingRecord) -> Record {
 }
 
 fn numbers(vector: &[f32]) -> Record {
-    let numbers: Vec<Record> = vector.iter().map(|x| Record::Number(Number::Float(f64::from(*x)))).collect();
-    Record::Array(numbers.into())
+    convert::array(vector.iter().map(|x| Record::Number(Number::Float(f64::from(*x)))))
 }
 
 #[cfg(test)]

@@ -3,11 +3,11 @@
 //!
 //! The key of an entry consists of the agent and the event's position. Entries are written together with their events.
 
-use std::ops::Bound;
 use std::sync::Arc;
 
-use surrealdb::types::{Array, RecordIdKey, RecordIdKeyRange, Value as Record};
+use surrealdb::types::{RecordIdKey, RecordIdKeyRange, Value as Record};
 
+use super::graph::id_parts;
 use super::log::EventRef;
 use crate::model::event::Event;
 use crate::store::{Database, DatabaseReader, Error, Result, convert};
@@ -15,9 +15,10 @@ use crate::store::{Database, DatabaseReader, Error, Result, convert};
 /// The name of the checkpoint that holds the position after which all events have feed entries. Older versions of the
 /// program wrote no entries.
 const CHECKPOINT: &str = "feed";
-/// The number of positions in the first searched range, and the factor by which the range grows while it is empty. The
-/// search uses growing ranges because the database reads a range to its end, even if the query has a limit.
+/// The number of positions in the first searched range. The search uses growing ranges because the database reads a
+/// range to its end, even if the query has a limit.
 const FIRST_SPAN: u64 = 512;
+/// The factor by which the range grows while it is empty.
 const SPAN_GROWTH: u64 = 8;
 
 /// The next events in an agent's feed.
@@ -41,11 +42,7 @@ impl DatabaseReader {
         let (mut from, mut span) = (after.saturating_add(1), FIRST_SPAN);
         while from <= until {
             let last = from.saturating_add(span - 1).min(until);
-            let key =
-                |position| RecordIdKey::Array(Array::from(vec![convert::text(agent), convert::integer(position)]));
-            let range = RecordIdKeyRange { start: Bound::Included(key(from)), end: Bound::Included(key(last)) };
-            let found = self.query("SELECT * FROM $range", [("range", convert::record_id("feed", range))]).await?;
-            let events: Vec<EventRef> = convert::list(found.first())?.map(event_ref).collect::<Result<_>>()?;
+            let events = self.feed_between(agent, from, last).await?;
             if !events.is_empty() {
                 return Ok(FeedSlice { events, position: last });
             }
@@ -60,22 +57,21 @@ impl DatabaseReader {
         let (mut until, mut span, mut found) = (end, FIRST_SPAN, 0);
         while until > first {
             let from = until.saturating_sub(span).max(first) + 1;
-            let key =
-                |position| RecordIdKey::Array(Array::from(vec![convert::text(agent), convert::integer(position)]));
-            let range = RecordIdKeyRange { start: Bound::Included(key(from)), end: Bound::Included(key(until)) };
-            let rows = self.query("SELECT * FROM $range", [("range", convert::record_id("feed", range))]).await?;
-            let positions: Vec<u64> = convert::list(rows.first())?
-                .map(|record| event_ref(record).map(|place| place.position))
-                .collect::<Result<_>>()?;
-            found += positions.len();
+            let events = self.feed_between(agent, from, until).await?;
+            found += events.len();
             if found >= count {
                 // The last range may contain more events than needed.
-                let spare = found - count;
-                return Ok(positions.get(spare).map_or(from - 1, |position| position - 1));
+                return Ok(events.get(found - count).map_or(from - 1, |event| event.position - 1));
             }
             (until, span) = (from - 1, span.saturating_mul(SPAN_GROWTH));
         }
         Ok(first)
+    }
+
+    /// Returns the events of an agent's feed with positions in `first..=last`.
+    async fn feed_between(&self, agent: &str, first: u64, last: u64) -> Result<Vec<EventRef>> {
+        let range = RecordIdKeyRange::from(entry_key(agent, first)..=entry_key(agent, last));
+        self.read_all("SELECT * FROM $range", [("range", convert::record_id("feed", range))], event_ref).await
     }
 }
 
@@ -90,19 +86,20 @@ impl Database {
 
 /// Returns the feed entry for an event that concerns an agent.
 pub(super) fn feed_record(agent: &str, event: &Event) -> Record {
-    let key = Array::from(vec![convert::text(agent), convert::integer(event.position)]);
     Record::Object(convert::fields([
-        ("id", convert::record_id("feed", RecordIdKey::Array(key))),
+        ("id", convert::record_id("feed", entry_key(agent, event.position))),
         ("aggregate_id", convert::text(event.aggregate_id.as_str())),
         ("version", convert::integer(event.version)),
     ]))
 }
 
+fn entry_key(agent: &str, position: u64) -> RecordIdKey {
+    convert::key([convert::text(agent), convert::integer(position)])
+}
+
 fn event_ref(record: &Record) -> Result<EventRef> {
     let corrupt = || Error::corrupt("a feed record has no position");
-    let Record::Object(object) = record else { return Err(corrupt()) };
-    let Some(Record::RecordId(id)) = object.get("id") else { return Err(corrupt()) };
-    let RecordIdKey::Array(key) = &id.key else { return Err(corrupt()) };
+    let key = id_parts(record).map_err(|_| corrupt())?;
     Ok(EventRef {
         aggregate_id: Arc::from(convert::text_field(record, "aggregate_id")?),
         version: convert::unsigned_field(record, "version")?,
@@ -116,7 +113,7 @@ fn event_ref(record: &Record) -> Result<EventRef> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::workspace::append::{AppendBatch, EventWrite};
+    use crate::store::workspace::append::EventWrite;
     use crate::store::{Store, WORKSPACE_MIGRATIONS};
 
     fn event(version: u64, position: u64) -> Arc<Event> {
@@ -143,11 +140,9 @@ mod tests {
             };
             let writes = [concerning(&near[0], &["a", "b"]), concerning(&near[1], &["a"])];
             set_head(&log, near[0].position - 1).await;
-            log.append(AppendBatch { events: &writes, ..AppendBatch::default() }).await.expect("appended");
+            log.append_events(&writes).await.expect("appended");
             set_head(&log, far[0].position - 1).await;
-            log.append(AppendBatch { events: &[concerning(&far[0], &["a"])], ..AppendBatch::default() })
-                .await
-                .expect("appended");
+            log.append_events(&[concerning(&far[0], &["a"])]).await.expect("appended");
 
             let read = async |agent, after, until| log.read_feed(agent, after, until).await.expect("events");
             let positions = |found: &FeedSlice| found.events.iter().map(|event| event.position).collect::<Vec<_>>();
@@ -167,9 +162,7 @@ mod tests {
     async fn the_feed_begins_after_events_of_older_programs() {
         let store = Store::connect("mem://").await.expect("memory");
         let old = store.database("ws_01", &WORKSPACE_MIGRATIONS[..8]).await.expect("a database");
-        old.append(AppendBatch { events: &[event(1, 1).into(), event(2, 2).into()], ..AppendBatch::default() })
-            .await
-            .expect("appended");
+        old.append_events(&[event(1, 1).into(), event(2, 2).into()]).await.expect("appended");
         assert_eq!(store.workspace("0-1").await.expect("a database").feed_begin().await.expect("a position"), 2);
     }
 }

@@ -1,10 +1,10 @@
 //! The stored graph: facts, edges, parked steps, and the checkpoint of the graph's follower. All of these are written
 //! in the same transaction.
 
-use std::ops::{Bound, Range};
+use std::ops::Range;
 use std::sync::Arc;
 
-use surrealdb::types::{Array, RecordIdKey, RecordIdKeyRange, Value as Record};
+use surrealdb::types::{RecordIdKey, RecordIdKeyRange, Value as Record};
 
 use super::graph_changes::{ChangedKeys, EdgeKey};
 use super::stored_facts;
@@ -128,15 +128,13 @@ impl DatabaseReader {
         about: KeyRange,
     ) -> Result<Vec<(Arc<str>, Result<EnrichmentFacts>)>> {
         let range = convert::record_id("finding", range(generation, &about));
-        let found = self.query("SELECT id, text FROM $range", [("range", range)]).await?;
-        convert::list(found.first())?.map(read_facts_record).collect()
+        self.read_all("SELECT id, text FROM $range", [("range", range)], read_facts_record).await
     }
 
     /// Returns the open edges of a generation that start at a range of aggregates.
     pub async fn read_open_edges(&self, generation: u64, from: KeyRange) -> Result<Vec<Edge>> {
         let range = convert::record_id("edge", range(generation, &from));
-        let found = self.query("SELECT * FROM $range WHERE valid_to = NONE", [("range", range)]).await?;
-        convert::list(found.first())?.map(read_edge).collect()
+        self.read_all("SELECT * FROM $range WHERE valid_to = NONE", [("range", range)], read_edge).await
     }
 
     /// Returns the edges of a generation that start at a range of aggregates and were closed after a position. For
@@ -154,8 +152,7 @@ impl DatabaseReader {
             ("time", convert::integer(time_ms)),
         ];
         let statement = "SELECT * FROM $range WHERE closed > $position OR (closed = NONE AND valid_to > $time)";
-        let found = self.query(statement, values).await?;
-        convert::list(found.first())?.map(read_edge).collect()
+        self.read_all(statement, values, read_edge).await
     }
 
     /// Returns the edges of a generation that start at a range of aggregates and were closed by an event that occurred
@@ -163,8 +160,7 @@ impl DatabaseReader {
     pub async fn read_edges_valid_after(&self, generation: u64, from: KeyRange, time_ms: i64) -> Result<Vec<Edge>> {
         let range = convert::record_id("edge", range(generation, &from));
         let values = [("range", range), ("time", convert::integer(time_ms))];
-        let found = self.query("SELECT * FROM $range WHERE valid_to > $time", values).await?;
-        convert::list(found.first())?.map(read_edge).collect()
+        self.read_all("SELECT * FROM $range WHERE valid_to > $time", values, read_edge).await
     }
 }
 
@@ -179,10 +175,9 @@ impl Database {
         after: &GraphCheckpoint,
         epoch: Option<u64>,
     ) -> Result<()> {
-        let gone = effects.released.iter().map(super::parked::StepId::record).collect::<Vec<_>>();
         let mut values = vec![
             ("rows", Record::Array(effects.rows(after.generation)?.into())),
-            ("gone", Record::Array(gone.into())),
+            ("gone", convert::array(effects.released.iter().map(super::parked::StepId::record))),
             ("before", convert::integer(before.position)),
             ("serving", convert::integer(before.generation)),
             ("position", convert::integer(after.position)),
@@ -225,11 +220,8 @@ impl Database {
     /// Removes the facts and edges of the given generations, which must not be in use.
     pub async fn drop_generations(&self, generations: Range<u64>) -> Result<()> {
         let statement = "DELETE $facts RETURN NONE; DELETE $edges RETURN NONE";
-        let bound = |generation: u64| key(vec![convert::integer(generation)]);
-        let range = || RecordIdKeyRange {
-            start: Bound::Included(bound(generations.start)),
-            end: Bound::Excluded(bound(generations.end)),
-        };
+        let bound = |generation: u64| convert::key([convert::integer(generation)]);
+        let range = || RecordIdKeyRange::from(bound(generations.start)..bound(generations.end));
         let values =
             [("facts", convert::record_id("finding", range())), ("edges", convert::record_id("edge", range()))];
         self.query_again(statement, values).await.map(drop)
@@ -238,19 +230,14 @@ impl Database {
 
 /// Returns the range of the keys of a generation for a range of aggregates.
 pub(super) fn range(generation: u64, key_range: &KeyRange) -> RecordIdKeyRange {
-    let at = |id: &Arc<str>| key(vec![convert::integer(generation), convert::text(id)]);
-    RecordIdKeyRange {
-        start: Bound::Included(key_range.from.as_ref().map_or_else(|| key(vec![convert::integer(generation)]), at)),
-        end: Bound::Excluded(key_range.until.as_ref().map_or_else(|| key(vec![convert::integer(generation + 1)]), at)),
-    }
-}
-
-pub(super) fn key(parts: Vec<Record>) -> RecordIdKey {
-    RecordIdKey::Array(Array::from(parts))
+    let bound = |generation: u64| convert::key([convert::integer(generation)]);
+    let at = |id: &Arc<str>| convert::key([convert::integer(generation), convert::text(id)]);
+    let start = key_range.from.as_ref().map_or_else(|| bound(generation), at);
+    (start..key_range.until.as_ref().map_or_else(|| bound(generation + 1), at)).into()
 }
 
 fn facts_record(generation: u64, id: &AggregateId, facts: Option<&EnrichmentFacts>) -> Result<Record> {
-    let id = key(vec![convert::integer(generation), convert::text(id.as_str())]);
+    let id = convert::key([convert::integer(generation), convert::text(id.as_str())]);
     Ok(Record::Object(convert::fields([
         ("id", convert::record_id("finding", id)),
         ("text", Record::String(stored_facts::text_of(facts)?)),

@@ -1,13 +1,13 @@
 //! The facts and edges that recent writes of the graph have changed. A server that does not write the graph reads these
 //! changes to follow the server that writes the graph.
 
-use std::ops::{Bound, RangeInclusive};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use surrealdb::types::{RecordIdKey, RecordIdKeyRange, Value as Record};
+use surrealdb::types::{RecordIdKeyRange, Value as Record};
 
-use super::graph::{FollowerWrites, key, read_edge, read_facts_record};
+use super::graph::{FollowerWrites, read_edge, read_facts_record};
 use crate::model::graph::{Edge, EnrichmentFacts};
 use crate::store::{DatabaseReader, Error, Result, convert};
 
@@ -42,14 +42,14 @@ impl EdgeKey {
     }
 
     pub(super) fn record(&self, generation: u64) -> Record {
-        let parts = vec![
+        let parts = [
             convert::integer(generation),
             convert::text(&self.from),
             convert::text(&self.kind),
             convert::text(&self.to),
             convert::integer(self.opened),
         ];
-        convert::record_id("edge", key(parts))
+        convert::record_id("edge", convert::key(parts))
     }
 }
 
@@ -57,18 +57,14 @@ impl DatabaseReader {
     /// Returns the keys of the facts and edges that the writes with these numbers have changed. Returns `None` if the
     /// keys of one of the writes are no longer stored.
     pub async fn read_changed_keys(&self, writes: RangeInclusive<u64>) -> Result<Option<Vec<ChangedKeys>>> {
-        let number = |number: u64| RecordIdKey::Number(i64::try_from(number).unwrap_or(i64::MAX));
-        let range = RecordIdKeyRange {
-            start: Bound::Included(number(*writes.start())),
-            end: Bound::Included(number(*writes.end())),
-        };
-        let range = convert::record_id("graph_write", range);
-        let found = self.query("SELECT VALUE changed FROM $range", [("range", range)]).await?;
-        let changed = convert::list(found.first())?.map(|changed| match changed {
-            Record::String(changed) => convert::parse_json(changed),
+        let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        let range = RecordIdKeyRange::from(number(*writes.start())..=number(*writes.end()));
+        let values = [("range", convert::record_id("graph_write", range))];
+        let read = |changed: &Record| match changed {
+            Record::String(changed) => convert::parse_json::<ChangedKeys>(changed),
             _ => Err(Error::corrupt("the record of the changed keys of a write is not a string")),
-        });
-        let changed: Vec<ChangedKeys> = changed.collect::<Result<_>>()?;
+        };
+        let changed = self.read_all("SELECT VALUE changed FROM $range", values, read).await?;
         let count = writes.end().saturating_sub(*writes.start()).saturating_add(1);
         Ok((changed.len() as u64 == count).then_some(changed))
     }
@@ -80,17 +76,14 @@ impl DatabaseReader {
         generation: u64,
         about: &[Arc<str>],
     ) -> Result<Vec<(Arc<str>, Result<EnrichmentFacts>)>> {
-        let id =
-            |id: &Arc<str>| convert::record_id("finding", key(vec![convert::integer(generation), convert::text(id)]));
-        let ids: Vec<Record> = about.iter().map(id).collect();
-        let found = self.query("SELECT id, text FROM $ids", [("ids", Record::Array(ids.into()))]).await?;
-        convert::list(found.first())?.map(read_facts_record).collect()
+        let key = |id: &Arc<str>| convert::key([convert::integer(generation), convert::text(id)]);
+        let ids = convert::array(about.iter().map(|id| convert::record_id("finding", key(id))));
+        self.read_all("SELECT id, text FROM $ids", [("ids", ids)], read_facts_record).await
     }
 
     /// Returns the edges of a generation with the given keys.
     pub async fn read_edges_of(&self, generation: u64, keys: &[EdgeKey]) -> Result<Vec<Edge>> {
-        let ids: Vec<Record> = keys.iter().map(|key| key.record(generation)).collect();
-        let found = self.query("SELECT * FROM $ids", [("ids", Record::Array(ids.into()))]).await?;
-        convert::list(found.first())?.map(read_edge).collect()
+        let ids = convert::array(keys.iter().map(|key| key.record(generation)));
+        self.read_all("SELECT * FROM $ids", [("ids", ids)], read_edge).await
     }
 }

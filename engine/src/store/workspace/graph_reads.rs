@@ -45,9 +45,8 @@ impl DatabaseReader {
         kinds: &[Arc<str>],
         limit: usize,
     ) -> Result<Vec<Edge>> {
-        let kinds: Vec<Record> = kinds.iter().map(|kind| convert::text(kind)).collect();
         let condition = "valid_to != NONE AND ($allowed = [] OR record::id(id)[2] IN $allowed)";
-        self.read_edges_where(generation, from, condition, Record::Array(kinds.into()), limit).await
+        self.read_edges_where(generation, from, condition, convert::texts(kinds), limit).await
     }
 
     /// Returns up to `limit` edges of a generation that start at an aggregate and that a plugin found in an event.
@@ -78,8 +77,7 @@ impl DatabaseReader {
             ("allowed", allowed),
             ("limit", convert::integer(limit as u64)),
         ];
-        let found = self.query(&format!("SELECT * FROM $range WHERE {condition} LIMIT $limit"), values).await?;
-        convert::list(found.first())?.map(read_edge).collect()
+        self.read_all(&format!("SELECT * FROM $range WHERE {condition} LIMIT $limit"), values, read_edge).await
     }
 }
 
@@ -100,7 +98,7 @@ mod tests {
     use super::*;
     use crate::model::graph::{EnrichmentFacts, PluginFacts};
     use crate::model::value::Object;
-    use crate::store::Store;
+    use crate::store::Database;
     use crate::store::workspace::graph::FollowerWrites;
 
     fn id(text: &str) -> AggregateId {
@@ -128,8 +126,7 @@ mod tests {
 
     #[tokio::test]
     async fn ranges_of_facts_and_edges_end_at_a_byte_limit() {
-        let store = Store::connect("mem://").await.expect("memory").share();
-        let log = store.workspace("0-1").await.expect("a database");
+        let log = Database::shared_log_in_memory().await;
         assert_eq!(log.edge_ranges(1).await.expect("ranges"), [KeyRange::default()]);
         for name in ["b", "a", "c"] {
             let derived = Object::from_iter([("text", "x".repeat(KeyRange::BYTES / 2))]);
@@ -150,8 +147,7 @@ mod tests {
 
     #[tokio::test]
     async fn edges_of_one_aggregate_are_read_up_to_a_limit() {
-        let store = Store::connect("mem://").await.expect("memory").share();
-        let log = store.workspace("0-1").await.expect("a database");
+        let log = Database::shared_log_in_memory().await;
         let edges = (0..60).map(|to| edge("a", to, to < 40)).chain([edge("b", 0, true)]).collect();
         log.prepare_effects(&FollowerWrites { edges, ..FollowerWrites::default() }, 1).await.expect("written");
         let closed = async |kinds: &[Arc<str>], limit| {

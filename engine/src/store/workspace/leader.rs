@@ -8,7 +8,10 @@ use std::sync::Arc;
 
 use surrealdb::types::Value as Record;
 
+use crate::store::record::{StoredRecord, stored_record};
 use crate::store::{Database, DatabaseReader, Error, Result, convert};
+
+stored_record!(Leader as "leader" [] { server, epoch });
 
 /// The statement that makes a server the leader if the workspace has no leader, if the leader is not among the servers
 /// that are alive, or if `$force` is set. A server that is already the leader keeps its epoch.
@@ -37,7 +40,7 @@ impl DatabaseReader {
     /// Returns the last leader of the workspace, or `None` if the workspace never had a leader.
     pub async fn read_leader(&self) -> Result<Option<Leader>> {
         let found = self.query("SELECT server, epoch FROM ONLY leader:consumer", []).await?;
-        found.first().filter(|record| matches!(record, Record::Object(_))).map(read_leader).transpose()
+        found.first().filter(|record| matches!(record, Record::Object(_))).map(Leader::read).transpose()
     }
 }
 
@@ -45,12 +48,11 @@ impl Database {
     /// Makes a server the leader, unless one of the servers in `alive` is the leader. With `force`, takes over from any
     /// server. Returns the leader after the call.
     pub async fn lead(&self, server: &str, alive: &[Arc<str>], force: bool) -> Result<Leader> {
-        let alive: Vec<Record> = alive.iter().map(|server| convert::text(server)).collect();
         let values =
-            [("server", convert::text(server)), ("alive", Record::Array(alive.into())), ("force", Record::Bool(force))];
+            [("server", convert::text(server)), ("alive", convert::texts(alive)), ("force", Record::Bool(force))];
         let found = self.query_again(LEAD, values).await?;
         let record = found.iter().rev().find(|record| matches!(record, Record::Object(_)));
-        read_leader(record.ok_or_else(|| Error::corrupt("the record of the leader is missing after its write"))?)
+        Leader::read(record.ok_or_else(|| Error::corrupt("the record of the leader is missing after its write"))?)
     }
 
     /// Ends the leadership of a server that stops.
@@ -60,22 +62,13 @@ impl Database {
     }
 }
 
-fn read_leader(record: &Record) -> Result<Leader> {
-    convert::named("leader", record, || {
-        let server = convert::optional_text_field(record, "server");
-        Ok(Leader { server, epoch: convert::unsigned_field(record, "epoch")? })
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Store;
 
     #[tokio::test]
     async fn a_living_leader_is_replaced_only_by_force() {
-        let store = Store::connect("mem://").await.expect("memory").share();
-        let log = store.workspace("0-1").await.expect("a database");
+        let log = Database::shared_log_in_memory().await;
         let lead = async |server: &str, alive: &[&str], force| {
             let alive: Vec<Arc<str>> = alive.iter().map(|server| Arc::from(*server)).collect();
             let leader = log.lead(server, &alive, force).await.expect("a leader");

@@ -27,8 +27,8 @@ until = IF claim < $input.claim OR (claim = $input.claim AND !expired AND until 
 expired = IF claim < $input.claim { false } ELSE { expired },
 claim = IF claim < $input.claim { $input.claim } ELSE { claim }";
 
-/// The statement that marks a lease as expired, unless the lease was renewed beyond `$now`. If `$now` is `NONE`, the
-/// store's time applies.
+/// The statement that marks a lease as expired, unless the lease was renewed to a time after `$now`. If `$now` is
+/// `NONE`, the store's time applies.
 const EXPIRE: &str = "
 LET $at = $now ?? time::millis(time::now());
 INSERT INTO lease {
@@ -41,19 +41,14 @@ claim = IF claim < $input.claim { $input.claim } ELSE { claim }";
 impl DatabaseReader {
     /// Returns the leases of the given tasks.
     pub async fn read_leases(&self, task_ids: &[Arc<str>]) -> Result<Vec<LeaseRow>> {
-        let ids: Vec<Record> = task_ids.iter().map(|id| lease_id(id)).collect();
-        let found = self.query("SELECT * FROM $ids", [("ids", Record::Array(ids.into()))]).await?;
-        convert::list(found.first())?.map(read_lease).collect()
+        let ids = convert::array(task_ids.iter().map(|id| lease_id(id)));
+        self.read_all("SELECT * FROM $ids", [("ids", ids)], read_lease).await
     }
 
     /// Returns the ids of all tasks with a stored lease.
     pub async fn leased_tasks(&self) -> Result<Vec<Arc<str>>> {
         let found = self.query("SELECT VALUE task FROM lease", []).await?;
-        let tasks = convert::list(found.first())?.filter_map(|task| match task {
-            Record::String(task) => Some(Arc::from(task.as_str())),
-            _ => None,
-        });
-        Ok(tasks.collect())
+        Ok(convert::list(found.first())?.filter_map(convert::text_of).collect())
     }
 }
 
@@ -64,14 +59,14 @@ impl Database {
         if leases.is_empty() {
             return Ok(Vec::new());
         }
-        let records: Vec<Record> = leases.iter().map(LeaseRow::record).collect();
-        let found = self.query_again(RENEW, [("leases", Record::Array(records.into()))]).await?;
+        let records = convert::array(leases.iter().map(LeaseRow::record));
+        let found = self.query_again(RENEW, [("leases", records)]).await?;
         convert::list(found.last())?.map(read_lease).collect()
     }
 
-    /// Marks a lease as expired, unless the lease was renewed beyond `now_ms`. If `now_ms` is `None`, the store's time
-    /// applies. `lease.until` is the original end, which the claiming event recorded. Returns the current state of the
-    /// lease.
+    /// Marks a lease as expired, unless the lease was renewed to a time after `now_ms`. If `now_ms` is `None`, the
+    /// store's time applies. `lease.until` is the original end, which the claiming event recorded. Returns the current
+    /// state of the lease.
     pub async fn expire_lease(&self, lease: &LeaseRow, now_ms: Option<i64>) -> Result<LeaseRow> {
         let values = [("lease", lease.record()), ("now", now_ms.map_or(Record::None, convert::integer))];
         let found = self.query_again(EXPIRE, values).await?;
@@ -86,9 +81,8 @@ impl Database {
             let fields = [("id", lease_id(id.as_str())), ("version", convert::integer(*version))];
             Record::Object(convert::fields(fields))
         };
-        let ended: Vec<Record> = ended.iter().map(record).collect();
         let statement = "FOR $task IN $ended { DELETE $task.id WHERE claim <= $task.version RETURN NONE }";
-        self.query_again(statement, [("ended", Record::Array(ended.into()))]).await.map(drop)
+        self.query_again(statement, [("ended", convert::array(ended.iter().map(record)))]).await.map(drop)
     }
 }
 
@@ -122,7 +116,6 @@ fn read_lease(record: &Record) -> Result<LeaseRow> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Store;
 
     fn row(claim: u64, until: i64, expired: bool) -> LeaseRow {
         LeaseRow { task_id: "t".into(), claim, until, expired }
@@ -130,8 +123,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_ended_lease_cannot_be_renewed() {
-        let store = Store::connect("mem://").await.expect("memory");
-        let log = store.workspace("0-1").await.expect("a database");
+        let log = Database::log_in_memory().await;
         let renew = async |claim, until| log.renew_leases(&[row(claim, until, false)]).await.expect("renewed");
         assert_eq!(renew(1, 100).await, [row(1, 100, false)]);
         assert_eq!(renew(1, 90).await, [row(1, 100, false)]);
@@ -155,8 +147,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_lease_expires_by_the_time_of_the_store_if_no_time_is_given() {
-        let store = Store::connect("mem://").await.expect("memory");
-        let log = store.workspace("0-1").await.expect("a database");
+        let log = Database::log_in_memory().await;
         let expired = async |until| log.expire_lease(&row(1, until, false), None).await.expect("asked").expired;
         log.renew_leases(&[row(1, 1_000, false)]).await.expect("renewed");
         assert!(expired(1_000).await);
@@ -167,8 +158,7 @@ mod tests {
 
     #[tokio::test]
     async fn lease_rows_of_ended_tasks_are_removed() {
-        let store = Store::connect("mem://").await.expect("memory");
-        let log = store.workspace("0-1").await.expect("a database");
+        let log = Database::log_in_memory().await;
         let rows: Vec<LeaseRow> =
             ["a", "b", "c"].map(|task| LeaseRow { task_id: task.into(), ..row(1, 10, false) }).into();
         log.renew_leases(&rows).await.expect("renewed");

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 use serde::Deserialize;
-use surrealdb::types::{Array, RecordIdKey, Value as Record};
+use surrealdb::types::{RecordId, RecordIdKey, RecordIdKeyRange, Value as Record};
 
 use super::body::{self, Fields};
+use super::graph::id_parts;
 use super::responses::EventRun;
 use crate::model::event::Event;
 use crate::model::id::{AggregateId, position_hint};
@@ -44,8 +45,9 @@ pub struct Ends {
 /// The minimum number of positions in a range that is searched for the next commit.
 const MIN_COMMIT_SPAN: usize = 64;
 
-/// The maximum number and total size, in bytes, of the events that one query reads to compare their ids.
+/// The maximum number of events that one query reads to compare their ids.
 const PART_EVENTS: usize = 64;
+/// The maximum total size of the events that one query reads to compare their ids, in bytes.
 const PART_BYTES: usize = 4 << 20;
 /// The assumed size of an event whose commit does not list the size, in bytes.
 const ASSUMED_EVENT_BYTES: usize = 128 << 10;
@@ -55,7 +57,7 @@ SELECT position ?? 0 AS position, types ?? 0 AS types, (SELECT VALUE epoch FROM 
     (SELECT VALUE writes FROM ONLY checkpoint:graph) ?? 0 AS writes FROM ONLY head:log";
 
 impl DatabaseReader {
-    /// Returns the position at the end of the log, and the numbers of changes beside the log.
+    /// Returns the values by which a server detects writes of other servers.
     pub async fn ends(&self) -> Result<Ends> {
         let results = self.query(ENDS, []).await?;
         match results.first() {
@@ -138,16 +140,10 @@ impl DatabaseReader {
         if refs.is_empty() {
             return Ok(Vec::new());
         }
-        let ids: Vec<Record> = refs
-            .iter()
-            .map(|event_ref| {
-                let key = vec![convert::text(&event_ref.aggregate_id), convert::integer(event_ref.version)];
-                convert::record_id("event", RecordIdKey::Array(Array::from(key)))
-            })
-            .collect();
-        let found = self.query("SELECT * FROM $ids", [("ids", Record::Array(ids.into()))]).await?;
-        let mut events: Vec<Event> =
-            convert::list(found.first())?.map(|record| read_event(record, fields)).collect::<Result<_>>()?;
+        let key = |event: &EventRef| event_key(&event.aggregate_id, event.version);
+        let ids = convert::array(refs.iter().map(|event| convert::record_id("event", key(event))));
+        let read = |record: &Record| read_event(record, fields);
+        let mut events = self.read_all("SELECT * FROM $ids", [("ids", ids)], read).await?;
         events.sort_unstable_by_key(|event| event.position);
         self.count_read(&events);
         Ok(events)
@@ -158,9 +154,8 @@ impl DatabaseReader {
         if first > last {
             return Ok(Vec::new());
         }
-        let found = self.query("SELECT * FROM $range", [("range", stream_range(id, first, last))]).await?;
-        let events: Vec<Event> =
-            convert::list(found.first())?.map(|record| read_event(record, None)).collect::<Result<_>>()?;
+        let values = [("range", stream_range(id, first, last))];
+        let events = self.read_all("SELECT * FROM $range", values, |record| read_event(record, None)).await?;
         self.count_read(&events);
         Ok(events)
     }
@@ -174,15 +169,10 @@ impl DatabaseReader {
 
     /// Returns the events with the given ids, by id. Finds only events whose ids clients chose.
     pub async fn find_chosen(&self, event_ids: &[Arc<str>]) -> Result<HashMap<Arc<str>, Event>> {
-        let keys: Vec<Record> = event_ids.iter().map(|id| convert::record_id("event_key", id.to_string())).collect();
-        let found =
-            self.query("SELECT * FROM (SELECT VALUE event FROM $keys)", [("keys", Record::Array(keys.into()))]).await?;
-        let mut events = HashMap::new();
-        for record in convert::list(found.first())? {
-            let event = read_event(record, None)?;
-            events.insert(event.event_id.clone(), event);
-        }
-        Ok(events)
+        let keys = convert::array(event_ids.iter().map(|id| convert::record_id("event_key", id.to_string())));
+        let statement = "SELECT * FROM (SELECT VALUE event FROM $keys)";
+        let events = self.read_all(statement, [("keys", keys)], |record| read_event(record, None)).await?;
+        Ok(events.into_iter().map(|event| (event.event_id.clone(), event)).collect())
     }
 
     /// Returns the events with the given ids, by id. Finds only events whose ids a server generated.
@@ -218,14 +208,13 @@ impl DatabaseReader {
 
     /// Returns references to the events of a stream with the versions `first..=last`.
     pub async fn stream_refs(&self, id: &AggregateId, first: u64, last: u64) -> Result<Vec<EventRef>> {
-        let found = self.query("SELECT id, position FROM $range", [("range", stream_range(id, first, last))]).await?;
         let place = |record: &Record| {
             let (aggregate_id, version) = key_of(record)?;
             let position = convert::unsigned_field(record, "position")?;
             let (aggregate_id, occurred_at, size_bytes) = (aggregate_id.into(), None, None);
             Ok(EventRef { aggregate_id, version, position, occurred_at, size_bytes, ends_commit: false })
         };
-        convert::list(found.first())?.map(place).collect()
+        self.read_all("SELECT id, position FROM $range", [("range", stream_range(id, first, last))], place).await
     }
 
     /// Returns the event at a position, if the log has this position.
@@ -262,27 +251,27 @@ pub fn take_part(refs: &mut VecDeque<EventRef>, max_events: usize, max_bytes: us
 }
 
 fn stream_range(id: &AggregateId, first: u64, last: u64) -> Record {
-    let key =
-        |version: u64| RecordIdKey::Array(Array::from(vec![convert::text(id.as_str()), convert::integer(version)]));
-    let range = surrealdb::types::RecordIdKeyRange {
-        start: std::ops::Bound::Included(key(first)),
-        end: std::ops::Bound::Included(key(last)),
-    };
-    convert::record_id("event", range)
+    let range = event_key(id.as_str(), first)..=event_key(id.as_str(), last);
+    convert::record_id("event", RecordIdKeyRange::from(range))
 }
 
 fn commit_range(from: i64, end: Option<i64>) -> Record {
-    let range = surrealdb::types::RecordIdKeyRange {
-        start: std::ops::Bound::Included(RecordIdKey::Number(from)),
-        end: end.map_or(std::ops::Bound::Unbounded, |end| std::ops::Bound::Excluded(RecordIdKey::Number(end))),
+    let range = match end {
+        Some(end) => RecordIdKeyRange::from(from..end),
+        None => RecordIdKeyRange::from(from..),
     };
     convert::record_id("commit", range)
+}
+
+/// Returns the key of an event's record.
+pub(super) fn event_key(aggregate_id: &str, version: u64) -> RecordIdKey {
+    convert::key([convert::text(aggregate_id), convert::integer(version)])
 }
 
 /// Returns the id of a commit, which is the position of its last event.
 pub(super) fn commit_id(record: &Record) -> Result<i64> {
     match record {
-        Record::RecordId(surrealdb::types::RecordId { key: RecordIdKey::Number(position), .. }) => Ok(*position),
+        Record::RecordId(RecordId { key: RecordIdKey::Number(position), .. }) => Ok(*position),
         _ => Err(Error::corrupt("the id of a commit is not a position")),
     }
 }
@@ -319,10 +308,7 @@ fn event_refs_of(commit: &Record, after: u64, found: &mut Vec<EventRef>) -> Resu
 /// Returns the stream id and the version in the key of an event's record.
 fn key_of(record: &Record) -> Result<(&str, u64)> {
     let corrupt = || Error::corrupt("an event's record has no key");
-    let Record::Object(object) = record else { return Err(corrupt()) };
-    let Some(Record::RecordId(id)) = object.get("id") else { return Err(corrupt()) };
-    let RecordIdKey::Array(key) = &id.key else { return Err(corrupt()) };
-    let (Some(Record::String(aggregate_id)), Some(version)) = (key.first(), key.get(1)) else {
+    let [Record::String(aggregate_id), version, ..] = id_parts(record).map_err(|_| corrupt())? else {
         return Err(corrupt());
     };
     Ok((aggregate_id, convert::int(version)?.max(0) as u64))

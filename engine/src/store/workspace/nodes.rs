@@ -32,6 +32,10 @@ FOR $node IN $nodes {
 /// write.
 const ALONE: &str = "FOR $node IN $nodes { UPSERT $node.id CONTENT $node RETURN NONE };";
 
+/// The statement that is added to the transaction if several servers share the store. It fails unless the writer is the
+/// leader, because the shapes of a server that was overtaken would replace later shapes.
+const LED: &str = "IF ((SELECT VALUE epoch FROM ONLY leader:consumer) ?? 0) != $epoch { THROW 'stale head' };";
+
 /// The statements that every snapshot transaction contains. They write the shapes of events, and the checkpoint up to
 /// which snapshots are written. The checkpoint only moves forward.
 const REACHED: &str = "
@@ -65,13 +69,8 @@ pub type ReadSnapshot = std::result::Result<NodeSnapshot, UnreadableSnapshot>;
 impl DatabaseReader {
     /// Returns the checkpoint of a follower, or 0 if the follower has not written one yet.
     pub async fn checkpoint(&self, name: &str) -> Result<u64> {
-        let results = self
-            .query("SELECT VALUE position FROM ONLY type::record('checkpoint', $name)", [("name", convert::text(name))])
-            .await?;
-        match results.first() {
-            Some(record @ Record::Number(_)) => Ok(convert::int(record)?.max(0) as u64),
-            _ => Ok(0),
-        }
+        let statement = "SELECT VALUE position FROM ONLY type::record('checkpoint', $name)";
+        convert::count_in(self.query(statement, [("name", convert::text(name))]).await?.first())
     }
 
     /// Returns the stored shapes of events. The shapes are in the table `seen`.
@@ -132,11 +131,13 @@ impl DatabaseReader {
 
 impl Database {
     /// Writes snapshots, the shapes of observed events if they have changed, and the checkpoint, in one transaction.
+    /// Fails with [`Error::Conflict`] if `epoch` is given and the leader of the workspace has another epoch.
     pub async fn write_nodes(
         &self,
         nodes: &[(Arc<Aggregate>, u64)],
         observed: Option<&Object>,
         checkpoint: Option<(&str, u64)>,
+        epoch: Option<u64>,
     ) -> Result<()> {
         let mut records = Vec::with_capacity(nodes.len());
         for (aggregate, revision) in nodes {
@@ -147,9 +148,11 @@ impl Database {
             ("name", convert::optional_text(checkpoint.map(|(name, _)| name))),
             ("seen", observed.map_or(Record::None, |observed| Record::String(crate::model::json::text(observed)))),
             ("position", convert::integer(checkpoint.map_or(0, |(_, position)| position))),
+            ("epoch", epoch.map_or(Record::None, convert::integer)),
         ];
         let snapshots = if self.exclusive { ALONE } else { GUARDED };
-        self.query_again(&["BEGIN;", snapshots, REACHED, "COMMIT;"].concat(), values).await.map(drop)
+        let led = if epoch.is_some() { LED } else { "" };
+        self.query_again(&["BEGIN;", led, snapshots, REACHED, "COMMIT;"].concat(), values).await.map(drop)
     }
 }
 
@@ -238,7 +241,6 @@ fn read_older(text: &str, definition: Option<&Definition>) -> Result<Object> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Store;
 
     fn snapshot(version: u64) -> Arc<Aggregate> {
         let state = Object::from_iter([("n", Value::Int(version as i64))]);
@@ -247,12 +249,11 @@ mod tests {
 
     #[tokio::test]
     async fn ranges_of_large_snapshots_end_at_a_byte_limit() {
-        let store = Store::connect("mem://").await.expect("memory").share();
-        let log = store.workspace("0-1").await.expect("a database");
+        let log = Database::shared_log_in_memory().await;
         for id in ["a", "b", "c", "d"] {
             let state = Object::from_iter([("text", "x".repeat(KeyRange::BYTES / 2))]);
             let large = Arc::new(Aggregate::sample("note", id, state));
-            log.write_nodes(&[(large, 1)], None, None).await.expect("written");
+            log.write_nodes(&[(large, 1)], None, None, None).await.expect("written");
         }
         let ranges = log.node_ranges().await.expect("ranges");
         let ends: Vec<_> = ranges.iter().map(|key_range| key_range.until.as_deref()).collect();
@@ -261,8 +262,7 @@ mod tests {
 
     #[tokio::test]
     async fn snapshots_and_their_checkpoint_only_move_forward() {
-        let store = Store::connect("mem://").await.expect("memory").share();
-        let log = store.workspace("0-1").await.expect("a database");
+        let log = Database::shared_log_in_memory().await;
         let stored = async || {
             let found = log.read_nodes(KeyRange::default(), |_| None).await.expect("snapshots");
             let found: Vec<_> = found.into_iter().map(|known| known.expect("readable")).collect();
@@ -271,7 +271,7 @@ mod tests {
         };
         let write = async |version, revision, reached| {
             let nodes = [(snapshot(version), revision)];
-            log.write_nodes(&nodes, None, Some(("nodes", reached))).await.expect("written");
+            log.write_nodes(&nodes, None, Some(("nodes", reached)), None).await.expect("written");
         };
         write(3, 1, 7).await;
         assert_eq!(stored().await, (vec![(3, 1)], 7));
@@ -283,5 +283,18 @@ mod tests {
         assert_eq!(stored().await, (vec![(3, 2)], 7));
         write(4, 1, 9).await;
         assert_eq!(stored().await, (vec![(4, 1)], 9));
+    }
+
+    #[tokio::test]
+    async fn a_leader_that_was_overtaken_writes_no_shapes() {
+        let log = Database::shared_log_in_memory().await;
+        let shapes = |number: i64| Object::from_iter([("event", Value::Int(number))]);
+        let write = async |number, epoch| log.write_nodes(&[], Some(&shapes(number)), None, Some(epoch)).await;
+        let earlier = log.lead("a", &[], false).await.expect("a leader").epoch;
+        write(1, earlier).await.expect("written");
+        let later = log.lead("b", &["b".into()], false).await.expect("a leader").epoch;
+        write(2, later).await.expect("written");
+        assert!(matches!(write(1, earlier).await, Err(Error::Conflict)));
+        assert_eq!(log.read_observed().await.expect("read"), Some(shapes(2)));
     }
 }

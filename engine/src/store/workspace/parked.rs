@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
-use surrealdb::types::{Array, RecordIdKey, RecordIdKeyRange, Value as Record};
+use surrealdb::types::{RecordIdKey, RecordIdKeyRange, Value as Record};
 
 use super::graph::id_parts;
 use crate::store::{DatabaseReader, Error, Result, convert};
@@ -63,8 +63,7 @@ impl StepId {
     }
 
     fn key(&self) -> RecordIdKey {
-        let parts = vec![convert::integer(self.position), convert::text(&self.hook), convert::text(&self.plugin)];
-        RecordIdKey::Array(Array::from(parts))
+        convert::key([convert::integer(self.position), convert::text(&self.hook), convert::text(&self.plugin)])
     }
 
     pub(super) fn record(&self) -> Record {
@@ -94,19 +93,15 @@ impl DatabaseReader {
         let start = after.map_or(Bound::Unbounded, |after| Bound::Excluded(after.key()));
         let range = convert::record_id("parked", RecordIdKeyRange { start, end: Bound::Unbounded });
         let statement = "SELECT * FROM $range WHERE plugin IN $plugins LIMIT $limit";
-        let plugins: Vec<Record> = plugins.iter().map(|plugin| convert::text(plugin)).collect();
-        let values = [("range", range), ("plugins", Record::Array(plugins.into())), ("limit", convert::integer(limit))];
-        let found = self.query(statement, values).await?;
-        convert::list(found.first())?.map(read_parked).collect()
+        let values = [("range", range), ("plugins", convert::texts(plugins)), ("limit", convert::integer(limit))];
+        self.read_all(statement, values, read_parked).await
     }
 
     /// Returns up to `limit` parked steps of these plugins that wait for a retry, in log order.
     pub async fn read_retried(&self, plugins: &[Arc<str>], limit: usize) -> Result<Vec<ParkedStep>> {
         let statement = "SELECT * FROM parked WHERE is_retried = true AND plugin IN $plugins LIMIT $limit";
-        let plugins: Vec<Record> = plugins.iter().map(|plugin| convert::text(plugin)).collect();
-        let values = [("plugins", Record::Array(plugins.into())), ("limit", convert::integer(limit))];
-        let found = self.query(statement, values).await?;
-        convert::list(found.first())?.map(read_parked).collect()
+        let values = [("plugins", convert::texts(plugins)), ("limit", convert::integer(limit))];
+        self.read_all(statement, values, read_parked).await
     }
 
     /// Returns the parked steps of these plugins for events at these positions, in log order.
@@ -121,23 +116,20 @@ impl DatabaseReader {
             None => Bound::Unbounded,
         };
         let range = convert::record_id("parked", RecordIdKeyRange { start, end });
-        let plugins: Vec<Record> = plugins.iter().map(|plugin| convert::text(plugin)).collect();
-        let values = [("range", range), ("plugins", Record::Array(plugins.into()))];
-        let found = self.query("SELECT * FROM $range WHERE plugin IN $plugins", values).await?;
-        convert::list(found.first())?.map(read_parked).collect()
+        let values = [("range", range), ("plugins", convert::texts(plugins))];
+        self.read_all("SELECT * FROM $range WHERE plugin IN $plugins", values, read_parked).await
     }
 
     /// Returns the parked steps with the given ids. Ignores ids of steps that are not parked.
     pub async fn find_parked_steps(&self, steps: &[StepId]) -> Result<Vec<ParkedStep>> {
-        let ids: Vec<Record> = steps.iter().map(StepId::record).collect();
-        let found = self.query("SELECT * FROM $ids", [("ids", Record::Array(ids.into()))]).await?;
-        convert::list(found.first())?.map(read_parked).collect()
+        let ids = convert::array(steps.iter().map(StepId::record));
+        self.read_all("SELECT * FROM $ids", [("ids", ids)], read_parked).await
     }
 
     /// Returns the ids among `steps` whose steps are parked.
     pub async fn which_are_parked(&self, steps: impl Iterator<Item = &StepId>) -> Result<FxHashSet<StepId>> {
-        let ids: Vec<Record> = steps.map(StepId::record).collect();
-        let found = self.query("SELECT id FROM $ids", [("ids", Record::Array(ids.into()))]).await?;
+        let ids = convert::array(steps.map(StepId::record));
+        let found = self.query("SELECT id FROM $ids", [("ids", ids)]).await?;
         convert::list(found.first())?.map(read_id).collect()
     }
 
@@ -151,18 +143,16 @@ impl DatabaseReader {
 
     /// Returns the names of the plugins with parked steps, each with the number of its parked steps.
     pub async fn count_parked(&self) -> Result<Vec<(Arc<str>, u64)>> {
-        let found = self.query("SELECT plugin, count() AS steps FROM parked GROUP BY plugin", []).await?;
         let read = |record: &Record| {
             Ok((convert::text_field(record, "plugin")?.into(), convert::unsigned_field(record, "steps")?))
         };
-        convert::list(found.first())?.map(read).collect()
+        self.read_all("SELECT plugin, count() AS steps FROM parked GROUP BY plugin", [], read).await
     }
 }
 
 /// Returns the key before the keys of all steps at a position.
 fn position_key(position: u64) -> RecordIdKey {
-    let parts = vec![convert::integer(position), convert::text(""), convert::text("")];
-    RecordIdKey::Array(Array::from(parts))
+    convert::key([convert::integer(position), convert::text(""), convert::text("")])
 }
 
 fn read_parked(record: &Record) -> Result<ParkedStep> {

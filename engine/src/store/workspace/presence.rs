@@ -41,8 +41,7 @@ const WRITE: &str = "INSERT INTO presence $rows ON DUPLICATE KEY UPDATE
 impl DatabaseReader {
     /// Returns the ids of all agents with stored presence, each with the presence.
     pub async fn read_presence(&self) -> Result<Vec<(Arc<str>, PresenceRecord)>> {
-        let found = self.query("SELECT *, record::id(id) AS agent FROM presence", []).await?;
-        convert::list(found.first())?.map(read).collect()
+        self.read_all("SELECT *, record::id(id) AS agent FROM presence", [], read).await
     }
 
     /// Returns the presence that was written since the time `since` of the store's clock, in milliseconds since the
@@ -66,16 +65,14 @@ impl Database {
         if rows.is_empty() {
             return Ok(());
         }
-        let rows: Vec<Record> = rows.iter().map(row).collect();
-        let values = [("rows", Record::Array(rows.into())), ("latest", convert::integer(latest))];
+        let values = [("rows", convert::array(rows.iter().map(row))), ("latest", convert::integer(latest))];
         self.query_again(WRITE, values).await.map(drop)
     }
 
     /// Removes the presence of deleted agents.
     pub async fn forget_presence(&self, agents: &[Arc<str>]) -> Result<()> {
         let ids = agents.iter().map(|agent| convert::record_id("presence", agent.to_string()));
-        let ids: Vec<Record> = ids.collect();
-        self.query_again("DELETE $ids RETURN NONE", [("ids", Record::Array(ids.into()))]).await.map(drop)
+        self.query_again("DELETE $ids RETURN NONE", [("ids", convert::array(ids))]).await.map(drop)
     }
 }
 
@@ -98,12 +95,10 @@ fn read(record: &Record) -> Result<(Arc<str>, PresenceRecord)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Store;
 
     #[tokio::test]
     async fn stored_presence_never_moves_backwards() {
-        let store = Store::connect("mem://").await.expect("a store");
-        let log = store.workspace("0-1").await.expect("a database");
+        let log = Database::log_in_memory().await;
         let write = async |agent: &str, last_seen_at, acknowledged| {
             let rows = [(Arc::from(agent), PresenceRecord { last_seen_at, acknowledged })];
             log.write_presence(&rows, 100).await.expect("written");
@@ -124,8 +119,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_valid_time_replaces_a_time_in_the_future() {
-        let store = Store::connect("mem://").await.expect("a store");
-        let log = store.workspace("0-1").await.expect("a database");
+        let log = Database::log_in_memory().await;
         let write = async |last_seen_at, latest| {
             let rows = [(Arc::from("a"), PresenceRecord { last_seen_at, acknowledged: 0 })];
             log.write_presence(&rows, latest).await.expect("written");

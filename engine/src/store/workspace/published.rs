@@ -18,11 +18,9 @@ impl DatabaseReader {
     /// Returns the stored published revision of an article. Returns `None` if no revision is stored, for example
     /// because an older program published the article.
     pub async fn read_published(&self, id: &AggregateId, definition: &Arc<Definition>) -> Result<Option<NodeSnapshot>> {
-        let found = self.query("SELECT * FROM $id", [("id", record_id(id))]).await?;
-        let record = convert::list(found.first())?.next();
         let read =
             |record: &Record| read_node(record, |_| Some(definition.clone()))?.map_err(|unreadable| unreadable.reason);
-        record.map(read).transpose()
+        self.read_first("SELECT * FROM $id", [("id", record_id(id))], read).await
     }
 }
 

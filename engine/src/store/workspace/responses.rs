@@ -2,10 +2,9 @@
 //! any other request, the store keeps the body of the response.
 
 use std::collections::HashMap;
-use std::ops::Bound;
 use std::sync::Arc;
 
-use surrealdb::types::{Array, RecordIdKey, Value as Record};
+use surrealdb::types::{RecordIdKeyRange, Value as Record};
 
 use crate::store::{Database, DatabaseReader, Error, Result, convert};
 
@@ -41,9 +40,9 @@ pub struct StoredResponse {
 impl DatabaseReader {
     /// Returns the stored responses for the given idempotency keys, by key.
     pub async fn read_responses(&self, keys: &[Arc<str>]) -> Result<HashMap<Arc<str>, StoredResponse>> {
-        let ids: Vec<Record> = keys.iter().map(|key| response_id(key)).collect();
+        let ids = convert::array(keys.iter().map(|key| response_id(key)));
         let statement = "SELECT *, record::id(id) AS key FROM $ids";
-        let found = self.query(statement, [("ids", Record::Array(ids.into()))]).await?;
+        let found = self.query(statement, [("ids", ids)]).await?;
         let keyed = |record| Ok((convert::text_field(record, "key")?.into(), read_response(record)?));
         convert::list(found.first())?.map(keyed).collect()
     }
@@ -78,13 +77,16 @@ impl Database {
         kept.ok_or_else(|| Error::corrupt("a response that was just stored is missing"))
     }
 
-    /// Deletes the response for a key if the response was created at or before the time `before`. With `unfinished`,
-    /// also deletes the record of a request in progress.
-    pub async fn forget_response(&self, key: &str, before: i64, unfinished: bool) -> Result<()> {
-        let values =
-            [("id", response_id(key)), ("before", convert::integer(before)), ("unfinished", Record::Bool(unfinished))];
-        let statement =
-            "DELETE $id WHERE created_at <= $before OR ($unfinished AND body = NONE AND events = NONE) RETURN NONE";
+    /// Deletes the response for a key if the response was created at or before the time `before`.
+    pub async fn forget_response(&self, key: &str, before: i64) -> Result<()> {
+        let values = [("id", response_id(key)), ("before", convert::integer(before))];
+        self.query_again("DELETE $id WHERE created_at <= $before RETURN NONE", values).await.map(drop)
+    }
+
+    /// Deletes the record of a request in progress, unless the record belongs to another request with the same key.
+    pub async fn give_up_response(&self, key: &str, fingerprint: &str) -> Result<()> {
+        let values = [("id", response_id(key)), ("fingerprint", convert::text(fingerprint))];
+        let statement = "DELETE $id WHERE fingerprint = $fingerprint AND body = NONE AND events = NONE RETURN NONE";
         self.query_again(statement, values).await.map(drop)
     }
 
@@ -98,11 +100,9 @@ impl Database {
     /// Deletes the responses that were created in the period `from..before`. Returns the number of batches in the
     /// period. One query reads all these batches.
     pub async fn forget_responses(&self, from: i64, before: i64) -> Result<usize> {
-        let at = |time: i64| RecordIdKey::Array(Array::from(vec![convert::integer(time)]));
-        let range =
-            surrealdb::types::RecordIdKeyRange { start: Bound::Included(at(from)), end: Bound::Excluded(at(before)) };
-        let found =
-            self.query("SELECT id, keys FROM $range", [("range", convert::record_id("answered", range))]).await?;
+        let at = |time: i64| convert::key([convert::integer(time)]);
+        let range = convert::record_id("answered", RecordIdKeyRange::from(at(from)..at(before)));
+        let found = self.query("SELECT id, keys FROM $range", [("range", range)]).await?;
         let (mut batches, mut responses) = (Vec::new(), Vec::new());
         for batch in convert::list(found.first())? {
             let Record::Object(batch) = batch else {
@@ -138,8 +138,7 @@ pub(super) fn response_records(responses: &[(Arc<str>, StoredResponse)]) -> Resu
 }
 
 fn answered(key: &str, created_at: i64, keys: Vec<Record>) -> Record {
-    let id = Array::from(vec![convert::integer(created_at), convert::text(key)]);
-    let id = convert::record_id("answered", RecordIdKey::Array(id));
+    let id = convert::record_id("answered", convert::key([convert::integer(created_at), convert::text(key)]));
     Record::Object(convert::fields([("id", id), ("keys", Record::Array(keys.into()))]))
 }
 
@@ -157,8 +156,7 @@ fn response_record(key: &str, response: &StoredResponse) -> Result<Record> {
     ]);
     if let Some(events) = &response.events {
         let runs: Vec<_> = events.iter().map(|run| (run.first, run.count, run.repeated)).collect();
-        let runs = serde_json::to_string(&runs).map_err(|error| Error::corrupt(error.to_string()))?;
-        record.insert("events".to_owned(), Record::String(runs));
+        record.insert("events".to_owned(), Record::String(convert::json_text(&runs)?));
     }
     for (name, value) in [("body", &response.body), ("location", &response.location)] {
         if let Some(value) = value {
@@ -191,9 +189,9 @@ mod tests {
     use crate::store::Store;
     use crate::store::workspace::append::AppendBatch;
 
-    async fn database() -> Database {
-        let store = Store::connect("mem://").await.expect("a store");
-        store.workspace("w").await.expect("a database")
+    /// Writes responses without events.
+    async fn write(database: &Database, responses: &[(Arc<str>, StoredResponse)]) -> Result<()> {
+        database.append(AppendBatch { responses, ..AppendBatch::default() }).await
     }
 
     fn response(fingerprint: &str, body: Option<&str>, created_at: i64) -> StoredResponse {
@@ -209,24 +207,18 @@ mod tests {
 
     #[tokio::test]
     async fn any_number_of_old_responses_is_removed() {
-        let database = database().await;
+        let database = Database::log_in_memory().await;
         let kept: Vec<(Arc<str>, StoredResponse)> =
             (0..2_500).map(|number| (number.to_string().into(), response("f", Some("b"), number / 5))).collect();
         // The first part has one batch of five responses for each time, and the second part has five batches of one
         // response.
         for some in kept[..1_000].chunks(5).chain(kept[1_000..].chunks(1)) {
-            database
-                .append(AppendBatch { events: &[], responses: some, ..AppendBatch::default() })
-                .await
-                .expect("written");
+            write(&database, some).await.expect("written");
         }
         // If a response is deleted early and stored again, the later creation time applies.
-        database.forget_response("7", 480, false).await.expect("forgotten");
+        database.forget_response("7", 480).await.expect("forgotten");
         let again = [("7".into(), response("g", Some("b"), 490))];
-        database
-            .append(AppendBatch { events: &[], responses: &again, ..AppendBatch::default() })
-            .await
-            .expect("written");
+        write(&database, &again).await.expect("written");
         assert_eq!(database.responses_forgotten_until().await.expect("read"), Some(0));
         // Each batch is read only once, regardless of the length of the periods.
         let mut found = 0;
@@ -261,35 +253,33 @@ mod tests {
             };
             let key = |number: u8| Arc::<str>::from(format!("{number}-{}", database.exclusive));
             let first = [(key(1), appended.clone())];
-            database
-                .append(AppendBatch { events: &[], responses: &first, ..AppendBatch::default() })
-                .await
-                .expect("written");
+            write(&database, &first).await.expect("written");
             let second = [(key(2), response("g", None, 2)), (key(1), response("g", None, 2))];
-            let refused =
-                database.append(AppendBatch { events: &[], responses: &second, ..AppendBatch::default() }).await;
+            let refused = write(&database, &second).await;
             assert!(matches!(refused, Err(Error::Conflict)), "{refused:?}");
             let left = database.read_responses(&[key(1), key(2)]).await.expect("read");
             assert_eq!(left, HashMap::from([(key(1), appended.clone())]));
             // The response of an append is complete, although it has no body.
-            database.forget_response(&key(1), 0, true).await.expect("nothing");
+            database.give_up_response(&key(1), "f").await.expect("nothing");
             assert_eq!(database.keep_response(&key(1), &response("g", None, 3)).await.expect("compared"), appended);
         }
     }
 
     #[tokio::test]
     async fn the_first_response_is_kept_and_a_pending_one_is_completed() {
-        let database = database().await;
+        let database = Database::log_in_memory().await;
         let under_way = response("f", None, 1);
         assert_eq!(database.keep_response("k", &under_way).await.expect("noted"), under_way);
         let other = database.keep_response("k", &response("g", Some("other"), 2)).await.expect("compared");
         assert_eq!(other, under_way);
+        // The failure of another request with the key does not end the request in progress.
+        database.give_up_response("k", "g").await.expect("nothing");
         let given = database.keep_response("k", &response("f", Some("first"), 3)).await.expect("kept");
         assert_eq!(given, response("f", Some("first"), 1));
         assert_eq!(database.keep_response("k", &response("f", Some("second"), 4)).await.expect("compared"), given);
-        database.forget_response("k", 0, true).await.expect("nothing");
+        database.give_up_response("k", "f").await.expect("nothing");
         assert_eq!(database.read_responses(&["k".into()]).await.expect("read").len(), 1);
-        database.forget_response("k", 1, false).await.expect("forgotten");
+        database.forget_response("k", 1).await.expect("forgotten");
         assert!(database.read_responses(&["k".into()]).await.expect("read").is_empty());
     }
 }

@@ -15,6 +15,8 @@ use crate::store::{Database, DatabaseReader, Error, Result, convert};
 
 /// The maximum number of records that one query returns.
 const BATCH_SIZE: usize = 200;
+/// The maximum storage of a workspace without a limit, in bytes: the largest integer of the store.
+pub const MAX_BYTES: u64 = i64::MAX as u64;
 
 /// The result of reserving storage for an upload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,33 +50,26 @@ impl DatabaseReader {
     /// Returns the uploads among `ids` that are in progress. Only the bytes of these uploads can still become the bytes
     /// of a file.
     pub async fn uploads_under_way(&self, ids: &[Arc<str>]) -> Result<Vec<Arc<str>>> {
-        let ids: Vec<Record> = ids.iter().map(|id| upload_id(id)).collect();
+        let ids = convert::array(ids.iter().map(|id| upload_id(id)));
         let statement = "SELECT VALUE record::id(id) FROM $ids WHERE state = 'writing'";
-        let found = self.query(statement, [("ids", Record::Array(ids.into()))]).await?;
-        let text = |record: &Record| match record {
-            Record::String(text) => Ok(Arc::from(text.as_str())),
-            _ => Err(Error::corrupt("the id of an upload is not a string")),
-        };
-        convert::list(found.first())?.map(text).collect()
+        let wrong = || Error::corrupt("the id of an upload is not a string");
+        self.read_all(statement, [("ids", ids)], |id| convert::text_of(id).ok_or_else(wrong)).await
     }
 
     /// Returns the used storage of the workspace, in bytes: files, uploads in progress, and bytes to be removed.
     pub async fn used_bytes(&self) -> Result<u64> {
-        let found = self.query("SELECT VALUE bytes FROM ONLY file_usage:all", []).await?;
-        match found.first() {
-            Some(record @ Record::Number(_)) => Ok(convert::int(record)?.max(0) as u64),
-            _ => Ok(0),
-        }
+        convert::count_in(self.query("SELECT VALUE bytes FROM ONLY file_usage:all", []).await?.first())
     }
 }
 
 impl Database {
-    /// Reserves storage for `more` bytes of an upload. `most` is the limit for the whole workspace, in bytes. With
-    /// `first`, creates the upload's record.
+    /// Reserves storage for `more` bytes of an upload. `most` is the limit for the whole workspace, in bytes; without it,
+    /// the limit is [`MAX_BYTES`]. With `first`, creates the upload's record.
     pub async fn reserve(&self, upload: &Upload, more: u64, first: bool, most: Option<u64>) -> Result<Reservation> {
+        // A client chooses `$more`, so only a difference is computed: the sum could be larger than any integer.
         let statement = "
             IF !$first AND (SELECT VALUE state FROM ONLY $id) != 'writing' { RETURN 'lost' }
-            ELSE IF $most != NONE AND ((SELECT VALUE bytes FROM ONLY file_usage:all) ?? 0) + $more > $most {
+            ELSE IF ((SELECT VALUE bytes FROM ONLY file_usage:all) ?? 0) > $most - $more {
                 RETURN 'exceeded'
             } ELSE {
                 UPSERT file_usage:all SET bytes = (bytes ?? 0) + $more RETURN NONE;
@@ -88,7 +83,7 @@ impl Database {
             ("lease", Record::Duration(upload.lease.into())),
             ("more", convert::integer(more)),
             ("first", Record::Bool(first)),
-            ("most", most.map_or(Record::None, convert::integer)),
+            ("most", convert::integer(most.unwrap_or(MAX_BYTES))),
         ];
         let answered = self.query_again(statement, values).await?;
         match answered.last() {
@@ -120,8 +115,7 @@ impl Database {
     pub async fn renew_upload(&self, upload: &Upload) -> Result<bool> {
         let statement = "UPDATE $id SET until = time::now() + $lease WHERE state = 'writing' RETURN VALUE state";
         let values = [("id", upload_id(&upload.id)), ("lease", Record::Duration(upload.lease.into()))];
-        let renewed = self.query_again(statement, values).await?;
-        Ok(convert::list(renewed.first())?.next().is_some())
+        convert::has_rows(&self.query_again(statement, values).await?)
     }
 
     /// Records the id that the object store assigned to the multipart upload. Returns whether the upload is still in
@@ -129,16 +123,14 @@ impl Database {
     pub async fn note_parts(&self, upload: &Upload, parts_id: &str) -> Result<bool> {
         let statement = "UPDATE $id SET parts_id = $parts_id WHERE state = 'writing' RETURN VALUE state";
         let values = [("id", upload_id(&upload.id)), ("parts_id", convert::text(parts_id))];
-        let updated = self.query_again(statement, values).await?;
-        Ok(convert::list(updated.first())?.next().is_some())
+        convert::has_rows(&self.query_again(statement, values).await?)
     }
 
     /// Cancels an upload of any server, so that no file can refer to the upload any more. Returns whether the upload
     /// was in progress.
     pub async fn give_up_upload(&self, id: &str) -> Result<bool> {
         let statement = "UPDATE $id SET state = 'freed' WHERE state = 'writing' RETURN VALUE state";
-        let updated = self.query_again(statement, [("id", upload_id(id))]).await?;
-        Ok(convert::list(updated.first())?.next().is_some())
+        convert::has_rows(&self.query_again(statement, [("id", upload_id(id))]).await?)
     }
 
     /// Cancels abandoned uploads, and returns the bytes to be removed. An upload is abandoned if its lease has expired,
@@ -198,8 +190,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_upload_reserves_bytes_within_the_quota() {
-        let store = Store::connect("mem://").await.expect("a store");
-        let database = store.workspace("w").await.expect("a database");
+        let database = Database::log_in_memory().await;
         let (one, two) = (upload("1", "a", LONG), upload("2", "a", LONG));
         assert_eq!(database.reserve(&one, 60, true, Some(100)).await.expect("a result"), Reservation::Reserved);
         assert_eq!(database.reserve(&two, 41, true, Some(100)).await.expect("a result"), Reservation::Exceeded);
@@ -221,6 +212,20 @@ mod tests {
         // An upload in progress keeps its record.
         database.forget_upload("2").await.expect("nothing");
         assert_eq!(database.used_bytes().await.expect("counted"), 15);
+    }
+
+    #[tokio::test]
+    async fn bytes_that_cannot_be_counted_are_not_reserved() {
+        let database = Database::log_in_memory().await;
+        let (one, two) = (upload("1", "a", LONG), upload("2", "a", LONG));
+        assert_eq!(database.reserve(&one, 1, true, None).await.expect("a result"), Reservation::Reserved);
+        for more in [MAX_BYTES, u64::MAX] {
+            assert_eq!(database.reserve(&two, more, true, None).await.expect("a result"), Reservation::Exceeded);
+            assert_eq!(database.reserve(&two, more, true, Some(100)).await.expect("a result"), Reservation::Exceeded);
+        }
+        assert_eq!(database.reserve(&two, MAX_BYTES - 1, true, None).await.expect("a result"), Reservation::Reserved);
+        assert_eq!(database.reserve(&one, 1, false, None).await.expect("a result"), Reservation::Exceeded);
+        assert_eq!(database.used_bytes().await.expect("counted"), MAX_BYTES);
     }
 
     #[tokio::test]

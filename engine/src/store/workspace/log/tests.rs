@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::model::value::{Object, Value};
-use crate::store::Store;
 use crate::store::workspace::append::{AppendBatch, EventWrite};
+use crate::store::{Database, Store};
 
 fn event(aggregate_id: &str, version: u64, position: u64) -> Arc<Event> {
     let payload: Object = [("z", Value::Int(1)), ("a", Value::Double(1.0))].into_iter().collect();
@@ -50,38 +50,29 @@ async fn a_batch_is_written_once_and_read_in_order() {
     let alone = Store::connect("mem://").await.expect("memory");
     let log = alone.workspace("0-1").await.expect("a database");
     let first = [event("b", 1, 1), event("a", 1, 2), event("b", 2, 3)];
-    log.append(AppendBatch { events: &writes(&first, Some(1)), ..AppendBatch::default() }).await.expect("appended");
+    log.append_events(&writes(&first, Some(1))).await.expect("appended");
     let second = [event("b", 3, 4)];
-    log.append(AppendBatch { events: &writes(&second, None), ..AppendBatch::default() }).await.expect("appended");
-    assert!(matches!(
-        log.append(AppendBatch { events: &writes(&second, None), ..AppendBatch::default() }).await,
-        Err(Error::Conflict)
-    ));
+    log.append_events(&writes(&second, None)).await.expect("appended");
+    assert!(matches!(log.append_events(&writes(&second, None)).await, Err(Error::Conflict)));
     // The append is atomic, so the event before the conflicting event is not written either.
     let half = [event("d", 1, 5), event("b", 3, 6)];
-    assert!(matches!(
-        log.append(AppendBatch { events: &writes(&half, Some(0)), ..AppendBatch::default() }).await,
-        Err(Error::Conflict)
-    ));
+    assert!(matches!(log.append_events(&writes(&half, Some(0))).await, Err(Error::Conflict)));
     assert_eq!(log.read_stream(&half[0].aggregate_id, 1, 9).await.expect("events").len(), 0);
     assert_eq!(log.find_events(&[half[0].event_id.clone()], 9).await.expect("events").len(), 0);
     // The log was opened again. The head of the earlier handle may be outdated, so the commits of that handle are
     // rejected.
     let reopened = alone.workspace("0-1").await.expect("a database");
     let late = [event("late", 1, 5)];
-    let refused = log.append(AppendBatch { events: &writes(&late, None), ..AppendBatch::default() }).await;
+    let refused = log.append_events(&writes(&late, None)).await;
     assert!(matches!(refused, Err(Error::Closing)), "{refused:?}");
     assert!(reopened.read_stream(&late[0].aggregate_id, 1, 9).await.expect("events").is_empty());
     // Opening the log in a shared store moves the head to the end of the log, because the single writer has not
     // maintained the head.
     let log = alone.share().workspace("0-1").await.expect("a database");
     assert_eq!(log.ends().await.expect("a head").position, 4);
-    assert!(matches!(
-        log.append(AppendBatch { events: &writes(&second, None), ..AppendBatch::default() }).await,
-        Err(Error::Conflict)
-    ));
+    assert!(matches!(log.append_events(&writes(&second, None)).await, Err(Error::Conflict)));
     let third = [event("c", 1, 5)];
-    log.append(AppendBatch { events: &writes(&third, None), ..AppendBatch::default() }).await.expect("appended");
+    log.append_events(&writes(&third, None)).await.expect("appended");
     assert_eq!(log.ends().await.expect("a head").position, 5);
 
     let positions = |events: &[Event]| events.iter().map(|event| event.position).collect::<Vec<_>>();
@@ -97,7 +88,7 @@ async fn a_batch_is_written_once_and_read_in_order() {
 
     // A commit may be longer than the range that is searched for it.
     let long: Vec<Arc<Event>> = (1..=200).map(|version| event("long", version, 5 + version)).collect();
-    log.append(AppendBatch { events: &writes(&long, None), ..AppendBatch::default() }).await.expect("appended");
+    log.append_events(&writes(&long, None)).await.expect("appended");
     assert_eq!(positions(&log.read_after(5, 1).await.expect("events")), (6..=205).collect::<Vec<_>>());
     assert_eq!(positions(&log.read_after(100, 500).await.expect("events")), (101..=205).collect::<Vec<_>>());
 
@@ -125,8 +116,7 @@ async fn a_batch_is_written_once_and_read_in_order() {
 
 #[tokio::test]
 async fn a_batch_of_an_overtaken_leader_is_rejected() {
-    let store = Store::connect("mem://").await.expect("memory").share();
-    let log = store.workspace("0-1").await.expect("a database");
+    let log = Database::shared_log_in_memory().await;
     let first = log.lead("a", &["a".into()], false).await.expect("a leader").epoch;
     let append = async |events: &[Arc<Event>], epoch| {
         log.append(AppendBatch { events: &writes(events, None), epoch, ..AppendBatch::default() }).await
