@@ -30,7 +30,7 @@ use crate::workspace::files::{CheckedLink, LinkedUpload, SignedLink, StoredFile,
 use crate::workspace::offline::Offline;
 use crate::workspace::rights::{Listener, Right, Uploader, check};
 use crate::workspace::runtime::Runtime;
-use crate::workspace::{CallContext, Consistency};
+use crate::workspace::{CallContext, Consistency, Handle};
 
 /// The longest time that a check of the store may take. A store that takes longer counts as unhealthy.
 const HEALTH_TIMEOUT: Duration = Duration::from_secs(10);
@@ -170,7 +170,7 @@ impl Engine {
             return Err(Error::forbidden(ErrorCode::OperatorRequired, message));
         }
         let runtime = self.runtime(&caller.workspace_id).await?;
-        R::of(CallContext::new(self.access.clone(), runtime, caller, consistency))
+        Ok(R::of(CallContext::new(self.access.clone(), runtime, caller, consistency)))
     }
 
     /// Returns all workspaces of the store, oldest first.
@@ -193,7 +193,7 @@ impl Engine {
         let listening = self.access.listening(shown).await?;
         let runtime = self.runtime(&listening.caller.workspace_id).await?;
         let context = CallContext::new(self.access.clone(), runtime, listening.caller.clone(), Consistency::Strong);
-        Ok(Listener::of(context)?.for_agents(&listening))
+        Ok(Listener::of(context).for_agents(&listening))
     }
 
     /// Returns the file that a signed link names. The link is the only credential needed.
@@ -371,8 +371,8 @@ impl Engine {
         self.workspaces.usage().iter().any(|usage| *usage.id == *id && usage.state.leadership.is_own())
     }
 
-    /// Opens workspaces whose leader is no longer alive, so that their plugins and timers continue on this server. The
-    /// opener logs errors, and the next report tries again.
+    /// Opens workspaces whose leader is no longer alive, so that their plugins and timers continue on this server. A
+    /// workspace that cannot be opened is left to the next call. The opener logs the error.
     async fn take_over(&self, left: Vec<Arc<str>>) {
         for id in left {
             if let Err(Error::NotFound { .. }) = self.runtime(&id).await

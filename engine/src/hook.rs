@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use crate::model::aggregate::Aggregate;
+use crate::model::closed_set::{closed_set, named};
 use crate::model::definition::Definition;
 use crate::model::event::Event;
 use crate::model::facts::{Assignment, Facts, Product};
@@ -75,6 +76,9 @@ pub struct PluginDescription {
     pub candidates: Candidates,
 }
 
+closed_set!(Hook);
+named!(OnError, Candidates, FailureKind);
+
 /// The kinds of functions that a plugin may implement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "lowercase")]
@@ -86,18 +90,6 @@ pub enum Hook {
     Tool,
     /// An HTTP endpoint under the plugin's path. Only native plugins can have an endpoint.
     Mount,
-}
-
-impl Hook {
-    /// Returns the name of the hook in manifests.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
-    /// Returns the hook with this name.
-    pub fn parse(name: &str) -> Option<Hook> {
-        name.parse().ok()
-    }
 }
 
 /// The events that a plugin is called for. An event must match both lists; an empty list matches every event.
@@ -138,12 +130,6 @@ pub enum OnError {
     Retry,
 }
 
-impl OnError {
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-}
-
 /// The choice of the agents that are passed to `route`. A workspace may have thousands of agents, so a plugin should
 /// request only the agents that it needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, EnumString, IntoStaticStr, VariantArray)]
@@ -157,10 +143,6 @@ pub enum Candidates {
 }
 
 impl Candidates {
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
     /// Returns whether an agent is passed to `route`. `subscribed` is the array of traits that the agent subscribes to,
     /// `traits` holds the traits of the event's aggregate type.
     pub fn admit(self, subscribed: Option<&Value>, traits: &[Arc<str>]) -> bool {
@@ -313,12 +295,6 @@ pub enum FailureKind {
     Depth,
     /// A host function failed. This is a bug in this program.
     Panic,
-}
-
-impl FailureKind {
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
 }
 
 /// A model that turns texts into vectors. Texts with similar meanings get vectors that are close to each other.

@@ -6,6 +6,24 @@
 
 use metrics::Label;
 
+/// Declares metrics and the list of these metrics. Each has its kind, its name, its labels in brackets, the buckets of
+/// a histogram after `in`, its description, and the series that exist from the start after `from`.
+#[macro_export]
+macro_rules! metric_table {
+    ($(#[$doc:meta])* $list:ident:
+        $($metric:ident = $kind:ident $name:literal $([$($label:literal),+])? $(in $buckets:ident)?:
+            $help:literal $(from $initial:expr)?;)+) => {
+        $(
+            pub const $metric: $crate::metric::Metric =
+                $crate::metric::Metric::$kind($name, &[$($($label),+)?], $($buckets,)? $help)
+                    $(.starting_with($initial))?;
+        )+
+
+        $(#[$doc])*
+        pub const $list: &[$crate::metric::Metric] = &[$($metric),+];
+    };
+}
+
 mod list;
 
 pub use list::*;

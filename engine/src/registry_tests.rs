@@ -40,7 +40,7 @@ async fn a_workspace_that_fails_to_load_does_not_affect_others() {
     enter(&engine, &whole_key).await.expect("the workspace opens");
 
     // The next request tries to load the workspace again.
-    log.write_nodes(&[], None, Some((NODES, 1))).await.expect("written");
+    log.write_nodes(&[], None, Some((NODES, 1)), None).await.expect("written");
     enter(&engine, &broken_key).await.expect("the workspace opens");
     assert_eq!(engine.workspaces_failed(), 0);
 }

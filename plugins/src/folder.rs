@@ -21,48 +21,27 @@ pub(crate) const MANIFEST: &str = ScriptSource::MANIFEST;
 pub(crate) const SCRIPT: &str = ScriptSource::SCRIPT;
 pub(crate) const CASES: &str = "cases.toml";
 
+/// Returns the name and the files of a plugin in the folder `scripts` of the repository.
+macro_rules! shipped {
+    ($name:literal) => {
+        (
+            $name,
+            [
+                include_str!(concat!("../../scripts/", $name, "/plugin.toml")),
+                include_str!(concat!("../../scripts/", $name, "/plugin.rhai")),
+                include_str!(concat!("../../scripts/", $name, "/cases.toml")),
+            ],
+        )
+    };
+}
+
 /// The plugins that are built into the program, each with its name, manifest, script and cases.
 pub const SHIPPED: [(&str, [&str; 3]); 5] = [
-    (
-        "structured_data",
-        [
-            include_str!("../../scripts/structured_data/plugin.toml"),
-            include_str!("../../scripts/structured_data/plugin.rhai"),
-            include_str!("../../scripts/structured_data/cases.toml"),
-        ],
-    ),
-    (
-        "linker",
-        [
-            include_str!("../../scripts/linker/plugin.toml"),
-            include_str!("../../scripts/linker/plugin.rhai"),
-            include_str!("../../scripts/linker/cases.toml"),
-        ],
-    ),
-    (
-        "reading_stats",
-        [
-            include_str!("../../scripts/reading_stats/plugin.toml"),
-            include_str!("../../scripts/reading_stats/plugin.rhai"),
-            include_str!("../../scripts/reading_stats/cases.toml"),
-        ],
-    ),
-    (
-        "trait_router",
-        [
-            include_str!("../../scripts/trait_router/plugin.toml"),
-            include_str!("../../scripts/trait_router/plugin.rhai"),
-            include_str!("../../scripts/trait_router/cases.toml"),
-        ],
-    ),
-    (
-        "find_stale",
-        [
-            include_str!("../../scripts/find_stale/plugin.toml"),
-            include_str!("../../scripts/find_stale/plugin.rhai"),
-            include_str!("../../scripts/find_stale/cases.toml"),
-        ],
-    ),
+    shipped!("structured_data"),
+    shipped!("linker"),
+    shipped!("reading_stats"),
+    shipped!("trait_router"),
+    shipped!("find_stale"),
 ];
 
 impl PluginFolder {

@@ -16,7 +16,7 @@ use toml::Spanned;
 use crate::error::LoadError;
 use crate::folder::{MANIFEST, PluginFolder};
 use crate::limits::{CallLimits, Overrides};
-use crate::suggestion::nearest;
+use crate::suggestion::{hint, nearest};
 
 pub(crate) use tool::ToolSchemas;
 
@@ -161,12 +161,8 @@ impl ManifestFile<'_> {
         let mut hooks = Vec::new();
         for name in raw.get_ref() {
             let Some(hook) = SCRIPTED.into_iter().find(|hook| hook.name() == name.get_ref()) else {
-                let known = SCRIPTED.map(Hook::name);
                 let error = self.at(name.span().start, format!("unknown hook '{}'", name.get_ref()));
-                let hint = match nearest(name.get_ref(), known) {
-                    Some(hint) => format!("did you mean '{hint}'?"),
-                    None => format!("allowed are {}", known.join(", ")),
-                };
+                let hint = hint(name.get_ref(), &SCRIPTED.map(Hook::name), "'");
                 return Err(LoadError { hint: Some(hint), ..error });
             };
             if hooks.contains(&hook) {

@@ -15,8 +15,8 @@ use crate::manifest::Manifest;
 use crate::natives::natives;
 use crate::script::{Script, case};
 
-/// The keys of `[plugins]` that are settings and therefore cannot be names of plugins.
-const RESERVED: [&str; 5] = ["enabled", "folder", "threads", "limits", "watch"];
+/// The keys of `[plugins]` that are settings or former settings and therefore cannot be names of plugins.
+const RESERVED: [&str; 6] = ["enabled", "folder", "threads", "limits", "watch", "deadline"];
 
 /// Loads the enabled plugins in the given order. The hooks of the plugins are called in the same order.
 ///
@@ -28,7 +28,7 @@ pub fn load(
     settings: &BTreeMap<String, Object>,
     limits: CallLimits,
 ) -> Result<Vec<Arc<dyn Plugin>>, LoadError> {
-    limits.check().map_err(|message| LoadError::new("[plugins.limits]", message))?;
+    limits.check().map_err(|message| LoadError::new("the limits of the server", message))?;
     if let Some(name) = settings.keys().find(|name| !enabled.contains(name)) {
         let hint = crate::suggestion::nearest(name, enabled.iter().map(String::as_str));
         let error = LoadError::new(format!("[plugins.{name}]"), format!("the plugin '{name}' is not enabled"));

@@ -10,6 +10,15 @@ pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a s
         .map(|(_, candidate)| candidate)
 }
 
+/// Returns a hint about an unknown name: the most similar known name, or all known names if none is similar enough.
+/// `quote` encloses the similar name.
+pub(crate) fn hint(name: &str, known: &[&str], quote: &str) -> String {
+    match nearest(name, known.iter().copied()) {
+        Some(nearest) => format!("did you mean {quote}{nearest}{quote}?"),
+        None => format!("allowed are {}", known.join(", ")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -63,12 +63,7 @@ pub fn application_with_backups(
     }
     routes = mcp::mount(routes, &mut methods, config);
     routes = dashboard::mount(routes, &mut methods, config);
-    let streams = OpenStreams::new(
-        config.http.event_streams_per_workspace,
-        "event streams",
-        "http.event_streams_per_workspace",
-        &STREAMS_OPEN,
-    );
+    let streams = OpenStreams::new(config.http.streams_per_workspace, "event streams", &STREAMS_OPEN);
     let page = PageBytes(config.constants.page_bytes);
     let routes = routes.data(engine).data(shutdown).data(streams).data(page).data(ServerArchive::new(backups, config));
     let routes = routes.data(PublicUrl::of(config)).data(api::system::InfoSettings::of(config));

@@ -29,7 +29,6 @@ const IN_PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'
 struct LinkParameters {
     exp: i64,
     /// The restriction of the link: `published`, or absent for a link without a restriction.
-    #[serde(default)]
     of: Option<String>,
     kid: String,
     sig: String,
@@ -80,8 +79,10 @@ async fn respond(request: &Request, stored: &StoredFile) -> Result<Response, Api
         response.set_status(StatusCode::NOT_MODIFIED);
         return Ok(response);
     }
-    // If `If-Range` has the tag of another version, the response has the whole file.
-    let of_this = request.header(header::IF_RANGE).is_none_or(|known| known.trim() == tag);
+    // Only GET has ranges (RFC 9110, section 14.2). If `If-Range` has the tag of another version, the response has the
+    // whole file as well.
+    let is_get = request.method() == Method::GET;
+    let of_this = is_get && request.header(header::IF_RANGE).is_none_or(|known| known.trim() == tag);
     let range = match request.header(header::RANGE).filter(|_| of_this).and_then(|range| parse_range(range, size)) {
         None => 0..size,
         Some(Some(range)) => {
@@ -97,7 +98,7 @@ async fn respond(request: &Request, stored: &StoredFile) -> Result<Response, Api
         }
     };
     insert(response.headers_mut(), header::CONTENT_LENGTH, &(range.end - range.start).to_string());
-    if request.method() != Method::HEAD {
+    if is_get {
         let blocks = stored.read(range).await.map_err(ApiError::from)?;
         response.set_body(Body::from_bytes_stream(blocks.map_err(std::io::Error::other)));
     }

@@ -130,7 +130,7 @@ fn demo(arguments: Demo) -> anyhow::Result<ExitCode> {
     let mut config = Config::load(None)?;
     config.http.listen = arguments.listen;
     // Turns off the access log, because the demo sends all requests itself and describes them.
-    config.log.access = false;
+    config.log.hide_requests();
     // Raises the time limit of scripts, because a debug build on a busy machine is slow, and the demo shows the
     // proposals of its agents.
     config.plugins.limits.deadline_ms = config.plugins.limits.deadline_ms.max(DEMO_DEADLINE_MS);

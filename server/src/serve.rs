@@ -41,6 +41,10 @@ const CLOSE_WITHIN: Duration = Duration::from_secs(3);
 /// The time limit for shutting down the runtime, after the time limit for closing workspaces.
 const END_WITHIN: Duration = Duration::from_millis(500);
 
+/// The number of threads that run hooks. With two threads, a long call of one plugin does not hold up the other plugins.
+/// More threads would take processor time from requests, and no append waits for a hook.
+const PLUGIN_THREADS: usize = 2;
+
 /// The interval between checks of the memory of open workspaces.
 const MEMORY_CHECK_INTERVAL: Duration = Duration::from_secs(30);
 
@@ -78,7 +82,7 @@ pub async fn listen_with(
     chosen: Option<String>,
     show: impl FnOnce(&str) -> std::io::Result<()>,
 ) -> anyhow::Result<BoundServer> {
-    config.dashboard.sign_in()?;
+    config.dashboard.sign_in(&config.auth)?;
     config.dashboard.appearance()?;
     let metrics = telemetry::serve_metrics(&config.metrics).await?;
     let plugins = load_plugins(&config.plugins)?;
@@ -140,13 +144,13 @@ async fn bind(address: &str) -> std::io::Result<TcpSocket> {
 
 /// Loads the plugins. An invalid plugin prevents the server from starting.
 pub fn load_plugins(settings: &config::Plugins) -> anyhow::Result<Plugins> {
-    let config::Plugins { enabled, folder, settings, limits, threads, watch: _ } = settings;
+    let config::Plugins { enabled, folder, settings, limits, watch: _ } = settings;
     let plugins =
         foldwork_plugins::load(enabled, folder.as_ref(), settings, *limits).context("a plugin cannot be loaded")?;
     let names: Vec<&str> = plugins.iter().map(|plugin| &*plugin.about().name).collect();
     tracing::info!(plugins = names.join(","), "plugins loaded");
     let scripts = Scripts { folder: folder.into(), settings: settings.clone(), limits: *limits };
-    Ok(Plugins::new(plugins, *threads)?.with_loader(Arc::new(scripts)))
+    Ok(Plugins::new(plugins, PLUGIN_THREADS)?.with_loader(Arc::new(scripts)))
 }
 
 /// Opens the store and the storage of files that the configuration names.
@@ -158,7 +162,7 @@ pub async fn open_store(config: &Config) -> anyhow::Result<Store> {
         std::fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
         survive_file_limit();
     }
-    let sizes = Sizes { memtable_bytes: config.store.memtable.bytes(), cache_bytes: config.store.cache.bytes() };
+    let sizes = Sizes { memtable_bytes: config.store.memtable.bytes(), ..Sizes::default() };
     let store = Store::connect_with(url, &sizes).await.with_context(|| format!("cannot open the store {url}"))?;
     let store = store.with_timeout(config.store.timeout.0);
     let files = &config.files.url;

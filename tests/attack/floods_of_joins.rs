@@ -56,7 +56,12 @@ async fn invalid_messages_are_dropped_and_oversized_ones_end_the_socket() {
         socket.send_text(text).await;
     }
     // Sends malformed payloads in well-formed messages.
-    for (event, payload) in [("phx_join", json!([])), ("phx_join", json!({"config": 5})), ("broadcast", Value::Null)] {
+    for (event, payload) in [
+        ("phx_join", json!([])),
+        ("phx_join", json!({"config": 5})),
+        ("phx_join", json!({"config": {"presence": {"key": "k".repeat(256)}}})),
+        ("broadcast", Value::Null),
+    ] {
         let reference = socket.push(None, &topic(&id), event, payload).await;
         assert_eq!(socket.reply(&reference).await["status"], "error", "{event}");
     }
@@ -65,6 +70,7 @@ async fn invalid_messages_are_dropped_and_oversized_ones_end_the_socket() {
         ("broadcast", json!(5)),
         ("broadcast", json!({"event": "ack", "payload": {"position": -1}})),
         ("broadcast", json!({"event": "e", "payload": {"x": "y".repeat(300_000)}})),
+        ("broadcast", json!({"event": "e".repeat(300_000), "payload": {}})),
         ("presence", json!({"event": "track", "payload": []})),
         ("presence", json!({"event": "track", "payload": {"x": "y".repeat(300_000)}})),
         ("ack", json!({})),

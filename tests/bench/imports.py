@@ -25,7 +25,7 @@ from server import Server
 MOST_TIMES_LOG = 10
 MOST_MEMORY_MB = 200
 # The suffixes of the files that become articles.
-MARKDOWN = (".md", ".markdown", ".mdx")
+MARKDOWN = (".md", ".markdown", ".mdx", ".mkd", ".mkdn", ".mdown", ".mkdown")
 BROKEN = [{"$match": {"aggregate_type": "article"}}, {"$fold": {}}, {"$unwind": "$_facts.linker.broken"}, {"$count": "n"}]
 LOOK_S = 0.05
 missed = 0

@@ -72,9 +72,9 @@ struct Server {
 impl Server {
     fn start(arguments: &Arguments) -> anyhow::Result<Server> {
         let settings = [
-            ("FOLDWORK_REALTIME__SOCKETS_PER_WORKSPACE", (2 * arguments.sockets).to_string()),
+            ("FOLDWORK_HTTP__STREAMS_PER_WORKSPACE", (2 * arguments.sockets).to_string()),
             // The idle timeout is long, because the sockets send no heartbeats.
-            ("FOLDWORK_REALTIME__IDLE_TIMEOUT", "1 h".to_owned()),
+            ("FOLDWORK_HTTP__IDLE_TIMEOUT", "1 h".to_owned()),
         ];
         Ok(Server { program: Program::start(&arguments.program, &settings)?, http: reqwest::Client::new() })
     }

@@ -41,11 +41,8 @@ class Server:
             FOLDWORK_PIPELINE__MEMORY="1 GiB",
             # Allows decisions on own output, because one key acts as agents and as people.
             FOLDWORK_MAILBOX__OWN_DELIVERIES="true",
-            # Disables the limits of a workspace and a key, because all queries use one key.
+            # Disables the limit on concurrent queries of a workspace and its keys, because all queries use one key.
             FOLDWORK_PIPELINE__WORKSPACE_QUERIES="0",
-            FOLDWORK_PIPELINE__KEY_QUERIES="0",
-            FOLDWORK_PIPELINE__WORKSPACE_MEMORY="0",
-            FOLDWORK_PIPELINE__KEY_MEMORY="0",
         )
 
     def launch(self):

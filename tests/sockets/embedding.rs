@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use foldwork_server::Config;
-use foldwork_server::config::{Embedding, EmbeddingKind, TimeSpan};
+use foldwork_server::config::{Embedding, EmbeddingCalls};
 use foldwork_server::embedding;
 use poem::http::StatusCode;
 use poem::listener::{Acceptor, Listener, TcpListener};
@@ -41,13 +41,7 @@ async fn service(requests: &Requests) -> Embedding {
     let routes = Route::new().at("/v1/embeddings", post(embeddings)).data(requests.clone());
     tokio::spawn(Server::new_with_acceptor(acceptor).run(routes));
     let url = address.replace("socket://", "http://") + "/v1/";
-    Embedding {
-        kind: EmbeddingKind::Http,
-        url,
-        model: "lengths".into(),
-        batch: 2,
-        ..Config::default().search.embedding
-    }
+    Embedding { url, model: "lengths".into(), calls: EmbeddingCalls { batch: 2, ..EmbeddingCalls::default() } }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -67,9 +61,8 @@ async fn a_service_embeds_texts_in_batches() {
     let refused = tokio::task::spawn_blocking(move || model.embed(&input)).await.expect("no panic");
     assert_eq!(refused.expect_err("refused").0, "the service returned 429 Too Many Requests: slow down");
 
-    let hasty = embedding::open(&Embedding { timeout: TimeSpan(Duration::from_millis(50)), ..settings.clone() })
-        .expect("settings")
-        .expect("on");
+    let calls = EmbeddingCalls { timeout: Duration::from_millis(50), ..settings.calls.clone() };
+    let hasty = embedding::open(&Embedding { calls, ..settings.clone() }).expect("settings").expect("on");
     let late = tokio::task::spawn_blocking(move || hasty.embed(&["wait".into()])).await.expect("no panic");
     assert!(late.expect_err("too late").0.contains("timed out"));
 

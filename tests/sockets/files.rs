@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use foldwork_server::Config;
-use foldwork_server::config::{DataSize, TimeSpan};
+use foldwork_server::config::DataSize;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -20,7 +20,7 @@ async fn serve(change: impl FnOnce(&mut Config)) -> (Serving, TempDir) {
     let folder = tempfile::tempdir().expect("a folder");
     let mut config = Config::default();
     config.files.url = format!("file://{}", folder.path().display());
-    config.http.bodies_in_flight = DataSize(8 * BLOCK as u64);
+    config.constants.bodies_in_flight = 8 * BLOCK;
     change(&mut config);
     (serve_with(config).await, folder)
 }
@@ -124,7 +124,7 @@ async fn an_interrupted_upload_leaves_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn missing_and_excess_bytes_end_an_upload() {
-    let (serving, folder) = serve(|config| config.http.body_timeout = TimeSpan::from_secs(0)).await;
+    let (serving, folder) = serve(|config| config.constants.body_timeout = Duration::ZERO).await;
     let path = path_of(&serving, "slow.txt").await;
     let mut request = serving.client.open("PUT", &path, &[("Content-Length", "20")], None).await;
     assert!(request.read_until("\r\n\r\n").await.starts_with("HTTP/1.1 408"));
@@ -174,6 +174,18 @@ async fn an_upload_over_the_quota_is_rejected_before_its_body() {
     let head = request.read_until("\r\n\r\n").await;
     assert!(head.starts_with("HTTP/1.1 400"), "{head}");
     assert_eq!(on_disk(folder.path()), 0);
+    serving.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_announced_length_cannot_reserve_all_storage() {
+    let (serving, _folder) = serve(|config| config.files.upload_limit = DataSize(0)).await;
+    let path = path_of(&serving, "endless.txt").await;
+    let headers = [("Content-Length", "9223372036854775807"), ("Expect", "100-continue")];
+    let mut request = serving.client.open("PUT", &path, &headers, None).await;
+    let head = request.read_until("\r\n\r\n").await;
+    assert!(head.starts_with("HTTP/1.1 413"), "{head}");
+    assert_eq!(serving.client.send("PUT", &path, "short").await.0, 201);
     serving.end().await;
 }
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use foldwork_server::Config;
-use foldwork_server::config::{DataSize, Http, TimeSpan};
+use foldwork_server::config::{Http, TimeSpan};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -80,7 +80,7 @@ async fn connections_per_address_have_their_own_limit() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_stream_over_the_limit_gets_429() {
-    let serving = serve_with(config(|http| http.event_streams_per_workspace = 1)).await;
+    let serving = serve_with(config(|http| http.streams_per_workspace = 1)).await;
     let mut first = serving.client.open("GET", "/api/v1/events", &STREAM, None).await;
     first.read_until("\r\n\r\n").await;
     let mut second = serving.client.open("GET", "/api/v1/events", &STREAM, None).await;
@@ -93,7 +93,9 @@ async fn an_event_stream_over_the_limit_gets_429() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_missing_body_times_out() {
-    let serving = serve_with(config(|http| http.body_timeout = TimeSpan::from_secs(0))).await;
+    let mut config = Config::default();
+    config.constants.body_timeout = Duration::ZERO;
+    let serving = serve_with(config).await;
     let headers = [("Content-Length", "20"), ("Content-Type", "application/json")];
     let mut request = serving.client.open("POST", "/api/v1/projects", &headers, None).await;
     let head = request.read_until("\r\n\r\n").await;
@@ -104,7 +106,9 @@ async fn a_missing_body_times_out() {
 #[tokio::test(flavor = "multi_thread")]
 async fn concurrent_bodies_share_a_budget_and_return_it() {
     let body = r#"{"name":"Docs"}"#;
-    let serving = serve_with(config(|http| http.bodies_in_flight = DataSize(body.len() as u64))).await;
+    let mut config = Config::default();
+    config.constants.bodies_in_flight = body.len();
+    let serving = serve_with(config).await;
     let (status, answer) = serving.client.send("POST", "/api/v1/projects", r#"{"name":"Documents"}"#).await;
     assert_eq!(status, 503, "{answer}");
     assert!(answer.contains(r#""code":"busy""#), "{answer}");
@@ -132,7 +136,7 @@ async fn clients_that_never_finish_a_head_are_disconnected() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_that_never_read_are_disconnected() {
-    let mut config = config(|http| http.event_streams_per_workspace = 1);
+    let mut config = config(|http| http.streams_per_workspace = 1);
     config.constants.stalled_reader = Duration::from_secs(1);
     let serving = serve_with(config).await;
     // Appends more bytes than fit into the socket buffers of both ends.

@@ -99,7 +99,7 @@ async fn actions_of_people_on_a_task_reach_its_agent() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_article_is_dispatched_to_subscribers_of_its_trait() {
+async fn subscribers_of_a_trait_get_a_task_for_a_new_article() {
     let serving = crate::serve_as_configured(Config::default()).await;
     let client = &serving.client;
     let id = agent(client, "writer").await;
@@ -169,6 +169,13 @@ async fn clients_broadcast_to_each_other() {
     let path = format!("/realtime/v1/api/broadcast/agent%3A{id}/events/f?private=true");
     assert_eq!(client.send("POST", &path, r#"{"z":2}"#).await, (202, String::new()));
     assert_eq!(two.next_broadcast(&topic).await["payload"], json!({"z": 2}));
+    // If one message is rejected, no message of the request is sent.
+    let message = |payload: Value| json!({"topic": format!("agent:{id}"), "event": "e", "payload": payload});
+    let large = message(json!({"z": "z".repeat(300_000)}));
+    let several = json!({"messages": [message(json!({"z": 3})), large]}).to_string();
+    assert_eq!(client.send("POST", "/realtime/v1/api/broadcast", &several).await.0, 413);
+    assert_eq!(client.send("POST", &path, r#"{"z":4}"#).await, (202, String::new()));
+    assert_eq!(two.next_broadcast(&topic).await["payload"], json!({"z": 4}));
     assert_eq!(client.send("POST", &path, "{").await.0, 400);
     assert_eq!(client.send("POST", "/realtime/v1/api/broadcast", r#"{"messages":[]}"#).await.0, 400);
     let unknown = body.replace(&id, "unknown");
@@ -180,7 +187,7 @@ async fn clients_broadcast_to_each_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn heartbeats_leaves_presence_and_old_serialisers_work() {
+async fn clients_send_heartbeats_leave_channels_and_share_their_presence() {
     let serving = serve().await;
     let client = &serving.client;
     let id = agent(client, "writer").await;

@@ -134,9 +134,24 @@ async fn the_channel_of_a_deleted_agent_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_stream_of_a_deleted_agent_ends() {
+    let serving = serve().await;
+    let client = &serving.client;
+    let id = agent(client, "writer").await;
+    let path = format!("/api/v1/agents/{id}/events");
+    let accept = [("Accept", "text/event-stream")];
+    let mut stream = client.open("GET", &path, &accept, None).await;
+    assert!(stream.read_until("\r\n\r\n").await.contains("text/event-stream"));
+    assert_eq!(client.send("DELETE", &format!("/api/v1/agents/{id}"), "").await.0, 204);
+    timeout(TIMEOUT, stream.read_until("0\r\n\r\n")).await.expect("the stream ends");
+    assert_eq!(client.open("GET", &path, &accept, None).await.answer().await.0, 404);
+    serving.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn sockets_per_workspace_and_channels_per_socket_are_limited() {
     let mut config = Config::default();
-    config.realtime.sockets_per_workspace = 2;
+    config.http.streams_per_workspace = 2;
     config.constants.socket.channels = 2;
     let serving = serve_with(config).await;
     let client = &serving.client;
@@ -160,7 +175,7 @@ async fn sockets_per_workspace_and_channels_per_socket_are_limited() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idle_socket_is_closed() {
     let mut config = Config::default();
-    config.realtime.idle_timeout = TimeSpan::from_secs(1);
+    config.http.idle_timeout = TimeSpan::from_secs(1);
     let serving = serve_with(config).await;
     let key = serving.client.key.clone();
     let mut socket = Socket::open_with(&serving.client, &key, "2.0.0").await.expect("a socket");

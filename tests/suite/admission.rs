@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use foldwork_server::Config;
-use foldwork_server::config::DataSize;
 use foldwork_tests::server::Server;
 use poem::http::{Method, StatusCode};
 use poem::{Body, Request, Response};
@@ -56,7 +55,7 @@ async fn held(server: &Arc<Server>) -> tokio::task::JoinHandle<Response> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn concurrent_queries_are_limited_per_key() {
-    let server = started(|config| config.pipeline.key_queries = 1).await;
+    let server = started(|config| config.constants.key_share = 8).await;
     let first = held(&server).await;
     assert_rejected(post(&server, "owner", "query", PIPELINE).await).await;
     assert_rejected(post(&server, "owner", "search", r#"{"query": "note"}"#).await).await;
@@ -78,7 +77,7 @@ async fn concurrent_queries_are_limited_per_key() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_preview_of_effects_counts_as_a_query() {
-    let server = started(|config| config.pipeline.key_queries = 1).await;
+    let server = started(|config| config.constants.key_share = 8).await;
     board::post(&server, "/aggregates/define", &json!({"type_name": "note"})).await;
     let effect = json!({"aggregate_id": "n-1", "event_type": "note.changed", "payload": {"text": "x"}});
     let with_effect = json!({"title": "Change it", "artifact": {"text": "x", "effect": effect}});
@@ -109,7 +108,8 @@ async fn concurrent_queries_are_limited_per_workspace() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn queries_share_the_memory_of_their_key() {
-    let server = started(|config| config.pipeline.key_memory = DataSize(1 << 20)).await;
+    // A key has 1 MiB of the 256 MiB of its workspace.
+    let server = started(|config| config.constants.key_share = 256).await;
     // The query needs more memory than its key may use, but less than a single query may use (64 MiB).
     let large = r#"{"pipeline": [{"$documents": [{"a": 1}]}, {"$project": {"all": {"$range": [0, 200000]}}}]}"#;
     assert_rejected(post(&server, "owner", "query", large).await).await;

@@ -117,7 +117,7 @@ fn an_article_with_20_001_headings_has_statistics() {
 }
 
 #[test]
-fn long_words_paths_and_other_scripts_stop_no_plugin() {
+fn long_words_long_paths_and_unusual_characters_stop_no_plugin() {
     let (linker, stats) = (shipped("linker"), shipped("reading_stats"));
     for text in [
         "x".repeat(900_000),

@@ -21,6 +21,10 @@ const LONGEST_SUMMARY: usize = 140;
 /// The names that generated clients already use for their own types.
 const RESERVED_NAMES: [&str; 4] = ["Client", "File", "Response", "Unset"];
 
+/// The operations that create nothing new when they are repeated, even without an `Idempotency-Key`: a type has a name,
+/// and a sign-in code works once.
+const CREATING_ONCE: [&str; 2] = ["define_type", "exchange_sign_in_code"];
+
 /// Returns the document of a server on which every plugin with endpoints is enabled.
 fn document() -> Value {
     let mut config = Config::default();
@@ -109,6 +113,22 @@ fn wrong_with(path: &str, operation: &Value) -> Vec<String> {
         must(response["headers"].get("X-Request-Id").is_some(), &format!("its {status} has no X-Request-Id header"));
     }
     wrong
+}
+
+#[test]
+fn every_post_that_creates_takes_an_idempotency_key() {
+    let document = document();
+    let mut failures = Vec::new();
+    for (path, item) in object(&document["paths"]) {
+        let operation = &item["post"];
+        let id = operation["operationId"].as_str().unwrap_or_default();
+        let creates = ["201", "202"].into_iter().any(|status| operation["responses"].get(status).is_some());
+        let has_key = list(&operation["parameters"]).any(|parameter| parameter["name"] == "Idempotency-Key");
+        if creates && !has_key && !CREATING_ONCE.contains(&id) {
+            failures.push(format!("post {path} ({id}) takes no Idempotency-Key"));
+        }
+    }
+    all_well(failures);
 }
 
 #[test]

@@ -72,7 +72,8 @@ async fn the_page_contains_its_settings_and_may_connect_to_the_identity_provider
     let plain = ask(&plain, Method::GET, "/", &[]).await.header("etag").map(str::to_owned);
     let mut config = Config::default();
     config.plugins.enabled.clear();
-    config.dashboard.oidc_issuer = "https://id.example.com:8443/realms/a?x=\"1\"&y=<2>".into();
+    let issuer = "https://id.example.com:8443/realms/a?x=\"1\"&y=<2>".to_owned();
+    config.auth.issuers = vec![foldwork_server::config::Issuer { issuer, ..Default::default() }];
     config.dashboard.oidc_client_id = "dashboard".into();
     config.dashboard.name = "Staging <b>\"1\"</b>".into();
     config.dashboard.color = "#b3261e".into();

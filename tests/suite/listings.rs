@@ -9,7 +9,8 @@ use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::graph::Direction;
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::workspace::PageLimit;
-use foldwork_engine::workspace::articles::{ArticleFilter, Perspective};
+use foldwork_engine::workspace::article_list::ArticleFilter;
+use foldwork_engine::workspace::articles::Perspective;
 use foldwork_engine::{ContentReader, Engine};
 use foldwork_server::Config;
 use foldwork_tests::handles::Handles;
@@ -149,11 +150,32 @@ async fn a_list_without_matches_lets_other_tasks_run() {
     let filter = ArticleFilter { slug: Some("none".into()), ..ArticleFilter::default() };
     let list = content.list_articles(&filter, Perspective::Draft, None, limit);
     let (page, pauses_of_list) = pauses(list).await;
-    assert!(page.expect("a page").items.is_empty());
+    assert!(page.expect("a page").articles.is_empty());
     assert!(pauses_of_list >= 5, "{pauses_of_list}");
     let (newest, pauses_of_newest) = pauses(content.newest_published(None, 10)).await;
     assert!(newest.expect("a list").is_empty());
     assert!(pauses_of_newest >= 5, "{pauses_of_newest}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_of_published_articles_examines_a_limited_number_of_changed_ones() {
+    let mut config = Config::default();
+    config.plugins.enabled.clear();
+    let server = Server::start_with(&config).await.expect("a server");
+    let workspace = server.workspace("owner").await.expect("a workspace");
+    let noted = |tag: &str| Object::from_iter([("tags", Value::from(vec![Value::from(tag)]))]);
+    let published = || [("status", Value::from("published")), ("published_version", Value::Int(2))];
+    let draft = |number: usize| noted(if number == 0 { "rare" } else { "common" });
+    let events = |event_type: &'static str, payload: &dyn Fn(usize) -> Object| -> Vec<NewEvent> {
+        (0..501).map(|number| event(&format!("a{number}"), event_type, payload(number))).collect()
+    };
+    append(&workspace, events("article.noted", &draft)).await;
+    append(&workspace, events("article.published", &|_| Object::from_iter(published()))).await;
+    append(&workspace, events("article.noted", &|_| noted("changed"))).await;
+    let (sizes, articles) = pages(&server, "articles?perspective=published&tag=rare&").await;
+    // The first page examines the 500 newest articles, none of which matches.
+    assert_eq!((sizes.len(), sizes[0], articles), (2, 0, 1));
+    assert_eq!(pages(&server, "articles?perspective=published&tag=changed&").await.1, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -34,7 +34,7 @@ async fn a_filter_without_matches_continues_at_its_position() {
     let workspace = server.workspace("owner").await.expect("the owner");
     append(&workspace, (0..OTHER_EVENTS).map(|_| event("a", "changed", "x")).collect()).await;
     append(&workspace, vec![event("b", "noticed", "y")]).await;
-    let filter = LogFilter { event_types: vec!["article.noticed".into()], ..LogFilter::default() };
+    let filter = LogFilter { event_types: ["article.noticed".to_owned()].into(), ..LogFilter::default() };
     let limit = EventLimit::events(10);
 
     let page = workspace.reader.log(0, limit, &filter, Duration::ZERO).await.expect("a page");

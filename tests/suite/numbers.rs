@@ -71,6 +71,44 @@ async fn states_and_pipelines_have_the_nearest_double() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn decimals_inside_objects_and_lists_keep_their_digits() {
+    let server = Server::start().await.expect("a server");
+    let order = r#"{"type_name": "order", "fields": [
+        {"name": "total", "type": "object", "fields": [{"name": "net", "type": "decimal", "max": 100}]},
+        {"name": "rates", "type": "array", "items": {"type": "decimal"}}]}"#;
+    let (status, defined) = call(&server, Method::POST, "/aggregates/define", order).await;
+    assert_eq!(status, StatusCode::CREATED, "{defined}");
+    let append = async |verb: &str, payload: &str| {
+        let event = format!(r#"{{"aggregate_type": "order", "event_type": "order.{verb}", "payload": {payload}}}"#);
+        call(&server, Method::POST, "/aggregates/a/events", &event).await
+    };
+    let first = r#"{"total": {"net": 12.345678901234567891}, "rates": [1, 0.1000000000000000055]}"#;
+    let (status, appended) = append("created", first).await;
+    assert_eq!(status, StatusCode::CREATED, "{appended}");
+    let (status, refused) = append("changed", r#"{"total": {"net": 100.00000000000000001}}"#).await;
+    assert_eq!(status, StatusCode::BAD_REQUEST, "{refused}");
+    assert!(refused.contains(r#""pointer":"/payload/total/net""#), "{refused}");
+    let (status, appended) = append("changed", r#"{"total": {"net": 1.5}, "rates": []}"#).await;
+    assert_eq!(status, StatusCode::CREATED, "{appended}");
+    let state = r#""total":{"net":"12.345678901234567891"},"rates":["1","0.1000000000000000055"]"#;
+    let (_, then) = call(&server, Method::GET, "/aggregates/a?version=1", "").await;
+    assert!(then.contains(state), "{then}");
+    for (pipeline, expected) in [
+        (r#"[{"$fold": {"version": 1}}]"#, state),
+        (r#"[{"$match": {"version": 1}}, {"$fold": {}}]"#, state),
+        (
+            r#"[{"$fold": {"version": 1}}, {"$project": {"_id": 0, "sum": {"$sum": "$rates"}}}]"#,
+            r#"{"sum":"1.1000000000000000055"}"#,
+        ),
+    ] {
+        let (status, rows) =
+            call(&server, Method::POST, "/aggregates/query", &format!(r#"{{"pipeline": {pipeline}}}"#)).await;
+        assert_eq!(status, StatusCode::OK, "{rows}");
+        assert!(rows.contains(expected), "{rows}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_approved_effect_has_its_numbers_as_they_were_written() {
     let server = Server::start().await.expect("a server");
     call(&server, Method::POST, "/aggregates/define", r#"{"type_name": "note"}"#).await;

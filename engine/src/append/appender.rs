@@ -41,7 +41,7 @@ struct QueuedAppend {
 /// An entry of the appender's queue.
 enum AppendTask {
     Append(QueuedAppend),
-    /// Defines a type. If the new definition folds differently, this also replaces the type's aggregates with refolded
+    /// Defines a type. If the new definition folds differently, also replaces the type's aggregates by refolded
     /// aggregates.
     Define {
         redefinition: Redefinition,

@@ -72,7 +72,7 @@ impl EarlierWrites {
         let expired = state.clock.now_ms() - KEPT_MS;
         for (key, kept) in db.read_responses(&keys).await? {
             if kept.created_at <= expired {
-                db.forget_response(&key, expired, false).await?;
+                db.forget_response(&key, expired).await?;
                 continue;
             }
             let is_asked = requests.iter().any(|request| request.key == key && request.check(&kept).is_ok());

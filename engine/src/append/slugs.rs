@@ -15,8 +15,8 @@ use crate::model::value::{Object, Value};
 /// The types whose slugs are looked up.
 const TYPES: [&str; 3] = [ARTICLE, PROJECT, AGENT];
 
-/// The ids of the aggregates that had a slug after an event of the batch, by slug. An aggregate may have lost the slug
-/// since.
+/// The ids of the aggregates that had a slug after an event of the batch, by slug. A later event may have removed the
+/// slug from the aggregate.
 #[derive(Default)]
 pub struct ChangedSlugs {
     ids: HashMap<Arc<str>, Vec<AggregateId>>,

@@ -1,326 +1,227 @@
 //! The codes of all errors, each with its meaning and with advice for clients.
 
-use strum::{EnumIter, EnumMessage, EnumProperty, IntoStaticStr};
+use strum::{Display, EnumIter, EnumMessage, EnumProperty, IntoStaticStr};
 
 use crate::model::value::Value;
 
-/// The code of an error, for programs. Codes are stable. `docs/errors.md` lists the codes: the documentation of a code
-/// is its meaning, and the message of a code is advice for clients.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EnumIter, EnumMessage, EnumProperty, IntoStaticStr)]
-#[strum(serialize_all = "snake_case")]
-pub enum ErrorCode {
+/// Declares the codes, each with its meaning, the statuses of responses with the code, and advice for clients.
+macro_rules! error_codes {
+    ($($(#[$meaning:meta])+ $code:ident $statuses:tt: $advice:tt;)+) => {
+        /// The code of an error, for programs. Codes are stable. `docs/errors.md` lists the codes: the documentation of
+        /// a code is its meaning, and the message of a code is advice for clients.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumIter, EnumMessage, EnumProperty, IntoStaticStr)]
+        #[strum(serialize_all = "snake_case")]
+        pub enum ErrorCode {
+            $($(#[$meaning])+ #[strum(message = $advice, props(statuses = $statuses))] $code,)+
+        }
+    };
+}
+error_codes! {
     /// The request has a value that is not allowed. `details` names each place.
-    #[strum(message = "Correct the values that `details` and `error` name.", props(statuses = "400"))]
-    InvalidInput,
+    InvalidInput "400": "Correct the values that `details` and `error` name.";
     /// The body of the request is not JSON, or not of the operation's form.
-    #[strum(message = "Correct the body at the place that `error` names.", props(statuses = "400"))]
-    InvalidBody,
-    /// The cursor was not issued for this list or these filters, or what the filters mean has changed since.
-    #[strum(message = "Begin with the first page.", props(statuses = "400"))]
-    InvalidCursor,
-    /// The position or version is beyond the end of the log or stream, as after a restore of an older copy.
-    #[strum(message = "Begin again from the last event that exists.", props(statuses = "400"))]
-    PositionBeyondHead,
+    InvalidBody "400": "Correct the body at the place that `error` names.";
+    /// The cursor was not issued for this list or these filters, or the meaning of the filters has changed.
+    InvalidCursor "400": "Begin with the first page.";
+    /// The position or version is beyond the end of the log or stream, for example after a restore of an older copy.
+    PositionBeyondHead "400": "Begin again from the last event that exists.";
     /// The pipeline exceeded its time limit.
-    #[strum(message = "Select fewer rows in an earlier stage, or raise `[pipeline] timeout`.", props(statuses = "400"))]
-    QueryTimeout,
+    QueryTimeout "400": "Select fewer rows in an earlier stage, or raise `[pipeline] timeout`.";
     /// The plugin lacks the hook that is to run again.
-    #[strum(message = "Name one of the hooks that the message lists.", props(statuses = "400"))]
-    NoSuchHook,
+    NoSuchHook "400": "Name one of the hooks that the message lists.";
     /// The plugin is compiled into the server and has no files.
-    #[strum(message = "Choose a plugin that consists of scripts.", props(statuses = "400"))]
-    PluginWithoutFiles,
+    PluginWithoutFiles "400": "Choose a plugin that consists of scripts.";
     /// The source of the plugin cannot be used.
-    #[strum(message = "Correct the source at the place that `error` names.", props(statuses = "400 409"))]
-    PluginRefused,
+    PluginRefused "400 409": "Correct the source at the place that `error` names.";
     /// The script of the tool failed.
-    #[strum(message = "Correct the arguments, or the script at the place that `error` names.", props(statuses = "400"))]
-    ToolFailed,
+    ToolFailed "400": "Correct the arguments, or the script at the place that `error` names.";
     /// The output of the tool is larger than a response may be.
-    #[strum(message = "Ask for fewer rows or fewer fields.", props(statuses = "400"))]
-    ResponseTooLarge,
+    ResponseTooLarge "400": "Ask for fewer rows or fewer fields.";
     /// The plan of the workspace allows no more agents.
-    #[strum(message = "Delete an agent, or change the plan.", props(statuses = "400"))]
-    AgentLimitReached,
+    AgentLimitReached "400": "Delete an agent, or change the plan.";
     /// The plan of the workspace allows no more projects.
-    #[strum(message = "Delete a project, or change the plan.", props(statuses = "400"))]
-    ProjectLimitReached,
+    ProjectLimitReached "400": "Delete a project, or change the plan.";
     /// The files of the workspace would exceed the storage of its plan.
-    #[strum(message = "Delete files, or change the plan.", props(statuses = "400"))]
-    StorageQuotaExceeded,
+    StorageQuotaExceeded "400": "Delete files, or change the plan.";
     /// The request has no bearer token, or one that is unknown, expired or revoked.
-    #[strum(message = "Send a key or a token that is valid.", props(statuses = "401"))]
-    Unauthenticated,
+    Unauthenticated "401": "Send a key or a token that is valid.";
     /// The scope of the operation requires an active subscription, which the workspace lacks.
-    #[strum(message = "Change the plan.", props(statuses = "402"))]
-    SubscriptionRequired,
+    SubscriptionRequired "402": "Change the plan.";
     /// The key lacks a scope. `required` names the scopes.
-    #[strum(message = "Use a key that has one of the scopes.", props(statuses = "403"))]
-    InsufficientScope,
+    InsufficientScope "403": "Use a key that has one of the scopes.";
     /// The role of the caller in the workspace is too low.
-    #[strum(message = "Ask an owner of the workspace for a higher role.", props(statuses = "403"))]
-    InsufficientRole,
+    InsufficientRole "403": "Ask an owner of the workspace for a higher role.";
     /// The caller listens to an agent but may not act for it.
-    #[strum(message = "Use a key with the scope and the role that the message names.", props(statuses = "403"))]
-    InsufficientRight,
+    InsufficientRight "403": "Use a key with the scope and the role that the message names.";
     /// Only an owner of the workspace may do this.
-    #[strum(message = "Ask an owner of the workspace.", props(statuses = "403"))]
-    OwnerRequired,
+    OwnerRequired "403": "Ask an owner of the workspace.";
     /// The operation concerns the whole installation, and only owners of its first workspace may use it.
-    #[strum(message = "Ask the operator of the installation.", props(statuses = "403"))]
-    OperatorRequired,
+    OperatorRequired "403": "Ask the operator of the installation.";
     /// Only a person who is signed in may do this, with a token of an identity provider.
-    #[strum(message = "Sign in.", props(statuses = "403"))]
-    SessionRequired,
+    SessionRequired "403": "Sign in.";
     /// The user is not a member of the workspace.
-    #[strum(message = "Ask an owner of the workspace for an invitation.", props(statuses = "403"))]
-    NotAMember,
+    NotAMember "403": "Ask an owner of the workspace for an invitation.";
     /// The key is valid only in its own workspace.
-    #[strum(message = "Leave out the header that names a workspace, or use another key.", props(statuses = "403"))]
-    OtherWorkspace,
+    OtherWorkspace "403": "Leave out the header that names a workspace, or use another key.";
     /// The key belongs to another user. Only that user may rotate the key.
-    #[strum(message = "Ask the user of the key to rotate the key, or revoke the key.", props(statuses = "403"))]
-    OtherUser,
-    /// Only an owner with every scope can create a key for all workspaces, and only with a token or such a key.
-    #[strum(message = "Sign in as an owner, or use a key for all workspaces.", props(statuses = "403"))]
-    AllWorkspaces,
+    OtherUser "403": "Ask the user of the key to rotate the key, or revoke the key.";
+    /// Only an owner with every scope can create a key for all workspaces, and only with a token or with another key
+    /// for all workspaces.
+    AllWorkspaces "403": "Sign in as an owner, or use a key for all workspaces.";
     /// The new key would expire after the key that creates it.
-    #[strum(message = "Choose an earlier expiry time.", props(statuses = "403"))]
-    OutlivesCaller,
+    OutlivesCaller "403": "Choose an earlier expiry time.";
     /// The new key would have more than 16 ancestors.
-    #[strum(message = "Create the key with a key that has fewer ancestors.", props(statuses = "403"))]
-    DerivedTooOften,
+    DerivedTooOften "403": "Create the key with a key that has fewer ancestors.";
     /// The user has the maximum number of keys.
-    #[strum(message = "Revoke a key.", props(statuses = "403"))]
-    TooManyKeys,
+    TooManyKeys "403": "Revoke a key.";
     /// The workspace has the maximum number of invitations.
-    #[strum(message = "Withdraw an invitation.", props(statuses = "403"))]
-    TooManyInvitations,
+    TooManyInvitations "403": "Withdraw an invitation.";
     /// The key is bound to agents. Such a key can only read, and work on the tasks of its agents.
-    #[strum(message = "Use a key that is not bound to agents.", props(statuses = "403"))]
-    AgentKey,
+    AgentKey "403": "Use a key that is not bound to agents.";
     /// The key is bound to other agents.
-    #[strum(message = "Use a key of this agent.", props(statuses = "403"))]
-    OtherAgent,
+    OtherAgent "403": "Use a key of this agent.";
     /// The caller has delivered the output, and somebody else must decide on it.
-    #[strum(message = "Ask another person to decide, or set `[mailbox] own_deliveries`.", props(statuses = "403"))]
-    OwnDelivery,
+    OwnDelivery "403": "Ask another person to decide, or set `[mailbox] own_deliveries`.";
     /// The key is bound to agents, and the task has output of somebody else.
-    #[strum(message = "Claim another task, or use a key that is not bound to agents.", props(statuses = "403"))]
-    OthersOutput,
+    OthersOutput "403": "Claim another task, or use a key that is not bound to agents.";
     /// The artifact was delivered by somebody else.
-    #[strum(message = "Deliver an artifact with another name.", props(statuses = "403"))]
-    NotAuthor,
+    NotAuthor "403": "Deliver an artifact with another name.";
     /// Only the creator of the task or an owner of the workspace may cancel the task.
-    #[strum(message = "Ask the creator of the task, or an owner.", props(statuses = "403"))]
-    NotCreator,
+    NotCreator "403": "Ask the creator of the task, or an owner.";
     /// The type is built in and cannot be defined.
-    #[strum(message = "Define a type with another name.", props(statuses = "403"))]
-    BuiltinType,
+    BuiltinType "403": "Define a type with another name.";
     /// Only the program appends events to aggregates of this type.
-    #[strum(message = "Use the operations for this kind of resource.", props(statuses = "403"))]
-    ManagedType,
+    ManagedType "403": "Use the operations for this kind of resource.";
     /// Only an import may append an event with the actor and the time of another log.
-    #[strum(message = "Leave out what the original log recorded, or import the event.", props(statuses = "403"))]
-    RecordedElsewhere,
+    RecordedElsewhere "403": "Leave out what the original log recorded, or import the event.";
     /// Events with this name are sent by the server alone.
-    #[strum(message = "Choose another name.", props(statuses = "403"))]
-    ReservedEvent,
+    ReservedEvent "403": "Choose another name.";
     /// The caller may not use the channel.
-    #[strum(message = "Use a key with the scope that the message names.", props(statuses = "403"))]
-    UnauthorizedChannel,
+    UnauthorizedChannel "403": "Use a key with the scope that the message names.";
     /// The signed link is invalid or has expired.
-    #[strum(message = "Ask for a new link.", props(statuses = "403"))]
-    InvalidLink,
+    InvalidLink "403": "Ask for a new link.";
     /// A browser sent the request from a page of another origin.
-    #[strum(message = "Send the request from a page of the server itself.", props(statuses = "403"))]
-    CrossOriginRefused,
+    CrossOriginRefused "403": "Send the request from a page of the server itself.";
     /// The client speaks a version of the socket protocol that the server lacks.
-    #[strum(message = "Use a version that the message names.", props(statuses = "403"))]
-    UnsupportedVersion,
+    UnsupportedVersion "403": "Use a version that the message names.";
     /// The request names a host that the server does not serve to models.
-    #[strum(message = "Use the address of the server, or set `[mcp] allowed_hosts`.", props(statuses = "403"))]
-    HostRefused,
+    HostRefused "403": "Use the address of the server, or set `[mcp] allowed_hosts`.";
     /// The resource does not exist, or belongs to another workspace.
-    #[strum(message = "Check the id and the path.", props(statuses = "404"))]
-    NotFound,
+    NotFound "404": "Check the id and the path.";
     /// The path has no operation with this method.
-    #[strum(message = "Use a method that the OpenAPI document lists for the path.", props(statuses = "405"))]
-    MethodNotAllowed,
+    MethodNotAllowed "405": "Use a method that the OpenAPI document lists for the path.";
     /// The client does not accept the media types of the response.
-    #[strum(message = "Send the header `Accept` that the protocol requires.", props(statuses = "406"))]
-    NotAcceptable,
+    NotAcceptable "406": "Send the header `Accept` that the protocol requires.";
     /// The body did not arrive in time.
-    #[strum(message = "Send the request again over a faster connection.", props(statuses = "408"))]
-    RequestTimeout,
+    RequestTimeout "408": "Send the request again over a faster connection.";
     /// The stream is not at the expected version. `current_version` is its version.
-    #[strum(message = "Read the aggregate again, and repeat the change.", props(statuses = "409"))]
-    VersionConflict,
+    VersionConflict "409": "Read the aggregate again, and repeat the change.";
     /// The aggregate to create exists.
-    #[strum(message = "Use another verb or another id.", props(statuses = "409"))]
-    AggregateExists,
+    AggregateExists "409": "Use another verb or another id.";
     /// The aggregate is deleted.
-    #[strum(message = "Restore the aggregate, or use another id.", props(statuses = "409"))]
-    AggregateDeleted,
+    AggregateDeleted "409": "Restore the aggregate, or use another id.";
     /// The stream belongs to an aggregate of another type.
-    #[strum(message = "Use another id.", props(statuses = "409"))]
-    AggregateTypeMismatch,
+    AggregateTypeMismatch "409": "Use another id.";
     /// The stream or file belongs to another project.
-    #[strum(message = "Use the project of the aggregate, or another id.", props(statuses = "409"))]
-    ProjectMismatch,
+    ProjectMismatch "409": "Use the project of the aggregate, or another id.";
     /// The log contains an event with this id and another content.
-    #[strum(message = "Choose a different id for each event.", props(statuses = "409"))]
-    EventIdConflict,
+    EventIdConflict "409": "Choose a different id for each event.";
     /// The idempotency key was used for another request.
-    #[strum(message = "Use a different idempotency key for each request.", props(statuses = "409"))]
-    IdempotencyMismatch,
+    IdempotencyMismatch "409": "Use a different idempotency key for each request.";
     /// The id derived from the idempotency key belongs to another aggregate.
-    #[strum(message = "Use another idempotency key.", props(statuses = "409"))]
-    IdempotencyKeyTaken,
+    IdempotencyKeyTaken "409": "Use another idempotency key.";
     /// Another resource of the project has the slug. `aggregate_id` names it.
-    #[strum(message = "Choose another slug.", props(statuses = "409"))]
-    SlugTaken,
+    SlugTaken "409": "Choose another slug.";
     /// Another agent has the name.
-    #[strum(message = "Choose another name.", props(statuses = "409"))]
-    NameTaken,
+    NameTaken "409": "Choose another name.";
     /// Existing aggregates do not fit the new definition.
-    #[strum(message = "Correct the definition, or repeat it with `force`.", props(statuses = "409"))]
-    BreakingRedefinition,
+    BreakingRedefinition "409": "Correct the definition, or repeat it with `force`.";
     /// The number of resources differs from the expected number.
-    #[strum(message = "Repeat the request with the number in the response.", props(statuses = "409"))]
-    CountMismatch,
+    CountMismatch "409": "Repeat the request with the number in the response.";
     /// The status of the task does not allow the action.
-    #[strum(message = "Read the task again; `allowed_actions` lists the allowed actions.", props(statuses = "409"))]
-    TaskStateConflict,
+    TaskStateConflict "409": "Read the task again; `allowed_actions` lists the allowed actions.";
     /// The caller does not hold the lease of the task, or the lease has expired.
-    #[strum(message = "Claim the task again.", props(statuses = "409"))]
-    NotLeaseHolder,
+    NotLeaseHolder "409": "Claim the task again.";
     /// The task is assigned to somebody else.
-    #[strum(message = "Leave the task to its assignee.", props(statuses = "409"))]
-    NotAssignee,
+    NotAssignee "409": "Leave the task to its assignee.";
     /// The review settings of the task do not allow the action.
-    #[strum(message = "Choose one of `allowed_actions`.", props(statuses = "409"))]
-    ActionNotAllowed,
+    ActionNotAllowed "409": "Choose one of `allowed_actions`.";
     /// The output of the task has to be reviewed by a person.
-    #[strum(message = "Leave out `\"review\": false`.", props(statuses = "409"))]
-    ReviewRequired,
+    ReviewRequired "409": "Leave out `\"review\": false`.";
     /// The output was delivered before changes were requested.
-    #[strum(message = "Wait for new output, or send `\"accept_superseded\": true`.", props(statuses = "409"))]
-    Superseded,
+    Superseded "409": "Wait for new output, or send `\"accept_superseded\": true`.";
     /// The aggregate of an effect has changed since its author read it. `difference` shows how.
-    #[strum(message = "Look at the difference, then send `\"accept_stale\": true`.", props(statuses = "409"))]
-    Stale,
+    Stale "409": "Look at the difference, then send `\"accept_stale\": true`.";
     /// The effect of an artifact cannot be appended.
-    #[strum(message = "Reject the output or request changes.", props(statuses = "409"))]
-    EffectRefused,
+    EffectRefused "409": "Reject the output or request changes.";
     /// The edit changes the output but not the effect of the output.
-    #[strum(message = "Edit the effect as well.", props(statuses = "409"))]
-    EffectUnchanged,
+    EffectUnchanged "409": "Edit the effect as well.";
     /// The output of the task has changed since the edit began.
-    #[strum(message = "Read the task again, and repeat the edit.", props(statuses = "409"))]
-    ArtifactsChanged,
+    ArtifactsChanged "409": "Read the task again, and repeat the edit.";
     /// The question of the agent has changed since the answer began.
-    #[strum(message = "Read the task again, and answer its question.", props(statuses = "409"))]
-    QuestionChanged,
+    QuestionChanged "409": "Read the task again, and answer its question.";
     /// The effects of an approval are more than one batch of events can have.
-    #[strum(message = "Approve fewer artifacts, or request smaller ones.", props(statuses = "409"))]
-    ApprovalTooLarge,
+    ApprovalTooLarge "409": "Approve fewer artifacts, or request smaller ones.";
     /// The task has the maximum number or size of artifacts.
-    #[strum(message = "Deliver fewer or smaller artifacts.", props(statuses = "409"))]
-    TaskFull,
+    TaskFull "409": "Deliver fewer or smaller artifacts.";
     /// Too many keys have delivered output for the task.
-    #[strum(message = "Deliver with a key that has already delivered output of the task.", props(statuses = "409"))]
-    TooManyDeliverers,
+    TooManyDeliverers "409": "Deliver with a key that has already delivered output of the task.";
     /// The agent gets no work, because the agent is disabled or its plugin is not enabled.
-    #[strum(message = "Enable the agent, or choose another one.", props(statuses = "409"))]
-    AgentDisabled,
+    AgentDisabled "409": "Enable the agent, or choose another one.";
     /// A plugin does the work of the agent.
-    #[strum(message = "Choose an agent that no plugin runs.", props(statuses = "409"))]
-    ScriptedAgent,
+    ScriptedAgent "409": "Choose an agent that no plugin runs.";
     /// A user with the address is a member of the workspace.
-    #[strum(message = "Change the role of the member.", props(statuses = "409"))]
-    AlreadyMember,
+    AlreadyMember "409": "Change the role of the member.";
     /// The person has not accepted the invitation yet.
-    #[strum(message = "Wait until the person has accepted.", props(statuses = "409"))]
-    NotJoined,
+    NotJoined "409": "Wait until the person has accepted.";
     /// The member owns the workspace and stays an owner.
-    #[strum(message = "Make another member the owner of the workspace first.", props(statuses = "409"))]
-    WorkspaceOwner,
+    WorkspaceOwner "409": "Make another member the owner of the workspace first.";
     /// The first workspace of an installation cannot be deleted.
-    #[strum(message = "Delete only other workspaces.", props(statuses = "409"))]
-    FirstWorkspace,
+    FirstWorkspace "409": "Delete only other workspaces.";
     /// The store has no workspace yet.
-    #[strum(message = "Start the server once, which creates the first workspace.", props(statuses = "409"))]
-    NoWorkspace,
+    NoWorkspace "409": "Start the server once, which creates the first workspace.";
     /// The key has expired and has no successor.
-    #[strum(message = "Create a new key.", props(statuses = "409"))]
-    KeyExpired,
+    KeyExpired "409": "Create a new key.";
     /// Keys are derived from the key. `derived_keys` lists them.
-    #[strum(
-        message = "Repeat with `cascade=true` to revoke them, or with `cascade=false` to keep them.",
-        props(statuses = "409")
-    )]
-    DerivedKeys,
+    DerivedKeys "409": "Repeat with `cascade=true` to revoke them, or with `cascade=false` to keep them.";
     /// The file has changed since the upload link was created.
-    #[strum(message = "Ask for a new link.", props(statuses = "409"))]
-    FileChanged,
+    FileChanged "409": "Ask for a new link.";
     /// The graph is already being rebuilt.
-    #[strum(message = "Wait until the rebuild has ended.", props(statuses = "409"))]
-    RebuildRunning,
+    RebuildRunning "409": "Wait until the rebuild has ended.";
     /// A plugin was reloaded during the rebuild of the graph, or another server has rebuilt it.
-    #[strum(message = "Rebuild again if the graph is not the expected one.", props(statuses = "409"))]
-    RebuildOvertaken,
+    RebuildOvertaken "409": "Rebuild again if the graph is not the expected one.";
     /// The store has workspaces, and a whole installation is restored only into an empty store.
-    #[strum(message = "Restore into an empty store, or restore one workspace.", props(statuses = "409"))]
-    StoreNotEmpty,
+    StoreNotEmpty "409": "Restore into an empty store, or restore one workspace.";
     /// An event of the workspace differs from the archived event at its position.
-    #[strum(message = "Restore into an empty store.", props(statuses = "409"))]
-    OtherHistory,
+    OtherHistory "409": "Restore into an empty store.";
     /// The server makes no backups.
-    #[strum(message = "Set `[backup] url`.", props(statuses = "409"))]
-    BackupDisabled,
+    BackupDisabled "409": "Set `[backup] url`.";
     /// The body is larger than the operation allows.
-    #[strum(message = "Send a smaller body.", props(statuses = "413"))]
-    PayloadTooLarge,
+    PayloadTooLarge "413": "Send a smaller body.";
     /// The body has a media type that the operation does not read.
-    #[strum(message = "Send one of the types that the message names.", props(statuses = "415"))]
-    UnsupportedMediaType,
+    UnsupportedMediaType "415": "Send one of the types that the message names.";
     /// The file has no bytes in the requested range.
-    #[strum(message = "Ask for a range within the file's size.", props(statuses = "416"))]
-    RangeNotSatisfiable,
+    RangeNotSatisfiable "416": "Ask for a range within the file's size.";
     /// The path accepts only WebSocket connections.
-    #[strum(message = "Connect with a WebSocket client.", props(statuses = "426"))]
-    UpgradeRequired,
+    UpgradeRequired "426": "Connect with a WebSocket client.";
     /// The key, or the address, has sent too many requests in a minute.
-    #[strum(message = "Wait for the seconds in `Retry-After`.", props(statuses = "429"))]
-    RateLimited,
+    RateLimited "429": "Wait for the seconds in `Retry-After`.";
     /// Too many queries run or wait.
-    #[strum(message = "Wait for the seconds in `Retry-After`.", props(statuses = "429"))]
-    TooManyQueries,
+    TooManyQueries "429": "Wait for the seconds in `Retry-After`.";
     /// The workspace has the maximum number of open event streams.
-    #[strum(message = "Close a stream, or wait.", props(statuses = "429"))]
-    TooManyStreams,
+    TooManyStreams "429": "Close a stream, or wait.";
     /// The address has too many open connections.
-    #[strum(message = "Close connections, or use one for several requests.", props(statuses = "429"))]
-    TooManyConnections,
+    TooManyConnections "429": "Close connections, or use one for several requests.";
     /// The server failed. Its log has the reason under `request_id`.
-    #[strum(message = "Report the failure with `request_id`.", props(statuses = "500"))]
-    Internal,
+    Internal "500": "Report the failure with `request_id`.";
     /// The server holds as many connections, or bytes of bodies, as it may.
-    #[strum(message = "Wait for the seconds in `Retry-After`.", props(statuses = "503"))]
-    Busy,
+    Busy "503": "Wait for the seconds in `Retry-After`.";
     /// The store does not respond, or other writers keep conflicting.
-    #[strum(message = "Wait for the seconds in `Retry-After`, and repeat the request.", props(statuses = "503"))]
-    Unavailable,
+    Unavailable "503": "Wait for the seconds in `Retry-After`, and repeat the request.";
     /// The signing keys of the identity provider cannot be fetched.
-    #[strum(message = "Wait for the seconds in `Retry-After`.", props(statuses = "503"))]
-    IssuerUnavailable,
+    IssuerUnavailable "503": "Wait for the seconds in `Retry-After`.";
     /// The events are in the log, and not in the archive yet.
-    #[strum(
-        message = "Repeat the request with the same `Idempotency-Key` or event ids to wait again.",
-        props(statuses = "503")
-    )]
-    NotArchived,
+    NotArchived "503": "Repeat the request with the same `Idempotency-Key` or event ids to wait again.";
 }
 
 impl ErrorCode {
@@ -342,12 +243,6 @@ impl ErrorCode {
     /// Returns the statuses of HTTP responses with the code, separated by spaces.
     pub fn statuses(self) -> &'static str {
         self.get_str("statuses").unwrap_or_default()
-    }
-}
-
-impl std::fmt::Display for ErrorCode {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name())
     }
 }
 

@@ -110,7 +110,8 @@ fn named(draft: &ArtifactDraft, unnamed: &mut usize) -> ArtifactDraft {
 }
 
 /// Returns the current version that a draft replaces: the version that the draft refers to, or the last version with
-/// the same name.
+/// the same name. Returns `None` if the draft is a new artifact. Fails if the draft refers to a version that does not
+/// exist or has been replaced.
 fn previous<'a>(current: &[&'a Object], draft: &ArtifactDraft) -> Result<Option<&'a Object>> {
     let has = |artifact: &Object, field: &str, text: &str| artifact.get(field).and_then(Value::as_str) == Some(text);
     if let Some(id) = &draft.supersedes {

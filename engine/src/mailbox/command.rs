@@ -59,7 +59,7 @@ pub enum TaskCommand {
 }
 
 impl TaskCommand {
-    /// Returns the command that defers a task. Fails if both the time and the reason are missing, because the task
+    /// Returns the command that defers a task. Fails if both the time and the reason are missing, because such a task
     /// might be forgotten.
     pub fn defer(until: Option<i64>, reason: Option<String>) -> Result<TaskCommand> {
         if until.is_none() && reason.as_deref().is_none_or(|reason| reason.trim().is_empty()) {

@@ -30,8 +30,8 @@ pub struct LeaseRenewal {
     pub until: Option<i64>,
 }
 
-/// The claims that a worker holds. An agent may run as several workers, so a heartbeat of one worker must not renew the
-/// claims of the other workers.
+/// The claims to renew. An agent may run as several workers, so a heartbeat of one worker must not renew the claims of
+/// the other workers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HeldClaims {
     All,
@@ -123,8 +123,8 @@ impl Renewals {
         }
     }
 
-    /// Renews the leases that a worker of these agents holds. Each lease is renewed for the duration of its claim.
-    /// Reads only the tasks that the agents hold.
+    /// Renews the leases of these agents whose claims `claims` contains. Each lease is renewed for the duration of its
+    /// claim. Reads only the tasks that the agents hold.
     pub async fn renew(
         &self,
         state: &State,
@@ -168,7 +168,7 @@ fn held_rows(
     claims: &HeldClaims,
     now_ms: i64,
 ) -> (Vec<Arc<str>>, Vec<LeaseRow>) {
-    let held = state.folded.held_by(agent_ids);
+    let held = state.folded.workloads.held_by(agent_ids);
     let tasks = held.iter().filter_map(|id| state.folded.get(id.as_str()));
     let leases = tasks.filter_map(|task| {
         let lease = Task::new(&task).lease().filter(|lease| claims.contain(task.id.as_str(), lease))?;

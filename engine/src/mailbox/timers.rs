@@ -75,7 +75,7 @@ async fn run(
     renewals: Arc<Renewals>,
     mut stopped: StopSignal,
 ) {
-    let mut head = state.folded.head().follow();
+    let mut head = state.folded.head.follow();
     let mut timers = TimerLoop {
         opened_at: state.clock.now_ms(),
         state,

@@ -18,11 +18,12 @@ use crate::model::event::{NewEvent, StreamExpectation};
 use crate::model::facts::Assignee;
 use crate::model::id::is_valid_name;
 use crate::model::value::{Object, Value};
-use crate::model::violation::Violation;
+use crate::model::violation::{Violation, segment};
 pub use crate::resident::workload::Workload;
 
-/// The maximum numbers of subscribed traits and of capabilities of an agent.
+/// The maximum number of traits that an agent subscribes to.
 const MAX_TRAITS: usize = 100;
+/// The maximum number of capabilities of an agent.
 const MAX_CAPABILITIES: usize = 200;
 const MAX_NAME: usize = 200;
 const MAX_DESCRIPTION: usize = 10_000;
@@ -84,7 +85,7 @@ impl AgentChange {
             let not_said = capabilities.iter().filter(|(_, can)| !matches!(can, Value::Bool(_)));
             for (name, _) in not_said.take(MAX_CAPABILITIES) {
                 let shown: String = name.chars().take(64).collect();
-                refuse(format!("/capabilities/{shown}"), "expected true or false".into());
+                refuse(format!("/capabilities/{}", segment(&shown)), "expected true or false".into());
             }
         }
         if self.successor.is_some() && self.is_disabled != Some(true) {
@@ -286,7 +287,7 @@ impl Reader {
         let page = self.context.list(Some(AGENT), before, limit, |_| true).await?;
         let state = self.context.state();
         let with_load = |agent: Arc<Aggregate>| {
-            let workload = state.folded.workload(agent.id.as_str());
+            let workload = state.folded.workloads.of(agent.id.as_str());
             (agent, workload)
         };
         Ok(Page { items: page.items.into_iter().map(with_load).collect(), next: page.next })

@@ -22,12 +22,13 @@ pub struct AggregateFollower {
 
 impl Reader {
     /// Follows an aggregate from the event after a version. Fails with [`Error::NotFound`] if the stream has no events.
+    /// Also fails if the stream has not reached the version.
     pub async fn follow_aggregate(&self, id: &str, after_version: u64) -> Result<AggregateFollower> {
         let state = self.context.state();
         self.context.refresh().await?;
         let found = state.folded.get(id).ok_or_else(|| Error::not_found("aggregate", id))?;
         check_version(&found, after_version)?;
-        let appended = state.folded.streams().follow(&found.id);
+        let appended = state.folded.streams.follow(&found.id);
         Ok(AggregateFollower { reader: self.clone(), id: found.id.clone(), version: after_version, appended })
     }
 }
@@ -52,7 +53,7 @@ impl AggregateFollower {
     async fn read(&self, limit: EventLimit) -> Result<Vec<Arc<Event>>> {
         let state = self.reader.context.state();
         self.reader.context.refresh().await?;
-        let Some(mut events) = state.folded.streams().after(&self.id, self.version) else {
+        let Some(mut events) = state.folded.streams.after(&self.id, self.version) else {
             let page = self.reader.stream(self.id.as_str(), Some(self.version), limit, ReadDirection::Forward).await?;
             return Ok(page.items.into_iter().map(Arc::new).collect());
         };

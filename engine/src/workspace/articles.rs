@@ -10,7 +10,6 @@ use super::call_context::{CallContext, Operation, first_event};
 use super::projects::check_slug;
 use super::responses::IdempotentRequest;
 use super::rights::{ContentReader, Writer};
-use super::{Page, PageLimit};
 use crate::append::request::Decide;
 use crate::append::staging::object_of;
 use crate::append::view::View;
@@ -18,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::article::{PUBLISHED, PUBLISHED_VERSION, STATUS, published_at, published_version};
 use crate::model::builtin::ARTICLE;
+use crate::model::closed_set::named;
 use crate::model::date::format_date;
 use crate::model::event::{NewEvent, StreamExpectation};
 use crate::model::slug;
@@ -66,24 +66,7 @@ fn tag_bytes(tags: &Option<Vec<String>>) -> usize {
     tags.iter().flatten().map(|tag| size_of::<Value>() + tag.len()).sum()
 }
 
-/// A filter for lists of articles.
-#[derive(Debug, Clone, Default)]
-pub struct ArticleFilter {
-    pub project: Option<String>,
-    pub slug: Option<String>,
-    pub tag: Option<String>,
-    pub published: Option<bool>,
-}
-
-impl ArticleFilter {
-    /// Returns whether a revision has the filter's slug and tag.
-    fn reads(&self, article: &Aggregate) -> bool {
-        let tags = article.state.get("tags").and_then(Value::as_array).unwrap_or_default();
-        let slug = article.state.get("slug").and_then(Value::as_str);
-        self.slug.as_ref().is_none_or(|expected| slug == Some(expected))
-            && self.tag.as_ref().is_none_or(|expected| tags.iter().any(|tag| tag.as_str() == Some(expected)))
-    }
-}
+named!(Perspective);
 
 /// The revision of articles that a reader sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantArray)]
@@ -91,12 +74,6 @@ impl ArticleFilter {
 pub enum Perspective {
     Draft,
     Published,
-}
-
-impl Perspective {
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
 }
 
 impl ContentReader {
@@ -108,54 +85,6 @@ impl ContentReader {
             Perspective::Draft => Ok(article),
             Perspective::Published => {
                 self.context.published(article).await?.ok_or_else(|| Error::not_found("article", id))
-            }
-        }
-    }
-
-    /// Returns a page of articles, newest first.
-    pub async fn list_articles(
-        &self,
-        filter: &ArticleFilter,
-        requested: Perspective,
-        before: Option<u64>,
-        limit: PageLimit,
-    ) -> Result<Page<Arc<Aggregate>>> {
-        let perspective = self.shown(requested);
-        self.context.refresh().await?;
-        let project_id = match &filter.project {
-            None => None,
-            Some(project) => Some(self.project_named(project).await?.id.text()),
-        };
-        let is_listed = |article: &Aggregate| {
-            let published = published_version(article).is_some();
-            (perspective == Perspective::Draft || published)
-                && filter.published.is_none_or(|expected| expected == published)
-                && project_id.as_ref().is_none_or(|id| article.project_id.as_deref() == Some(&**id))
-        };
-        if perspective == Perspective::Draft {
-            let admits = |article: &Aggregate| is_listed(article) && filter.reads(article);
-            return self.context.list(Some(ARTICLE), before, limit, admits).await;
-        }
-        // The filter applies to the published revision, so it reveals no slug or tag of a draft.
-        let (mut items, mut place, mut bytes) = (Vec::new(), before, 0);
-        loop {
-            let rest = PageLimit { rows: limit.rows - items.len(), ..PageLimit::NONE };
-            let page = self.context.list(Some(ARTICLE), place, rest, is_listed).await?;
-            for article in page.items {
-                let here = Some(article.first_position);
-                let Some(article) = self.context.published(article).await?.filter(|article| filter.reads(article))
-                else {
-                    continue;
-                };
-                bytes += article.size_bytes();
-                items.push(article);
-                if bytes >= limit.bytes {
-                    return Ok(Page { items, next: here });
-                }
-            }
-            place = page.next;
-            if place.is_none() || items.len() == limit.rows {
-                return Ok(Page { items, next: place });
             }
         }
     }
@@ -343,7 +272,7 @@ impl Writer {
 
 impl CallContext {
     /// Returns the published revision of an article, or `None` if the article is not published.
-    async fn published(&self, article: Arc<Aggregate>) -> Result<Option<Arc<Aggregate>>> {
+    pub(super) async fn published(&self, article: Arc<Aggregate>) -> Result<Option<Arc<Aggregate>>> {
         let Some(version) = published_version(&article) else { return Ok(None) };
         if version >= article.version {
             return Ok(Some(article));

@@ -182,6 +182,9 @@ impl CallContext {
 
 /// A handle on a workspace. Only this module and its submodules create handles.
 pub trait Handle: Clone + Send + Sync + 'static {
+    /// Returns the handle for a caller whose right has been checked.
+    fn of(context: CallContext) -> Self;
+
     fn context(&self) -> &CallContext;
 }
 
@@ -258,30 +261,27 @@ impl Operation {
         request: Option<IdempotentRequest>,
         given_bytes: usize,
     ) -> Result<AppendOutcome> {
-        let (event_ids, actor, size_bytes) = (Vec::new(), self.context.actor(), EVENT_BASE_BYTES + given_bytes);
-        let append = Append { decide, event_ids, request, actor, managed: true, size_bytes, upload: None, epoch: None };
-        self.appender().append(append).await
+        self.append_with(decide, request, given_bytes, None).await
     }
 
     /// Returns an aggregate in the state after the last of its events in `appended`, even if other operations have
-    /// appended events since. If `appended` has no event of the aggregate, or repeats an earlier request, returns the
+    /// appended later events. If `appended` has no event of the aggregate, or repeats an earlier request, returns the
     /// current state.
     pub(super) fn state_after(&self, appended: &AppendOutcome, id: &str) -> Option<Arc<Aggregate>> {
         let own = appended.states.iter().rev().find(|after| after.id.as_str() == id);
         own.cloned().or_else(|| self.state().folded.get(id))
     }
 
-    /// Appends the event that makes a file refer to an upload. Works like [`Operation::append`] in all other respects.
-    pub(super) async fn append_upload(
+    /// Appends like [`Operation::append`]. With `upload`, the event makes a file refer to this upload.
+    pub(super) async fn append_with(
         &self,
         decide: Decide,
         request: Option<IdempotentRequest>,
         given_bytes: usize,
-        upload: Arc<str>,
+        upload: Option<Arc<str>>,
     ) -> Result<AppendOutcome> {
         let (event_ids, actor, size_bytes) = (Vec::new(), self.context.actor(), EVENT_BASE_BYTES + given_bytes);
-        let append =
-            Append { decide, event_ids, request, actor, managed: true, size_bytes, upload: Some(upload), epoch: None };
+        let append = Append { decide, event_ids, request, actor, managed: true, size_bytes, upload, epoch: None };
         self.appender().append(append).await
     }
 

@@ -1,8 +1,10 @@
-//! Lets operators list, rename and delete workspaces and list users, and returns the current record of a workspace.
+//! Lets operators list, rename and delete workspaces, name their restores and list users, and returns the current record
+//! of a workspace.
 
 use std::sync::Arc;
 
 use super::call_context::Operation;
+use super::responses::IdempotentRequest;
 use super::rights::{Administrator, ProfileReader};
 pub use crate::access::workspaces::{ListedUser, ListedWorkspace};
 use crate::error::Result;
@@ -34,6 +36,11 @@ impl ProfileReader {
 }
 
 impl Administrator {
+    /// Returns the id of the restore that a request begins. Every repeat of the request gives the same id.
+    pub fn restore_id(&self, request: &IdempotentRequest) -> Arc<str> {
+        self.context.derived_id(request, "restore").into()
+    }
+
     /// Returns a page of the store's workspaces after the given id, in the order of their ids.
     pub async fn list_workspaces(&self, after: Option<&str>, limit: usize) -> Result<PageById<ListedWorkspace>> {
         let found = self.context.access().workspace_page(after, limit + 1).await?;

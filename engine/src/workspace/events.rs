@@ -1,5 +1,6 @@
 //! Appends events to streams, and reads streams and the log.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use super::rights::{Reader, Writer};
 use crate::append::request::{Append, AppendOutcome};
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
+use crate::model::closed_set::named;
 use crate::model::event::{Event, MAX_EVENTS_PER_APPEND, NewEvent};
 use crate::model::id::AggregateId;
 use crate::state::State;
@@ -22,7 +24,9 @@ use crate::store::workspace::log::EventRef;
 /// A filter over the events of the log.
 #[derive(Debug, Clone, Default)]
 pub struct LogFilter {
-    pub event_types: Vec<String>,
+    /// The types of events. An empty set means all types. A set, because a client may name any number of types, and each
+    /// event is compared with all of them.
+    pub event_types: BTreeSet<String>,
     pub aggregate_type: Option<String>,
     /// The id of a project.
     pub project_id: Option<Arc<str>>,
@@ -31,7 +35,7 @@ pub struct LogFilter {
 
 impl LogFilter {
     pub(super) fn admits(&self, event: &Event) -> bool {
-        let of_type = self.event_types.is_empty() || self.event_types.iter().any(|name| **name == *event.event_type);
+        let of_type = self.event_types.is_empty() || self.event_types.contains(&*event.event_type);
         of_type
             && self.aggregate_type.as_ref().is_none_or(|name| **name == *event.aggregate_type)
             && self.project_id.as_ref().is_none_or(|id| event.project_id.as_ref() == Some(id))
@@ -75,6 +79,8 @@ pub struct LogPage {
     pub position: u64,
 }
 
+named!(ReadDirection);
+
 /// The direction in which a stream is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
@@ -84,15 +90,10 @@ pub enum ReadDirection {
     Backward,
 }
 
-impl ReadDirection {
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-}
-
-/// The maximum number of events examined for one page, and the maximum size of the events that the filter may reject
-/// for one page, in bytes. If the filter rejects more events, the page ends early.
+/// The maximum number of events examined for one page. At this limit, the page ends early.
 pub(super) const MAX_EXAMINED_EVENTS: usize = 5_000;
+/// The maximum total size of the events that the filter rejects for one page, in bytes. At this limit, the page ends
+/// early.
 pub(super) const MAX_REJECTED_BYTES: usize = 16 << 20;
 
 /// The minimum time between two checks of the log by a waiting reader. All appends within this time together wake the
@@ -225,7 +226,7 @@ impl Reader {
     pub async fn log(&self, after: u64, limit: EventLimit, filter: &LogFilter, wait: Duration) -> Result<LogPage> {
         let state = self.context.state();
         self.check_position(after).await?;
-        let mut head = state.folded.head().follow();
+        let mut head = state.folded.head.follow();
         let deadline = tokio::time::Instant::now() + wait;
         let (mut from, mut in_vain) = (after, false);
         loop {
@@ -314,7 +315,7 @@ impl Reader {
 
     /// Returns a receiver that changes when events are appended.
     pub fn follow(&self) -> tokio::sync::watch::Receiver<u64> {
-        self.context.state().folded.head().follow()
+        self.context.state().folded.head.follow()
     }
 }
 

@@ -15,6 +15,7 @@ use tokio::sync::watch;
 use super::call_context::CallContext;
 use super::events::EventLimit;
 use crate::error::{Error, Result};
+use crate::model::agent::is_agent;
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::{AGENT, TASK};
 use crate::model::event::Event;
@@ -23,9 +24,9 @@ use crate::model::id::AggregateId;
 use crate::state::State;
 use crate::store::workspace::log::EventRef;
 
-/// The maximum number of log positions examined per page, and the maximum number of events read from the store per
-/// page.
+/// The maximum number of log positions examined per page.
 const POSITIONS_PER_PAGE: usize = 2_048;
+/// The maximum number of events read from the store per page.
 const EVENTS_PER_PAGE: usize = 64;
 /// The maximum number of tasks whose states after their last delivered events are cached.
 const REMEMBERED: usize = 4_096;
@@ -71,13 +72,19 @@ pub struct Feed {
 
 impl Feed {
     pub(super) fn new(context: CallContext, agent: Option<Arc<str>>, after: u64) -> Feed {
-        let concerned = context.state().folded.feeds().follow(agent.as_ref());
+        let concerned = context.state().folded.feeds.follow(agent.as_ref());
         Feed { context, agent, position: after, concerned, known: FxHashMap::default() }
     }
 
     /// Returns the position of the reader.
     pub fn position(&self) -> u64 {
         self.position
+    }
+
+    /// Returns whether the feed gets no further items, because its agent is deleted.
+    pub fn has_ended(&self) -> bool {
+        let resident = &self.context.state().folded;
+        self.agent.as_ref().is_some_and(|id| !resident.get(id).is_some_and(|agent| is_agent(&agent)))
     }
 
     /// Returns the next page, which may be empty.
@@ -177,7 +184,7 @@ async fn read(state: &State, agent: Option<&str>, after: u64) -> Result<FeedCand
     if after >= head {
         return Ok(FeedCandidates { events: Vec::new(), position: after });
     }
-    if let Some((events, position)) = state.folded.feeds().after(after, agent, POSITIONS_PER_PAGE) {
+    if let Some((events, position)) = state.folded.feeds.after(after, agent, POSITIONS_PER_PAGE) {
         return Ok(FeedCandidates { events, position });
     }
     // Events after `head` are not folded yet, so they are not delivered yet.

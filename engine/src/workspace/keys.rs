@@ -188,12 +188,13 @@ fn checked(caller: &Caller, new: NewKey, now: i64) -> Result<NewKey> {
 }
 
 /// Checks that the caller may create or revoke a key with these properties. The key may have no scope that the caller
-/// lacks, and may not outlive the caller's key. A key for all workspaces requires an owner who holds every scope.
+/// lacks, and may not outlive the caller's key. A key for all workspaces requires an owner who holds every scope and
+/// uses a token or a key for all workspaces.
 fn may_make(caller: &Caller, scopes: &[Scope], expires_at: Option<i64>, opens_all: bool) -> Result<()> {
     if opens_all && !(caller.opens_all() && caller.role() == Role::Owner && caller.lacking(Scope::VARIANTS).is_empty())
     {
-        let message = "a key for all workspaces requires a caller with the role owner, every scope, and a token or key for all \
-                       workspaces of the user";
+        let message = "only an owner with every scope can create or revoke a key for all workspaces, and only with a \
+                       token or with a key for all workspaces";
         return Err(Error::forbidden(ErrorCode::AllWorkspaces, message));
     }
     let lacking = caller.lacking(scopes);

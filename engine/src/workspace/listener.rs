@@ -143,7 +143,7 @@ impl Listener {
             }
             None => 0,
         };
-        let pending = |agent: &Arc<Aggregate>| state.folded.workload(agent.id.as_str()).pending;
+        let pending = |agent: &Arc<Aggregate>| state.folded.workloads.of(agent.id.as_str()).pending;
         let updated = agents.iter().map(|agent| (agent.id.text(), pending(agent))).collect();
         Ok(HeartbeatOutcome { updated, unknown, renewed })
     }

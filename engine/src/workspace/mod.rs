@@ -31,6 +31,7 @@
 pub mod agents;
 pub mod aggregate_follower;
 pub mod aggregates;
+pub mod article_list;
 pub mod articles;
 mod call_context;
 pub mod causes;
@@ -60,7 +61,7 @@ pub mod search;
 pub mod tools;
 pub mod types;
 
-pub(crate) use call_context::CallContext;
+pub(crate) use call_context::{CallContext, Handle};
 pub use call_context::{Changing, Consistency};
 
 /// A page of a list.

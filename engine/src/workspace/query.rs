@@ -201,7 +201,7 @@ impl rights::Reader {
                 let share = sharing(&admitted, &is_refused);
                 let mut context = asked_by.context(0, 0, &elapsed_us, QueryCost::default(), &share);
                 let definitions = state.types.all();
-                let observed = state.folded.observed();
+                let observed = &state.folded.observed;
                 let has_field = |type_name: &str, field: &str| observed.has_field(type_name, field);
                 let fields = |type_name: &str| observed.fields(type_name);
                 let observed = ObservedFields { has_field: &has_field, fields: &fields };

@@ -17,10 +17,11 @@ use crate::store::{self, Database};
 
 /// The time between two removals of old responses.
 const FORGET_EVERY: Duration = Duration::from_secs(600);
-/// The lengths of the first and of the longest span of creation times, in milliseconds. Old responses are removed span
-/// by span. Every span after the first is sized to contain about [`BATCHES_AT_ONCE`] batches.
+/// The length of the first span of creation times, in milliseconds. Old responses are removed span by span.
 const FIRST_SPAN_MS: i64 = 1_000;
+/// The maximum length of a span of creation times, in milliseconds.
 const MAX_SPAN_MS: i64 = 60_000;
+/// The approximate number of batches for which every span after the first is sized.
 const BATCHES_AT_ONCE: i64 = 256;
 /// The number of spans after which the progress of the removal is stored.
 const SPANS_PER_CHECKPOINT: usize = 1_000;
@@ -86,7 +87,7 @@ impl Responses<'_> {
     /// carried out, so that every server rejects a different request with the same key.
     async fn first(&self) -> Result<Option<KeptResponse>> {
         let (log, key) = (self.db, &self.request.key);
-        log.forget_response(key, self.state.clock.now_ms() - KEPT_MS, false).await?;
+        log.forget_response(key, self.state.clock.now_ms() - KEPT_MS).await?;
         let noted = log.keep_response(key, &self.stored_response(None)).await?;
         self.kept_response(noted)
     }
@@ -103,9 +104,9 @@ impl Responses<'_> {
         }
     }
 
-    /// Removes the record of a failed request, so that the same request can be sent again.
+    /// Removes the record of a failed request, so that another request can be sent with the same key.
     async fn give_up(&self) {
-        if let Err(error) = self.db.forget_response(&self.request.key, i64::MIN, true).await {
+        if let Err(error) = self.db.give_up_response(&self.request.key, &self.request.fingerprint).await {
             tracing::warn!(%error, "failed to remove the record of a failed request");
         }
     }

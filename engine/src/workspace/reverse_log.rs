@@ -11,9 +11,10 @@ use crate::state::State;
 use crate::state::stride::Stride;
 use crate::store::workspace::log::{EventRef, take_part};
 
-/// The number of event references in the first and in the largest read. A commit lists all its events, so references of
-/// a large commit are read together.
+/// The number of event references in the first read. A commit lists all its events, so references of a large commit are
+/// read together.
 const FIRST_LISTED: u64 = 64;
+/// The maximum number of event references in a later read.
 const MAX_LISTED: u64 = 2_048;
 /// The maximum number of references examined for one page. References to events of other types and projects are left
 /// out without reading the events.

@@ -111,77 +111,54 @@ pub trait Right: Handle + Sized {
     const IS_OPERATOR: bool = false;
     /// Whether a key that is bound to agents may have the right.
     const IS_FOR_AGENTS: bool = false;
-
-    /// Returns the handle for a caller whose right has been checked.
-    fn of(context: CallContext) -> Result<Self>;
 }
 
 impl Right for Reader {
     const ONE_OF: &[Scope] = &[Scope::ApiRead];
     const IS_FOR_AGENTS: bool = true;
-
-    fn of(context: CallContext) -> Result<Reader> {
-        Ok(Reader { context })
-    }
 }
 
 impl Right for Writer {
     const ONE_OF: &[Scope] = &[Scope::ApiWrite];
     const LEAST: Role = Role::Editor;
-
-    fn of(context: CallContext) -> Result<Writer> {
-        Ok(Writer { context })
-    }
 }
 
 impl Right for AgentWriter {
     const ONE_OF: &[Scope] = &[Scope::ApiWrite];
     const LEAST: Role = Role::Editor;
     const IS_FOR_AGENTS: bool = true;
-
-    fn of(context: CallContext) -> Result<AgentWriter> {
-        Ok(AgentWriter { context })
-    }
 }
 
 impl Right for ContentReader {
     const ONE_OF: &[Scope] = &[Scope::ContentRead, Scope::ApiRead];
     const IS_FOR_AGENTS: bool = true;
+}
 
-    fn of(context: CallContext) -> Result<ContentReader> {
-        let sees = if context.caller().holds(Scope::ApiRead) { Perspective::Draft } else { Perspective::Published };
-        Ok(ContentReader { context, sees })
-    }
+fn content_reader(context: CallContext) -> ContentReader {
+    let sees = if context.caller().holds(Scope::ApiRead) { Perspective::Draft } else { Perspective::Published };
+    ContentReader { context, sees }
 }
 
 impl Right for ProfileReader {
     const ONE_OF: &[Scope] = &[Scope::ProfileRead, Scope::ApiRead];
     const IS_FOR_AGENTS: bool = true;
-
-    fn of(context: CallContext) -> Result<ProfileReader> {
-        Ok(ProfileReader { context })
-    }
 }
 
 impl Right for Listener {
     const ONE_OF: &[Scope] = &[Scope::ApiRead];
     const IS_FOR_AGENTS: bool = true;
+}
 
-    fn of(context: CallContext) -> Result<Listener> {
-        let acts = check::<AgentWriter>(context.caller()).is_ok();
-        let agents = context.caller().agents().cloned();
-        Ok(Listener { context, agents, acts })
-    }
+fn listener(context: CallContext) -> Listener {
+    let acts = check::<AgentWriter>(context.caller()).is_ok();
+    let agents = context.caller().agents().cloned();
+    Listener { context, agents, acts }
 }
 
 impl Right for Owner {
     const ONE_OF: &[Scope] = Scope::VARIANTS;
     const NEEDS_ALL: bool = true;
     const LEAST: Role = Role::Owner;
-
-    fn of(context: CallContext) -> Result<Owner> {
-        Ok(Owner { context })
-    }
 }
 
 impl Right for Administrator {
@@ -189,18 +166,10 @@ impl Right for Administrator {
     const NEEDS_ALL: bool = true;
     const LEAST: Role = Role::Owner;
     const IS_OPERATOR: bool = true;
-
-    fn of(context: CallContext) -> Result<Administrator> {
-        Ok(Administrator { context })
-    }
 }
 
 impl Right for Unlocker {
     const ONE_OF: &[Scope] = &[Scope::ExtensionUnlock];
-
-    fn of(context: CallContext) -> Result<Unlocker> {
-        Ok(Unlocker { context })
-    }
 }
 
 /// Checks that a caller has a right. Reports a missing scope or role before a missing subscription.
@@ -237,28 +206,16 @@ pub fn check<R: Right>(caller: &Caller) -> Result<()> {
 impl Right for McpReader {
     const ONE_OF: &[Scope] = &[Scope::McpRead];
     const IS_FOR_AGENTS: bool = true;
-
-    fn of(context: CallContext) -> Result<McpReader> {
-        Ok(McpReader { context })
-    }
 }
 
 impl Right for McpWriter {
     const ONE_OF: &[Scope] = &[Scope::McpWrite];
     const LEAST: Role = Role::Editor;
-
-    fn of(context: CallContext) -> Result<McpWriter> {
-        Ok(McpWriter { context })
-    }
 }
 
 impl Right for Uploader {
     const ONE_OF: &[Scope] = &[Scope::ApiWrite, Scope::McpWrite];
     const LEAST: Role = Role::Editor;
-
-    fn of(context: CallContext) -> Result<Uploader> {
-        Ok(Uploader { context })
-    }
 }
 
 impl McpReader {
@@ -323,9 +280,18 @@ impl ProfileReader {
     }
 }
 
-macro_rules! handle {
-    ($($handle:ident),*) => {$(
+/// Declares handles. The last ones have more than the context, and a function that creates them.
+macro_rules! handles {
+    ($($handle:ident),*; $($wider:ident by $create:ident),*) => {
+        $(handles!(@ $handle, context, $handle { context });)*
+        $(handles!(@ $wider, context, $create(context));)*
+    };
+    (@ $handle:ident, $context:ident, $created:expr) => {
         impl Handle for $handle {
+            fn of($context: CallContext) -> $handle {
+                $created
+            }
+
             fn context(&self) -> &CallContext {
                 &self.context
             }
@@ -337,21 +303,11 @@ macro_rules! handle {
                 self.context.caller()
             }
         }
-    )*};
+    };
 }
-handle!(
-    Reader,
-    Writer,
-    AgentWriter,
-    ContentReader,
-    ProfileReader,
-    Listener,
-    Owner,
-    Administrator,
-    Unlocker,
-    McpReader,
-    McpWriter,
-    Uploader
+handles!(
+    Reader, Writer, AgentWriter, ProfileReader, Owner, Administrator, Unlocker, McpReader, McpWriter, Uploader;
+    ContentReader by content_reader, Listener by listener
 );
 
 impl Changing for Writer {}

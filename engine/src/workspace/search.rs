@@ -14,8 +14,9 @@ use crate::model::id::AggregateId;
 use crate::resident::labels::SearchFilter;
 use crate::resident::labels::scores::Scores;
 
-/// The default and the maximum number of results.
+/// The default number of results.
 pub const DEFAULT_LIMIT: u64 = 10;
+/// The maximum number of results.
 pub const MAX_LIMIT: u64 = 100;
 /// The maximum length of a query, in characters.
 const MAX_QUERY: usize = 1_000;
@@ -25,9 +26,10 @@ const WITHOUT_TYPES: &[&str] = &["task"];
 
 /// The kind of a match by vector similarity.
 const VECTOR: &str = "vector";
-/// The maximum numbers of neighbours and of text matches that are ranked before the two rankings are merged. A filter
-/// may remove many of the neighbours.
+/// The maximum number of neighbours that are ranked before the two rankings are merged. A filter may remove many of the
+/// neighbours.
 const MAX_NEIGHBOURS: usize = 100;
+/// The maximum number of text matches that are ranked before the two rankings are merged.
 const MAX_TEXT_MATCHES: usize = 100;
 /// If vectors are searched too, text matches that have no BM25 score are dropped below this score, because near vectors
 /// are more relevant.

@@ -177,7 +177,7 @@ impl Reader {
         let state = self.context.state();
         self.context.refresh().await?;
         let definition = state.types.get(type_name).ok_or_else(|| Error::not_found("aggregate type", type_name))?;
-        Ok(TypeSchema { observed: state.folded.observed().of_type(&definition.type_name), definition })
+        Ok(TypeSchema { observed: state.folded.observed.of_type(&definition.type_name), definition })
     }
 }
 

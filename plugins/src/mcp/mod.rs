@@ -85,7 +85,7 @@ pub fn service(settings: McpSettings) -> Service {
 
 /// Returns whether a built-in tool has this name.
 pub(crate) fn is_own_tool(name: &str) -> bool {
-    tools::NAMES.contains(&name)
+    tools::all().iter().any(|tool| tool.description.name == name)
 }
 
 /// Returns the plugin. The plugin has no endpoints, because it serves its own protocol.

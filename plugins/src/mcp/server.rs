@@ -147,9 +147,8 @@ impl ServerHandler for Server {
     ) -> Result<ListToolsResult, ErrorData> {
         let (tools, next) = page(self.tools_of(&access(&context)?), request)?;
         // The list depends on the caller's rights, so it must not be shared between callers.
-        let mut result = ListToolsResult::with_all_items(tools).with_ttl_ms(0).with_cache_scope(CacheScope::Private);
-        result.next_cursor = next;
-        Ok(result)
+        let result = ListToolsResult::with_all_items(tools).with_ttl_ms(0).with_cache_scope(CacheScope::Private);
+        Ok(ListToolsResult { next_cursor: next, ..result })
     }
 
     async fn call_tool(
@@ -179,10 +178,9 @@ impl ServerHandler for Server {
         let reader = access(&context)?.reader;
         let all = resources::all(&reader).await.map_err(|error| self.refused(error))?;
         let (resources, next) = page(all, request)?;
-        let mut result =
+        let result =
             ListResourcesResult::with_all_items(resources).with_ttl_ms(0).with_cache_scope(CacheScope::Private);
-        result.next_cursor = next;
-        Ok(result)
+        Ok(ListResourcesResult { next_cursor: next, ..result })
     }
 
     async fn list_resource_templates(
@@ -191,9 +189,7 @@ impl ServerHandler for Server {
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         let (templates, next) = page(resources::templates(), request)?;
-        let mut result = ListResourceTemplatesResult::with_all_items(templates);
-        result.next_cursor = next;
-        Ok(result)
+        Ok(ListResourceTemplatesResult { next_cursor: next, ..ListResourceTemplatesResult::with_all_items(templates) })
     }
 
     async fn read_resource(
@@ -214,9 +210,7 @@ impl ServerHandler for Server {
         _context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
         let (prompts, next) = page(prompts::all(), request)?;
-        let mut result = ListPromptsResult::with_all_items(prompts);
-        result.next_cursor = next;
-        Ok(result)
+        Ok(ListPromptsResult { next_cursor: next, ..ListPromptsResult::with_all_items(prompts) })
     }
 
     async fn get_prompt(

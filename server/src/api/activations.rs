@@ -11,14 +11,11 @@ use crate::http::error::ApiResult;
 use crate::wire::activation::ActivationBody;
 use crate::wire::body::JsonResponse;
 use crate::wire::list::{ListOrder, ListPart, time_key};
-use crate::wire::page::{Listed, PageBody, PageBytes};
+use crate::wire::page::{PageBody, PageBytes, listed};
 
 pub struct Api;
 
-impl Listed for ActivationBody {
-    const PAGE: &'static str = "ActivationPage";
-    const DESCRIPTION: &'static str = "A page of the caller's devices.";
-}
+listed!(ActivationBody as "ActivationPage": "A page of the caller's devices.");
 
 #[derive(ApiResponse)]
 enum ActivationRevocationResponse {

@@ -24,7 +24,7 @@ use crate::wire::body::{Body, JsonResponse};
 use crate::wire::closed_sets::{AgentStatuses, AgentSwitch, OneOf};
 use crate::wire::idempotency::{CreationOutcome, CreationResponse, idempotent};
 use crate::wire::json::{AnyObject, Text};
-use crate::wire::page::{Listed, PageBody, PageBytes, Whole, limit, page_limit, read_cursor};
+use crate::wire::page::{PageBody, PageBytes, Whole, limit, listed, page_limit, read_cursor};
 use crate::wire::patch;
 use crate::wire::successor::{read_successor, successor_parameter};
 
@@ -42,9 +42,7 @@ struct AgentBody {
     capabilities: AnyObject,
     status: OneOf<AgentStatuses>,
     /// The name of the plugin that does the agent's work, or null if a program does the work.
-    #[oai(nullable)]
     plugin: Option<Text>,
-    #[oai(nullable)]
     last_seen_at: Option<String>,
     version: u64,
     created_at: String,
@@ -71,10 +69,7 @@ impl From<&AgentView> for AgentBody {
     }
 }
 
-impl Listed for AgentBody {
-    const PAGE: &'static str = "AgentPage";
-    const DESCRIPTION: &'static str = "A page of agents.";
-}
+listed!(AgentBody as "AgentPage": "A page of agents.");
 
 /// The card of an agent: a description for callers that want to assign tasks to the agent.
 #[derive(Object, Serialize)]
@@ -89,7 +84,6 @@ struct CardBody {
     skills: Vec<SkillBody>,
     version: u64,
     status: OneOf<AgentStatuses>,
-    #[oai(nullable)]
     last_seen_at: Option<String>,
 }
 
@@ -137,7 +131,6 @@ struct WorkloadBody {
     unread: u64,
     in_progress: u64,
     review: u64,
-    #[oai(nullable)]
     oldest_pending_at: Option<String>,
 }
 
@@ -160,7 +153,6 @@ impl From<(Arc<Aggregate>, Workload)> for WorkloadBody {
 #[oai(rename = "AgentRoster")]
 struct RosterBody {
     data: Vec<WorkloadBody>,
-    #[oai(nullable)]
     next_cursor: Option<String>,
 }
 
@@ -170,14 +162,11 @@ struct RosterBody {
 struct CreateAgent {
     /// The name, which must be unique in the workspace.
     name: String,
-    #[oai(nullable)]
     description: Option<String>,
     /// The traits that the agent subscribes to. The agent gets a task for each new aggregate of a type with one of
     /// these traits.
-    #[oai(nullable)]
     subscribed_traits: Option<Vec<String>>,
     /// Maps the name of each capability to whether the agent has it.
-    #[oai(nullable)]
     capabilities: Option<AnyObject>,
 }
 
@@ -185,24 +174,21 @@ struct CreateAgent {
 #[derive(Object, Deserialize, Default)]
 #[serde(default, deny_unknown_fields)]
 struct ChangeAgent {
+    #[oai(write_only)]
     name: MaybeUndefined<String>,
     /// Null removes the description.
-    #[oai(nullable)]
     description: MaybeUndefined<String>,
     /// The traits, which replace the previous traits. Null removes all traits.
-    #[oai(nullable)]
     subscribed_traits: MaybeUndefined<Vec<String>>,
     /// The capabilities, which replace the previous capabilities. Null removes all capabilities.
-    #[oai(nullable)]
     capabilities: MaybeUndefined<AnyObject>,
     /// The new status. The server assigns new tasks to an `active` agent, but not to a `disabled` agent.
+    #[oai(write_only)]
     status: MaybeUndefined<OneOf<AgentSwitch>>,
     /// The successor for the open tasks of an agent that becomes `disabled`: `agent:ID` or `user:ID`. Without a
     /// successor, the tasks are assigned to nobody and wait for people.
-    #[oai(nullable)]
     reassign_to: Option<String>,
     /// The expected version. If the agent has another version, the request is rejected with 409.
-    #[oai(nullable)]
     expected_version: Option<Whole>,
 }
 

@@ -20,7 +20,7 @@ use crate::http::etag::{etag, expected_at, is_known};
 use crate::http::offloading::offload;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::json::{AnyObject, AnyValue, Stages};
-use crate::wire::page::{self, Listed, PageBody, Whole};
+use crate::wire::page::{self, PageBody, Whole, listed};
 
 pub struct Api;
 
@@ -33,22 +33,19 @@ struct QueryBody {
     pipeline: Stages,
     /// Whether the response includes a report on the execution: the data that was read, the parts of the pipeline that
     /// were pushed to the source of the rows, and the remaining stages, with rows and time per stage.
-    #[oai(nullable)]
     explain: Option<bool>,
     /// Whether to return only the normalised pipeline and its plan. A dry run reads no data.
-    #[oai(nullable)]
     dry_run: Option<bool>,
     /// The maximum number of rows per page, 1 to 10000. If `limit` is absent, the response has all rows.
-    #[oai(nullable, validator(minimum(value = "1"), maximum(value = "10000")))]
+    #[oai(validator(minimum(value = "1"), maximum(value = "10000")))]
     limit: Option<u64>,
     /// The maximum number of rows to return from after every stage, 1 to 20, as `stages`. The server counts the rows of
     /// every stage, so a request with a preview may take longer than a request without a preview. Cannot be combined
     /// with `dry_run` or `cursor`.
-    #[oai(nullable, validator(minimum(value = "1"), maximum(value = "20")))]
+    #[oai(validator(minimum(value = "1"), maximum(value = "20")))]
     preview: Option<u64>,
     /// The `next_cursor` of the previous page, sent with the same pipeline. All pages show the state at the time of the
     /// first page.
-    #[oai(nullable)]
     cursor: Option<String>,
 }
 
@@ -59,21 +56,21 @@ struct QueryResult {
     /// The number of rows in `results`.
     count: u64,
     /// The cursor of the next page, or null on the last page. Present if the request has a `limit`.
-    #[oai(skip_serializing_if_is_none)]
+    #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<AnyValue>,
-    #[oai(skip_serializing_if_is_none)]
+    #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
     explain: Option<AnyValue>,
     /// The plan of the pipeline. Present for a dry run.
-    #[oai(skip_serializing_if_is_none)]
+    #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
     plan: Option<AnyValue>,
-    #[oai(skip_serializing_if_is_none)]
+    #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
     warnings: Option<Vec<String>>,
     /// The rows after every stage, in the order of the stages. Present if the request has `preview`.
-    #[oai(skip_serializing_if_is_none)]
+    #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
     stages: Option<Vec<StageRows>>,
 }
@@ -126,10 +123,7 @@ enum AggregateDeletionResponse {
     Done,
 }
 
-impl Listed for AnyObject {
-    const PAGE: &'static str = "AggregatePage";
-    const DESCRIPTION: &'static str = "A page of folded states, each as `get_aggregate` returns it.";
-}
+listed!(AnyObject as "AggregatePage": "A page of folded states, each as `get_aggregate` returns it.");
 
 #[OpenApi(tag = "Section::Aggregates")]
 impl Api {

@@ -1,7 +1,8 @@
 //! `/articles`: drafts and published revisions.
 
 use foldwork_engine::model::aggregate::Aggregate;
-use foldwork_engine::workspace::articles::{ArticleChange, ArticleFilter, NewArticle, Perspective};
+use foldwork_engine::workspace::article_list::ArticleFilter;
+use foldwork_engine::workspace::articles::{ArticleChange, NewArticle, Perspective};
 use foldwork_engine::{Error, Writer};
 use poem::web::Data;
 use poem_openapi::param::{Header, Path, Query};
@@ -20,7 +21,7 @@ use crate::wire::body::{Body, JsonResponse};
 use crate::wire::closed_sets::{OneOf, Publication};
 use crate::wire::idempotency::{CreationOutcome, CreationResponse, idempotent};
 use crate::wire::page::{
-    Listed, PageBody, PageBytes, Whole, named_cursor, not_of_this_list, page_limit, read_named_cursor,
+    PageBody, PageBytes, Whole, listed, named_cursor, not_of_this_list, page_limit, read_named_cursor,
 };
 use crate::wire::patch;
 
@@ -31,16 +32,12 @@ pub struct Api;
 #[serde(deny_unknown_fields)]
 struct CreateArticle {
     /// The id or slug of the article's project.
-    #[oai(nullable)]
     project_id: Option<String>,
     title: String,
     /// The text of the article in Markdown.
-    #[oai(nullable)]
     body: Option<String>,
     /// The slug, which must be unique in the project; the default is derived from the title.
-    #[oai(nullable)]
     slug: Option<String>,
-    #[oai(nullable)]
     tags: Option<Vec<String>>,
 }
 
@@ -48,23 +45,19 @@ struct CreateArticle {
 #[derive(Object, Deserialize, Default)]
 #[serde(default, deny_unknown_fields)]
 struct ChangeArticle {
+    #[oai(write_only)]
     title: MaybeUndefined<String>,
     /// The text of the article in Markdown. Null makes the text empty.
-    #[oai(nullable)]
     body: MaybeUndefined<String>,
+    #[oai(write_only)]
     slug: MaybeUndefined<String>,
     /// The tags, which replace the previous tags. Null removes all tags.
-    #[oai(nullable)]
     tags: MaybeUndefined<Vec<String>>,
     /// The expected version. If the article has another version, the request is rejected with 409.
-    #[oai(nullable)]
     expected_version: Option<Whole>,
 }
 
-impl Listed for ArticleBody {
-    const PAGE: &'static str = "ArticlePage";
-    const DESCRIPTION: &'static str = "A page of articles.";
-}
+listed!(ArticleBody as "ArticlePage": "A page of articles.");
 
 #[derive(ApiResponse)]
 enum ArticleResponse {
@@ -97,7 +90,8 @@ impl Api {
     /// Lists articles, newest first. A key with only the scope `content:read` gets only published revisions.
     ///
     /// `perspective` selects the revision to return. The filters apply to the selected revision. A page may have fewer
-    /// rows than `limit`, because its size in bytes is limited as well.
+    /// rows than `limit`, or none, because its size in bytes and the number of revisions that are read for it are limited
+    /// as well. Only the last page has no `next_cursor`.
     #[oai(path = "/articles", method = "get", operation_id = "list_articles")]
     #[expect(clippy::too_many_arguments, reason = "one argument a query parameter")]
     async fn list_articles(
@@ -131,9 +125,9 @@ impl Api {
             Some(last) => Some(access.0.place_of(&last).await?.ok_or_else(not_of_this_list)?),
         };
         let page = access.0.list_articles(&filter, perspective, before, limit).await?;
-        let next_cursor = page.next.and(page.items.last()).map(|last| named_cursor(LIST, last.id.as_str()));
-        let bytes = page.items.iter().map(|article| article.size_bytes()).sum();
-        let data = offload(bytes, || page.items.iter().map(|article| ArticleBody::from(&**article)).collect());
+        let next_cursor = page.next.map(|last| named_cursor(LIST, last.as_str()));
+        let bytes = page.articles.iter().map(|article| article.size_bytes()).sum();
+        let data = offload(bytes, || page.articles.iter().map(|article| ArticleBody::from(&**article)).collect());
         Ok(JsonResponse::large(&PageBody { data, next_cursor }, bytes))
     }
 

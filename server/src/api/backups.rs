@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use foldwork_engine::archive::{Backups, RestoreEnd, RestoreFrom, reason};
 use foldwork_engine::model::date::{format_date, parse_date};
-use foldwork_engine::{Error, StoreError};
+use foldwork_engine::workspace::responses::IdempotentRequest;
+use foldwork_engine::{Administrator, Error, StoreError};
 use futures_util::future::join_all;
 use poem::web::Data;
-use poem_openapi::param::{Path, Query};
+use poem_openapi::param::{Header, Path, Query};
 use poem_openapi::{ApiResponse, Object, OpenApi};
 use serde::Deserialize;
 
@@ -20,6 +21,7 @@ use crate::http::error::ApiResult;
 use crate::http::routes::API;
 use crate::wire::backup::{BackupBody, BackupPage, RestoreBody};
 use crate::wire::body::{Body, JsonResponse};
+use crate::wire::idempotency::{CreationOutcome, CreationResponse, idempotent_kept};
 use crate::wire::page::{PageBody, Whole, limit, named_cursor, read_named_cursor};
 
 pub struct Api;
@@ -37,18 +39,14 @@ struct CreateRestore {
     /// The id of the archived workspace.
     workspace_id: String,
     /// The position of the last event to restore; the default is the end of the archive.
-    #[oai(nullable)]
     position: Option<Whole>,
     /// The time of the last event to restore, RFC 3339: events that were appended later are left out. Not allowed
     /// together with `position`.
-    #[oai(nullable)]
     at: Option<String>,
     /// The epoch of the archive to restore; the default is the newest epoch.
-    #[oai(nullable)]
     epoch: Option<Whole>,
     /// The name of the new workspace, 1 to 200 characters; the default is the id of the archived workspace, followed by
     /// `restored`.
-    #[oai(nullable)]
     name: Option<String>,
 }
 
@@ -58,6 +56,22 @@ enum RestoreResponse {
     /// The restore has begun.
     #[oai(status = 202)]
     Accepted(JsonResponse<RestoreBody>, #[oai(header = "Location")] String),
+    /// The request repeats an earlier request. The response is the result of that earlier request, without the key.
+    #[oai(status = 200)]
+    Repeated(
+        JsonResponse<RestoreBody>,
+        #[oai(header = "Location")] String,
+        #[oai(header = "Idempotency-Replayed")] String,
+    ),
+}
+
+impl From<CreationResponse<RestoreBody>> for RestoreResponse {
+    fn from(response: CreationResponse<RestoreBody>) -> RestoreResponse {
+        match response {
+            CreationResponse::New(body, location) => RestoreResponse::Accepted(body, location),
+            CreationResponse::Repeated(body, location, replayed) => RestoreResponse::Repeated(body, location, replayed),
+        }
+    }
 }
 
 #[OpenApi(tag = "Section::Operators")]
@@ -111,15 +125,22 @@ impl Api {
         access: OperatorWrite,
         archiving: Data<&ServerArchive>,
         body: Body<CreateRestore>,
+        #[oai(name = "Idempotency-Key")] key: Header<Option<String>>,
     ) -> ApiResult<RestoreResponse> {
-        let CreateRestore { workspace_id, position, at, epoch, name } = body.value;
+        let Body { value: CreateRestore { workspace_id, position, at, epoch, name }, text } = body;
         let until = until(position, at.as_deref())?;
         let name = name.unwrap_or_else(|| format!("{workspace_id} restored"));
         let from = RestoreFrom { workspace_id: workspace_id.into(), until, epoch: epoch.map(u64::from) };
-        let backups = &archiving.enabled()?.backups;
-        let (restore, key) = backups.begin_restore(from, &name, access.0.caller()).await?;
-        let location = format!("{}/system/restores/{}", API, restore.id);
-        Ok(RestoreResponse::Accepted(JsonResponse::new(&RestoreBody::with_key(&restore, key)), location))
+        let backups = archiving.enabled()?.backups.clone();
+        let make = async move |by: Administrator, request: Option<IdempotentRequest>| {
+            let id = request.map(|request| by.restore_id(&request));
+            let begun = backups.begin_restore(from, &name, by.caller(), id).await?;
+            let location = format!("{}/system/restores/{}", API, begun.restore.id);
+            let body = RestoreBody::with_key(&begun.restore, begun.key);
+            Ok(CreationOutcome { body, location, repeated: begun.repeated })
+        };
+        let begun = idempotent_kept(&access.0, key.0, "create_restore", &text, make, RestoreBody::without_key).await?;
+        Ok(begun.into())
     }
 
     /// Lists the newest restores of the installation, newest first.

@@ -28,21 +28,17 @@ use crate::wire::event::EventBody;
 use crate::wire::exact_numbers;
 use crate::wire::idempotency::{CreationOutcome, CreationResponse, request_id};
 use crate::wire::new_event::{AppendBody, BatchBody, new_events};
-use crate::wire::page::{Listed, PageBody, Whole, cursor as cursor_at, limit, read_cursor};
+use crate::wire::page::{PageBody, Whole, cursor as cursor_at, limit, listed, read_cursor};
 
 pub struct Api;
 
-impl Listed for EventBody {
-    const PAGE: &'static str = "EventPage";
-    const DESCRIPTION: &'static str = "A page of events.";
-}
+listed!(EventBody as "EventPage": "A page of events.");
 
 /// A page of the log.
 #[derive(Object, Serialize)]
 #[oai(rename = "LogPage")]
 struct LogPageBody {
     data: Vec<EventBody>,
-    #[oai(nullable)]
     next_cursor: Option<String>,
     /// The position up to which the server searched the log, even if no event matched the filter. A client sends this
     /// position as `after` to continue after this page. With `direction=desc`, this is the position down to which the

@@ -26,7 +26,7 @@ use crate::http::offloading::offload;
 use crate::http::routes::API;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::idempotency::request_id;
-use crate::wire::page::{Listed, PageBody, PageBytes, page_limit, read_cursor};
+use crate::wire::page::{PageBody, PageBytes, listed, page_limit, read_cursor};
 use crate::wire::raw_body::RawBody;
 
 pub struct Api;
@@ -39,15 +39,11 @@ struct UploadFile {
     /// The bytes, in base64.
     data: String,
     /// The media type; the default is derived from the filename.
-    #[oai(nullable)]
     mime_type: Option<String>,
     /// The id of the aggregate that the file is attached to.
-    #[oai(nullable)]
     aggregate_id: Option<String>,
-    #[oai(nullable)]
     aggregate_type: Option<String>,
     /// The id or slug of the file's project.
-    #[oai(nullable)]
     project_id: Option<String>,
 }
 
@@ -71,11 +67,8 @@ pub(super) struct FileBody {
     size: u64,
     sha256: String,
     /// The id of the aggregate that the file is attached to.
-    #[oai(nullable)]
     aggregate_id: Option<String>,
-    #[oai(nullable)]
     aggregate_type: Option<String>,
-    #[oai(nullable)]
     project_id: Option<String>,
     version: u64,
     created_at: String,
@@ -103,10 +96,7 @@ impl From<&Aggregate> for FileBody {
     }
 }
 
-impl Listed for FileBody {
-    const PAGE: &'static str = "FilePage";
-    const DESCRIPTION: &'static str = "A page of files.";
-}
+listed!(FileBody as "FilePage": "A page of files.");
 
 /// A link for downloading a file's bytes. The link needs no token.
 #[derive(Object, Serialize)]
@@ -123,7 +113,6 @@ struct UsageBody {
     /// The number of bytes of stored files, of unfinished uploads, and of deleted files that the store still holds.
     used_bytes: u64,
     /// The limit of `used_bytes`, or null if the workspace has no limit.
-    #[oai(nullable)]
     quota_bytes: Option<u64>,
     files: u64,
     /// The number of bytes of the files that `GET /files` lists.

@@ -131,7 +131,8 @@ pub fn stream_of<T: Type>(reader: Reader, start: Start, permit: StreamPermit, li
     sent_until(events(follower), grant, live.shutdown)
 }
 
-/// Returns the notifications to an agent as a streaming response, like [`stream_of`].
+/// Returns the notifications to an agent as a streaming response, like [`stream_of`]. The stream also ends when the agent
+/// is deleted.
 pub fn stream_of_feed<T: Type>(
     listener: &Listener,
     feed: Feed,
@@ -139,9 +140,13 @@ pub fn stream_of_feed<T: Type>(
     live: LiveContext,
 ) -> LogResponse<T> {
     let limit = EventLimit { events: PAGE, bytes: live.page_bytes };
-    let pages = stream::unfold((feed, permit), move |(mut feed, permit)| async move {
+    let pages = stream::unfold(Some((feed, permit)), move |reading| async move {
+        let (mut feed, permit) = reading?;
         match feed.wait(limit, KEEP_ALIVE).await {
-            Ok(page) => Some((page.items, (feed, permit))),
+            Ok(mut page) => {
+                let is_last = feed.has_ended() && ends(&mut page.items);
+                Some((page.items, (!is_last).then_some((feed, permit))))
+            }
             // Ends the stream. The client reconnects with the id of the last event that it received.
             Err(error) => {
                 tracing::warn!(%error, "the feed of an agent ended");
@@ -151,6 +156,14 @@ pub fn stream_of_feed<T: Type>(
     });
     let chunks = pages.flat_map(|items| stream::iter(chunks(items, put_delivery)));
     sent_until(chunks.boxed(), listener.grant(), live.shutdown)
+}
+
+/// Removes what follows the deletion of the agent from the last items of a feed. Returns whether the feed ends with the
+/// items that are left. An empty page ends a feed as well, because the agent may have been deleted before the feed began.
+fn ends(items: &mut Vec<Item>) -> bool {
+    let deletion = items.iter().position(|item| matches!(item, Item::AgentDeleted(_)));
+    items.truncate(deletion.unwrap_or(items.len()));
+    deletion.is_some() || items.is_empty()
 }
 
 fn put_delivery(item: &Item, chunk: &mut Vec<u8>) {

@@ -37,10 +37,8 @@ struct GraphBody {
 struct NodeBody {
     aggregate_id: String,
     aggregate_type: String,
-    #[oai(nullable)]
     project_id: Option<String>,
     /// The label. A label of more than 512 bytes is cut.
-    #[oai(nullable)]
     label: Option<String>,
     /// Further names that plugins found for the aggregate.
     labels: Vec<String>,
@@ -70,7 +68,6 @@ pub struct EdgeBody {
     plugin: String,
     valid_from: String,
     /// The time at which a later event closed the edge, or null if the edge is open.
-    #[oai(nullable)]
     valid_to: Option<String>,
 }
 

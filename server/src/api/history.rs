@@ -60,7 +60,7 @@ struct CausedBody {
     #[serde(flatten)]
     event: EventBody,
     /// The event from which a plugin derived this event.
-    #[oai(skip_serializing_if_is_none)]
+    #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
     caused_by: Option<ConsequenceBody>,
     /// The events that this event caused, in the order of the log, at most 200: events that plugins derived from this
@@ -82,7 +82,6 @@ struct ConsequenceBody {
     aggregate_id: Text,
     position: u64,
     /// The plugin that produced the consequence, or null for the effects of an approval.
-    #[oai(nullable)]
     plugin: Option<Text>,
 }
 

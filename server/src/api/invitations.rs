@@ -11,7 +11,7 @@ use crate::auth::SignedInUser;
 use crate::http::error::ApiResult;
 use crate::wire::body::JsonResponse;
 use crate::wire::closed_sets::{OneOf, Roles};
-use crate::wire::page::{Listed, PageBody};
+use crate::wire::page::{PageBody, listed};
 
 pub struct Api;
 
@@ -27,7 +27,6 @@ struct InvitationBody {
     created_at: String,
     /// The expiry time of the invitation, which is the expiry time of the key that created the invitation. Null if that
     /// key does not expire.
-    #[oai(nullable)]
     expires_at: Option<String>,
 }
 
@@ -44,10 +43,7 @@ impl InvitationBody {
     }
 }
 
-impl Listed for InvitationBody {
-    const PAGE: &'static str = "InvitationPage";
-    const DESCRIPTION: &'static str = "The user's open invitations.";
-}
+listed!(InvitationBody as "InvitationPage": "The user's open invitations.");
 
 /// A workspace that the user is a member of.
 #[derive(Object, Serialize)]

@@ -22,15 +22,17 @@ use crate::wire::closed_sets::{OneOf, Scopes};
 use crate::wire::idempotency::{CreationOutcome, CreationResponse, idempotent_kept, to_json_bytes};
 use crate::wire::key::KeyBody;
 use crate::wire::list::{ListOrder, ListPart, time_key};
-use crate::wire::page::{Listed, PageBody, PageBytes};
+use crate::wire::page::{PageBody, PageBytes, listed};
 
 pub struct Api;
 
-/// The default and the maximum lifetime of a sign-in code, in seconds.
+/// The default lifetime of a sign-in code, in seconds.
 const CODE_TTL_S: u32 = 600;
+/// The maximum lifetime of a sign-in code, in seconds.
 const MAX_CODE_TTL_S: u32 = 3_600;
-/// The default and the maximum time after which a replaced key ends, in seconds.
+/// The default time after which a replaced key ends, in seconds.
 const ROTATION_S: u32 = 3_600;
+/// The maximum time after which a replaced key ends, in seconds.
 const MAX_ROTATION_S: u32 = 30 * 24 * 3_600;
 
 /// A key to create.
@@ -42,39 +44,32 @@ struct CreateKey {
     #[oai(validator(min_items = 1))]
     scopes: Vec<OneOf<Scopes>>,
     /// The expiry time, RFC 3339. A key without an expiry time does not expire.
-    #[oai(nullable)]
     expires_at: Option<String>,
     /// Whether the key is valid for every workspace of its user instead of this workspace only. Only an owner with
     /// every scope can create such a key, with a token or with a key that itself has `all_workspaces`.
-    #[oai(nullable)]
     all_workspaces: Option<bool>,
     /// The agents for which the key acts, at most 100. Such a key can read, work on the tasks of these agents, and
     /// report their presence. Any other change and any decision about a task is rejected (`agent_key`).
-    #[oai(nullable)]
     agent_ids: Option<Vec<String>>,
 }
 
 /// A new key with its secret.
-#[derive(Object, Serialize)]
+#[derive(Object, Serialize, Clone)]
 #[oai(rename = "CreatedKey")]
 struct CreatedKeyBody {
     id: String,
     /// The secret key. The secret is in the response to the first request only and cannot be retrieved again.
-    #[oai(skip_serializing_if_is_none)]
+    #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<String>,
     name: String,
     scopes: Vec<OneOf<Scopes>>,
     display: String,
     created_at: String,
-    #[oai(nullable)]
     last_used_at: Option<String>,
-    #[oai(nullable)]
     expires_at: Option<String>,
-    #[oai(nullable)]
     derived_from: Option<String>,
     all_workspaces: bool,
-    #[oai(nullable)]
     agent_ids: Option<Vec<String>>,
 }
 
@@ -100,18 +95,7 @@ impl CreatedKeyBody {
     /// Serialises the record without the secret. The server stores the record for repeated requests, and never stores
     /// the secret.
     fn without_secret(&self) -> Vec<u8> {
-        to_json_bytes(&KeyBody {
-            id: self.id.clone(),
-            name: self.name.clone(),
-            scopes: self.scopes.clone(),
-            display: self.display.clone(),
-            created_at: self.created_at.clone(),
-            last_used_at: self.last_used_at.clone(),
-            expires_at: self.expires_at.clone(),
-            derived_from: self.derived_from.clone(),
-            all_workspaces: self.all_workspaces,
-            agent_ids: self.agent_ids.clone(),
-        })
+        to_json_bytes(&CreatedKeyBody { key: None, ..self.clone() })
     }
 }
 
@@ -121,7 +105,6 @@ impl CreatedKeyBody {
 struct RotateKey {
     /// The time after which the replaced key ends, in seconds, at most 2,592,000 (30 days); the default is 3,600. With
     /// 0, the key ends immediately. A key that expires earlier keeps its expiry time.
-    #[oai(nullable)]
     ends_after_seconds: Option<u32>,
 }
 
@@ -135,19 +118,27 @@ struct CreateCode {
     #[oai(validator(min_items = 1))]
     scopes: Vec<OneOf<Scopes>>,
     /// The expiry time of the key, RFC 3339. A key without an expiry time does not expire.
-    #[oai(nullable)]
     expires_at: Option<String>,
     /// The lifetime of the code in seconds, at most 3,600; the default is 600.
-    #[oai(nullable)]
     expires_in_seconds: Option<u32>,
 }
 
-/// A sign-in code, returned in this response only.
+/// A new sign-in code.
 #[derive(Object, Serialize)]
 #[oai(rename = "CreatedCode")]
 struct CreatedCodeBody {
-    code: String,
+    /// The code. The code is in the response to the first request only and cannot be retrieved again.
+    #[oai(read_only)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<String>,
     expires_at: String,
+}
+
+impl CreatedCodeBody {
+    /// Serialises the body without the code. The server stores this for repeated requests, and never stores the code.
+    fn without_code(&self) -> Vec<u8> {
+        to_json_bytes(&CreatedCodeBody { code: None, expires_at: self.expires_at.clone() })
+    }
 }
 
 /// A sign-in code to exchange.
@@ -156,15 +147,27 @@ struct CreatedCodeBody {
 struct ExchangeCode {
     code: String,
     /// The name of the key; the default is the name in the request that created the code.
-    #[oai(nullable)]
     name: Option<String>,
 }
 
 #[derive(ApiResponse)]
-enum CodeMade {
+enum CodeResponse {
     /// The sign-in code.
     #[oai(status = 201)]
-    Done(JsonResponse<CreatedCodeBody>),
+    New(JsonResponse<CreatedCodeBody>),
+    /// The request repeats an earlier request. The response is the result of that earlier request, without the code.
+    #[oai(status = 200)]
+    Repeated(JsonResponse<CreatedCodeBody>, #[oai(header = "Idempotency-Replayed")] String),
+}
+
+impl From<CreationResponse<CreatedCodeBody>> for CodeResponse {
+    /// Leaves out the location, because nobody can read a code again.
+    fn from(response: CreationResponse<CreatedCodeBody>) -> CodeResponse {
+        match response {
+            CreationResponse::New(body, _) => CodeResponse::New(body),
+            CreationResponse::Repeated(body, _, replayed) => CodeResponse::Repeated(body, replayed),
+        }
+    }
 }
 
 #[derive(ApiResponse)]
@@ -174,10 +177,7 @@ enum KeyExchangeResponse {
     Done(JsonResponse<CreatedKeyBody>, #[oai(header = "Location")] String),
 }
 
-impl Listed for KeyBody {
-    const PAGE: &'static str = "KeyPage";
-    const DESCRIPTION: &'static str = "All keys of the workspace.";
-}
+listed!(KeyBody as "KeyPage": "All keys of the workspace.");
 
 #[derive(ApiResponse)]
 enum KeyRevocationResponse {
@@ -237,7 +237,12 @@ impl Api {
     /// new key are the same as for `POST /keys`. When the caller's key is revoked or expires, the new key stops working
     /// as well.
     #[oai(path = "/keys/sign-in-codes", method = "post", operation_id = "create_sign_in_code")]
-    async fn create_sign_in_code(&self, access: ApiWrite, body: Body<CreateCode>) -> ApiResult<CodeMade> {
+    async fn create_sign_in_code(
+        &self,
+        access: ApiWrite,
+        body: Body<CreateCode>,
+        #[oai(name = "Idempotency-Key")] key: Header<Option<String>>,
+    ) -> ApiResult<CodeResponse> {
         let ttl_s = body.expires_in_seconds.unwrap_or(CODE_TTL_S);
         if !(1..=MAX_CODE_TTL_S).contains(&ttl_s) {
             let message = format!("expected 1 to {MAX_CODE_TTL_S}");
@@ -246,11 +251,14 @@ impl Api {
         let scopes = read_scopes(&body.scopes)?;
         let expires_at = read_time(body.expires_at.as_deref())?;
         let new = NewKey { name: body.name.clone(), scopes, expires_at, ..NewKey::default() };
-        let made = access.0.create_sign_in_code(new, i64::from(ttl_s) * 1_000).await?;
-        Ok(CodeMade::Done(JsonResponse::new(&CreatedCodeBody {
-            code: made.code,
-            expires_at: format_date(made.expires_at),
-        })))
+        let make = async move |writer: Writer, _: Option<IdempotentRequest>| {
+            let made = writer.create_sign_in_code(new, i64::from(ttl_s) * 1_000).await?;
+            let body = CreatedCodeBody { code: Some(made.code), expires_at: format_date(made.expires_at) };
+            Ok(CreationOutcome { body, location: String::new(), repeated: false })
+        };
+        let without_code = CreatedCodeBody::without_code;
+        let made = idempotent_kept(&access.0, key.0, "create_sign_in_code", &body.text, make, without_code).await?;
+        Ok(made.into())
     }
 
     /// Exchanges a sign-in code for a new key. The request needs no other credential. Each code works once.

@@ -21,9 +21,9 @@ use crate::wire::plan::LimitsBody;
 
 pub struct Api;
 
-/// The time in seconds for which a validation is valid, and the additional time in seconds for which a device may then
-/// work offline.
+/// The time for which a validation is valid, in seconds.
 const TTL_S: i64 = 86_400;
+/// The time for which a device may work offline after its validation has expired, in seconds.
 const GRACE_S: i64 = 604_800;
 /// The maximum length of a nonce in characters.
 const MAX_NONCE: usize = 200;
@@ -36,14 +36,10 @@ struct ValidateLicense {
     #[oai(rename = "instanceId")]
     #[serde(rename = "instanceId")]
     instance_id: String,
-    #[oai(nullable)]
     name: Option<String>,
-    #[oai(nullable)]
     platform: Option<String>,
-    #[oai(nullable)]
     app_version: Option<String>,
     /// A random text that the response repeats. A client that checks the nonce detects a replayed old response.
-    #[oai(nullable)]
     nonce: Option<String>,
 }
 
@@ -65,7 +61,6 @@ struct License {
     /// A description of `code` for people.
     detail: String,
     /// The device, or null if the server does not know the device.
-    #[oai(nullable)]
     activation: Option<ActivationBody>,
     /// The active devices if the plan's limit is reached, otherwise an empty list.
     activations: Vec<ActivationBody>,
@@ -75,10 +70,9 @@ struct License {
     scopes: Vec<OneOf<Scopes>>,
     cache: Cache,
     server_time: String,
-    #[oai(nullable)]
     nonce: Option<String>,
     /// An Ed25519 signature in base64. The signed text is this body without `signature` in canonical form (RFC 8785).
-    #[oai(skip_serializing_if_is_none)]
+    #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
     signature: Option<String>,
 }
@@ -98,7 +92,6 @@ struct LicensePlan {
     id: String,
     name: String,
     status: OneOf<PlanStates>,
-    #[oai(nullable)]
     trial_ends_at: Option<String>,
 }
 

@@ -2,9 +2,10 @@
 
 use foldwork_engine::model::access::{Invitation, Membership, Role, Scope, UserRecord};
 use foldwork_engine::model::date::format_date;
-use foldwork_engine::{Error, Member};
+use foldwork_engine::workspace::responses::IdempotentRequest;
+use foldwork_engine::{Error, Member, Owner};
 use poem::web::Data;
-use poem_openapi::param::{Path, Query};
+use poem_openapi::param::{Header, Path, Query};
 use poem_openapi::{ApiResponse, Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
@@ -14,8 +15,9 @@ use crate::http::error::ApiResult;
 use crate::http::routes::API;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::closed_sets::{Memberships, OneOf, Roles, Scopes};
+use crate::wire::idempotency::{CreationOutcome, CreationResponse, idempotent_kept, to_json_bytes};
 use crate::wire::list::{ListOrder, ListPart, time_key};
-use crate::wire::page::{Listed, PageBody, PageBytes};
+use crate::wire::page::{PageBody, PageBytes, listed};
 use crate::wire::plan::PlanBody;
 use crate::wire::successor::{read_successor, successor_parameter};
 
@@ -25,10 +27,8 @@ pub struct Api;
 #[derive(Object, Serialize)]
 struct Profile {
     id: String,
-    #[oai(nullable)]
     name: Option<String>,
     /// The e-mail address, or null if the caller lacks the scope `email:read`.
-    #[oai(nullable)]
     email: Option<String>,
     workspace_id: String,
     role: OneOf<Roles>,
@@ -43,10 +43,8 @@ struct Profile {
 struct MemberBody {
     /// The user's id or, for an invited person, the invitation's id.
     id: String,
-    #[oai(nullable)]
     name: Option<String>,
     /// The e-mail address, or null if the caller lacks the scope `email:read`.
-    #[oai(nullable)]
     email: Option<String>,
     role: OneOf<Roles>,
     status: OneOf<Memberships>,
@@ -75,10 +73,7 @@ impl MemberBody {
     }
 }
 
-impl Listed for MemberBody {
-    const PAGE: &'static str = "MemberPage";
-    const DESCRIPTION: &'static str = "A page of members and invited persons.";
-}
+listed!(MemberBody as "MemberPage": "A page of members and invited persons.");
 
 /// Returns the key by which the list is sorted: first the members, then the invited persons.
 fn order_key(member: &Member) -> String {
@@ -94,7 +89,6 @@ fn order_key(member: &Member) -> String {
 struct InviteMember {
     email: String,
     /// The role; the default is `editor`.
-    #[oai(nullable)]
     role: Option<OneOf<Roles>>,
 }
 
@@ -105,15 +99,7 @@ struct ChangeMember {
     role: OneOf<Roles>,
     /// Whether the member becomes the owner of the workspace (`owner_id`), whose plan limits the workspace. Requires
     /// the role `owner`. The former owner keeps the role `owner`.
-    #[oai(nullable)]
     workspace_owner: Option<bool>,
-}
-
-#[derive(ApiResponse)]
-enum InvitationResponse {
-    /// The invitation was created. A user who signs in with the invited address can accept the invitation.
-    #[oai(status = 201)]
-    Done(JsonResponse<MemberBody>, #[oai(header = "Location")] String),
 }
 
 #[derive(ApiResponse)]
@@ -171,11 +157,21 @@ impl Api {
     /// invitation expires as well. The invitation also ends when the owner who created it is removed or gets a lower
     /// role. Addresses are compared exactly, except for the case of ASCII letters.
     #[oai(path = "/members", method = "post", operation_id = "invite_member")]
-    async fn invite_member(&self, access: OwnerWrite, body: Body<InviteMember>) -> ApiResult<InvitationResponse> {
-        let role = body.role.as_deref().map_or(Ok(Role::Editor), read_role)?;
-        let invitation = access.0.invite(&body.email, role).await?;
-        let location = format!("{}/members/{}", API, invitation.id);
-        Ok(InvitationResponse::Done(JsonResponse::new(&MemberBody::new(&Member::Invited(invitation), true)), location))
+    async fn invite_member(
+        &self,
+        access: OwnerWrite,
+        body: Body<InviteMember>,
+        #[oai(name = "Idempotency-Key")] key: Header<Option<String>>,
+    ) -> ApiResult<CreationResponse<MemberBody>> {
+        let Body { value: InviteMember { email, role }, text } = body;
+        let role = role.as_deref().map_or(Ok(Role::Editor), read_role)?;
+        let make = async move |owner: Owner, _: Option<IdempotentRequest>| {
+            let invitation = owner.invite(&email, role).await?;
+            let location = format!("{}/members/{}", API, invitation.id);
+            let body = MemberBody::new(&Member::Invited(invitation), true);
+            Ok(CreationOutcome { body, location, repeated: false })
+        };
+        idempotent_kept(&access.0, key.0, "invite_member", &text, make, to_json_bytes).await
     }
 
     /// Changes the role of a member or of an invited person, or makes a member the owner of the workspace.

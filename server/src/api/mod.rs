@@ -33,34 +33,15 @@ pub mod uploads;
 mod workspace;
 mod workspaces;
 
-use poem_openapi::OpenApiService;
+use poem_openapi::{OpenApi, OpenApiService};
 
+use self::document::nullable::NullableFields;
 use crate::config::Config;
 use crate::http::routes::{API, FUNCTIONS};
 
-/// The handlers of all operations under [`API`].
-pub type Operations = (
-    workspace::Api,
-    projects::Api,
-    (keys::Api, members::Api, invitations::Api, plans::Api, activations::Api, workspaces::Api, backups::Api),
-    types::Api,
-    aggregates::Api,
-    graph::Api,
-    search::Api,
-    operators::Api,
-    (events::Api, history::Api),
-    articles::Api,
-    (agents::Api, relay::Api),
-    mailbox::Operations,
-    (files::Api, uploads::Api),
-    plugins::Api,
-    parked::Api,
-    system::Api,
-);
-
 /// Returns the service that handles the operations under [`API`] and describes these operations in the OpenAPI
 /// document.
-pub fn service(config: &Config) -> OpenApiService<Operations, ()> {
+pub fn service(config: &Config) -> OpenApiService<impl OpenApi + use<>, ()> {
     let operations = (
         workspace::Api,
         projects::Api,
@@ -80,11 +61,11 @@ pub fn service(config: &Config) -> OpenApiService<Operations, ()> {
         system::Api,
     );
     let server = format!("{}{}", config.http.public_url.trim_end_matches('/'), API);
-    OpenApiService::new(operations, "Foldwork", env!("CARGO_PKG_VERSION")).server(server)
+    OpenApiService::new(NullableFields(operations), "Foldwork", env!("CARGO_PKG_VERSION")).server(server)
 }
 
 /// Returns the service for the operations under [`FUNCTIONS`], which apps on devices call.
-pub fn functions(config: &Config) -> OpenApiService<licenses::Api, ()> {
+pub fn functions(config: &Config) -> OpenApiService<impl OpenApi + use<>, ()> {
     let server = format!("{}{}", config.http.public_url.trim_end_matches('/'), FUNCTIONS);
-    OpenApiService::new(licenses::Api, "Foldwork", env!("CARGO_PKG_VERSION")).server(server)
+    OpenApiService::new(NullableFields(licenses::Api), "Foldwork", env!("CARGO_PKG_VERSION")).server(server)
 }

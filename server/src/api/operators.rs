@@ -18,7 +18,7 @@ use crate::http::error::ApiResult;
 use crate::wire::body::JsonResponse;
 use crate::wire::closed_sets::{LanguageKinds, OneOf};
 use crate::wire::json::{AnyObject, AnyValue};
-use crate::wire::page::{Listed, PageBody};
+use crate::wire::page::{PageBody, listed};
 
 pub struct Api;
 
@@ -31,7 +31,7 @@ struct OperatorArgument {
     r#type: String,
     required: bool,
     /// Whether the argument may occur any number of times.
-    #[oai(skip_serializing_if_is_none)]
+    #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
     repeated: Option<bool>,
 }
@@ -58,15 +58,12 @@ struct OperatorBody {
     arguments: Vec<OperatorArgument>,
     example: OperatorExample,
     /// The differences from MongoDB's operator of the same name.
-    #[oai(skip_serializing_if_is_none)]
+    #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
     remark: Option<String>,
 }
 
-impl Listed for OperatorBody {
-    const PAGE: &'static str = "OperatorPage";
-    const DESCRIPTION: &'static str = "The entries of the catalogue that match the filters.";
-}
+listed!(OperatorBody as "OperatorPage": "The entries of the catalogue that match the filters.");
 
 #[OpenApi(tag = "Section::Aggregates")]
 impl Api {

@@ -21,14 +21,10 @@ pub struct Api;
 #[derive(Object, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SetPlan {
-    #[oai(nullable)]
     id: Option<String>,
-    #[oai(nullable)]
     status: Option<OneOf<PlanStates>>,
     /// The end of the trial, RFC 3339.
-    #[oai(nullable)]
     trial_ends_at: Option<String>,
-    #[oai(nullable)]
     limits: Option<LimitsBody>,
 }
 

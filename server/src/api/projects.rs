@@ -4,17 +4,18 @@ use foldwork_engine::Writer;
 use foldwork_engine::workspace::projects::NewProject;
 use poem::web::Data;
 use poem_openapi::param::{Header, Query};
-use poem_openapi::{Object, OpenApi};
+use poem_openapi::{ApiResponse, Object, OpenApi};
 use serde::Deserialize;
 
 use super::section::Section;
 use crate::auth::{ApiRead, ApiWrite};
 use crate::http::error::ApiResult;
+use crate::http::etag::{etag, is_known};
 use crate::http::offloading::offload;
 use crate::http::routes::API;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::idempotency::{CreationOutcome, CreationResponse, idempotent};
-use crate::wire::page::{Listed, PageBody, PageBytes, page_limit, read_cursor};
+use crate::wire::page::{PageBody, PageBytes, listed, page_limit, read_cursor};
 use crate::wire::project::ProjectBody;
 
 pub struct Api;
@@ -25,15 +26,20 @@ pub struct Api;
 struct CreateProject {
     name: String,
     /// The slug, which must be unique in the workspace; the default is derived from the name.
-    #[oai(nullable)]
     slug: Option<String>,
-    #[oai(nullable)]
     description: Option<String>,
 }
 
-impl Listed for ProjectBody {
-    const PAGE: &'static str = "ProjectPage";
-    const DESCRIPTION: &'static str = "A page of projects.";
+listed!(ProjectBody as "ProjectPage": "A page of projects.");
+
+#[derive(ApiResponse)]
+enum ProjectResponse {
+    /// The project.
+    #[oai(status = 200)]
+    Found(JsonResponse<ProjectBody>, #[oai(header = "ETag")] String),
+    /// The client has the current version.
+    #[oai(status = 304)]
+    Known(#[oai(header = "ETag")] String),
 }
 
 const LIST: &str = "projects";
@@ -92,8 +98,13 @@ impl Api {
         &self,
         access: ApiRead,
         project_id: poem_openapi::param::Path<String>,
-    ) -> ApiResult<JsonResponse<ProjectBody>> {
+        #[oai(name = "If-None-Match")] if_none_match: Header<Option<String>>,
+    ) -> ApiResult<ProjectResponse> {
         let project = access.0.project(&project_id).await?;
-        Ok(JsonResponse::new(&ProjectBody::from(&*project)))
+        let tag = etag(project.version);
+        Ok(match is_known(if_none_match.as_deref(), &tag) {
+            true => ProjectResponse::Known(tag),
+            false => ProjectResponse::Found(JsonResponse::new(&ProjectBody::from(&*project)), tag),
+        })
     }
 }

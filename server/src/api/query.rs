@@ -17,6 +17,7 @@ use super::document;
 use crate::http::bearer::bearer;
 use crate::http::bodies;
 use crate::http::error::ApiError;
+use crate::http::request_fault::RequestFault;
 use crate::wire::names;
 
 /// The query parameters of all operations under one base path, and whether each operation reads a body or a condition.
@@ -67,13 +68,24 @@ impl Parameters {
         if operation.needs_token && bearer(request).is_none() {
             return Ok(());
         }
-        operation.check_query(request).map_err(ApiError::from)?;
-        operation.check_conditions(request).map_err(ApiError::from)?;
-        if operation.has_body { Ok(()) } else { check_no_body(request).await }
+        match operation.check(request).await {
+            // The guard reports the fault after the errors about the caller's access.
+            Err(fault) if operation.needs_token => {
+                RequestFault::attach(request, fault);
+                Ok(())
+            }
+            checked => checked,
+        }
     }
 }
 
 impl RouteOperation {
+    async fn check(&self, request: &mut Request) -> poem::Result<()> {
+        self.check_query(request).map_err(ApiError::from)?;
+        self.check_conditions(request).map_err(ApiError::from)?;
+        if self.has_body { Ok(()) } else { check_no_body(request).await }
+    }
+
     fn check_query(&self, request: &Request) -> Result<(), Error> {
         if request.uri().query().is_none_or(str::is_empty) {
             return Ok(());
@@ -159,6 +171,7 @@ fn has_condition(operation: &Json) -> bool {
 }
 
 /// Calls the operation if the operation supports all query parameters, the conditions and the body of the request.
+/// Otherwise, an operation with a guard ends with the error in its guard.
 pub async fn checked<E: Endpoint>(
     parameters: Arc<Parameters>,
     endpoint: Arc<E>,

@@ -32,7 +32,6 @@ pub struct Api;
 struct ConnectBody {
     /// The ids of 1 to 100 agents. The default is all enabled agents that the caller may access and that no plugin
     /// runs.
-    #[oai(nullable)]
     agent_ids: Option<Vec<String>>,
 }
 
@@ -65,13 +64,9 @@ struct ChannelBody {
 struct HeartbeatBody {
     agent_ids: Vec<String>,
     /// The claims of the worker, at most 1000. All other claims of the agents are not renewed.
-    #[serde(default)]
-    #[oai(nullable)]
     claims: Option<Vec<NamedClaim>>,
     /// The name of the worker, as in its claims. Only the claims of this worker are renewed. Without `claims` and
     /// `instance`, the claims that the caller's key made without an instance are renewed.
-    #[serde(default)]
-    #[oai(nullable)]
     instance: Option<String>,
 }
 
@@ -111,7 +106,6 @@ struct DeliveryBody {
 #[derive(Object, Serialize)]
 struct FeedPage {
     data: Vec<DeliveryBody>,
-    #[oai(nullable)]
     next_cursor: Option<String>,
     /// The position at which this page ends. A client sends this position as `after` to continue after this page.
     position: u64,
@@ -174,7 +168,8 @@ impl Api {
 
     /// Lists an agent's feed: the notifications of its channel, for programs without a WebSocket.
     ///
-    /// Without a position the feed begins after the position that the agent has acknowledged.
+    /// Without a position the feed begins after the position that the agent has acknowledged. A stream ends when the
+    /// agent is deleted.
     #[oai(path = "/agents/:agent_id/events", method = "get", operation_id = "list_agent_events")]
     #[expect(clippy::too_many_arguments, reason = "one argument a parameter of the request")]
     async fn list_agent_events(

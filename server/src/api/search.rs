@@ -21,13 +21,10 @@ struct SearchBody {
     /// are tolerated.
     query: String,
     /// An aggregate type; the default is all types except `task`.
-    #[oai(nullable)]
     r#type: Option<String>,
     /// A project's id or slug.
-    #[oai(nullable)]
     project_id: Option<String>,
     /// The maximum number of hits, 1 to 100; the default is 10.
-    #[oai(nullable)]
     limit: Option<u64>,
 }
 
@@ -36,7 +33,7 @@ struct SearchBody {
 struct SearchResult {
     results: Vec<SearchHit>,
     took_ms: f64,
-    #[oai(skip_serializing_if_is_none)]
+    #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
     warnings: Option<Vec<String>>,
 }
@@ -46,7 +43,6 @@ struct SearchResult {
 struct SearchHit {
     aggregate_id: String,
     aggregate_type: String,
-    #[oai(nullable)]
     project_id: Option<String>,
     /// The label. A label of more than 512 bytes is cut.
     label: String,
@@ -75,7 +71,7 @@ struct SearchMatch {
     /// The BM25 score of the label and the body.
     bm25: f64,
     /// The cosine similarity of the embeddings of label and query, if an embedding is configured.
-    #[oai(skip_serializing_if_is_none)]
+    #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
     vector: Option<f64>,
 }

@@ -27,7 +27,6 @@ struct Consumers {
     head: u64,
     consumers: Vec<ConsumerBody>,
     /// The server that runs the plugins and timers of the workspace, or null if the store belongs to one server.
-    #[oai(nullable)]
     leader: Option<LeaderBody>,
 }
 
@@ -36,7 +35,6 @@ struct Consumers {
 #[oai(rename = "Leader")]
 struct LeaderBody {
     /// The id of the server, or null while no server runs the plugins and timers. A server gets a new id at each start.
-    #[oai(nullable)]
     server_id: Option<String>,
     /// Whether the server that responds to this request is the leader.
     is_here: bool,
@@ -108,7 +106,6 @@ pub struct LimitsBody {
     /// The maximum number of open sockets of agents in a workspace.
     sockets: u64,
     /// The maximum number of requests of a key per minute, or null without a limit.
-    #[oai(nullable)]
     requests_per_minute: Option<u32>,
 }
 
@@ -132,8 +129,8 @@ impl InfoSettings {
             page_bytes: config.constants.page_bytes as u64,
             pipeline_ms: config.pipeline.timeout.millis(),
             pipeline_bytes: config.pipeline.memory.0,
-            event_streams: config.http.event_streams_per_workspace as u64,
-            sockets: config.realtime.sockets_per_workspace as u64,
+            event_streams: config.http.streams_per_workspace as u64,
+            sockets: config.http.streams_per_workspace as u64,
             requests_per_minute: Some(config.http.rate_limit_per_minute).filter(|limit| *limit > 0),
         };
         InfoSettings { store, limits }

@@ -19,7 +19,7 @@ use crate::wire::body::{Body, JsonResponse};
 use crate::wire::closed_sets::{FieldFolds, FieldTypes, OneOf, UnknownFieldRules};
 use crate::wire::json::{AnyObject, AnyValue, Number};
 use crate::wire::list::{ListOrder, ListPart};
-use crate::wire::page::{Listed, PageBody, PageBytes, limit, read_cursor};
+use crate::wire::page::{PageBody, PageBytes, limit, listed, read_cursor};
 use crate::wire::request_body::ForwardedBody;
 
 pub struct Api;
@@ -29,59 +29,45 @@ pub struct Api;
 struct FieldDefinition {
     name: String,
     r#type: OneOf<FieldTypes>,
-    #[oai(nullable)]
     #[serde(skip_serializing_if = "Option::is_none")]
     required: Option<bool>,
     /// The default value, which may have any type or be null. The schema has no type, so that null is allowed.
     #[serde(skip_serializing_if = "Option::is_none")]
     default: Option<AnyValue>,
-    #[oai(nullable)]
     #[serde(skip_serializing_if = "Option::is_none")]
     r#enum: Option<Vec<AnyValue>>,
-    #[oai(nullable)]
     #[serde(skip_serializing_if = "Option::is_none")]
     min: Option<Number>,
-    #[oai(nullable)]
     #[serde(skip_serializing_if = "Option::is_none")]
     max: Option<Number>,
-    #[oai(nullable)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pattern: Option<String>,
     /// Whether the field is the label of the aggregate's node in the knowledge graph.
-    #[oai(nullable)]
     #[serde(skip_serializing_if = "Option::is_none")]
     label: Option<bool>,
     /// Whether the field holds personal data.
-    #[oai(nullable)]
     #[serde(skip_serializing_if = "Option::is_none")]
     personal: Option<bool>,
     /// Whether search finds aggregates by this field, which must have the type string or array. If no field of a type
     /// has `search`, search finds the aggregates by all fields of type string.
-    #[oai(nullable)]
     #[serde(skip_serializing_if = "Option::is_none")]
     search: Option<bool>,
     /// The weight of each word of the field in a search, from 1 (the default) to 10.
-    #[oai(nullable)]
     #[serde(skip_serializing_if = "Option::is_none")]
     search_weight: Option<u32>,
     /// The rule that combines the field's values; the default keeps the last value.
-    #[oai(nullable)]
     #[serde(skip_serializing_if = "Option::is_none")]
     fold: Option<OneOf<FieldFolds>>,
     /// The type of the referenced aggregate, for fields that hold references.
-    #[oai(nullable)]
     #[serde(skip_serializing_if = "Option::is_none")]
     reference_type: Option<String>,
     /// Whether the referenced aggregate must exist when an event refers to it.
-    #[oai(nullable)]
     #[serde(skip_serializing_if = "Option::is_none")]
     must_exist: Option<bool>,
     /// The items of an array.
-    #[oai(nullable)]
     #[serde(skip_serializing_if = "Option::is_none")]
     items: Option<Box<ItemDefinition>>,
     /// The declared fields of an object, which may have other fields as well, unless the type's `unknown` is `reject`.
-    #[oai(nullable)]
     #[serde(skip_serializing_if = "Option::is_none")]
     fields: Option<Vec<FieldDefinition>>,
 }
@@ -90,28 +76,20 @@ struct FieldDefinition {
 #[derive(Object, Serialize)]
 struct ItemDefinition {
     r#type: OneOf<FieldTypes>,
-    #[oai(nullable)]
     #[serde(skip_serializing_if = "Option::is_none")]
     r#enum: Option<Vec<AnyValue>>,
-    #[oai(nullable)]
     #[serde(skip_serializing_if = "Option::is_none")]
     min: Option<Number>,
-    #[oai(nullable)]
     #[serde(skip_serializing_if = "Option::is_none")]
     max: Option<Number>,
-    #[oai(nullable)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pattern: Option<String>,
-    #[oai(nullable)]
     #[serde(skip_serializing_if = "Option::is_none")]
     reference_type: Option<String>,
-    #[oai(nullable)]
     #[serde(skip_serializing_if = "Option::is_none")]
     must_exist: Option<bool>,
-    #[oai(nullable)]
     #[serde(skip_serializing_if = "Option::is_none")]
     items: Option<Box<ItemDefinition>>,
-    #[oai(nullable)]
     #[serde(skip_serializing_if = "Option::is_none")]
     fields: Option<Vec<FieldDefinition>>,
 }
@@ -122,18 +100,13 @@ struct ItemDefinition {
 #[derive(Object)]
 struct TypeDefinition {
     type_name: String,
-    #[oai(nullable)]
     display_name: Option<String>,
-    #[oai(nullable)]
     traits: Option<Vec<String>>,
-    #[oai(nullable)]
     fields: Option<Vec<FieldDefinition>>,
     /// Maps each event type to the fields of its payload.
-    #[oai(nullable)]
     events: Option<AnyObject>,
     /// Whether events may have fields that the type does not declare, also in objects with `fields`; the default is
     /// `accept`. With `reject`, `events` may declare further fields for the payloads of an event type.
-    #[oai(nullable)]
     unknown: Option<OneOf<UnknownFieldRules>>,
 }
 
@@ -146,7 +119,7 @@ struct AggregateType {
     fields: Vec<FieldDefinition>,
     events: AnyObject,
     /// The rule for fields that the type does not declare. Present if it is not `accept`.
-    #[oai(skip_serializing_if_is_none)]
+    #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
     unknown: Option<OneOf<UnknownFieldRules>>,
     builtin: bool,
@@ -161,7 +134,7 @@ struct AggregateTypeSchema {
     traits: Vec<String>,
     fields: Vec<FieldDefinition>,
     /// The rule for fields that the type does not declare. Present if it is not `accept`.
-    #[oai(skip_serializing_if_is_none)]
+    #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
     unknown: Option<OneOf<UnknownFieldRules>>,
     builtin: bool,
@@ -184,9 +157,11 @@ struct SearchedField {
 #[derive(Object, Serialize)]
 struct EventSchema {
     event_type: String,
+    #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
     declared: Option<AnyObject>,
     /// Maps each field to the types of its values in the log.
+    #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
     seen: Option<AnyObject>,
 }
@@ -202,15 +177,9 @@ struct PastDefinitionBody {
     definition: AnyObject,
 }
 
-impl Listed for PastDefinitionBody {
-    const PAGE: &'static str = "PastDefinitionPage";
-    const DESCRIPTION: &'static str = "A page of the current and past definitions of types.";
-}
+listed!(PastDefinitionBody as "PastDefinitionPage": "A page of the current and past definitions of types.");
 
-impl Listed for AggregateType {
-    const PAGE: &'static str = "TypePage";
-    const DESCRIPTION: &'static str = "A page of aggregate types.";
-}
+listed!(AggregateType as "TypePage": "A page of aggregate types.");
 
 #[derive(ApiResponse)]
 enum DefinedType {

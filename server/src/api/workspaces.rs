@@ -11,7 +11,7 @@ use crate::auth::OperatorWrite;
 use crate::http::error::ApiResult;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::closed_sets::{OneOf, Roles};
-use crate::wire::page::{Listed, PageBody, limit, named_cursor, read_named_cursor};
+use crate::wire::page::{PageBody, limit, listed, named_cursor, read_named_cursor};
 use crate::wire::plan::PlanBody;
 use crate::wire::workspace::WorkspaceBody;
 
@@ -23,19 +23,14 @@ const MAX_MEMBERSHIPS: usize = 100;
 const WORKSPACES: &str = "workspaces";
 const USERS: &str = "users";
 
-impl Listed for WorkspaceBody {
-    const PAGE: &'static str = "WorkspacePage";
-    const DESCRIPTION: &'static str = "A page of workspaces.";
-}
+listed!(WorkspaceBody as "WorkspacePage": "A page of workspaces.");
 
 /// A user of the installation.
 #[derive(Object, Serialize)]
 #[oai(rename = "User")]
 struct UserBody {
     id: String,
-    #[oai(nullable)]
     name: Option<String>,
-    #[oai(nullable)]
     email: Option<String>,
     /// Whether an identity provider has verified the address.
     email_verified: bool,
@@ -51,10 +46,7 @@ struct UserWorkspace {
     role: OneOf<Roles>,
 }
 
-impl Listed for UserBody {
-    const PAGE: &'static str = "UserPage";
-    const DESCRIPTION: &'static str = "A page of users.";
-}
+listed!(UserBody as "UserPage": "A page of users.");
 
 impl From<&ListedUser> for UserBody {
     fn from(user: &ListedUser) -> UserBody {

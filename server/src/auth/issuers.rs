@@ -17,12 +17,13 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Applies the settings of authentication and plans to the engine. Reads the secrets from environment variables.
 pub fn decide(engine: &Engine, config: &Config) -> anyhow::Result<()> {
+    let default_plan = config.plans.offered.first().context("[[plans.offered]]: expected at least one plan")?;
     let settings = AccessSettings {
         issuers: config.auth.issuers.iter().map(issuer).collect::<anyhow::Result<_>>()?,
         auto_provision: config.auth.auto_provision,
         allowed_email_domains: config.auth.allowed_email_domains.iter().map(|name| address::normal(name)).collect(),
         plans: config.plans.offered.iter().map(plan).collect::<anyhow::Result<_>>()?,
-        default_plan: config.plans.default.clone(),
+        default_plan: default_plan.id.clone(),
     };
     let fetch: Arc<dyn FetchKeys> = Arc::new(Fetcher::new()?);
     engine.decide_access(settings, &fetch).map_err(|error| anyhow::anyhow!("[auth] or [plans] is invalid: {error}"))

@@ -26,6 +26,7 @@ use poem_openapi::auth::Bearer;
 
 use crate::http::bearer::{SenderIdentity, VerifiedIdentity, WORKSPACE, bearer};
 use crate::http::error::ApiError;
+use crate::http::request_fault::RequestFault;
 
 pub use issuers::decide;
 
@@ -90,11 +91,14 @@ async fn signed_in(request: &Request, _: Bearer) -> poem::Result<SignedIn> {
     let signed_in = engine.signed_in(token).await.map_err(ApiError::from)?;
     let identity = SenderIdentity { user_id: Some(signed_in.user_id().into()), key_id: None, workspace_id: None };
     mark_verified(request, identity);
+    RequestFault::report(request)?;
     Ok(signed_in)
 }
 
 async fn guard<R: Right>(request: &Request, _: Bearer) -> poem::Result<R> {
-    enter(request).await
+    let handle = enter(request).await?;
+    RequestFault::report(request)?;
+    Ok(handle)
 }
 
 /// Opens the caller's workspace with the rights of `R`.
@@ -103,9 +107,12 @@ pub async fn enter<R: Right>(request: &Request) -> poem::Result<R> {
 }
 
 async fn try_enter<R: Right>(request: &Request) -> Result<R, Error> {
-    let consistency = consistency(request)?;
+    let requested = consistency(request);
+    // Reports an unknown consistency only to a caller with access.
+    let consistency = *requested.as_ref().unwrap_or(&Consistency::Strong);
     let (engine, caller) = caller(request, consistency).await?;
-    engine.enter_with(caller, consistency).await
+    let handle = engine.enter_with(caller, consistency).await?;
+    requested.map(|_| handle)
 }
 
 /// Returns the consistency that a read requests. Operations that write have no such parameter.

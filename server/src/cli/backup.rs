@@ -12,22 +12,16 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::archive::{configured, open, shown_on};
-use super::client::{Client, ServerConnection};
-use super::output::{print, print_line};
+use super::client::{Client, ServerArguments};
+use super::output::print_line;
 use super::progress::ProgressIndicator;
-use super::table::Table;
+use super::table::{Table, print_records};
 
-/// Creates a backup key, lists the backups of a server, and verifies an archive without a server.
-#[derive(clap::Args, Debug)]
-pub struct Arguments {
-    #[command(subcommand)]
-    action: Action,
-    #[command(flatten)]
-    connection: ServerConnection,
-}
+/// The arguments of `foldwork backup`.
+pub type Arguments = ServerArguments<Action>;
 
 #[derive(clap::Subcommand, Debug)]
-enum Action {
+pub enum Action {
     /// Prints a new key for FOLDWORK_BACKUP_KEY. Without this key, users, members and keys cannot be restored.
     Key,
     /// Lists the backups of a running server.
@@ -42,7 +36,7 @@ enum Action {
 }
 
 #[derive(clap::Args, Debug)]
-struct VerifyArguments {
+pub struct VerifyArguments {
     /// The id of the workspace; the default is all workspaces of the archive.
     #[arg(long, value_name = "ID")]
     workspace: Option<String>,
@@ -86,11 +80,9 @@ async fn status(client: &Client, as_json: bool) -> anyhow::Result<()> {
             _ => break (page.url, page.control_at),
         }
     };
-    if as_json {
-        return print(&records.iter().map(|record| format!("{record}\n")).collect::<String>());
-    }
     let control_at = control_at.map_or_else(|| "not archived yet".to_owned(), |at| format!("archived at {at}"));
-    print(&format!("{url}, control database {control_at}\n\n{}", listing(&records)))
+    let shown = || format!("{url}, control database {control_at}\n\n{}", listing(&records));
+    print_records(&records, as_json, shown)
 }
 
 fn listing(records: &[Value]) -> String {

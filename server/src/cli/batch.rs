@@ -5,6 +5,7 @@ use std::mem;
 
 /// The maximum size of a batch in bytes. A larger event forms a batch alone.
 const MAX_BYTES: usize = 512 * 1024;
+/// The maximum number of events in a batch.
 const MAX_EVENTS: usize = 256;
 const OPENING: &str = r#"{"events":["#;
 /// The end of a request body. With `rename_slugs`, the server gives an article another slug if the slug is taken or not

@@ -39,6 +39,16 @@ pub struct ServerConnection {
     pub server: String,
 }
 
+// A subcommand, and the server that the command connects to. `clap` would show a doc comment as the description of each
+// command.
+#[derive(clap::Args, Debug)]
+pub struct ServerArguments<A: clap::Subcommand> {
+    #[command(subcommand)]
+    pub action: A,
+    #[command(flatten)]
+    pub connection: ServerConnection,
+}
+
 /// The reason why a call failed.
 #[derive(Debug)]
 pub enum CallError {

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_repeat_over_runs_and_differ_between_equal_lines() {
+    fn repeated_runs_assign_the_same_ids_and_equal_lines_get_different_ids() {
         let mut first = LineIds::default();
         let mut second = LineIds::default();
         let ids = [id_of(&mut first, LINE), id_of(&mut first, LINE)];

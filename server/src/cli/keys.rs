@@ -8,25 +8,18 @@ use jiff::SignedDuration;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::client::{CallError, Client, ServerConnection};
-use super::output::{print, print_line};
-use super::table::Table;
-use super::{pages, reset};
+use super::client::{CallError, Client, ServerArguments};
+use super::output::print_line;
+use super::{pages, reset, table};
 
 /// The scopes of a key for which no scopes are given.
 const DEFAULT_SCOPES: [&str; 2] = ["api:read", "api:write"];
 
-/// Creates, lists, rotates and revokes API keys, and creates a new owner key while the server is stopped.
-#[derive(clap::Args, Debug)]
-pub struct Arguments {
-    #[command(subcommand)]
-    action: Action,
-    #[command(flatten)]
-    connection: ServerConnection,
-}
+/// The arguments of `foldwork keys`.
+pub type Arguments = ServerArguments<Action>;
 
 #[derive(clap::Subcommand, Debug)]
-enum Action {
+pub enum Action {
     /// Creates a key and prints it to standard output. The key is not shown again.
     Create {
         /// The purpose of the key.
@@ -124,14 +117,11 @@ fn note(text: &str) {
 
 async fn list(client: &Client, as_json: bool) -> anyhow::Result<()> {
     let records = keys(client).await?;
-    if as_json {
-        return print(&records.iter().map(|record| format!("{record}\n")).collect::<String>());
-    }
-    print(&listing(&records))
+    table::print_records(&records, as_json, || listing(&records))
 }
 
 async fn keys(client: &Client) -> Result<Vec<Value>, CallError> {
-    pages::rows(client, &["keys"], None).await
+    pages::rows(client, &["keys"], None, None).await
 }
 
 async fn rotate(client: &Client, id: &str, after: SignedDuration, as_json: bool) -> anyhow::Result<()> {
@@ -169,7 +159,7 @@ async fn revoke(client: &Client, id: &str, cascade: Option<bool>) -> anyhow::Res
             if let CallError::Refused(refusal) = &error
                 && let Some(derived) = refusal.body.get("derived_keys").and_then(Value::as_array)
             {
-                note(&table(&["id", "name", "display"], derived));
+                note(&table::listing(&["id", "name", "display"], derived));
                 return Err(error).context("--cascade true revokes these keys as well, --cascade false keeps them");
             }
             Err(error.into())
@@ -186,16 +176,7 @@ fn duration(text: &str) -> Result<SignedDuration, String> {
 fn listing<'a>(records: impl IntoIterator<Item = &'a Value>) -> String {
     const COLUMNS: [&str; 8] =
         ["id", "name", "display", "scopes", "created_at", "last_used_at", "expires_at", "derived_from"];
-    table(&COLUMNS, records)
-}
-
-fn table<'a>(columns: &[&str], records: impl IntoIterator<Item = &'a Value>) -> String {
-    let mut table = Table::new(columns);
-    for record in records {
-        let cells: Vec<&Value> = columns.iter().map(|column| record.get(*column).unwrap_or(&Value::Null)).collect();
-        table.push(&cells);
-    }
-    table.render()
+    table::listing(&COLUMNS, records)
 }
 
 #[cfg(test)]

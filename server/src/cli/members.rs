@@ -3,22 +3,15 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::client::{Client, ServerConnection};
+use super::client::ServerArguments;
 use super::output::{print, print_line};
-use super::pages;
-use super::table::Table;
+use super::{pages, table};
 
-/// Lists, invites, changes and removes members of the workspace.
-#[derive(clap::Args, Debug)]
-pub struct Arguments {
-    #[command(subcommand)]
-    action: Action,
-    #[command(flatten)]
-    connection: ServerConnection,
-}
+/// The arguments of `foldwork members`.
+pub type Arguments = ServerArguments<Action>;
 
 #[derive(clap::Subcommand, Debug)]
-enum Action {
+pub enum Action {
     /// Lists the members and the invited persons.
     List {
         /// Prints the records as JSON, one per line.
@@ -57,7 +50,10 @@ enum Action {
 pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     let client = arguments.connection.client()?;
     match arguments.action {
-        Action::List { json } => list(&client, json).await,
+        Action::List { json } => {
+            let records: Vec<Value> = pages::rows(&client, &["members"], None, None).await?;
+            table::print_records(&records, json, || listing(&records))
+        }
         Action::Invite { email, role } => {
             let request = client.request(Method::POST, &["members"]).json(&json!({"email": email, "role": role}));
             print(&listing([&client.call(request).await?.json()?]))
@@ -78,19 +74,6 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     }
 }
 
-async fn list(client: &Client, as_json: bool) -> anyhow::Result<()> {
-    let records = pages::rows(client, &["members"], None).await?;
-    if as_json {
-        return print(&records.iter().map(|record| format!("{record}\n")).collect::<String>());
-    }
-    print(&listing(&records))
-}
-
 fn listing<'a>(records: impl IntoIterator<Item = &'a Value>) -> String {
-    const COLUMNS: [&str; 6] = ["id", "name", "email", "role", "status", "created_at"];
-    let mut table = Table::new(&COLUMNS);
-    for record in records {
-        table.push(&COLUMNS.map(|column| record.get(column).unwrap_or(&Value::Null)));
-    }
-    table.render()
+    table::listing(&["id", "name", "email", "role", "status", "created_at"], records)
 }

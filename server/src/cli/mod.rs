@@ -48,7 +48,7 @@ pub enum Command {
     Members(members::Arguments),
     /// Sets the plans of users.
     Plans(plans::Arguments),
-    /// Lists, renames and deletes workspaces of the installation.
+    /// Lists, renames and deletes workspaces of the installation, and cancels deletions.
     Workspaces(workspaces::Arguments),
     /// Lists the users of the installation.
     Users(workspaces::UserArguments),

@@ -2,26 +2,32 @@
 
 use reqwest::Method;
 use serde::Deserialize;
-use serde_json::Value;
+use serde::de::DeserializeOwned;
 
 use super::client::{CallError, Client};
 use super::retry;
 
 #[derive(Debug, Deserialize)]
-struct ListPage {
-    data: Vec<Value>,
-    #[serde(default)]
+struct ListPage<T> {
+    data: Vec<T>,
     next_cursor: Option<String>,
 }
 
-/// Returns all rows of the list at `path`. If `note` is given, a failed request for a page is sent again, and `note`
-/// receives the reason.
-pub async fn rows(client: &Client, path: &[&str], note: Option<&dyn Fn(&str)>) -> Result<Vec<Value>, CallError> {
+/// Returns all rows of the list at `path`, read in pages of `limit` rows. If `note` is given, a failed request for a
+/// page is sent again, and `note` receives the reason.
+pub async fn rows<T: DeserializeOwned>(
+    client: &Client,
+    path: &[&str],
+    limit: Option<&str>,
+    note: Option<&dyn Fn(&str)>,
+) -> Result<Vec<T>, CallError> {
     let (mut rows, mut cursor) = (Vec::new(), None::<String>);
     loop {
-        let query: Vec<(&str, &str)> = cursor.iter().map(|cursor| ("cursor", cursor.as_str())).collect();
+        let limit = limit.map(|limit| ("limit", limit));
+        let cursor_of = cursor.as_deref().map(|cursor| ("cursor", cursor));
+        let query: Vec<(&str, &str)> = limit.into_iter().chain(cursor_of).collect();
         let request = || client.request(Method::GET, path).query(&query);
-        let page: ListPage = match note {
+        let page: ListPage<T> = match note {
             Some(note) => retry::call(client, note, request).await?.json()?,
             None => client.call(request()).await?.json()?,
         };
@@ -35,7 +41,7 @@ pub async fn rows(client: &Client, path: &[&str], note: Option<&dyn Fn(&str)>) -
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::cli::stub::Stub;
@@ -51,7 +57,7 @@ mod tests {
             (200, "", body)
         })
         .await;
-        let rows = rows(&stub.client(), &["keys"], None).await.expect("the rows");
+        let rows: Vec<Value> = rows(&stub.client(), &["keys"], None, None).await.expect("the rows");
         assert_eq!(rows, [json!(1), json!(2), json!(3), json!(4)]);
     }
 }

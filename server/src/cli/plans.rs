@@ -3,20 +3,14 @@
 use reqwest::Method;
 use serde_json::{Map, Value};
 
-use super::client::ServerConnection;
+use super::client::ServerArguments;
 use super::output::print_line;
 
-/// Sets the plans of users.
-#[derive(clap::Args, Debug)]
-pub struct Arguments {
-    #[command(subcommand)]
-    action: Action,
-    #[command(flatten)]
-    connection: ServerConnection,
-}
+/// The arguments of `foldwork plans`.
+pub type Arguments = ServerArguments<Action>;
 
 #[derive(clap::Subcommand, Debug)]
-enum Action {
+pub enum Action {
     /// Sets the plan of a user and prints it as JSON. Absent values are taken from the server's settings for that plan.
     Set {
         /// The user's id, as shown by `members list`.

@@ -4,12 +4,11 @@ use std::collections::{HashMap, HashSet};
 
 use anyhow::Context;
 use reqwest::{Method, StatusCode};
-use serde::Deserialize;
 use serde_json::json;
 
-use super::client::{CallError, Client};
+use super::client::Client;
 use super::portable::lines::ExportedProject;
-use super::retry;
+use super::{pages, retry};
 
 /// The known projects of the workspace.
 #[derive(Debug, Default)]
@@ -19,26 +18,11 @@ pub struct Projects {
     listed: Vec<ExportedProject>,
 }
 
-#[derive(Debug, Deserialize)]
-struct ProjectListPage {
-    data: Vec<ExportedProject>,
-    #[serde(default)]
-    next_cursor: Option<String>,
-}
-
 impl Projects {
     /// Fetches all projects from the server.
     pub async fn load(client: &Client, note: impl Fn(&str)) -> anyhow::Result<Self> {
-        let mut projects = Self::default();
-        let mut cursor: Option<String> = None;
-        loop {
-            let page = page(client, &note, cursor.as_deref()).await.context("the projects cannot be listed")?;
-            page.data.into_iter().for_each(|project| projects.add(project));
-            match page.next_cursor {
-                Some(next) if cursor.as_ref() != Some(&next) => cursor = Some(next),
-                _ => return Ok(projects),
-            }
-        }
+        let listed = pages::rows::<ExportedProject>(client, &["projects"], Some("200"), Some(&note)).await;
+        Ok(listed.context("the projects cannot be listed")?.into_iter().collect())
     }
 
     /// Returns the slug of the project with this id.
@@ -107,15 +91,4 @@ impl FromIterator<ExportedProject> for Projects {
         projects.into_iter().for_each(|project| all.add(project));
         all
     }
-}
-
-async fn page(client: &Client, note: impl Fn(&str), cursor: Option<&str>) -> Result<ProjectListPage, CallError> {
-    let request = || {
-        let request = client.request(Method::GET, &["projects"]).query(&[("limit", "200")]);
-        match cursor {
-            Some(cursor) => request.query(&[("cursor", cursor)]),
-            None => request,
-        }
-    };
-    retry::call(client, note, request).await?.json()
 }

@@ -73,7 +73,6 @@ pub struct RenamedArticle {
     index: usize,
     aggregate_id: String,
     slug: String,
-    #[serde(default)]
     refused: Option<String>,
     #[serde(default)]
     reason: String,

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use super::output::print;
+
 /// The maximum width of a column in characters. Longer text is truncated.
 const MAX_WIDTH: usize = 60;
 const GAP: &str = "  ";
@@ -72,6 +74,22 @@ fn printable(text: &str) -> String {
         printable.push('…');
     }
     printable
+}
+
+/// Returns a table of JSON objects. Each column is a field of the objects.
+pub fn listing<'a>(columns: &[&str], records: impl IntoIterator<Item = &'a Value>) -> String {
+    let mut table = Table::new(columns);
+    for record in records {
+        let cells: Vec<&Value> = columns.iter().map(|column| record.get(*column).unwrap_or(&Value::Null)).collect();
+        table.push(&cells);
+    }
+    table.render()
+}
+
+/// Prints records as JSON, one per line, or as `table`.
+pub fn print_records(records: &[Value], as_json: bool, table: impl FnOnce() -> String) -> anyhow::Result<()> {
+    let lines = || records.iter().map(|record| format!("{record}\n")).collect::<String>();
+    print(&if as_json { lines() } else { table() })
 }
 
 fn line(cells: impl Iterator<Item = impl AsRef<str>>, columns: &[(usize, bool)]) -> String {

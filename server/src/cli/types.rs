@@ -13,7 +13,7 @@ use super::{pages, retry};
 /// The types on the server, and the types that the file has defined so far.
 #[derive(Debug, Default)]
 pub struct Types {
-    /// The definitions on the server, by the name of the type. Fetched at the first definition of the file.
+    /// The definitions on the server, by the name of the type. Fetched when the first definition of the file is read.
     present: Option<HashMap<String, Value>>,
     /// The names of the server's built-in types, which cannot be redefined.
     builtin: HashSet<String>,
@@ -61,5 +61,5 @@ fn name_of(found: &Value) -> Option<String> {
 }
 
 async fn load(client: &Client, note: &dyn Fn(&str)) -> anyhow::Result<Vec<Value>> {
-    pages::rows(client, &["aggregate-types"], Some(note)).await.context("the types cannot be listed")
+    pages::rows(client, &["aggregate-types"], None, Some(note)).await.context("the types cannot be listed")
 }

@@ -23,9 +23,7 @@ pub struct NamedFile {
     mime_type: String,
     size: u64,
     sha256: String,
-    #[serde(default)]
     attached_id: Option<String>,
-    #[serde(default)]
     attached_type: Option<String>,
     /// The id or slug of the file's project, from the event. The payload does not have the project.
     #[serde(skip)]
@@ -52,7 +50,8 @@ pub struct Uploads {
 
 impl Uploads {
     /// Stores a file unless the server has a file with the same content at the same path. Returns whether the file was
-    /// stored. The path may differ from the path in the export, because paths have the ids of workspaces and projects.
+    /// stored. The path may differ from the path in the export, because a path contains the ids of the workspace and
+    /// the project.
     pub async fn store(
         &mut self,
         client: &Client,

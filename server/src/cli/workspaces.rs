@@ -4,21 +4,15 @@ use reqwest::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::client::{Client, ServerConnection};
+use super::client::{Client, ServerArguments};
 use super::output::print;
-use super::table::Table;
+use super::table;
 
-/// Lists, renames and deletes workspaces of the installation, and cancels deletions.
-#[derive(clap::Args, Debug)]
-pub struct Arguments {
-    #[command(subcommand)]
-    action: Action,
-    #[command(flatten)]
-    connection: ServerConnection,
-}
+/// The arguments of `foldwork workspaces`.
+pub type Arguments = ServerArguments<Action>;
 
 #[derive(clap::Subcommand, Debug)]
-enum Action {
+pub enum Action {
     /// Lists all workspaces.
     List {
         /// Prints the records as JSON, one per line.
@@ -43,17 +37,11 @@ enum Action {
     },
 }
 
-/// Lists the users of the installation.
-#[derive(clap::Args, Debug)]
-pub struct UserArguments {
-    #[command(subcommand)]
-    action: UserAction,
-    #[command(flatten)]
-    connection: ServerConnection,
-}
+/// The arguments of `foldwork users`.
+pub type UserArguments = ServerArguments<UserAction>;
 
 #[derive(clap::Subcommand, Debug)]
-enum UserAction {
+pub enum UserAction {
     /// Lists all users with their plans and workspaces.
     List {
         /// Prints the records as JSON, one per line.
@@ -65,7 +53,6 @@ enum UserAction {
 #[derive(Debug, Deserialize)]
 struct WorkspaceListPage {
     data: Vec<Value>,
-    #[serde(default)]
     next_cursor: Option<String>,
 }
 
@@ -82,7 +69,7 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
         Action::Restore { id } => client.request(Method::POST, &["workspaces", id, "restore"]),
     };
     let workspace: Value = client.call(request).await?.json()?;
-    print(&listing(&[workspace], &WORKSPACE))
+    print(&table::listing(&WORKSPACE, [&workspace]))
 }
 
 /// Runs a subcommand of `foldwork users`.
@@ -100,22 +87,10 @@ async fn list(client: &Client, path: &str, columns: &[&str], as_json: bool) -> a
             request = request.query(&[("cursor", cursor)]);
         }
         let page: WorkspaceListPage = client.call(request).await?.json()?;
-        print(&match as_json {
-            true => page.data.iter().map(|record| format!("{record}\n")).collect::<String>(),
-            false => listing(&page.data, columns),
-        })?;
+        table::print_records(&page.data, as_json, || table::listing(columns, &page.data))?;
         match page.next_cursor {
             Some(next) if cursor.as_ref() != Some(&next) => cursor = Some(next),
             _ => return Ok(()),
         }
     }
-}
-
-fn listing(records: &[Value], columns: &[&str]) -> String {
-    let mut table = Table::new(columns);
-    for record in records {
-        let cells: Vec<&Value> = columns.iter().map(|column| record.get(*column).unwrap_or(&Value::Null)).collect();
-        table.push(&cells);
-    }
-    table.render()
 }

@@ -59,7 +59,7 @@ pub fn mount(mut routes: Route, methods: &mut Methods, config: &Config) -> Route
         return routes;
     }
     // Ignores errors, because the start of the server checks these settings.
-    let (sign_in, appearance) = (config.dashboard.sign_in(), config.dashboard.appearance());
+    let (sign_in, appearance) = (config.dashboard.sign_in(&config.auth), config.dashboard.appearance());
     let dashboard = Dashboard::new(sign_in.ok().flatten().as_ref(), appearance.unwrap_or_default());
     let dashboard = Arc::new(dashboard);
     let page = || get(PageEndpoint(dashboard.clone())).head(PageEndpoint(dashboard.clone()));

@@ -71,11 +71,11 @@ pub fn around<E: Endpoint + 'static>(
     let routes = routes.map_to_response().boxed();
     let routes = routes.around(move |endpoint, request| bodies::with_share(bodies.clone(), endpoint, request));
     let limited = rate::RateLimitEndpoint::new(routes, &config.http);
-    let (routing, logs) = (Arc::new(RouteTable { methods, operations }), config.log.access);
+    let routing = Arc::new(RouteTable { methods, operations });
     // Puts this layer inside the cross-origin rules, so that error responses also have the cross-origin headers.
     let wrapped =
         response::UniformResponses::new(limited, routing.clone()).with(cors()).around(response::shape_refusal);
-    let recorded = move |endpoint, request| request_log::recorded(routing.clone(), logs, endpoint, request);
+    let recorded = move |endpoint, request| request_log::recorded(routing.clone(), endpoint, request);
     let proxies = TrustedProxies::new(&config.http.trusted_proxies);
     wrapped.around(recorded).before(paths::one_segment).before(move |mut request| {
         let (client, origin) = proxies.read(&request);

@@ -17,6 +17,7 @@ use poem::http::{HeaderName, HeaderValue, Method, StatusCode};
 use poem::{Body, Endpoint, Request, Response};
 
 use super::routing::RouteTable;
+use crate::config::ACCESS_LOG;
 use crate::http::bearer::{VerifiedIdentity, WORKSPACE};
 use crate::http::client_address::ClientAddress;
 use crate::metric::{HTTP_IN_FLIGHT, HTTP_REQUESTS, HTTP_RESPONSE_BYTES, HTTP_SECONDS, REJECTIONS};
@@ -29,8 +30,6 @@ const MAX_ID: usize = 128;
 const MAX_PATH: usize = 512;
 /// The status of a request whose client disconnected before the response. No client sees this status.
 const CLIENT_GONE: u16 = 499;
-/// The target of the access log, for `[log] filter`.
-const TARGET: &str = "foldwork::access";
 
 /// The id of a request: the id that the client sent, or a new id.
 #[derive(Clone)]
@@ -52,14 +51,13 @@ impl RequestId {
     }
 }
 
-/// Assigns an id to a request, and records the request. `logs` is whether the access log is on.
+/// Assigns an id to a request, and records the request.
 pub async fn recorded<E: Endpoint<Output = Response>>(
     routing: Arc<RouteTable>,
-    logs: bool,
     endpoint: Arc<E>,
     mut request: Request,
 ) -> poem::Result<Response> {
-    let mut recording = RequestRecord::begin(routing, logs, &request);
+    let mut recording = RequestRecord::begin(routing, &request);
     request.set_data(recording.id.clone());
     request.set_data(recording.verified.clone());
     let id = recording.id.clone();
@@ -82,7 +80,6 @@ pub async fn recorded<E: Endpoint<Output = Response>>(
 /// The record of a request whose response is not complete. Dropping the record writes the line of the access log.
 struct RequestRecord {
     routing: Arc<RouteTable>,
-    logs: bool,
     id: RequestId,
     verified: VerifiedIdentity,
     method: Method,
@@ -100,12 +97,11 @@ struct RequestRecord {
 }
 
 impl RequestRecord {
-    fn begin(routing: Arc<RouteTable>, logs: bool, request: &Request) -> RequestRecord {
+    fn begin(routing: Arc<RouteTable>, request: &Request) -> RequestRecord {
         let path = request.uri().path();
         let route = routing.find(path).map_or_else(|| "other".to_owned(), |(segments, _)| segments.join("/"));
         RequestRecord {
             routing,
-            logs,
             id: RequestId::of(request),
             verified: VerifiedIdentity::default(),
             method: request.method().clone(),
@@ -140,7 +136,7 @@ impl RequestRecord {
         let identity = self.verified.identity();
         let (status, is_answered) = (self.status.map_or(CLIENT_GONE, |status| status.as_u16()), self.status.is_some());
         tracing::info!(
-            target: TARGET,
+            target: ACCESS_LOG,
             parent: None,
             method = known(&self.method),
             path = self.path,
@@ -166,9 +162,7 @@ impl Drop for RequestRecord {
             HTTP_REQUESTS.add(&[known(&self.method), &self.route, "499"], 1);
         }
         HTTP_RESPONSE_BYTES.add(&[], self.bytes);
-        if self.logs {
-            self.log();
-        }
+        self.log();
     }
 }
 

@@ -20,6 +20,10 @@ use super::upload_rate::Pace;
 use crate::config::Config;
 use crate::http::routes::API;
 
+/// The limit on a file that is sent as the body, if the settings have no limit: more than object stores accept. An upload
+/// reserves the length that it announces, so without this limit one request could reserve all storage.
+const MAX_UPLOAD_BYTES: u64 = 1 << 50;
+
 /// The limits for request bodies and the memory budget that all requests share.
 #[derive(Clone)]
 pub struct Bodies {
@@ -40,15 +44,18 @@ pub struct Bodies {
 
 impl Bodies {
     pub fn new(config: &Config) -> Bodies {
-        let (settings, constants, upload_limit) = (&config.http, &config.constants, config.files.upload_limit.0);
+        let (settings, constants) = (&config.http, &config.constants);
         Bodies {
             limit: settings.body_limit.bytes(),
             file_limit: constants.json_file_bytes,
             mcp_limit: constants.mcp_message_bytes,
-            upload_limit: if upload_limit == 0 { u64::MAX } else { upload_limit },
-            timeout: settings.body_timeout.0,
+            upload_limit: match config.files.upload_limit.0 {
+                0 => MAX_UPLOAD_BYTES,
+                limit => limit,
+            },
+            timeout: constants.body_timeout,
             min_bytes_per_s: constants.upload_bytes_per_s,
-            budget: settings.bodies_in_flight.bytes(),
+            budget: constants.bodies_in_flight,
             in_flight: Arc::default(),
         }
     }
@@ -75,7 +82,8 @@ impl BudgetShare {
         if self.bodies.in_flight.fetch_add(bytes, Ordering::Relaxed) + bytes <= self.bodies.budget {
             return Ok(());
         }
-        let message = "request bodies already use all the memory that `http.bodies_in_flight` allows";
+        let allowed = self.bodies.budget;
+        let message = format!("request bodies already use all of the {allowed} bytes that the server has for them");
         Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::Busy, message)
             .with_header(header::RETRY_AFTER, HeaderValue::from_static("1")))
     }

@@ -1,6 +1,7 @@
 //! Error responses: one JSON shape for every failure, and the only place that maps errors to status codes.
 
 use foldwork_engine::error::{Error, ErrorCode, event_pointer};
+use foldwork_engine::model::excerpt::excerpt_of;
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::model::violation::Violation;
 use foldwork_engine::pipeline::error::PipelineErrorCode;
@@ -51,7 +52,7 @@ impl ApiError {
     /// Returns the error for a body that a parser rejects. The parser's text contains the line and the column.
     pub fn unparsed_body(error: &serde_json::Error) -> ApiError {
         let message = match error.classify() {
-            Category::Data => in_words(&error.to_string()),
+            Category::Data => in_words(&with_excerpt(error)),
             _ => format!("the body is not JSON: {error}"),
         };
         ApiError::invalid_body(&message)
@@ -155,6 +156,20 @@ fn pipeline_error(error: foldwork_engine::pipeline::error::Error) -> ApiError {
     ApiError { status: StatusCode::BAD_REQUEST, code, body, headers: Vec::new() }
 }
 
+/// Returns a parser's message with an excerpt of the value that the message quotes. The message begins with the client's
+/// value. What the parser allows instead follows.
+fn with_excerpt(error: &serde_json::Error) -> String {
+    let message = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    let (text, place) = match message.strip_suffix(place.as_str()) {
+        Some(text) => (text, place.as_str()),
+        None => (message.as_str(), ""),
+    };
+    let allowed = [", expected ", ", there are no "].into_iter().filter_map(|word| text.rfind(word)).max();
+    let (quoting, allowed) = text.split_at(allowed.unwrap_or(text.len()));
+    format!("{}{allowed}{place}", excerpt_of(quoting))
+}
+
 /// Returns a parser's message without the names of types in this program, which mean nothing to a client.
 fn in_words(message: &str) -> String {
     let (before, after) = match message.split_once("expected struct ") {
@@ -238,5 +253,18 @@ mod tests {
             in_words("invalid type: integer `5`, expected struct AppendBody at line 1 column 1"),
             "invalid type: integer '5', expected an object at line 1 column 1"
         );
+    }
+
+    #[test]
+    fn a_parse_error_quotes_a_short_part_of_a_long_text() {
+        let message = |text: &str| {
+            let body = format!("[\"{text}\"]");
+            ApiError::unparsed_body(&serde_json::from_str::<Vec<bool>>(&body).expect_err("refused")).to_string()
+        };
+        let found = "400 Bad Request: invalid type: string \"";
+        let expected = ", expected a boolean at line 1 column ";
+        assert_eq!(message("x, expected y"), format!("{found}x, expected y\"{expected}16"));
+        let shown = format!("{found}{}…{expected}", "x".repeat(78));
+        assert!(message(&"x".repeat(1 << 20)).starts_with(&shown));
     }
 }

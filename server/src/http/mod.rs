@@ -9,6 +9,7 @@ pub mod error;
 pub mod etag;
 pub mod offloading;
 pub mod public_url;
+pub mod request_fault;
 pub mod routes;
 pub mod shutdown;
 pub mod streams;

@@ -18,8 +18,6 @@ const RETRY_AFTER: HeaderValue = HeaderValue::from_static("5");
 pub struct OpenStreams {
     /// The plural name of the streams in error messages, such as `event streams`.
     what: &'static str,
-    /// The setting of the limit, such as `realtime.sockets_per_workspace`.
-    setting: &'static str,
     allowed: usize,
     /// The gauge of all open streams.
     gauge: &'static Metric,
@@ -34,10 +32,10 @@ pub struct StreamPermit {
 }
 
 impl OpenStreams {
-    /// Creates a counter that allows `allowed` streams per workspace. `what` names the streams in error messages,
-    /// `setting` is the setting of the limit, and `gauge` counts the streams of all workspaces.
-    pub fn new(allowed: usize, what: &'static str, setting: &'static str, gauge: &'static Metric) -> OpenStreams {
-        OpenStreams { what, setting, allowed, gauge, open: Arc::default() }
+    /// Creates a counter that allows `allowed` streams per workspace. `what` names the streams in error messages, and
+    /// `gauge` counts the streams of all workspaces.
+    pub fn new(allowed: usize, what: &'static str, gauge: &'static Metric) -> OpenStreams {
+        OpenStreams { what, allowed, gauge, open: Arc::default() }
     }
 
     /// Returns a permit for one more stream of a workspace, or an error if the limit is reached.
@@ -45,7 +43,9 @@ impl OpenStreams {
         let mut open = self.open.lock();
         let count = open.get(workspace).copied().unwrap_or(0);
         if count >= self.allowed {
-            let message = format!("the workspace has {count} open {}, as many as `{}` allows", self.what, self.setting);
+            let what = self.what;
+            let message =
+                format!("the workspace has {count} open {what}, as many as `http.streams_per_workspace` allows");
             let error = ApiError::new(StatusCode::TOO_MANY_REQUESTS, ErrorCode::TooManyStreams, message);
             return Err(error.with_header(header::RETRY_AFTER, RETRY_AFTER));
         }

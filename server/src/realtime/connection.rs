@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
 use poem::web::websocket::{CloseCode, Message, WebSocketStream};
+use strum::IntoStaticStr;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::broadcast::Broadcast;
@@ -33,8 +34,9 @@ pub struct SocketConnection {
     pub number: u64,
 }
 
-/// The reason why a socket is closed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The reason why a socket is closed. The name of a reason is the value of a metric's label.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 enum SocketEnd {
     /// The peer has closed the socket, or the connection has broken.
     Gone,
@@ -54,7 +56,7 @@ impl SocketConnection {
     /// Serves the socket until the connection ends or the server closes the socket.
     pub async fn serve(mut self) {
         let end = self.run().await;
-        SOCKETS_CLOSED.add(&[end.name()], 1);
+        SOCKETS_CLOSED.add(&[end.into()], 1);
         tracing::debug!(?end, number = self.number, "a socket ends");
         if end == SocketEnd::Stopped {
             tokio::time::sleep(SLICE_DELAY * (self.number % CLOSE_SLICES) as u32).await;
@@ -135,18 +137,6 @@ impl SocketConnection {
 }
 
 impl SocketEnd {
-    /// Returns the reason as the value of a metric's label.
-    fn name(self) -> &'static str {
-        match self {
-            SocketEnd::Gone => "gone",
-            SocketEnd::Stopped => "stopped",
-            SocketEnd::Revoked => "revoked",
-            SocketEnd::Slow => "slow",
-            SocketEnd::Silent => "silent",
-            SocketEnd::Malformed => "malformed",
-        }
-    }
-
     fn close(self) -> Option<(CloseCode, &'static str)> {
         match self {
             SocketEnd::Gone => None,

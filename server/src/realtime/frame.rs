@@ -1,6 +1,5 @@
 //! Serialises and parses text frames and binary frames of the Phoenix protocol, for both versions of the serialiser.
 
-use serde::Serialize;
 use serde_json::value::RawValue;
 
 /// The version of a client's serialiser.
@@ -70,6 +69,10 @@ const USER_BROADCAST: u8 = 4;
 const RAW: u8 = 0;
 const JSON: u8 = 1;
 
+/// The maximum length in bytes of each part of a message's head. A binary frame has room for no longer part, and the
+/// server keeps some of these parts for as long as the socket is on the channel.
+const MAX_PART: usize = u8::MAX as usize;
+
 type Array = (Option<String>, Option<String>, String, String, Box<RawValue>);
 
 #[derive(serde::Deserialize)]
@@ -79,12 +82,19 @@ struct JsonMessage {
     payload: Option<Box<RawValue>>,
     #[serde(rename = "ref", default)]
     reference: Option<String>,
-    #[serde(default)]
     join_ref: Option<String>,
 }
 
-/// Parses a text frame. Returns `None` if the frame is invalid.
+/// Parses a text frame. Returns `None` if the frame is invalid, or if a part of its head is too long.
 pub fn read_text(version: ProtocolVersion, text: &str) -> Option<ClientMessage> {
+    let message = parsed(version, text)?;
+    let ClientMessage { join_ref, reference, topic, event, .. } = &message;
+    let references = join_ref.iter().chain(reference);
+    let has_room = references.chain([topic, event]).all(|part| part.len() <= MAX_PART);
+    has_room.then_some(message)
+}
+
+fn parsed(version: ProtocolVersion, text: &str) -> Option<ClientMessage> {
     match version {
         ProtocolVersion::Two => {
             let (join_ref, reference, topic, event, payload): Array = serde_json::from_str(text).ok()?;
@@ -164,39 +174,15 @@ pub struct MessageHead<'a> {
 /// Serialises a message. `payload` is JSON.
 pub fn write_text(version: ProtocolVersion, head: MessageHead<'_>, payload: &str) -> String {
     let MessageHead { join_ref, reference, topic, event } = head;
-    let mut text = String::with_capacity(payload.len() + topic.len() + event.len() + 64);
+    // Serialising a string or `None` cannot fail.
+    let json = |text: Option<&str>| serde_json::to_string(&text).unwrap_or_default();
+    let (reference, topic, event) = (json(reference), json(Some(topic)), json(Some(event)));
     match version {
-        ProtocolVersion::Two => {
-            text.push('[');
-            push_json(&mut text, &join_ref);
-            text.push(',');
-            push_json(&mut text, &reference);
-            text.push(',');
-            push_json(&mut text, &topic);
-            text.push(',');
-            push_json(&mut text, &event);
-            text.push(',');
-            text.push_str(payload);
-            text.push(']');
-        }
+        ProtocolVersion::Two => format!("[{},{reference},{topic},{event},{payload}]", json(join_ref)),
         ProtocolVersion::One => {
-            text.push_str("{\"topic\":");
-            push_json(&mut text, &topic);
-            text.push_str(",\"event\":");
-            push_json(&mut text, &event);
-            text.push_str(",\"payload\":");
-            text.push_str(payload);
-            text.push_str(",\"ref\":");
-            push_json(&mut text, &reference);
-            text.push('}');
+            format!(r#"{{"topic":{topic},"event":{event},"payload":{payload},"ref":{reference}}}"#)
         }
     }
-    text
-}
-
-fn push_json(text: &mut String, value: &impl Serialize) {
-    // Serialising a string or `None` cannot fail.
-    text.push_str(&serde_json::to_string(value).unwrap_or_default());
 }
 
 /// Serialises a client's bytes as a binary broadcast frame, the only kind of binary frame that clients support. `meta`
@@ -335,6 +321,22 @@ mod tests {
         );
         assert!(read_bytes(ProtocolVersion::Two, &push(7, b"{}")).is_none());
         assert!(read_bytes(ProtocolVersion::Two, &push(1, b"{")).is_none());
+    }
+
+    #[test]
+    fn parts_of_a_text_frame_have_the_length_limit_of_a_binary_frame() {
+        for (length, is_read) in [(MAX_PART, true), (MAX_PART + 1, false)] {
+            let part = "x".repeat(length);
+            for place in 0..4 {
+                let mut parts = ["1", "2", "t", "e"];
+                parts[place] = &part;
+                let [join_ref, reference, topic, event] = parts;
+                let two = serde_json::json!([join_ref, reference, topic, event, {}]).to_string();
+                assert_eq!(read_text(ProtocolVersion::Two, &two).is_some(), is_read, "{two}");
+                let one = serde_json::json!({"join_ref": join_ref, "ref": reference, "topic": topic, "event": event});
+                assert_eq!(read_text(ProtocolVersion::One, &one.to_string()).is_some(), is_read, "{one}");
+            }
+        }
     }
 
     #[test]

@@ -42,13 +42,17 @@ pub async fn say_several(
     if messages.is_empty() || messages.len() > MAX_MESSAGES {
         return Err(malformed(format!("expected 1 to {MAX_MESSAGES} messages")));
     }
-    for message in &messages {
-        reach(&listener, &message.topic).await?;
-        check_event(&message.event)?;
+    // Checks all messages before the first is sent, because the client sends all of them again after an error.
+    let mut broadcasts = Vec::with_capacity(messages.len());
+    for SpokenMessage { topic, event, payload } in &messages {
+        reach(&listener, topic).await?;
+        check_event(event)?;
+        let broadcast = Broadcast::of_client(&BroadcastSender::of(&listener), event, payload);
+        check_size(&broadcast)?;
+        broadcasts.push((topic, broadcast));
     }
-    for SpokenMessage { topic, event, payload } in messages {
-        let broadcast = Broadcast::of_client(&BroadcastSender::of(&listener), &event, &payload);
-        say(&realtime, &listener, &topic, &broadcast)?;
+    for (topic, broadcast) in broadcasts {
+        say(&realtime, &listener, topic, &broadcast);
     }
     Ok(accepted())
 }
@@ -73,7 +77,8 @@ pub async fn say_one(
         let payload: &[u8] = if data.is_empty() { b"{}" } else { &data };
         Broadcast::of_client(&sender, &event, read(payload)?)
     };
-    say(&realtime, &listener, &topic, &broadcast)?;
+    check_size(&broadcast)?;
+    say(&realtime, &listener, &topic, &broadcast);
     Ok(accepted())
 }
 
@@ -103,20 +108,19 @@ async fn reach(listener: &Listener, topic: &str) -> poem::Result<()> {
     }
 }
 
-fn say(
-    realtime: &Realtime,
-    listener: &Listener,
-    topic: &str,
-    broadcast: &std::sync::Arc<Broadcast>,
-) -> poem::Result<()> {
-    if broadcast.size_bytes() > foldwork_engine::model::feed::MAX_BYTES + 1_024 {
-        let message = "a message may have at most 256 KiB";
-        return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, ErrorCode::PayloadTooLarge, message).into());
+/// Rejects a message that is larger than clients can receive.
+fn check_size(broadcast: &Broadcast) -> poem::Result<()> {
+    if broadcast.size_bytes() <= foldwork_engine::model::feed::MAX_BYTES + 1_024 {
+        return Ok(());
     }
+    let message = "a message may have at most 256 KiB";
+    Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, ErrorCode::PayloadTooLarge, message).into())
+}
+
+fn say(realtime: &Realtime, listener: &Listener, topic: &str, broadcast: &std::sync::Arc<Broadcast>) {
     if let (Some(agent), Some(hub)) = (agent_of(topic), realtime.hubs.find(&listener.record().id)) {
         hub.say(agent, broadcast, None);
     }
-    Ok(())
 }
 
 /// Parses a body. Fails if an object in the body has a name twice.

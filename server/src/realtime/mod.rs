@@ -71,12 +71,12 @@ pub struct Realtime {
 
 impl Realtime {
     pub fn new(config: &Config) -> Realtime {
-        let most = config.realtime.sockets_per_workspace;
+        let most = config.http.streams_per_workspace;
         Realtime {
             hubs: Hubs::default(),
             limits: config.constants.socket.clone(),
-            idle: config.realtime.idle_timeout.0,
-            sockets: OpenStreams::new(most, "sockets", "realtime.sockets_per_workspace", &SOCKETS_OPEN),
+            idle: config.http.idle_timeout.0,
+            sockets: OpenStreams::new(most, "sockets", &SOCKETS_OPEN),
             numbers: Arc::default(),
         }
     }

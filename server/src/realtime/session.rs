@@ -22,6 +22,9 @@ use super::queue::Queue;
 use super::replay::JoiningMember;
 use crate::config::SocketLimits;
 
+/// The maximum length in bytes of the key under which a client's presence is shown. The server keeps the key for as long
+/// as the client is on the channel.
+const MAX_PRESENCE_KEY: usize = 255;
 /// The name of the event that acknowledges a log position.
 const ACKNOWLEDGE: &str = "ack";
 
@@ -198,6 +201,9 @@ impl SocketSession {
         if !join.config.postgres_changes.is_empty() {
             return Err("PostgresChangesUnsupported: the server requires empty postgres_changes".into());
         }
+        if join.config.presence.as_ref().is_some_and(|presence| presence.key.len() > MAX_PRESENCE_KEY) {
+            return Err(format!("InvalidPayload: the presence key may have at most {MAX_PRESENCE_KEY} bytes"));
+        }
         let channel = inbound.topic.strip_prefix("realtime:").unwrap_or(&inbound.topic);
         let unauthorized =
             || format!("Unauthorized: You do not have permissions to read from this Channel topic: {channel}");
@@ -208,10 +214,7 @@ impl SocketSession {
         match self.listener.agent(id).await {
             Ok(agent) => Ok((agent, join.config)),
             Err(Error::NotFound { .. }) => Err(unauthorized()),
-            Err(error) => {
-                tracing::warn!(%error, "failed to join a channel");
-                Err("Unavailable: try again".into())
-            }
+            Err(error) => Err(unavailable(&error)),
         }
     }
 
@@ -222,10 +225,7 @@ impl SocketSession {
         match self.listener.reached(after).await {
             Ok(_) => Ok(()),
             Err(error @ Error::Invalid { .. }) => Err(format!("PositionBeyondHead: {error}")),
-            Err(error) => {
-                tracing::warn!(%error, "failed to join a channel");
-                Err("Unavailable: try again".into())
-            }
+            Err(error) => Err(unavailable(&error)),
         }
     }
 
@@ -301,7 +301,8 @@ impl SocketSession {
                 if is_reserved(&user_broadcast.event) {
                     return refused();
                 }
-                (Broadcast::of_client(&sender, &user_broadcast.event, payload), payload.get().len())
+                let bytes = user_broadcast.event.len() + payload.get().len();
+                (Broadcast::of_client(&sender, &user_broadcast.event, payload), bytes)
             }
             MessagePayload::User { event, body: BroadcastBody::Json(json) } if event == ACKNOWLEDGE => {
                 self.queue.peer_sent_bytes();
@@ -344,6 +345,12 @@ impl SocketSession {
             }
         }
     }
+}
+
+/// Logs why a client could not join a channel, and returns the reason for the client.
+fn unavailable(error: &Error) -> String {
+    tracing::warn!(%error, "failed to join a channel");
+    "Unavailable: try again".into()
 }
 
 /// Parses the payload of a message. Returns `None` if the payload is not JSON or does not match `T`.

@@ -82,7 +82,7 @@ async fn access(config: &Config) -> anyhow::Result<String> {
     let store = Store::connect("mem://").await?;
     let engine = Engine::open(store, Arc::new(StoreClock::default()), config.engine(), Plugins::none()?).await?;
     auth::decide(&engine, config)?;
-    config.dashboard.sign_in()?;
+    config.dashboard.sign_in(&config.auth)?;
     config.dashboard.appearance()?;
     Ok(format!("plans: {}, issuers: {}", config.plans.offered.len(), config.auth.issuers.len()))
 }

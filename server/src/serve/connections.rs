@@ -34,10 +34,11 @@ use crate::metric::{CONNECTIONS_LIMIT, CONNECTIONS_OPEN, REJECTIONS};
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// The size of a connection's read and write buffers in bytes.
 const BUFFER_BYTES: usize = 64 << 10;
-/// The limits of an HTTP/2 connection: the number of concurrent requests, the number of requests that were reset before
-/// they were accepted, and the size of a request's head in bytes.
+/// The maximum number of concurrent requests on an HTTP/2 connection.
 const MAX_CONCURRENT_STREAMS: u32 = 200;
+/// The maximum number of requests on an HTTP/2 connection that were reset before they were accepted.
 const MAX_PENDING_RESETS: usize = 20;
+/// The maximum size of the head of a request on an HTTP/2 connection, in bytes.
 const MAX_HEAD_BYTES: u32 = 16 << 10;
 
 /// Serves the application on connections, within the limits for connections.

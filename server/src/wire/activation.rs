@@ -12,16 +12,12 @@ pub struct ActivationBody {
     id: String,
     /// The id that the device chose.
     instance_id: String,
-    #[oai(nullable)]
     name: Option<String>,
-    #[oai(nullable)]
     platform: Option<String>,
-    #[oai(nullable)]
     app_version: Option<String>,
     created: String,
     activated_at: String,
     last_validated_at: String,
-    #[oai(nullable)]
     revoked_at: Option<String>,
 }
 

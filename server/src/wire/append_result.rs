@@ -26,7 +26,6 @@ pub struct RenamedSlug {
     /// The slug that the article got.
     slug: String,
     /// The slug in the request, which the server rejected. Null if the request restores an article and has no slug.
-    #[oai(nullable)]
     refused: Option<String>,
     /// The reason why the slug was refused.
     reason: OneOf<SlugReasons>,
@@ -36,7 +35,7 @@ pub struct RenamedSlug {
 #[derive(Object, Serialize)]
 pub struct AppendedBody {
     /// The events of the request, in order.
-    #[oai(skip_serializing_if_is_none)]
+    #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<Vec<EventBody>>,
     /// The number of events that this request appended.
@@ -44,7 +43,7 @@ pub struct AppendedBody {
     /// The number of events that were already in the log.
     repeated: u64,
     /// The events whose articles got another slug. Present only if the request sets `rename_slugs`.
-    #[oai(skip_serializing_if_is_none)]
+    #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
     renamed: Option<Vec<RenamedSlug>>,
 }
@@ -95,6 +94,8 @@ described_by!(AppendResponse as "AppendResponse", |registry| {
         "The appended event. If the request has `events`, the last of them, with `data`, `appended` and `repeated`.",
     );
     // Slugs are renamed only by the operation for imports.
-    schema.properties.extend(batch.properties.into_iter().filter(|(name, _)| *name != "renamed"));
+    let batch = batch.properties.into_iter().filter(|(name, _)| *name != "renamed");
+    let left_out = MetaSchema { read_only: true, ..MetaSchema::ANY };
+    schema.properties.extend(batch.map(|(name, field)| (name, field.merge(left_out.clone()))));
     schema
 });

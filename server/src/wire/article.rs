@@ -15,22 +15,16 @@ use super::json::{AnyValue, Text};
 #[oai(rename = "Article")]
 pub struct ArticleBody {
     aggregate_id: Text,
-    #[oai(nullable)]
     project_id: Option<Text>,
-    #[oai(nullable)]
     title: Option<Text>,
-    #[oai(nullable)]
     body: Option<Text>,
-    #[oai(nullable)]
     slug: Option<Text>,
     tags: Vec<AnyValue>,
     status: OneOf<Publication>,
     version: u64,
-    #[oai(nullable)]
     published_version: Option<u64>,
     created_at: String,
     updated_at: String,
-    #[oai(nullable)]
     published_at: Option<String>,
 }
 

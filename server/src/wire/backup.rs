@@ -6,7 +6,8 @@ use poem_openapi::Object;
 use serde::Serialize;
 
 use super::closed_sets::{OneOf, RestoreStatuses, VerificationOutcomes};
-use super::page::Listed;
+use super::idempotency::to_json_bytes;
+use super::page::listed;
 
 /// A page of the backups of workspaces.
 #[derive(Object, Serialize)]
@@ -14,11 +15,9 @@ pub struct BackupPage {
     /// The URL of the archive, without credentials.
     pub url: String,
     /// The time of the newest dump of the control database in the archive, or null if the archive has no dump.
-    #[oai(nullable)]
     pub control_at: Option<String>,
     /// The backups of workspaces, in the order of the workspaces' ids.
     pub workspaces: Vec<BackupBody>,
-    #[oai(nullable)]
     pub next_cursor: Option<String>,
 }
 
@@ -33,17 +32,13 @@ pub struct BackupBody {
     /// The position of the last archived event.
     position: u64,
     /// The position of the last event in the log, or null if this server does not archive the workspace at present.
-    #[oai(nullable)]
     head: Option<u64>,
     /// The number of events that this server has yet to archive, or null if this server does not archive the workspace
     /// at present.
-    #[oai(nullable)]
     lag: Option<u64>,
     /// The time at which the first archived event was appended, or null if the archive has no event.
-    #[oai(nullable)]
     from: Option<String>,
     /// The time at which the last archived event was appended, or null if the archive has no event.
-    #[oai(nullable)]
     to: Option<String>,
     /// The number of archived segments of the log.
     segments: u64,
@@ -51,10 +46,8 @@ pub struct BackupBody {
     bytes: u64,
     /// The reason why the backup cannot be read, or why this server's last attempt to archive the workspace failed.
     /// Null if there was no failure.
-    #[oai(nullable)]
     error: Option<String>,
     /// The last verification of the archive, or null if the archive has not been verified.
-    #[oai(nullable)]
     verified: Option<VerificationBody>,
 }
 
@@ -73,7 +66,7 @@ struct VerificationBody {
 }
 
 /// A restore of a workspace from its archive into a new workspace.
-#[derive(Object, Serialize)]
+#[derive(Object, Serialize, Clone)]
 #[oai(rename = "Restore")]
 pub struct RestoreBody {
     id: String,
@@ -87,18 +80,15 @@ pub struct RestoreBody {
     /// The position up to which events have been restored.
     position: u64,
     /// The position at which the restore ends, or null if this position is not known yet.
-    #[oai(nullable)]
     end: Option<u64>,
     /// The reason why the restore failed, or a note about files that could not be restored; null if there is neither.
-    #[oai(nullable)]
     message: Option<String>,
     started_at: String,
-    #[oai(nullable)]
     ended_at: Option<String>,
     /// A key with the scopes of the caller's key, which works in the new workspace when the restore is complete.
     /// Present only in the response to the request that begins the restore, and only if the caller's key is valid in a
     /// single workspace.
-    #[oai(skip_serializing_if_is_none)]
+    #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<String>,
 }
@@ -108,12 +98,15 @@ impl RestoreBody {
     pub fn with_key(restore: &RestoreRecord, key: Option<String>) -> RestoreBody {
         RestoreBody { key, ..RestoreBody::from(restore) }
     }
+
+    /// Serialises the restore without the key. The server stores this for repeated requests, and never stores the
+    /// secret of a key.
+    pub fn without_key(&self) -> Vec<u8> {
+        to_json_bytes(&RestoreBody { key: None, ..self.clone() })
+    }
 }
 
-impl Listed for RestoreBody {
-    const PAGE: &'static str = "RestorePage";
-    const DESCRIPTION: &'static str = "The newest restores, at most 100.";
-}
+listed!(RestoreBody as "RestorePage": "The newest restores, at most 100.");
 
 impl BackupBody {
     /// Creates the body of a backup. `progress` is the progress of this server, if this server archives the workspace.

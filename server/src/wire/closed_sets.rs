@@ -67,8 +67,7 @@ impl<S> Clone for OneOf<S> {
 
 impl<S: ClosedSet> Type for OneOf<S> {
     const IS_REQUIRED: bool = true;
-    type RawValueType = Self;
-    type RawElementValueType = Self;
+    super::json::without_validation!();
 
     fn name() -> Cow<'static, str> {
         S::NAME.into()
@@ -83,14 +82,6 @@ impl<S: ClosedSet> Type for OneOf<S> {
             let enum_items = S::words().into_iter().map(Into::into).collect();
             MetaSchema { enum_items, description: Some(S::DESCRIPTION), ..MetaSchema::new("string") }
         });
-    }
-
-    fn as_raw_value(&self) -> Option<&Self> {
-        Some(self)
-    }
-
-    fn raw_element_iter<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Self> + 'a> {
-        Box::new(std::iter::empty())
     }
 }
 

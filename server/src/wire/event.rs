@@ -15,7 +15,6 @@ pub struct EventBody {
     pub aggregate_id: Text,
     pub aggregate_type: Text,
     pub event_type: Text,
-    #[oai(nullable)]
     pub project_id: Option<Text>,
     /// The event's number in its stream, from 1.
     pub version: u64,

@@ -107,8 +107,7 @@ impl FaultSearch {
 
 /// Returns the error message for a value that has none of these types, or that the schema does not allow.
 fn unfit(value: &Value, schema: &MetaSchema, types: &[&str]) -> Option<String> {
-    let is_null = value.is_null() && schema.nullable;
-    if is_null || types.contains(&"") {
+    if types.contains(&"") {
         return None;
     }
     if !types.iter().any(|name| is_of_type(value, name)) {
@@ -158,17 +157,13 @@ mod tests {
 
     #[derive(Object)]
     struct Inner {
-        #[oai(nullable)]
         title: Option<String>,
     }
 
     #[derive(Object)]
     struct Outer {
-        #[oai(nullable)]
         payload: Option<crate::wire::json::AnyObject>,
-        #[oai(nullable)]
         inner: Option<Inner>,
-        #[oai(nullable)]
         count: Option<u64>,
         items: Vec<Inner>,
     }

@@ -84,13 +84,29 @@ pub struct Stages(pub Value);
 #[serde(transparent)]
 pub struct ExpectedVersion(pub Value);
 
+/// The items that all our implementations of [`Type`] have in common: no value has a raw form or elements to validate.
+macro_rules! without_validation {
+    () => {
+        type RawValueType = Self;
+        type RawElementValueType = Self;
+
+        fn as_raw_value(&self) -> Option<&Self> {
+            Some(self)
+        }
+
+        fn raw_element_iter<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Self> + 'a> {
+            Box::new(std::iter::empty())
+        }
+    };
+}
+pub(super) use without_validation;
+
 /// Gives a type a name and a schema in the OpenAPI document.
 macro_rules! described {
     ($type:ident as $name:expr, $schema:expr) => {
         impl Type for $type {
             const IS_REQUIRED: bool = true;
-            type RawValueType = Self;
-            type RawElementValueType = Self;
+            without_validation!();
 
             fn name() -> Cow<'static, str> {
                 $name
@@ -98,14 +114,6 @@ macro_rules! described {
 
             fn schema_ref() -> MetaSchemaRef {
                 $schema
-            }
-
-            fn as_raw_value(&self) -> Option<&Self> {
-                Some(self)
-            }
-
-            fn raw_element_iter<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Self> + 'a> {
-                Box::new(std::iter::empty())
             }
         }
 

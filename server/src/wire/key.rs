@@ -17,20 +17,16 @@ pub struct KeyBody {
     /// The part of the key that may be shown, such as `sk_ab12…9f`.
     pub display: String,
     pub created_at: String,
-    #[oai(nullable)]
     pub last_used_at: Option<String>,
-    #[oai(nullable)]
     pub expires_at: Option<String>,
     /// The id of the key that this key depends on: the key that created this key, or the successor of that key. If no
     /// key created this key, `session:` with the id of the session, or `user:` with the id of the user.
-    #[oai(nullable)]
     pub derived_from: Option<String>,
     /// Whether the key is valid for every workspace of its user. Other keys are valid only for the workspace in which
     /// they were created.
     pub all_workspaces: bool,
     /// The agents to which the key is bound, or null. A key that is bound to agents can read, and can otherwise only
     /// work on the tasks of these agents, report their presence, and revoke itself.
-    #[oai(nullable)]
     pub agent_ids: Option<Vec<String>>,
 }
 

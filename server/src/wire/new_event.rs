@@ -21,33 +21,24 @@ use crate::http::etag::expected;
 #[oai(rename = "StreamEvent")]
 pub struct EventInput {
     /// The id of the aggregate whose stream receives the event, as in the path.
-    #[oai(nullable)]
     aggregate_id: Option<String>,
     /// The type of the aggregate. Required only for the first event of a stream; later events have the stream's type.
-    #[oai(nullable)]
     aggregate_type: Option<String>,
     /// The type of the event, written `<type>.<verb>`.
     event_type: RequiredText,
     /// The id or slug of the aggregate's project.
-    #[oai(nullable)]
     project_id: Option<String>,
-    #[oai(nullable)]
     payload: Option<AnyObject>,
-    #[oai(nullable)]
     metadata: Option<AnyObject>,
     /// An id chosen by the client, which makes the append idempotent: the server never appends two events with the same
     /// id.
-    #[oai(nullable)]
     event_id: Option<String>,
     /// The expected version of the stream, or `none`, `exists` or `any`.
-    #[oai(nullable)]
     expected_version: Option<ExpectedVersion>,
     /// The time at which the event occurred, RFC 3339; the default is the time of the append.
-    #[oai(nullable)]
     occurred_at: Option<String>,
     /// Whether to restore the aggregate if it is deleted. Without `restore`, only `<type>.created` restores a deleted
     /// aggregate; any other event is a conflict.
-    #[oai(nullable)]
     restore: Option<bool>,
 }
 
@@ -63,7 +54,6 @@ struct StreamEvents {
     events: Vec<EventInput>,
     /// The version of the stream that the first event expects, or `none`, `exists` or `any`. `any` applies to all
     /// events of the list.
-    #[oai(nullable)]
     expected_version: Option<ExpectedVersion>,
 }
 
@@ -151,8 +141,6 @@ pub struct BatchBody {
     pub events: Vec<AddressedEvent>,
     /// Whether an article gets another slug if another article of its project has the slug, or if the slug is not
     /// valid. Without `rename_slugs`, such an event is rejected. Imports set `rename_slugs`.
-    #[serde(default)]
-    #[oai(nullable)]
     pub rename_slugs: Option<bool>,
 }
 
@@ -161,8 +149,7 @@ macro_rules! described_by {
     ($type:ident as $name:literal, $register:expr) => {
         impl Type for $type {
             const IS_REQUIRED: bool = true;
-            type RawValueType = Self;
-            type RawElementValueType = Self;
+            $crate::wire::json::without_validation!();
 
             fn name() -> Cow<'static, str> {
                 $name.into()
@@ -174,14 +161,6 @@ macro_rules! described_by {
 
             fn register(registry: &mut Registry) {
                 registry.create_schema::<Self, _>($name.to_owned(), $register);
-            }
-
-            fn as_raw_value(&self) -> Option<&Self> {
-                Some(self)
-            }
-
-            fn raw_element_iter<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Self> + 'a> {
-                Box::new(std::iter::empty())
             }
         }
     };

@@ -10,8 +10,11 @@ use poem_openapi::registry::{MetaSchema, MetaSchemaRef, Registry};
 use poem_openapi::types::{ParseError, ParseFromJSON, ParseFromParameter, ParseResult, ToJSON, Type};
 use serde::{Deserialize, Serialize};
 
-/// The default and the maximum number of rows per page.
+use super::json::without_validation;
+
+/// The default number of rows per page.
 pub const DEFAULT_LIMIT: u64 = 50;
+/// The maximum number of rows per page.
 pub const MAX_LIMIT: u64 = 200;
 
 /// The maximum size in bytes of a page, passed to handlers as request data.
@@ -39,8 +42,7 @@ impl From<Whole> for u64 {
 
 impl Type for Whole {
     const IS_REQUIRED: bool = true;
-    type RawValueType = Self;
-    type RawElementValueType = Self;
+    without_validation!();
 
     fn name() -> Cow<'static, str> {
         u64::name()
@@ -48,14 +50,6 @@ impl Type for Whole {
 
     fn schema_ref() -> MetaSchemaRef {
         u64::schema_ref()
-    }
-
-    fn as_raw_value(&self) -> Option<&Self> {
-        Some(self)
-    }
-
-    fn raw_element_iter<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Self> + 'a> {
-        Box::new(std::iter::empty())
     }
 }
 
@@ -101,10 +95,20 @@ pub trait Listed: Type {
     const DESCRIPTION: &'static str;
 }
 
+/// Declares an item of a list, with the name and the description of a page.
+macro_rules! listed {
+    ($item:ty as $page:literal: $description:literal) => {
+        impl $crate::wire::page::Listed for $item {
+            const PAGE: &'static str = $page;
+            const DESCRIPTION: &'static str = $description;
+        }
+    };
+}
+pub(crate) use listed;
+
 impl<T: Listed> Type for PageBody<T> {
     const IS_REQUIRED: bool = true;
-    type RawValueType = Self;
-    type RawElementValueType = Self;
+    without_validation!();
 
     fn name() -> Cow<'static, str> {
         T::PAGE.into()
@@ -117,26 +121,14 @@ impl<T: Listed> Type for PageBody<T> {
     fn register(registry: &mut Registry) {
         registry.create_schema::<Self, _>(T::PAGE.to_owned(), |registry| {
             T::register(registry);
-            let next_cursor = MetaSchema { nullable: true, ..MetaSchema::new("string") };
             MetaSchema {
                 title: Some(T::PAGE.to_owned()),
                 description: Some(T::DESCRIPTION),
                 required: vec!["data"],
-                properties: vec![
-                    ("data", Vec::<T>::schema_ref()),
-                    ("next_cursor", MetaSchemaRef::Inline(Box::new(next_cursor))),
-                ],
+                properties: vec![("data", Vec::<T>::schema_ref()), ("next_cursor", String::schema_ref())],
                 ..MetaSchema::new("object")
             }
         });
-    }
-
-    fn as_raw_value(&self) -> Option<&Self> {
-        Some(self)
-    }
-
-    fn raw_element_iter<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Self> + 'a> {
-        Box::new(std::iter::empty())
     }
 }
 

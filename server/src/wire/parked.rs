@@ -11,7 +11,7 @@ use poem_openapi::Object;
 use serde::{Deserialize, Serialize};
 
 use super::closed_sets::{Hooks, OneOf};
-use super::page::{Listed, Whole};
+use super::page::{Whole, listed};
 
 /// A parked step: a failed call of a plugin's hook for an event.
 #[derive(Object, Serialize)]
@@ -29,9 +29,7 @@ pub struct ParkedBody {
     /// The error message.
     message: String,
     /// The line in the plugin's file at which the step failed.
-    #[oai(nullable)]
     line: Option<u32>,
-    #[oai(nullable)]
     column: Option<u32>,
     /// The version of the plugin at the time of the failure.
     version: String,
@@ -40,37 +38,27 @@ pub struct ParkedBody {
     parked_at: String,
     /// The time of the next retry, if the plugin's `on_error` is `retry`. `null` for a step that waits until a client
     /// replays or deletes the step.
-    #[oai(nullable)]
     retry_at: Option<String>,
 }
 
-impl Listed for ParkedBody {
-    const PAGE: &'static str = "ParkedPage";
-    const DESCRIPTION: &'static str = "A page of parked steps.";
-}
+listed!(ParkedBody as "ParkedPage": "A page of parked steps.");
 
 /// A selection of the parked steps to replay.
 #[derive(Object, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReplayParked {
     /// The name of the plugin whose steps are replayed; the default is all plugins.
-    #[oai(nullable)]
     plugin: Option<String>,
     /// The ids of the steps, at most 1,000. Steps that are not parked any more are left out.
-    #[oai(nullable)]
     ids: Option<Vec<String>>,
     /// A group of `GET /parked/groups`.
-    #[oai(nullable)]
     group: Option<GroupName>,
     /// The number of steps that must be selected. If another number is selected, the request fails with 409
     /// `count_mismatch`.
-    #[oai(nullable)]
     expected: Option<Whole>,
     /// The `last` of an earlier response. Only steps after this step are selected.
-    #[oai(nullable)]
     after: Option<String>,
     /// Whether to replay nothing and only return the number of selected steps; the default is false.
-    #[oai(nullable)]
     pub dry_run: Option<bool>,
 }
 
@@ -80,17 +68,13 @@ pub struct ReplayParked {
 #[serde(deny_unknown_fields)]
 pub struct DeleteParked {
     /// The name of the plugin whose steps are deleted. Requires `expected`.
-    #[oai(nullable)]
     plugin: Option<String>,
     /// The ids of the steps, at most 1,000. Steps that are not parked any more are left out.
-    #[oai(nullable)]
     ids: Option<Vec<String>>,
     /// A group of `GET /parked/groups`.
-    #[oai(nullable)]
     group: Option<GroupName>,
     /// The number of steps that must be selected. If another number is selected, the request fails with 409
     /// `count_mismatch`. Required without `ids`.
-    #[oai(nullable)]
     expected: Option<Whole>,
 }
 
@@ -109,7 +93,6 @@ pub struct GroupName {
     hook: String,
     kind: String,
     /// The line in the plugin's file; `null` for steps that failed without a line.
-    #[oai(nullable)]
     line: Option<u32>,
 }
 
@@ -122,7 +105,6 @@ pub struct GroupBody {
     /// The kind of failure.
     kind: String,
     /// The line in the plugin's file at which the steps failed.
-    #[oai(nullable)]
     line: Option<u32>,
     /// The error message of the newest event's step.
     message: String,
@@ -157,7 +139,6 @@ pub struct ReplayedBody {
     /// Whether parked steps remain that this request did not replay.
     more: bool,
     /// The id of the last step that was replayed. A request with this id as `after` continues after that step.
-    #[oai(nullable)]
     last: Option<String>,
 }
 

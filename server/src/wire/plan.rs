@@ -13,16 +13,12 @@ use super::closed_sets::{OneOf, PlanStates};
 #[serde(default, deny_unknown_fields)]
 pub struct LimitsBody {
     /// The maximum number of bytes of files per workspace.
-    #[oai(nullable)]
     pub storage_bytes: Option<u64>,
     /// The maximum number of projects per workspace.
-    #[oai(nullable)]
     pub projects: Option<u64>,
     /// The maximum number of agents per workspace.
-    #[oai(nullable)]
     pub agents: Option<u64>,
     /// The maximum number of active devices per user.
-    #[oai(nullable)]
     pub activations: Option<u64>,
 }
 
@@ -40,7 +36,6 @@ pub struct PlanBody {
     id: String,
     name: String,
     status: OneOf<PlanStates>,
-    #[oai(nullable)]
     trial_ends_at: Option<String>,
     limits: LimitsBody,
 }

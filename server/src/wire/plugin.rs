@@ -23,10 +23,8 @@ pub struct PluginBody {
     name: String,
     version: String,
     /// The SHA-256 of the plugin's source. Null for a native plugin, which is a part of the program.
-    #[oai(nullable)]
     digest: Option<String>,
     /// The position of the first event that this version of the plugin processes in this workspace.
-    #[oai(nullable)]
     from_position: Option<u64>,
     description: String,
     hooks: Vec<OneOf<Hooks>>,
@@ -38,7 +36,6 @@ pub struct PluginBody {
     /// The status. A plugin is `stopped` after failures for several aggregates in a row.
     status: OneOf<PluginStates>,
     /// The id of the event for which the plugin failed last before the plugin was stopped.
-    #[oai(nullable)]
     stopped_by: Option<String>,
     /// The number of calls. All running servers count their calls from their first opening of the workspace on.
     runs: u64,
@@ -53,7 +50,6 @@ pub struct PluginBody {
     p99_ms: f64,
     /// The total number of script operations of all successful calls.
     operations: u64,
-    #[oai(nullable)]
     last_error: Option<FailureBody>,
 }
 
@@ -64,9 +60,7 @@ pub struct FailureBody {
     kind: String,
     message: String,
     /// The line in the plugin's file at which the call failed.
-    #[oai(nullable)]
     line: Option<u32>,
-    #[oai(nullable)]
     column: Option<u32>,
 }
 
@@ -77,7 +71,6 @@ pub struct SourceBody {
     name: String,
     version: String,
     /// The SHA-256 of the plugin's source. Null for a native plugin, which is a part of the program.
-    #[oai(nullable)]
     digest: Option<String>,
     /// The files. A native plugin has no files.
     files: Vec<SourceFile>,
@@ -91,7 +84,6 @@ struct SourceFile {
     /// The size of the file, in bytes.
     size: u64,
     /// The text; `null` for a file with more than 256 KiB.
-    #[oai(nullable)]
     text: Option<String>,
 }
 
@@ -113,13 +105,10 @@ impl SourceBody {
 #[serde(deny_unknown_fields)]
 pub struct ReplayBody {
     /// The position of the first event; the default is the beginning of the log.
-    #[oai(nullable)]
     pub from_position: Option<Whole>,
     /// The hook to run again. By default, `enrich` and `route` are run again, if the plugin has these hooks.
-    #[oai(nullable)]
     pub hook: Option<OneOf<ReplayedHooks>>,
     /// Whether to call nothing and only return the number of events; the default is false.
-    #[oai(nullable)]
     pub dry_run: Option<bool>,
 }
 

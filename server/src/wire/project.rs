@@ -15,7 +15,6 @@ pub struct ProjectBody {
     id: Text,
     name: Text,
     slug: Text,
-    #[oai(nullable)]
     description: Option<Text>,
     version: u64,
     created_at: String,

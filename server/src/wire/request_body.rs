@@ -259,8 +259,7 @@ macro_rules! described_as {
     ($wrapper:ident) => {
         impl<T: Type> Type for $wrapper<T> {
             const IS_REQUIRED: bool = T::IS_REQUIRED;
-            type RawValueType = Self;
-            type RawElementValueType = Self;
+            $crate::wire::json::without_validation!();
 
             fn name() -> Cow<'static, str> {
                 T::name()
@@ -272,14 +271,6 @@ macro_rules! described_as {
 
             fn register(registry: &mut Registry) {
                 T::register(registry);
-            }
-
-            fn as_raw_value(&self) -> Option<&Self> {
-                Some(self)
-            }
-
-            fn raw_element_iter<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Self> + 'a> {
-                Box::new(std::iter::empty())
             }
         }
     };

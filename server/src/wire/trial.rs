@@ -18,32 +18,23 @@ use super::plugin::FailureBody;
 #[derive(Object, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DryRunBody {
-    #[oai(nullable)]
     pub event_id: Option<String>,
     /// A position in the log. The plugin is called for the first events from this position that the plugin handles.
-    #[oai(nullable)]
     pub from_position: Option<Whole>,
     /// The maximum number of events from `from_position`, 1 to 200; the default is 10.
-    #[oai(nullable)]
     pub limit: Option<u64>,
     /// The number of events, 1 to 200. The plugin is called for the last events in the log that the plugin handles.
-    #[oai(nullable)]
     pub last: Option<u64>,
     /// The ids of parked steps, at most 200. The plugin is called for the events of these steps.
-    #[oai(nullable)]
     pub step_ids: Option<Vec<String>>,
     /// An event that need not be in the log.
-    #[oai(nullable)]
     pub event: Option<DryRunEvent>,
     /// The version to call. The default is `loaded`, or `folder` for a plugin that is not enabled.
-    #[oai(nullable)]
     pub source: Option<OneOf<PluginSources>>,
     /// A script to call instead of the script in the plugin's folder, at most 256 KiB.
-    #[oai(nullable)]
     pub script: Option<String>,
     /// A manifest to use instead of the manifest in the plugin's folder, at most 64 KiB. The manifest cannot raise the
     /// limits of a call.
-    #[oai(nullable)]
     pub manifest: Option<String>,
 }
 
@@ -67,7 +58,7 @@ pub struct DryRunEvent {
 pub struct DryRunResult {
     pub results: Vec<TrialBody>,
     /// The position of the last event in `results`, if the dry run took too long to call the plugin for all events.
-    #[oai(skip_serializing_if_is_none)]
+    #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<u64>,
 }
@@ -80,18 +71,17 @@ pub struct TrialBody {
     position: u64,
     hook: OneOf<Hooks>,
     /// The facts that `enrich` returned.
-    #[oai(skip_serializing_if_is_none)]
+    #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
     facts: Option<AnyValue>,
     /// The assignments that `route` returned.
-    #[oai(skip_serializing_if_is_none)]
+    #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
     assignments: Option<AnyValue>,
     /// The differences between the facts and the plugin's earlier facts: `{derived, edges_added, edges_removed}`.
-    #[oai(skip_serializing_if_is_none)]
+    #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
     changes: Option<AnyValue>,
-    #[oai(nullable)]
     error: Option<FailureBody>,
     /// The number of script operations of this call.
     operations: u64,

@@ -17,7 +17,6 @@ pub struct WorkspaceBody {
     pub owner_id: String,
     pub created_at: String,
     /// The time at which the workspace will be deleted, or null if no deletion is scheduled.
-    #[oai(nullable)]
     pub delete_at: Option<String>,
 }
 

@@ -62,7 +62,7 @@ fn each_request_has_one_line_without_secrets() {
 
 #[test]
 fn the_access_log_can_be_turned_off() {
-    let mut program = Program::start(&in_memory(&[("FOLDWORK_LOG__ACCESS", "false")]));
+    let mut program = Program::start(&in_memory(&[("FOLDWORK_LOG__FILTER", "info,foldwork::access=off")]));
     program.ask("GET", "/projects", "");
     program.terminate();
     assert_eq!(program.ended().code(), Some(0));

@@ -89,7 +89,7 @@ async fn an_effect_is_approved_or_refused_but_never_dropped() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn output_without_effect_and_review_needs_no_review() {
+async fn output_without_an_effect_can_be_completed_without_a_review() {
     let bench = Bench::start().await;
     let (status, task) = post(&bench.server, "/mailbox", &json!({"title": "Open to agents"})).await;
     assert_eq!(status, 201, "{task}");

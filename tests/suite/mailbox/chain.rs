@@ -80,7 +80,7 @@ async fn a_chain_of_effects_without_reviews_ends_with_a_review() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_required_review_keeps_back_the_effects_of_a_script() {
+async fn effects_of_a_script_wait_for_a_required_review() {
     let server = Server::start_with_native(restless()).await.expect("a server");
     post(&server, "/aggregates/define", &json!({"type_name": "note"})).await;
     let event = json!({"aggregate_type": "note", "event_type": "note.created", "payload": {"text": "once"}});

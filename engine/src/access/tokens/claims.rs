@@ -10,7 +10,6 @@ use crate::model::address;
 pub struct TokenClaims {
     pub sub: String,
     exp: f64,
-    #[serde(default)]
     nbf: Option<f64>,
     #[serde(default)]
     email: Value,

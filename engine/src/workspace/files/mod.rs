@@ -86,8 +86,8 @@ impl CallContext {
 }
 
 impl Reader {
-    /// Returns a page of files. Files whose paths were first used most recently come first. `prefix` selects the files
-    /// at or below a path, and matches only whole segments.
+    /// Returns a page of files, sorted by the first use of their paths, newest first. `prefix` selects the files at or
+    /// below a path, and matches only whole segments.
     pub async fn list_files(
         &self,
         prefix: Option<&str>,

@@ -13,7 +13,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::state::State;
 use crate::state::storage::Storage;
 use crate::store::blobs::BlobKind;
-use crate::store::workspace::uploads::{Reservation, Upload};
+use crate::store::workspace::uploads::{MAX_BYTES, Reservation, Upload};
 use crate::store::{self, Database};
 
 /// The bytes of a file as they arrive.
@@ -33,6 +33,9 @@ pub struct RunningUpload {
     quota: Option<u64>,
     reserved: u64,
     parts_id: Option<String>,
+    /// Whether some of the bytes may be written, but not all of them while the upload was in progress. No file refers to
+    /// such bytes.
+    is_partial: bool,
     _renewal: Option<Renewal>,
 }
 
@@ -59,6 +62,7 @@ impl RunningUpload {
             quota,
             reserved: 0,
             parts_id: None,
+            is_partial: false,
             _renewal: None,
         }
     }
@@ -88,6 +92,7 @@ impl RunningUpload {
         }
         self._renewal = Renewal::start(&self.db, &self.upload);
         let key = Storage::key(&self.state.record.id, &self.upload.id);
+        self.is_partial = true;
         let mut writer = self.state.storage.blobs().write(&key, kind).await?;
         let (mut size, mut hash) = (0, Context::new(&SHA256));
         let mut blocks = futures_util::stream::iter(buffered.into_iter().map(Ok)).chain(bytes);
@@ -104,12 +109,17 @@ impl RunningUpload {
             return Err(Error::invalid("the body is shorter than its announced length"));
         }
         writer.finish().await?;
-        if size < self.reserved {
+        // Another server may have cancelled the upload, and may have removed the bytes before the last bytes arrived.
+        let is_held = if size < self.reserved {
             let _counting = self.state.storage.counting().await;
-            if !self.db.settle(&self.upload, size).await? {
-                return Err(lost());
-            }
+            self.db.settle(&self.upload, size).await?
+        } else {
+            self.db.renew_upload(&self.upload).await?
+        };
+        if !is_held {
+            return Err(lost());
         }
+        self.is_partial = false;
         Ok(ReceivedBytes { size, sha256: hex::encode(hash.finish()) })
     }
 
@@ -142,7 +152,7 @@ impl RunningUpload {
                 self.reserved += more;
                 Ok(())
             }
-            Reservation::Exceeded => Err(exceeded(self.quota.unwrap_or_default())),
+            Reservation::Exceeded => Err(exceeded(self.quota.unwrap_or(MAX_BYTES))),
             Reservation::Lost => Err(lost()),
         }
     }
@@ -159,7 +169,9 @@ impl RunningUpload {
         self._renewal = None;
         let (state, db, id) = (&self.state, &self.db, &self.upload.id);
         let given_up = async {
-            if db.give_up_upload(id).await? {
+            // Another server may have cancelled the upload, and bytes may have arrived after that server had removed the
+            // earlier bytes.
+            if db.give_up_upload(id).await? || self.is_partial {
                 state.storage.clear(db, &state.record.id, id, self.parts_id.as_deref()).await?;
             }
             Ok::<_, Error>(())
@@ -207,5 +219,42 @@ impl Renewal {
 impl Drop for Renewal {
     fn drop(&mut self) {
         self.0.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::stream;
+
+    use super::*;
+    use crate::clock::SystemClock;
+    use crate::engine::Engine;
+    use crate::state::EngineSettings;
+    use crate::state::plugins::Plugins;
+    use crate::store::Store;
+
+    #[tokio::test]
+    async fn bytes_that_arrive_after_the_upload_was_cancelled_are_removed() {
+        let store = Store::connect("mem://").await.expect("a store");
+        let plugins = Plugins::none().expect("no plugins");
+        let engine = Engine::open(store, Arc::new(SystemClock), EngineSettings::default(), plugins).await;
+        let engine = engine.expect("an engine");
+        engine.first_start(None).await.expect("started");
+        let id = engine.workspaces().await.expect("workspaces")[0].id.clone();
+        let runtime = engine.runtime(&id).await.expect("a workspace");
+        let db = runtime.appender.database().clone();
+        let mut upload = RunningUpload::with_id(&runtime.state, &db, "u".into(), None);
+        let late = async move {
+            // Another server cancels the upload and removes its bytes.
+            db.give_up_upload("u").await.expect("cancelled");
+            db.forget_upload("u").await.expect("removed");
+            Ok(Bytes::from_static(b"late"))
+        };
+        let kind = BlobKind { mime_type: "text/plain".into(), content_disposition: "inline".into() };
+        let written = upload.write(Some(4), stream::once(late).boxed(), kind).await;
+        assert!(matches!(written, Err(Error::Unavailable(store::Error::Conflict))));
+        upload.give_up().await;
+        let key = Storage::key(&id, "u");
+        assert!(runtime.state.storage.blobs().read(&key, 0..4).await.is_err(), "the bytes are removed");
     }
 }

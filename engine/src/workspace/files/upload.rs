@@ -135,7 +135,7 @@ impl Operation {
     /// Receives the bytes of a file. Fails if the caller's right ends before the last byte has arrived.
     ///
     /// The end of the right only cancels the wait for bytes. A write to the store that has begun is completed, so that
-    /// it cannot happen after the upload was cancelled.
+    /// nothing is written after the upload was cancelled.
     async fn receive(
         &self,
         receiving: &mut RunningUpload,
@@ -195,7 +195,7 @@ impl Operation {
                 ..NewEvent::default()
             }])
         });
-        let appended = self.append_upload(decide, new.request, given_bytes, upload).await?;
+        let appended = self.append_with(decide, new.request, given_bytes, Some(upload)).await?;
         // The event of a repeated request was appended earlier, so the file may refer to the recorded bytes again.
         if !appended.replayed {
             self.clear(previous).await;

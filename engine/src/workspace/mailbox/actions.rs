@@ -83,6 +83,10 @@ impl Operation {
         };
         let handed_over = match &**command {
             TaskCommand::Assign { assignee, .. } => self.settle_assignee(assignee.as_ref()).await?,
+            TaskCommand::Retry { .. } => {
+                let assignee = state.folded.get(id).and_then(|task| Task::new(&task).assignee());
+                self.settle_assignee(assignee.as_ref()).await?
+            }
             _ => false,
         };
         let task = if handed_over { state.folded.get(id) } else { self.state_after(&done, id) };

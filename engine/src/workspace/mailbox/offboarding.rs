@@ -19,8 +19,8 @@ const AT_ONCE: usize = 500;
 const EVENT_BYTES: usize = 1_024;
 
 impl CallContext {
-    /// Checks that a member or agent may take over the tasks of another: the successor is in the workspace, gets work,
-    /// and is not the member or agent that leaves.
+    /// Checks that a successor may take over the tasks of a member or agent that leaves: the successor must be another
+    /// member, or another agent that gets work.
     pub(in crate::workspace) async fn check_successor(
         &self,
         leaving: &Assignee,
@@ -77,7 +77,8 @@ impl Operation {
     }
 
     /// Hands over the tasks of the user to whom a task was just assigned, if the user was removed at the same time. The
-    /// removal may have handed over the user's other tasks before. Returns whether the user was removed.
+    /// removal may have handed over the user's tasks before this task was assigned. Returns whether the user was
+    /// removed.
     pub(super) async fn settle_assignee(&self, assignee: Option<&Assignee>) -> Result<bool> {
         match assignee {
             Some(Assignee::User(id)) if !self.context().is_member(id).await? => {

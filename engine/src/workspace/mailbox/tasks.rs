@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
+use crate::append::earlier_writes::earlier_append;
 use crate::append::request::Decide;
 use crate::append::view::View;
 use crate::error::{Error, ErrorCode, Result};
@@ -141,7 +142,8 @@ impl Writer {
         // The id is derived from the key, so the key is unique for the lifetime of the log.
         let keyed_id = new.idempotency_key.as_ref().map(|key| format!("task-{}", self.context.keyed_id(key)));
         // A repeated request returns the task of the first request, even if the users and agents have left since.
-        if !self.context.is_used(keyed_id.as_deref()).await? {
+        let is_repeat = self.context.is_used(keyed_id.as_deref()).await? || self.has_created(&new).await?;
+        if !is_repeat {
             self.context.check_escalation(&new.metadata).await?;
             self.context.check_user(new.assignee.as_ref()).await?;
         }
@@ -173,6 +175,16 @@ impl Writer {
                 true => Ok((find(operation.state().folded.get(&task_id), &task_id)?, true)),
                 false => operation.context().made(&appended),
             }
+        })
+        .await
+    }
+
+    /// Returns whether an earlier request with the same `Idempotency-Key` has created a task. Fails if the key was used
+    /// for another request.
+    async fn has_created(&self, new: &NewTask) -> Result<bool> {
+        let Some(request) = new.request.clone() else { return Ok(false) };
+        Operation::perform(self, |operation| async move {
+            Ok(earlier_append(operation.state(), operation.database(), &request).await?.is_some())
         })
         .await
     }

@@ -109,8 +109,8 @@ impl AgentWriter {
         Ok(worked)
     }
 
-    /// Marks an agent as present, because the agent has sent a request. Does nothing if the agent was seen shortly
-    /// before.
+    /// Marks an agent as present, because the agent has sent a request. Does nothing if the agent was marked less than
+    /// [`SEEN_AGAIN_MS`] ago.
     pub(super) async fn seen(&self, agent_id: &str) {
         let state = self.context.state();
         let Some(agent) = state.folded.get(agent_id).filter(|found| is_agent(found)) else { return };
@@ -127,8 +127,8 @@ impl AgentWriter {
 }
 
 impl AgentWriter {
-    /// If the caller's key is bound to agents, rejects the action `Cancel` and every other agent. If the key has a
-    /// single agent, the request need not name the agent.
+    /// If the caller's key is bound to agents, rejects the action `Cancel`, and actions for agents to which the key is
+    /// not bound. A request with a key that is bound to a single agent need not name the agent.
     pub(super) fn bind(&self, worker: &mut Claimant, work: &AgentAction) -> Result<()> {
         let Some(agents) = self.caller().agents() else { return Ok(()) };
         if matches!(work, AgentAction::Cancel { .. }) {
@@ -183,14 +183,14 @@ impl Operation {
 }
 
 impl Writer {
-    /// Renews the leases that the agents hold in any of their workers.
+    /// Renews all leases that the agents hold, regardless of the worker that made the claim.
     pub async fn renew_leases(&self, agent_ids: Vec<Arc<str>>) -> Result<Vec<LeaseRenewal>> {
         Operation::perform(self, |operation| async move { operation.renew_leases(&agent_ids).await }).await
     }
 }
 
 impl Operation {
-    /// Renews the leases that the agents hold in any of their workers.
+    /// Renews all leases that the agents hold, regardless of the worker that made the claim.
     pub async fn renew_leases(&self, agent_ids: &[Arc<str>]) -> Result<Vec<LeaseRenewal>> {
         let state = self.state();
         state.refresh().await?;

@@ -48,8 +48,8 @@ impl Offline {
         define(&self.state, &self.appender, self.parsed(declaration)?, true).await
     }
 
-    /// Defines or redefines a type as another log has recorded it. Leaves out the parts that today's rules reject, as
-    /// when a stored definition is loaded.
+    /// Defines or redefines a type as another log has recorded it. Leaves out the parts that the current rules reject,
+    /// in the same way as the loading of a stored definition.
     pub async fn define_recorded(&self, declaration: &Value) -> Result<DefinitionOutcome> {
         let definition = self.parsed(declaration).unwrap_or_else(|_| declaration::read(declaration).0);
         define(&self.state, &self.appender, definition, true).await

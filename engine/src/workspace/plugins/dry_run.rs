@@ -25,8 +25,9 @@ const MAX_EXAMINED_EVENTS: usize = 20_000;
 
 /// The total duration of the calls after which a dry run ends, in milliseconds. The remaining events are left out.
 const MAX_TRIAL_MS: f64 = 10_000.0;
-/// The maximum sizes of the parts of a draft, in bytes.
+/// The maximum size of the script of a draft, in bytes.
 pub const MAX_SCRIPT_BYTES: usize = 256 << 10;
+/// The maximum size of the manifest of a draft, in bytes.
 pub const MAX_MANIFEST_BYTES: usize = 64 << 10;
 /// The number of positions in each part of the log that a dry run reads to find the last events for the plugin.
 const LAST_PAGE: u64 = 64;

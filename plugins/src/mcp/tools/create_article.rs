@@ -1,5 +1,6 @@
 //! `create_article`: creates an article as a draft.
 
+use foldwork_engine::model::article::ArticleView;
 use foldwork_engine::workspace::articles::NewArticle;
 use foldwork_engine::workspace::responses::IdempotentRequest;
 use foldwork_engine::{Error, Result, Writer};
@@ -49,7 +50,7 @@ async fn create_article(writer: Writer, arguments: Arguments, _call: ToolCall) -
     let Arguments { title, body, project_id, slug, tags, .. } = arguments;
     let (article, repeated) =
         writer.create_article(NewArticle { project: project_id, title, body, slug, tags, request }).await?;
-    Ok(Output { article: ShownArticle::from(&*article), repeated })
+    Ok(Output { article: ShownArticle::from(ArticleView::from(&*article)), repeated })
 }
 
 /// Returns the identity of a call with an idempotency key, by which the engine recognizes a repeated call.

@@ -69,7 +69,7 @@ async fn list_events(reader: Reader, arguments: Arguments, call: ToolCall) -> Re
         return Err(Error::invalid_at("/newest_first", "requires aggregate_id"));
     }
     let filter = LogFilter {
-        event_types: arguments.event_types.unwrap_or_default(),
+        event_types: arguments.event_types.unwrap_or_default().into_iter().collect(),
         aggregate_type: arguments.aggregate_type,
         ..LogFilter::default()
     };

@@ -1,5 +1,6 @@
 //! `publish_article`: publishes the current revision of an article.
 
+use foldwork_engine::model::article::ArticleView;
 use foldwork_engine::model::event::StreamExpectation;
 use foldwork_engine::{Result, Writer};
 use schemars::JsonSchema;
@@ -39,5 +40,5 @@ pub(super) fn tool() -> BuiltinTool {
 async fn publish_article(writer: Writer, arguments: Arguments, _call: ToolCall) -> Result<Output> {
     let expected = arguments.expected_version.map(StreamExpectation::at).unwrap_or_default();
     let article = writer.publish_article(&arguments.aggregate_id, expected).await?;
-    Ok(Output { article: ShownArticle::from(&*article) })
+    Ok(Output { article: ShownArticle::from(ArticleView::from(&*article)) })
 }

@@ -6,6 +6,7 @@ use foldwork_engine::{Reader, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::shown::shown;
 use crate::mcp::closed_sets::{MatchKind, OneOf};
 use crate::mcp::tool::{BuiltinTool, ToolCall, ToolWords};
 
@@ -39,19 +40,21 @@ struct Output {
     warnings: Vec<String>,
 }
 
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "Found")]
-struct FoundAggregate {
-    aggregate_id: String,
-    aggregate_type: String,
-    project_id: Option<String>,
-    /// The label. A label of more than 512 bytes is cut.
-    label: String,
-    /// The quality of the match from 0 to 1, where 1 is an exact match of the label.
-    score: f64,
-    /// The kind of match by which the aggregate was found.
-    kind: OneOf<MatchKind>,
-    last_event_at: String,
+shown! {
+    #[derive(Serialize, JsonSchema)]
+    #[schemars(rename = "Found")]
+    struct FoundAggregate from hit: Hit {
+        aggregate_id: String = hit.aggregate.id.to_string(),
+        aggregate_type: String = hit.aggregate.aggregate_type.to_string(),
+        project_id: Option<String> = hit.aggregate.project_id.as_deref().map(str::to_owned),
+        /// The label. A label of more than 512 bytes is cut.
+        label: String = hit.label.to_string(),
+        /// The quality of the match from 0 to 1, where 1 is an exact match of the label.
+        score: f64 = hit.score,
+        /// The kind of match by which the aggregate was found.
+        kind: OneOf<MatchKind> = OneOf(MatchKind(hit.kind)),
+        last_event_at: String = format_date(hit.aggregate.last_event_at),
+    }
 }
 
 pub(super) fn tool() -> BuiltinTool {
@@ -62,18 +65,4 @@ async fn search(reader: Reader, arguments: Arguments, _call: ToolCall) -> Result
     let Arguments { query, aggregate_type, project_id, limit } = arguments;
     let found = reader.search(SearchRequest { query, aggregate_type, project: project_id, limit }).await?;
     Ok(Output { results: found.results.into_iter().map(FoundAggregate::from).collect(), warnings: found.warnings })
-}
-
-impl From<Hit> for FoundAggregate {
-    fn from(hit: Hit) -> FoundAggregate {
-        FoundAggregate {
-            aggregate_id: hit.aggregate.id.to_string(),
-            aggregate_type: hit.aggregate.aggregate_type.to_string(),
-            project_id: hit.aggregate.project_id.as_deref().map(str::to_owned),
-            label: hit.label.to_string(),
-            score: hit.score,
-            kind: OneOf(MatchKind(hit.kind)),
-            last_event_at: format_date(hit.aggregate.last_event_at),
-        }
-    }
 }

@@ -6,31 +6,20 @@ use foldwork_engine::model::task::view::EffectView;
 use foldwork_engine::model::value::{Object, Value};
 use serde::Serialize;
 
-/// An event that approval appends, with the state after the approval.
-#[derive(Serialize)]
-pub struct ShownEffect {
-    artifact_id: Option<Arc<str>>,
-    aggregate_id: Arc<str>,
-    event_type: Arc<str>,
-    version: u64,
-    payload: Arc<Object>,
-    state: Option<Value>,
-    /// The fields that have changed since the author of the effect read the aggregate.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stale: Option<Option<Object>>,
-}
+use super::shown::shown;
 
-impl From<EffectView> for ShownEffect {
-    fn from(view: EffectView) -> ShownEffect {
-        let EffectView { artifact_id, event, state, stale } = view;
-        ShownEffect {
-            artifact_id,
-            aggregate_id: event.aggregate_id.text(),
-            event_type: event.event_type.clone(),
-            version: event.version,
-            payload: event.payload.clone(),
-            state,
-            stale: stale.map(|stale| stale.difference),
-        }
+shown! {
+    /// An event that approval appends, with the state after the approval.
+    #[derive(Serialize)]
+    pub struct ShownEffect from view: EffectView {
+        artifact_id: Option<Arc<str>> = view.artifact_id,
+        aggregate_id: Arc<str> = view.event.aggregate_id.text(),
+        event_type: Arc<str> = view.event.event_type.clone(),
+        version: u64 = view.event.version,
+        payload: Arc<Object> = view.event.payload.clone(),
+        state: Option<Value> = view.state,
+        /// The fields that have changed since the author of the effect read the aggregate.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        stale: Option<Option<Object>> = view.stale.map(|stale| stale.difference),
     }
 }

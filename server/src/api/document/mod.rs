@@ -6,6 +6,7 @@
 mod endpoints;
 mod examples;
 mod normalization;
+pub mod nullable;
 mod parameters;
 mod plugins;
 mod responses;

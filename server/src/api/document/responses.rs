@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::GuardRequirements;
 
 /// The path suffixes of operations other than GET that cannot cause a conflict.
-const WITHOUT_CONFLICT: [&str; 11] = [
+const WITHOUT_CONFLICT: [&str; 10] = [
     "/agents/connect",
     "/agents/heartbeat",
     "/query",
@@ -15,7 +15,6 @@ const WITHOUT_CONFLICT: [&str; 11] = [
     "{name}/replay",
     "/files/delete",
     "/plan",
-    "/sign-in-codes",
     "/validate-license",
     DEACTIVATE,
 ];

@@ -268,7 +268,7 @@ impl FilterTexts {
             Some("open") => Some(Status::VARIANTS.iter().copied().filter(|status| status.is_open()).collect()),
             Some("closed") => Some(Status::VARIANTS.iter().copied().filter(|status| !status.is_open()).collect()),
             Some(list) => {
-                let found: Option<Vec<Status>> = list.split(',').map(|name| Status::parse(name.trim())).collect();
+                let found = named(list, Status::parse);
                 Some(found.ok_or_else(|| wrong("status", "open, closed or a comma-separated list of statuses"))?)
             }
         };
@@ -286,7 +286,7 @@ impl FilterTexts {
             .waiting_on
             .map(|name| WaitingOn::parse(&name).ok_or_else(|| wrong("waiting_on", "human, agent or none")));
         let priorities = self.priority.map(|list| {
-            let found: Option<Vec<Priority>> = list.split(',').map(|name| Priority::parse(name.trim())).collect();
+            let found = named(&list, Priority::parse);
             found.ok_or_else(|| wrong("priority", "a comma-separated list of low, normal, high and urgent"))
         });
         Ok(TaskFilter {
@@ -299,5 +299,25 @@ impl FilterTexts {
             waiting_on: waiting_on.transpose()?,
             priorities: priorities.transpose()?,
         })
+    }
+}
+
+/// Returns the values in a comma-separated list, each once, because every task is compared with all of them. Returns
+/// `None` if a name is unknown.
+fn named<T: VariantArray + Copy + PartialEq>(list: &str, parse: impl Fn(&str) -> Option<T>) -> Option<Vec<T>> {
+    let found: Vec<T> = list.split(',').map(|name| parse(name.trim())).collect::<Option<_>>()?;
+    Some(T::VARIANTS.iter().copied().filter(|value| found.contains(value)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_has_each_value_once() {
+        let statuses = |list: &str| named(list, Status::parse);
+        assert_eq!(statuses("review,pending, review,pending"), Some(vec![Status::Pending, Status::Review]));
+        assert_eq!(statuses("review,"), None);
+        assert_eq!(named("high,high", Priority::parse), Some(vec![Priority::High]));
     }
 }

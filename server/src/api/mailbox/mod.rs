@@ -7,5 +7,5 @@ mod tasks;
 mod work;
 
 /// Every operation on tasks.
-pub type Operations = (tasks::Api, actions::Api, work::Api, batch::Api);
-pub const OPERATIONS: Operations = (tasks::Api, actions::Api, work::Api, batch::Api);
+pub const OPERATIONS: (tasks::Api, actions::Api, work::Api, batch::Api) =
+    (tasks::Api, actions::Api, work::Api, batch::Api);

@@ -4,7 +4,6 @@ use foldwork_engine::model::event::{Event, StreamExpectation};
 use foldwork_engine::model::task::LEASE_S;
 use foldwork_engine::model::task::record::field;
 use foldwork_engine::model::task::view::{ArtifactView, MessageView};
-use foldwork_engine::workspace::mailbox::work::ActionOutcome;
 use foldwork_engine::workspace::mailbox::{AgentAction, Claimant};
 use foldwork_engine::workspace::responses::IdempotentRequest;
 use foldwork_engine::{AgentWriter, Error};
@@ -14,7 +13,7 @@ use poem_openapi::{ApiResponse, OpenApi};
 use super::command::{expected_version, worker};
 use crate::api::section::Section;
 use crate::auth::{AgentWrite, ApiWrite};
-use crate::http::error::{ApiError, ApiResult};
+use crate::http::error::ApiResult;
 use crate::http::etag::etag;
 use crate::http::routes::API;
 use crate::wire::body::{Body, JsonResponse};
@@ -62,7 +61,7 @@ impl Api {
         let seconds = body.lease_seconds.integer()?.unwrap_or(LEASE_S);
         let claim = AgentAction::Claim { seconds, instance: body.instance.text()? };
         let expected = expected_version(&body.expected_version, if_match.as_deref())?;
-        let mut worked = work(&access.0, &task_id, who, claim, expected).await?;
+        let mut worked = access.0.work_on_task(&task_id, who, claim, expected, None).await?;
         let lease = worked.claimed()?.into();
         let body = ClaimedBody { task: TaskBody::from(access.0.decider().view(&worked.task)), lease };
         Ok(ClaimResponse::Done(JsonResponse::new(&body), etag(worked.task.version)))
@@ -149,8 +148,7 @@ impl Api {
         };
         let who = worker(&body.agent_id, &body.claim)?;
         let expected = expected_version(&body.expected_version, if_match.as_deref())?;
-        let worked = work(&access.0, &task_id, who, operation, expected).await?;
-        Ok(acted(access.0.decider().view(&worked.task)))
+        work(&access.0, &task_id, who, operation, expected).await
     }
 
     /// Asks a person for input that the agent needs to continue, and releases the agent's claim.
@@ -169,8 +167,7 @@ impl Api {
         let operation = AgentAction::RequestInput { message, schema: body.schema.value().cloned() };
         let who = worker(&body.agent_id, &body.claim)?;
         let expected = expected_version(&body.expected_version, if_match.as_deref())?;
-        let worked = work(&access.0, &task_id, who, operation, expected).await?;
-        Ok(acted(access.0.decider().view(&worked.task)))
+        work(&access.0, &task_id, who, operation, expected).await
     }
 
     /// Reports that the agent failed. If the failure is retryable, the task waits for another attempt. A task has at
@@ -191,8 +188,7 @@ impl Api {
         let operation = AgentAction::Fail { error, retryable: body.retryable.flag()?.unwrap_or(false) };
         let who = worker(&body.agent_id, &body.claim)?;
         let expected = expected_version(&body.expected_version, if_match.as_deref())?;
-        let worked = work(&access.0, &task_id, who, operation, expected).await?;
-        Ok(acted(access.0.decider().view(&worked.task)))
+        work(&access.0, &task_id, who, operation, expected).await
     }
 
     /// Releases the claim and returns the task to its status before the claim.
@@ -209,8 +205,7 @@ impl Api {
     ) -> ApiResult<TaskActionResponse> {
         let who = worker(&body.agent_id, &body.claim)?;
         let expected = expected_version(&body.expected_version, if_match.as_deref())?;
-        let worked = work(&access.0, &task_id, who, AgentAction::Release, expected).await?;
-        Ok(acted(access.0.decider().view(&worked.task)))
+        work(&access.0, &task_id, who, AgentAction::Release, expected).await
     }
 
     /// Cancels the task. Only the task's creator and the workspace's owners may cancel a task.
@@ -226,9 +221,7 @@ impl Api {
     ) -> ApiResult<TaskActionResponse> {
         let operation = AgentAction::Cancel { reason: first_text(&[&body.reason, &body.message, &body.comment])? };
         let expected = expected_version(&body.expected_version, if_match.as_deref())?;
-        let writer = access.0.as_agent_writer();
-        let worked = work(&writer, &task_id, Claimant::default(), operation, expected).await?;
-        Ok(acted(access.0.decider().view(&worked.task)))
+        work(&access.0.as_agent_writer(), &task_id, Claimant::default(), operation, expected).await
     }
 }
 
@@ -238,8 +231,9 @@ async fn work(
     who: Claimant,
     operation: AgentAction,
     expected: StreamExpectation,
-) -> ApiResult<ActionOutcome> {
-    writer.work_on_task(id, who, operation, expected, None).await.map_err(ApiError::from)
+) -> ApiResult<TaskActionResponse> {
+    let worked = writer.work_on_task(id, who, operation, expected, None).await?;
+    Ok(acted(writer.decider().view(&worked.task)))
 }
 
 /// A request that adds a message or an artifact to a task.

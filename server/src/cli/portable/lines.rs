@@ -25,7 +25,6 @@ pub struct ExportHeader {
     pub format: u64,
     /// The version of the program that wrote the file.
     pub program: String,
-    #[serde(default)]
     pub workspace: Option<ExportedWorkspace>,
     /// The position after which the events begin.
     #[serde(default)]
@@ -70,7 +69,6 @@ pub struct ExportedProject {
     pub slug: String,
     #[serde(default)]
     pub name: String,
-    #[serde(default)]
     pub description: Option<String>,
 }
 
@@ -85,11 +83,9 @@ pub struct ExportedMember {
     pub user_id: String,
     pub role: String,
     pub joined_at: i64,
-    #[serde(default)]
     pub email: Option<String>,
     #[serde(default)]
     pub email_verified: bool,
-    #[serde(default)]
     pub name: Option<String>,
 }
 
@@ -110,14 +106,10 @@ pub struct ExportedKey {
     #[serde(default)]
     pub opens_all: bool,
     /// The agents for which the key acts, if the key is bound to agents.
-    #[serde(default)]
     pub agents: Option<Vec<String>>,
     pub created_at: i64,
-    #[serde(default)]
     pub expires_at: Option<i64>,
-    #[serde(default)]
     pub last_used_at: Option<i64>,
-    #[serde(default)]
     pub derived_from: Option<String>,
     #[serde(default)]
     pub ancestors: Vec<String>,
@@ -233,7 +225,8 @@ fn read<T: DeserializeOwned>(line: &str, what: &str) -> anyhow::Result<T> {
     serde_json::from_str(line).with_context(|| format!("expected {what}"))
 }
 
-/// Returns the name of the first field of a JSON object. Returns `None` if the name has escapes.
+/// Returns the name of the first field of a JSON object, as written. If the name contains an escaped quotation mark,
+/// the result ends there. Returns `None` for a line that does not begin with an object and a name.
 fn first_name(line: &str) -> Option<&str> {
     let rest = line.trim_start().strip_prefix('{')?.trim_start().strip_prefix('"')?;
     rest.split_once('"').map(|(name, _)| name)

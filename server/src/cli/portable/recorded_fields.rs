@@ -23,7 +23,6 @@ pub struct RecordedFields<'a> {
     actor: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     recorded_at: Option<Cow<'a, str>>,
-    #[serde(default)]
     version: Option<u64>,
     /// Whether the export's folder of files has the bytes that the event refers to.
     #[serde(default)]

@@ -34,8 +34,9 @@ use crate::cli::output;
 use crate::cli::progress::ProgressIndicator;
 use crate::cli::sender::SendTally;
 
-/// The limits of a batch: the number of events, and the bytes of their lines.
+/// The maximum number of events in a batch.
 const MAX_EVENTS: usize = 512;
+/// The maximum total size of the lines of a batch, in bytes.
 const MAX_BYTES: usize = 1 << 20;
 /// The aggregate type of files. The events of files refer to stored bytes.
 const FILE: &str = "file";

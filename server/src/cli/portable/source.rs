@@ -31,14 +31,6 @@ pub enum ExportSource<'a> {
     Store(&'a OpenStore),
 }
 
-/// A page of the current and past definitions of types.
-#[derive(Debug, Deserialize)]
-struct DefinitionPage {
-    data: Vec<ExportedDefinition>,
-    #[serde(default)]
-    next_cursor: Option<String>,
-}
-
 /// A page of the log.
 #[derive(Debug, Deserialize)]
 pub struct ExportPage<'a> {
@@ -48,7 +40,6 @@ pub struct ExportPage<'a> {
     #[serde(borrow, default)]
     next_cursor: Option<Cow<'a, str>>,
     /// The position up to which the log was read.
-    #[serde(default)]
     position: Option<u64>,
 }
 
@@ -107,22 +98,9 @@ impl ExportSource<'_> {
         match self {
             Self::Server(..) if start > 0 => Ok(Vec::new()),
             Self::Server(client, note) => {
-                let (mut definitions, mut cursor) = (Vec::new(), None::<String>);
-                loop {
-                    let request = || {
-                        let request = client.request(Method::GET, &["aggregate-types", "definitions"]);
-                        request
-                            .query(&[("limit", PAGE)])
-                            .query(cursor.iter().map(|cursor| ("cursor", cursor)).collect::<Vec<_>>().as_slice())
-                    };
-                    let page = retry::call(client, note, request).await.context("the types cannot be read")?;
-                    let page: DefinitionPage = page.json()?;
-                    definitions.extend(page.data);
-                    match page.next_cursor {
-                        Some(next) if cursor.as_ref() != Some(&next) => cursor = Some(next),
-                        _ => return Ok(definitions),
-                    }
-                }
+                let path = ["aggregate-types", "definitions"];
+                let definitions = pages::rows(client, &path, Some("200"), Some(*note)).await;
+                definitions.context("the types cannot be read")
             }
             Self::Store(store) => {
                 let past = store.workspace.definitions(start, DEFINITIONS).await?;
@@ -141,7 +119,7 @@ impl ExportSource<'_> {
     pub async fn type_names(&self) -> anyhow::Result<Vec<String>> {
         match self {
             Self::Server(client, note) => {
-                let types = pages::rows(client, &["aggregate-types"], Some(*note)).await?;
+                let types: Vec<Value> = pages::rows(client, &["aggregate-types"], None, Some(*note)).await?;
                 let names = types.iter().filter_map(|found| found.get("type_name")?.as_str());
                 Ok(names.map(str::to_owned).collect())
             }

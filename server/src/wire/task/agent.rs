@@ -10,16 +10,12 @@ use crate::wire::request_body::{SentField, SentText, from_fields};
 pub struct ClaimTask {
     pub agent_id: SentField<String>,
     /// The lease in seconds, 1 to 600; the default is 90. Each heartbeat renews the lease for the same time.
-    #[oai(nullable)]
     pub lease_seconds: SentField<Option<u64>>,
     /// The name of the worker, if several workers of the agent claim tasks. Another worker cannot renew the claim.
-    #[oai(nullable)]
     pub instance: SentText,
-    #[oai(nullable)]
     pub expected_version: SentField<Option<u64>>,
     /// The number of the claim to renew. After the claim has ended, the request is rejected with 409
     /// `not_lease_holder`.
-    #[oai(nullable)]
     pub claim: SentField<Option<u64>>,
 }
 
@@ -30,10 +26,8 @@ from_fields!(only ClaimTask { agent_id, lease_seconds, instance, expected_versio
 pub struct ClaimNext {
     pub agent_id: SentField<String>,
     /// The lease in seconds, 1 to 600; the default is 90.
-    #[oai(nullable)]
     pub lease_seconds: SentField<Option<u64>>,
     /// The name of the worker, if several workers of the agent claim tasks.
-    #[oai(nullable)]
     pub instance: SentText,
 }
 
@@ -42,26 +36,18 @@ from_fields!(only ClaimNext { agent_id, lease_seconds, instance });
 /// A message to add to a task. The author is the agent or, without `agent_id`, the caller.
 #[derive(Object)]
 pub struct AddMessage {
-    #[oai(nullable)]
     pub agent_id: SentText,
     /// The number of the claim to which the message belongs. After the claim has ended, the message is rejected with
     /// 409 `not_lease_holder`.
-    #[oai(nullable)]
     pub claim: SentField<Option<u64>>,
-    #[oai(nullable)]
     pub text: SentText,
     /// The message as parts instead of text. Each part is `{text}`, `{data}` or `{file}`.
-    #[oai(nullable)]
     pub parts: SentField<Option<Vec<AnyObject>>>,
-    #[oai(nullable)]
     pub in_reply_to: SentText,
-    #[oai(nullable)]
     pub expected_version: SentField<Option<u64>>,
     /// Another name for `text`.
-    #[oai(nullable)]
     pub message: SentText,
     /// Another name for `text`.
-    #[oai(nullable)]
     pub content: SentText,
 }
 
@@ -70,36 +56,25 @@ from_fields!(only AddMessage { agent_id, claim, text, parts, in_reply_to, expect
 /// An artifact to add to a task. The agent that holds the task is the author.
 #[derive(Object)]
 pub struct AddArtifact {
-    #[oai(nullable)]
     pub agent_id: SentText,
     /// The number of the claim under which the agent produced the output.
-    #[oai(nullable)]
     pub claim: SentField<Option<u64>>,
-    #[oai(nullable)]
     pub name: SentText,
     /// The content. Each part is `{text}`, `{data}` or `{file}`, with an optional `media_type`. A request may have
     /// `text`, `data` or `content` instead of `parts`.
-    #[oai(nullable)]
     pub parts: SentField<Option<Vec<AnyObject>>>,
-    #[oai(nullable)]
     pub text: SentText,
-    #[oai(nullable)]
     pub data: SentField<Option<AnyValue>>,
     /// The id of the previous version of this artifact. The default is the artifact with the same name.
-    #[oai(nullable)]
     pub supersedes: SentText,
     /// The event that approval appends: `{aggregate_id, event_type, payload, expected_version}`. `expected_version` is
     /// the version of the aggregate that the agent has read. The default is the version at the claim for the aggregate
     /// of the task's source, and the version at this request for another aggregate.
-    #[oai(nullable)]
     pub effect: SentField<Option<AnyObject>>,
-    #[oai(nullable)]
     pub expected_version: SentField<Option<u64>>,
     /// Another name for `supersedes`.
-    #[oai(nullable)]
     pub id: SentText,
     /// The content instead of `parts`: a string becomes a `{text}` part, and any other value becomes a `{data}` part.
-    #[oai(nullable)]
     pub content: SentField<Option<AnyValue>>,
 }
 
@@ -120,30 +95,20 @@ from_fields!(only AddArtifact {
 /// Completes the agent's work on the task.
 #[derive(Object)]
 pub struct CompleteTask {
-    #[oai(nullable)]
     pub agent_id: SentText,
-    #[oai(nullable)]
     pub claim: SentField<Option<u64>>,
     /// An artifact to add together with the completion.
-    #[oai(nullable)]
     pub artifact: SentField<Option<AnyObject>>,
-    #[oai(nullable)]
     pub artifacts: SentField<Option<Vec<AnyObject>>>,
-    #[oai(nullable)]
     pub message: SentText,
     /// `false` completes the task without a review by a person. Rejected with 409 `review_required` if the task has a
     /// review (`metadata.review`, apart from `escalate`), or if its output has an effect.
-    #[oai(nullable)]
     pub review: SentField<Option<bool>>,
-    #[oai(nullable)]
     pub expected_version: SentField<Option<u64>>,
     /// Another name for `message`.
-    #[oai(nullable)]
     pub text: SentText,
     /// The message as parts instead of text. Each part is `{text}`, `{data}` or `{file}`.
-    #[oai(nullable)]
     pub parts: SentField<Option<Vec<AnyObject>>>,
-    #[oai(nullable)]
     pub in_reply_to: SentText,
 }
 
@@ -163,27 +128,18 @@ from_fields!(only CompleteTask {
 /// Asks a person for input that the agent needs to continue.
 #[derive(Object)]
 pub struct RequestInput {
-    #[oai(nullable)]
     pub agent_id: SentText,
-    #[oai(nullable)]
     pub claim: SentField<Option<u64>>,
-    #[oai(nullable)]
     pub message: SentText,
     /// A JSON Schema that the reply must match.
-    #[oai(nullable)]
     pub schema: SentField<Option<AnyObject>>,
-    #[oai(nullable)]
     pub expected_version: SentField<Option<u64>>,
     /// Another name for `message`.
-    #[oai(nullable)]
     pub question: SentText,
     /// Another name for `message`.
-    #[oai(nullable)]
     pub text: SentText,
     /// The message as parts instead of text. Each part is `{text}`, `{data}` or `{file}`.
-    #[oai(nullable)]
     pub parts: SentField<Option<Vec<AnyObject>>>,
-    #[oai(nullable)]
     pub in_reply_to: SentText,
 }
 
@@ -192,23 +148,16 @@ from_fields!(only RequestInput { agent_id, claim, message, schema, expected_vers
 /// Reports that the agent failed to complete the task.
 #[derive(Object)]
 pub struct FailTask {
-    #[oai(nullable)]
     pub agent_id: SentText,
-    #[oai(nullable)]
     pub claim: SentField<Option<u64>>,
     /// The reason for the failure. Exactly one of `error`, `message` and `reason` is required.
-    #[oai(nullable)]
     pub error: SentText,
     /// Whether another attempt may succeed.
-    #[oai(nullable)]
     pub retryable: SentField<Option<bool>>,
-    #[oai(nullable)]
     pub expected_version: SentField<Option<u64>>,
     /// Another name for `error`.
-    #[oai(nullable)]
     pub message: SentText,
     /// Another name for `error`.
-    #[oai(nullable)]
     pub reason: SentText,
 }
 
@@ -217,11 +166,8 @@ from_fields!(only FailTask { agent_id, claim, error, retryable, expected_version
 /// Releases the agent's claim.
 #[derive(Object)]
 pub struct ReleaseTask {
-    #[oai(nullable)]
     pub agent_id: SentText,
-    #[oai(nullable)]
     pub claim: SentField<Option<u64>>,
-    #[oai(nullable)]
     pub expected_version: SentField<Option<u64>>,
 }
 
@@ -230,15 +176,11 @@ from_fields!(only ReleaseTask { agent_id, claim, expected_version });
 /// Cancels the task. Only the task's creator and the workspace's owners may cancel a task.
 #[derive(Object)]
 pub struct CancelTask {
-    #[oai(nullable)]
     pub reason: SentText,
-    #[oai(nullable)]
     pub expected_version: SentField<Option<u64>>,
     /// Another name for `reason`.
-    #[oai(nullable)]
     pub message: SentText,
     /// Another name for `reason`.
-    #[oai(nullable)]
     pub comment: SentText,
 }
 

@@ -11,25 +11,25 @@ use crate::wire::json::{AnyObject, Text};
 #[oai(rename = "Effect")]
 pub struct EffectBody {
     /// The id of the artifact version that has the effect.
-    #[oai(nullable)]
     artifact_id: Option<Text>,
     aggregate_id: Text,
     aggregate_type: Text,
     event_type: Text,
-    #[oai(nullable)]
     project_id: Option<Text>,
     /// The version of the aggregate after the event.
     version: u64,
     payload: AnyObject,
     /// The aggregate after the approval. Null if the states of the other effects are too large already.
-    #[oai(nullable)]
     state: Option<AnyObject>,
     /// The id of the event. `event_id` and `position` are present only if the event is in the log.
+    #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
     event_id: Option<Text>,
+    #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
     position: Option<u64>,
     /// The change of the aggregate since the author of the effect read it.
+    #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
     stale: Option<StaleBody>,
 }
@@ -43,7 +43,6 @@ struct StaleBody {
     current_version: u64,
     /// The fields that differ, each with `was` and `now`. Null if the aggregates of the effects have too many events to
     /// compare, or if the differences of the other effects are too large already.
-    #[oai(nullable)]
     difference: Option<AnyObject>,
 }
 

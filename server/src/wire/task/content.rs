@@ -19,6 +19,7 @@ pub struct MessageBody {
     parts: Vec<AnyObject>,
     text: Text,
     created_at: Text,
+    #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
     in_reply_to: Option<Text>,
 }
@@ -50,12 +51,15 @@ pub struct ArtifactBody {
     created_by: Text,
     created_at: Text,
     /// The id of the previous version.
+    #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
     supersedes: Option<Text>,
     /// The event that approval appends: `{aggregate_id, event_type, payload, expected_version}`.
+    #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
     effect: Option<AnyObject>,
     /// The changes that a person made to the previous version, as a JSON patch (RFC 6902).
+    #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
     patch: Option<Vec<AnyObject>>,
 }
@@ -87,16 +91,12 @@ pub struct TimelineEntry {
     occurred_at: String,
     actor: Text,
     /// The id of the person who sent the request.
-    #[oai(nullable)]
     user_id: Option<Text>,
     /// The id of the key that authenticated the request. Null for a session.
-    #[oai(nullable)]
     key_id: Option<Text>,
     /// The id of the agent for which the request acted.
-    #[oai(nullable)]
     agent_id: Option<Text>,
     /// The status after the event, if the event changes the status.
-    #[oai(nullable)]
     status: Option<String>,
     /// The ids of the messages that the event added.
     messages: Vec<Text>,

@@ -26,7 +26,7 @@ pub use self::person::*;
 use super::body::JsonResponse;
 use super::closed_sets::{Assignees, OneOf, Priorities, Sources, TaskActions, TaskStatuses, WaitedFor};
 use super::json::{AnyObject, Text};
-use super::page::Listed;
+use super::page::listed;
 use crate::http::error::ApiError;
 use crate::http::etag::etag;
 
@@ -39,13 +39,9 @@ pub struct TaskBody {
     /// The status. `approved`, `rejected`, `completed`, `failed` and `canceled` are final.
     status: OneOf<TaskStatuses>,
     priority: OneOf<Priorities>,
-    #[oai(nullable)]
     assignee_type: Option<OneOf<Assignees>>,
-    #[oai(nullable)]
     assignee_id: Option<Text>,
-    #[oai(nullable)]
     project_id: Option<Text>,
-    #[oai(nullable)]
     source_type: Option<OneOf<Sources>>,
     /// The source that created the task. `aggregate_id` names the aggregate that the task is about.
     source: AnyObject,
@@ -56,30 +52,24 @@ pub struct TaskBody {
     unread: bool,
     waiting_on: OneOf<WaitedFor>,
     /// The final action: `{action, by, at}` and the comment, reason or error given with the action.
-    #[oai(nullable)]
     resolution: Option<AnyObject>,
     /// The actions that the caller may take now. In feeds of agents, the actions that a person may take.
     allowed_actions: Vec<OneOf<TaskActions>>,
     /// The number of the current or next attempt, from 1.
     attempt: u64,
     /// The id of the agent that holds the task.
-    #[oai(nullable)]
     claimed_by: Option<Text>,
     /// The agent's question: `{message, schema}`.
-    #[oai(nullable)]
     input_request: Option<AnyObject>,
     /// The time at which a deferred task becomes active again.
-    #[oai(nullable)]
     deferred_until: Option<String>,
     /// The due date. When the due date passes, `task.overdue` is added to the timeline and the task becomes unread.
-    #[oai(nullable)]
     due_at: Option<String>,
     /// Whether the due date has passed.
     overdue: bool,
     /// The number of steps of `metadata.review.escalate` that were taken since the due date.
     escalated: u64,
     /// The user who created the task, or `plugin:<name>`.
-    #[oai(nullable)]
     created_by: Option<Text>,
     created_at: String,
     updated_at: String,
@@ -150,7 +140,6 @@ pub struct WholeTaskBody {
     /// Empty if approval would append more events: `would_refuse` then has `approval_too_large`.
     would_append: Vec<EffectBody>,
     /// The error that approval would return now, although the status of the task allows approval.
-    #[oai(nullable)]
     would_refuse: Option<AnyObject>,
 }
 
@@ -215,10 +204,7 @@ impl From<HeldLease> for LeaseBody {
     }
 }
 
-impl Listed for TaskBody {
-    const PAGE: &'static str = "TaskPage";
-    const DESCRIPTION: &'static str = "A page of tasks.";
-}
+listed!(TaskBody as "TaskPage": "A page of tasks.");
 
 /// The results of an action on several tasks, one result per task.
 #[derive(Object, Serialize)]
@@ -234,14 +220,16 @@ struct ActedOn {
     /// The HTTP status that the action on this task alone would return.
     status: u64,
     /// The task after the action, if the action succeeded.
+    #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
     task: Option<TaskBody>,
     /// The events that an approval has appended in addition to the event of the task, each with the state of its
     /// aggregate.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[oai(default, skip_serializing_if_is_empty)]
+    #[oai(default)]
     appended: Vec<EffectBody>,
     /// The error body that the action on this task alone would return, if the action failed.
+    #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<AnyObject>,
 }

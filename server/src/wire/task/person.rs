@@ -13,41 +13,30 @@ use crate::wire::request_body::{SentField, SentText, from_fields};
 pub struct CreateTask {
     pub title: SentField<String>,
     /// The kind of the assignee. Requires `assignee_id`.
-    #[oai(nullable)]
     pub assignee_type: SentField<Option<OneOf<Assignees>>>,
-    #[oai(nullable)]
     pub assignee_id: SentText,
     /// The priority; the default is `normal`.
-    #[oai(nullable)]
     pub priority: SentField<Option<OneOf<Priorities>>>,
     /// The id or slug of the task's project.
-    #[oai(nullable)]
     pub project_id: SentText,
     /// The metadata of the task. `review.allowed_decisions` restricts the actions. `review.arguments_schema` is a JSON
     /// Schema that an edit must match. The schema may have at most 64 KiB and 500 subschemas, and must not refer to
     /// other documents. `review.escalate` has up to 20 steps `{after, to, priority}` for an overdue task: `after` is
     /// the time after `due_at` (seconds, or text such as `30m`, `2h` or `PT2H`), `to` is the next assignee (`agent:ID`,
     /// `user:ID`, or the fields of an assignment), and `priority` is the new priority.
-    #[oai(nullable)]
     pub metadata: SentField<Option<AnyObject>>,
     /// The kind of source; the default is `api`.
-    #[oai(nullable)]
     pub source_type: SentField<Option<OneOf<Sources>>>,
     /// The source of the task. `aggregate_id` names the aggregate that the task is about.
-    #[oai(nullable)]
     pub source: SentField<Option<AnyObject>>,
     /// The due date, RFC 3339.
-    #[oai(nullable)]
     pub due_at: SentText,
     /// The initial artifacts. Each item is `{name, parts | text | data, effect}`.
-    #[oai(nullable)]
     pub artifacts: SentField<Option<Vec<AnyObject>>>,
     /// A key chosen by the client. A later request with the same key returns the task of the first request. The key
     /// never expires.
-    #[oai(nullable)]
     pub idempotency_key: SentText,
     /// An initial artifact, which is added before the artifacts in `artifacts`.
-    #[oai(nullable)]
     pub artifact: SentField<Option<AnyObject>>,
 }
 
@@ -69,15 +58,11 @@ from_fields!(only CreateTask {
 /// Approves the task's output.
 #[derive(Object)]
 pub struct ApproveTask {
-    #[oai(nullable)]
     pub comment: SentText,
     /// Whether effects may overwrite an aggregate that has changed since their author read it.
-    #[oai(nullable)]
     pub accept_stale: SentField<Option<bool>>,
     /// Whether output from before the last `request_changes` may be approved.
-    #[oai(nullable)]
     pub accept_superseded: SentField<Option<bool>>,
-    #[oai(nullable)]
     pub expected_version: SentField<Option<u64>>,
 }
 
@@ -88,27 +73,18 @@ from_fields!(only ApproveTask { comment, accept_stale, accept_superseded, expect
 #[derive(Object)]
 pub struct EditTask {
     /// Fields to merge into the output's data.
-    #[oai(nullable)]
     pub modifications: SentField<Option<AnyObject>>,
     /// The new content of the output.
-    #[oai(nullable)]
     pub content: SentField<Option<AnyValue>>,
-    #[oai(nullable)]
     pub text: SentText,
     /// The next version of the output: `{id, name, parts | text | data, effect}`.
-    #[oai(nullable)]
     pub artifact: SentField<Option<AnyObject>>,
-    #[oai(nullable)]
     pub artifacts: SentField<Option<Vec<AnyObject>>>,
-    #[oai(nullable)]
     pub comment: SentText,
     /// Whether effects may overwrite an aggregate that has changed since their author read it.
-    #[oai(nullable)]
     pub accept_stale: SentField<Option<bool>>,
     /// Whether output from before the last `request_changes` may be approved.
-    #[oai(nullable)]
     pub accept_superseded: SentField<Option<bool>>,
-    #[oai(nullable)]
     pub expected_version: SentField<Option<u64>>,
 }
 
@@ -127,15 +103,11 @@ from_fields!(only EditTask {
 /// Rejects the task's output. `message` and `comment` are other names for `reason`.
 #[derive(Object)]
 pub struct RejectTask {
-    #[oai(nullable)]
     pub reason: SentText,
-    #[oai(nullable)]
     pub expected_version: SentField<Option<u64>>,
     /// Another name for `reason`.
-    #[oai(nullable)]
     pub message: SentText,
     /// Another name for `reason`.
-    #[oai(nullable)]
     pub comment: SentText,
 }
 
@@ -145,14 +117,10 @@ from_fields!(only RejectTask { reason, expected_version, message, comment });
 #[derive(Object)]
 pub struct DeferTask {
     /// The time at which the task becomes active again, RFC 3339.
-    #[oai(nullable)]
     pub until: SentText,
     /// The duration of the deferral in seconds, instead of `until`.
-    #[oai(nullable)]
     pub for_seconds: SentField<Option<u64>>,
-    #[oai(nullable)]
     pub reason: SentText,
-    #[oai(nullable)]
     pub expected_version: SentField<Option<u64>>,
 }
 
@@ -161,20 +129,14 @@ from_fields!(only DeferTask { until, for_seconds, reason, expected_version });
 /// Sends a message to the agent, which is expected to reply. `question` and `text` are other names for `message`.
 #[derive(Object)]
 pub struct AskTask {
-    #[oai(nullable)]
     pub message: SentText,
     /// The message as parts instead of text. Each part is `{text}`, `{data}` or `{file}`.
-    #[oai(nullable)]
     pub parts: SentField<Option<Vec<AnyObject>>>,
-    #[oai(nullable)]
     pub in_reply_to: SentText,
-    #[oai(nullable)]
     pub expected_version: SentField<Option<u64>>,
     /// Another name for `message`.
-    #[oai(nullable)]
     pub question: SentText,
     /// Another name for `message`.
-    #[oai(nullable)]
     pub text: SentText,
 }
 
@@ -184,17 +146,12 @@ from_fields!(only AskTask { message, parts, in_reply_to, expected_version, quest
 #[derive(Object)]
 pub struct RequestChanges {
     /// The requested changes.
-    #[oai(nullable)]
     pub message: SentText,
     /// The message as parts instead of text. Each part is `{text}`, `{data}` or `{file}`.
-    #[oai(nullable)]
     pub parts: SentField<Option<Vec<AnyObject>>>,
-    #[oai(nullable)]
     pub in_reply_to: SentText,
-    #[oai(nullable)]
     pub expected_version: SentField<Option<u64>>,
     /// Another name for `message`.
-    #[oai(nullable)]
     pub text: SentText,
 }
 
@@ -203,20 +160,14 @@ from_fields!(only RequestChanges { message, parts, in_reply_to, expected_version
 /// Answers the agent's question. `answer` and `text` are other names for `message`.
 #[derive(Object)]
 pub struct AnswerTask {
-    #[oai(nullable)]
     pub message: SentText,
     /// The message as parts instead of text. Each part is `{text}`, `{data}` or `{file}`.
-    #[oai(nullable)]
     pub parts: SentField<Option<Vec<AnyObject>>>,
-    #[oai(nullable)]
     pub in_reply_to: SentText,
-    #[oai(nullable)]
     pub expected_version: SentField<Option<u64>>,
     /// Another name for `message`.
-    #[oai(nullable)]
     pub answer: SentText,
     /// Another name for `message`.
-    #[oai(nullable)]
     pub text: SentText,
 }
 
@@ -225,19 +176,13 @@ from_fields!(only AnswerTask { message, parts, in_reply_to, expected_version, an
 /// Reassigns the task. `agent_id` or `user_id` may replace `assignee_type` and `assignee_id`.
 #[derive(Object)]
 pub struct AssignTask {
-    #[oai(nullable)]
     pub assignee_type: SentField<Option<OneOf<AssigneesOrNone>>>,
-    #[oai(nullable)]
     pub assignee_id: SentText,
-    #[oai(nullable)]
     pub agent_id: SentText,
-    #[oai(nullable)]
     pub user_id: SentText,
     /// The new due date, RFC 3339. If `due_at` is absent, the due date does not change. An overdue task becomes overdue
     /// again when the new date passes.
-    #[oai(nullable)]
     pub due_at: SentText,
-    #[oai(nullable)]
     pub expected_version: SentField<Option<u64>>,
 }
 
@@ -246,9 +191,7 @@ from_fields!(only AssignTask { assignee_type, assignee_id, agent_id, user_id, du
 /// Returns a failed task to its assignee.
 #[derive(Object)]
 pub struct RetryTask {
-    #[oai(nullable)]
     pub comment: SentText,
-    #[oai(nullable)]
     pub expected_version: SentField<Option<u64>>,
 }
 
@@ -257,7 +200,6 @@ from_fields!(only RetryTask { comment, expected_version });
 /// An action that marks a task as read or unread.
 #[derive(Object)]
 pub struct MarkTask {
-    #[oai(nullable)]
     pub expected_version: SentField<Option<u64>>,
 }
 
@@ -267,20 +209,16 @@ from_fields!(only MarkTask { expected_version });
 #[derive(Object)]
 pub struct ActOnTasks {
     pub action: SentField<OneOf<TaskActions>>,
-    #[oai(nullable)]
     pub ids: SentField<Option<Vec<String>>>,
     /// An object instead of `ids`, with the id of each task and the version that the task must have, which is the
     /// version that the caller has read. The results have the order of this object. A task with another version gets
     /// 409 `version_conflict`.
-    #[oai(nullable)]
     pub expected_versions: SentField<Option<HashMap<String, u64>>>,
     /// A filter instead of `ids`. Its fields are parameters of `GET /mailbox`: `status`, `assignee_id`,
     /// `assignee_type`, `project_id`, `source_type`, `unread`, `waiting_on` and `priority`.
-    #[oai(nullable)]
     pub filter: SentField<Option<AnyObject>>,
     /// The number of tasks that the filter must match. If the filter matches another number, the request fails with
     /// 409.
-    #[oai(nullable)]
     pub expected: SentField<Option<u64>>,
 }
 

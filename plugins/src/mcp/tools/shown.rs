@@ -1,0 +1,24 @@
+//! Declares the types in which models receive data of the engine: each field together with its value.
+
+/// Declares a struct, and its conversion from a type of the engine. The name after `from` is that of the converted
+/// value in the values of the fields.
+macro_rules! shown {
+    (
+        $(#[$about:meta])*
+        $visibility:vis struct $name:ident from $source:ident: $from:ty {
+            $($(#[$note:meta])* $field:ident: $type:ty = $value:expr,)+
+        }
+    ) => {
+        $(#[$about])*
+        $visibility struct $name {
+            $($(#[$note])* $field: $type,)+
+        }
+
+        impl From<$from> for $name {
+            fn from($source: $from) -> $name {
+                $name { $($field: $value,)+ }
+            }
+        }
+    };
+}
+pub(super) use shown;

@@ -1,0 +1,24 @@
+//! The fault of a request that is found before its caller is authenticated. The guard of the operation reports the
+//! fault only to a caller with access, because a caller without access must get the error about the access.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use poem::{Error, Request, Result};
+
+/// The fault of a request, as request data. Clones share the fault.
+#[derive(Clone)]
+pub struct RequestFault(Arc<Mutex<Option<Error>>>);
+
+impl RequestFault {
+    /// Attaches a fault to a request. The operation must have a guard, because the guard reports the fault.
+    pub fn attach(request: &mut Request, fault: Error) {
+        request.set_data(RequestFault(Arc::new(Mutex::new(Some(fault)))));
+    }
+
+    /// Fails with the fault that is attached to a request.
+    pub fn report(request: &Request) -> Result<()> {
+        let fault = request.data::<RequestFault>().and_then(|attached| attached.0.lock().take());
+        fault.map_or(Ok(()), Err)
+    }
+}
