@@ -44,6 +44,7 @@ const fail = (route) => route.fulfill({ status: 503, contentType: "application/j
 story("what cannot be read again stays, says that it is not current, and is read again by itself", async ({ page, api, signIn, go, show }) => {
   const head = /\/api\/v1\/aggregates\/n$/;
   const edges = /\/api\/v1\/aggregates\/n\/graph/;
+  await api("POST", "/aggregates/define", { type_name: "note", fields: [{ name: "text", type: "string" }] });
   await api("POST", "/aggregates/n/events", { aggregate_type: "note", event_type: "note.created", payload: { text: "first" } });
   await signIn();
   await go("/a/n");
