@@ -10,9 +10,9 @@ use poem_openapi::registry::{MetaApi, MetaSchema, MetaSchemaRef, Registry};
 
 /// Operations in whose schemas the optional fields may be null.
 ///
-/// There are three exceptions: a field with a default; a field that responses leave out, which has the attribute
-/// `read_only`; and a field that requests may leave out but must not send as null, which has the attribute
-/// `write_only`. The document does not have these two attributes.
+/// There are four exceptions: a field with a default; a field without a type, which allows null anyway; a field that
+/// responses leave out, which has the attribute `read_only`; and a field that requests may leave out but must not send as
+/// null, which has the attribute `write_only`. The document does not have these two attributes.
 pub struct NullableFields<A>(pub A);
 
 impl<A: OpenApi> OpenApi for NullableFields<A> {
@@ -35,7 +35,8 @@ impl<A: OpenApi> OpenApi for NullableFields<A> {
 
 fn complete(field: &mut MetaSchemaRef) {
     if let MetaSchemaRef::Inline(schema) = field {
-        schema.nullable |= !schema.read_only && !schema.write_only && schema.default.is_none();
+        let has_type = !schema.ty.is_empty() || !schema.all_of.is_empty();
+        schema.nullable |= has_type && !schema.read_only && !schema.write_only && schema.default.is_none();
         (schema.read_only, schema.write_only) = (false, false);
     } else {
         *field = field.clone().merge(MetaSchema { nullable: true, ..MetaSchema::ANY });
