@@ -35,7 +35,8 @@ impl<A: OpenApi> OpenApi for NullableFields<A> {
 
 fn complete(field: &mut MetaSchemaRef) {
     if let MetaSchemaRef::Inline(schema) = field {
-        let has_type = !schema.ty.is_empty() || !schema.all_of.is_empty();
+        let parts = [&schema.all_of, &schema.one_of, &schema.any_of];
+        let has_type = !schema.ty.is_empty() || parts.iter().any(|schemas| !schemas.is_empty());
         schema.nullable |= has_type && !schema.read_only && !schema.write_only && schema.default.is_none();
         (schema.read_only, schema.write_only) = (false, false);
     } else {
