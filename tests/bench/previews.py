@@ -142,7 +142,7 @@ with tempfile.TemporaryDirectory(prefix="foldwork-bench-") as folder:
     try:
         prepared = Prepared(server)
         second = prepared.client.call("POST", "/keys", {"name": "second", "scopes": ["api:read", "api:write"]})[1]["key"]
-        prepared.send(content.preparation())
+        prepared.send([(None, "POST", "/aggregates/define", {"type_name": "note"}), *content.preparation()])
         prepared.send(stale())
         print(f"{os.cpu_count()} processors, {READERS} readers, {arguments.seconds:g} s each\n")
         print("| repeated | responses | ms, median | `GET /agents` of another key, ms, p99 and most | an append of "
