@@ -200,7 +200,8 @@ impl Config {
         let read = |variables: &[(String, String)]| -> anyhow::Result<Config> {
             // Writes the variables as TOML, the only format in which the values keep their types.
             let environment = toml::to_string(&environment::settings(variables.iter().cloned())?)?;
-            Config::from_layers([file.clone(), text_layer(&environment)?])
+            let environment = Layer { is_environment: true, ..text_layer(&environment)? };
+            Config::from_layers([file.clone(), environment])
         };
         read(variables).map_err(|error| {
             let is_wrong = |variable: &&(String, String)| read(std::slice::from_ref(variable)).is_err();
@@ -225,8 +226,10 @@ impl Config {
         let mut sources = config::Config::builder().add_source(File::from_str(DEFAULTS, FileFormat::Toml));
         let (mut warnings, mut former_values) = (Vec::new(), FormerValues::default());
         for mut layer in layers {
-            warnings.extend(former_names::adopt(&mut layer.0)?);
-            warnings.extend(former_values.take(&mut layer.0)?);
+            let place = if layer.is_environment { "in the environment: " } else { "" };
+            let former = former_names::adopt(&mut layer.settings)?.into_iter();
+            let former = former.chain(former_values.take(&mut layer.settings)?);
+            warnings.extend(former.map(|warning| format!("{place}{warning}")));
             sources = sources.add_source(layer);
         }
         let mut config = Config { former_names: warnings, ..sources.build()?.try_deserialize()? };
@@ -290,7 +293,12 @@ impl Config {
 
 /// The settings of one source: a file, or the environment.
 #[derive(Debug, Clone)]
-struct Layer(Map<String, Value>);
+struct Layer {
+    settings: Map<String, Value>,
+    /// Whether the settings come from environment variables. Warnings about former settings say so, because the names in
+    /// them are those of a file.
+    is_environment: bool,
+}
 
 impl Source for Layer {
     fn clone_into_box(&self) -> Box<dyn Source + Send + Sync> {
@@ -298,7 +306,7 @@ impl Source for Layer {
     }
 
     fn collect(&self) -> Result<Map<String, Value>, config::ConfigError> {
-        Ok(self.0.clone())
+        Ok(self.settings.clone())
     }
 }
 
@@ -308,12 +316,12 @@ fn file_layer(file: Option<&Path>) -> anyhow::Result<Layer> {
         Some(file) => File::from(file).format(FileFormat::Toml).required(true),
         None => File::new("config.toml", FileFormat::Toml).required(false),
     };
-    Ok(Layer(source.collect()?))
+    Ok(Layer { settings: source.collect()?, is_environment: false })
 }
 
 fn text_layer(text: &str) -> anyhow::Result<Layer> {
     let source: File<FileSourceString, FileFormat> = File::from_str(text, FileFormat::Toml);
-    Ok(Layer(source.collect()?))
+    Ok(Layer { settings: source.collect()?, is_environment: false })
 }
 
 /// Returns the environment variables whose name and value are valid Unicode.

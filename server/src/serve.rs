@@ -17,11 +17,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow, bail, ensure};
 use connections::ConnectionServer;
 use foldwork_engine::archive::Backups;
 use foldwork_engine::clock::StoreClock;
-use foldwork_engine::{Engine, Plugins, Sizes, Store};
+use foldwork_engine::model::access::is_key;
+use foldwork_engine::{Engine, Error, Plugins, Sizes, Store};
 use foldwork_plugins::Scripts;
 use place::{DataFolder, absolute};
 use tokio::net::{TcpListener, TcpSocket};
@@ -45,6 +46,12 @@ const END_WITHIN: Duration = Duration::from_millis(500);
 /// More threads would take processor time from requests, and no append waits for a hook.
 const PLUGIN_THREADS: usize = 2;
 
+/// The environment variables with the owner key of the first start, and with the user and the password of a SurrealDB
+/// server.
+const BOOTSTRAP_KEY: &str = "FOLDWORK_BOOTSTRAP_KEY";
+const STORE_USER: &str = "FOLDWORK_STORE_USER";
+const STORE_PASSWORD: &str = "FOLDWORK_STORE_PASSWORD";
+
 /// The interval between checks of the memory of open workspaces.
 const MEMORY_CHECK_INTERVAL: Duration = Duration::from_secs(30);
 
@@ -66,9 +73,22 @@ pub struct BoundServer {
 /// Opens the store and its workspaces, and starts to listen. On the first start, prints the owner key, unless
 /// `FOLDWORK_BOOTSTRAP_KEY` sets the key.
 pub async fn listen(config: Config) -> anyhow::Result<BoundServer> {
-    let chosen = std::env::var("FOLDWORK_BOOTSTRAP_KEY").ok();
+    let chosen = bootstrap_key()?;
     let format = config.log.format;
     listen_with(config, chosen, |key| telemetry::print_key(format, key)).await
+}
+
+/// Returns the owner key for the first start that the environment sets. Fails if it does not have the form of a key.
+fn bootstrap_key() -> anyhow::Result<Option<String>> {
+    let Some(key) = secret(BOOTSTRAP_KEY) else { return Ok(None) };
+    ensure!(is_key(&key), "{BOOTSTRAP_KEY} is not a key; expected sk_ and 64 hexadecimal digits");
+    Ok(Some(key))
+}
+
+/// Returns the value of an environment variable. An empty value counts as absent, because files for containers and
+/// services set variables that they do not need to an empty text.
+fn secret(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 /// Like [`listen`], with a given owner key for the first start. If no owner key is given, the server creates a key and
@@ -82,13 +102,14 @@ pub async fn listen_with(
     chosen: Option<String>,
     show: impl FnOnce(&str) -> std::io::Result<()>,
 ) -> anyhow::Result<BoundServer> {
+    config.http.check_public_url()?;
     config.dashboard.sign_in(&config.auth)?;
     config.dashboard.appearance()?;
     let metrics = telemetry::serve_metrics(&config.metrics).await?;
     let plugins = load_plugins(&config.plugins)?;
     let embed = embedding::open(&config.search.embedding)?;
     let archive = backup::open_archive(&config)?;
-    let socket = bind(&config.http.listen).await.with_context(|| format!("cannot listen on {}", config.http.listen))?;
+    let socket = bind(&config.http.listen).await.map_err(|error| cannot_listen(&config.http.listen, &error))?;
     let folder = DataFolder::of(&config.store.url, "surrealkv").filter(DataFolder::is_new);
     let (store_url, files_url) = (absolute(&config.store.url), absolute(&config.files.url));
     tracing::info!(version = env!("CARGO_PKG_VERSION"), store = store_url, files = files_url, "starting");
@@ -104,7 +125,7 @@ pub async fn listen_with(
             tracing::info!("created a new store in {path}");
         }
     }
-    let engine = Engine::open(store, Arc::new(StoreClock::default()), config.engine(), plugins).await?;
+    let engine = open_engine(&config, store, plugins).await?;
     auth::decide(&engine, &config)?;
     if let Some(embed) = embed {
         engine.embed_with(embed);
@@ -122,7 +143,7 @@ pub async fn listen_with(
     engine.open_all().await?;
     let backups = archive.map(|archive| Backups::new(engine.clone(), archive, config.backup.settings()));
     // Until this call, the operating system refuses connections.
-    let listener = socket.listen(BACKLOG).with_context(|| format!("cannot listen on {}", config.http.listen))?;
+    let listener = socket.listen(BACKLOG).map_err(|error| cannot_listen(&config.http.listen, &error))?;
     let address = listener.local_addr()?;
     Ok(BoundServer { address, metrics, config, listener, engine, backups })
 }
@@ -142,6 +163,10 @@ async fn bind(address: &str) -> std::io::Result<TcpSocket> {
     Err(failed)
 }
 
+fn cannot_listen(address: &str, error: &std::io::Error) -> anyhow::Error {
+    anyhow!("cannot listen on {address}: {error}; --listen or [http] listen chooses another address")
+}
+
 /// Loads the plugins. An invalid plugin prevents the server from starting.
 pub fn load_plugins(settings: &config::Plugins) -> anyhow::Result<Plugins> {
     let config::Plugins { enabled, folder, settings, limits, watch: _ } = settings;
@@ -156,6 +181,8 @@ pub fn load_plugins(settings: &config::Plugins) -> anyhow::Result<Plugins> {
 /// Opens the store and the storage of files that the configuration names.
 pub async fn open_store(config: &Config) -> anyhow::Result<Store> {
     let url = &config.store.url;
+    // Only a SurrealDB server has users. A command for another store ignores the variables.
+    let credentials = if url.starts_with("ws") { store_credentials()? } else { None };
     if let Some(path) = url.strip_prefix("surrealkv://")
         && let Some(parent) = std::path::Path::new(path).parent()
     {
@@ -163,15 +190,45 @@ pub async fn open_store(config: &Config) -> anyhow::Result<Store> {
         survive_file_limit();
     }
     let sizes = Sizes { memtable_bytes: config.store.memtable.bytes(), ..Sizes::default() };
-    let store = Store::connect_with(url, &sizes).await.with_context(|| format!("cannot open the store {url}"))?;
+    let store = Store::connect_with(url, &sizes).await.with_context(|| cannot_open(url))?;
     let store = store.with_timeout(config.store.timeout.0);
     let files = &config.files.url;
     let store =
         store.with_files(files, std::env::vars()).with_context(|| format!("cannot open the file store {files}"))?;
-    if let (Ok(user), Ok(password)) = (std::env::var("FOLDWORK_STORE_USER"), std::env::var("FOLDWORK_STORE_PASSWORD")) {
-        store.sign_in(&user, &password).await.context("cannot sign in to the store")?;
+    if let Some((user, password)) = credentials {
+        let signed_in = store.sign_in(&user, &password).await;
+        signed_in.with_context(|| format!("cannot sign in to the store with {STORE_USER} and {STORE_PASSWORD}"))?;
     }
     Ok(store)
+}
+
+/// Opens the engine on a store of the configuration.
+pub async fn open_engine(config: &Config, store: Store, plugins: Plugins) -> anyhow::Result<Arc<Engine>> {
+    let opened = Engine::open(store, Arc::new(StoreClock::default()), config.engine(), plugins).await;
+    // These errors have no reason in their own text, because clients must not read it.
+    let opened = opened.map_err(|error| match error {
+        Error::Internal(cause) => anyhow::Error::from_boxed(cause),
+        Error::Unavailable(cause) => cause.into(),
+        other => other.into(),
+    });
+    opened.with_context(|| cannot_open(&config.store.url))
+}
+
+/// Returns the user and the password of a SurrealDB server that the environment sets, if any.
+fn store_credentials() -> anyhow::Result<Option<(String, String)>> {
+    match (secret(STORE_USER), secret(STORE_PASSWORD)) {
+        (Some(user), Some(password)) => Ok(Some((user, password))),
+        (None, None) => Ok(None),
+        (Some(_), None) => bail!("{STORE_USER} is set, but {STORE_PASSWORD} is not"),
+        (None, Some(_)) => bail!("{STORE_PASSWORD} is set, but {STORE_USER} is not"),
+    }
+}
+
+/// Returns the message about a store that cannot be opened.
+fn cannot_open(url: &str) -> String {
+    let is_anonymous = url.starts_with("ws") && secret(STORE_USER).is_none();
+    let anonymous = if is_anonymous { format!(" without {STORE_USER} and {STORE_PASSWORD}") } else { String::new() };
+    format!("cannot open the store {url}{anonymous}")
 }
 
 impl BoundServer {

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use foldwork_engine::Store;
+use foldwork_engine::clock::SystemClock;
 use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::json;
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::workspace::query::Query;
+use foldwork_engine::{Engine, EngineSettings, Plugins, QueryLimits, Store};
 use foldwork_plugins::memory::CountingAllocator;
-use foldwork_tests::embedded::{engine, first};
+use foldwork_tests::embedded::first;
 use foldwork_tests::handles::Handles;
 
 #[global_allocator]
@@ -97,9 +98,16 @@ fn event(number: usize) -> NewEvent {
     }
 }
 
+/// The limit on the memory of a pipeline, in bytes. A window keeps all its rows, which need more than the default.
+const PIPELINE_BYTES: usize = 1 << 30;
+
 async fn open(states: usize) -> Handles {
     let store = Store::connect("mem://").await.expect("a store");
-    let (workspace, _) = first(&engine(store).await).await.expect("a workspace");
+    let queries = QueryLimits { workspace_bytes: PIPELINE_BYTES, key_bytes: PIPELINE_BYTES, ..QueryLimits::default() };
+    let settings = EngineSettings { pipeline_bytes: PIPELINE_BYTES, queries, ..EngineSettings::default() };
+    let plugins = Plugins::none().expect("no plugins");
+    let engine = Engine::open(store, Arc::new(SystemClock), settings, plugins).await.expect("an engine");
+    let (workspace, _) = first(&engine).await.expect("a workspace");
     for from in (0..states).step_by(1_000) {
         let events = (from..states.min(from + 1_000)).map(event);
         workspace.writer.append_events(events.collect()).await.expect("appended");

@@ -248,6 +248,36 @@ async fn a_dropped_request_does_not_stop_the_consumer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_replay_skips_steps_that_another_request_has_completed() {
+    let handle = Handle::new(Mode::Fail);
+    let store = Store::connect("mem://").await.expect("a store");
+    let engine = engine(store, about(vec![Hook::Enrich], OnError::Park), &handle).await;
+    let (workspace, _) = first(&engine).await;
+    append(&workspace, vec![note(0)]).await;
+    let step = workspace.reader.list_parked(None, None, 1).await.expect("a list").remove(0).id.text();
+    let replay = || {
+        let (workspace, step) = (workspace.clone(), step.clone());
+        tokio::spawn(async move { workspace.writer.replay_parked(&step).await })
+    };
+
+    handle.set(Mode::WaitAt(0));
+    let running = replay();
+    handle.reached.notified().await;
+    // This replay finds the step, and then waits until the running replay ends.
+    let waiting = replay();
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    handle.set(Mode::Succeed);
+    assert_eq!(running.await.expect("no panic").expect("replayed").done, 1);
+    match waiting.await.expect("no panic") {
+        Ok(replayed) => assert_eq!((replayed.done, replayed.failed.len()), (0, 0)),
+        // On a slow machine, the request looks for the step only after the first replay.
+        Err(error) => assert!(matches!(error, Error::NotFound { .. }), "{error}"),
+    }
+    assert_eq!((parked(&workspace).await, handle.calls.load(Ordering::SeqCst)), (0, 0));
+    engine.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_plugin_that_never_succeeds_blocks_neither_requests_nor_events() {
     let (handle, clock) = (Handle::new(Mode::Fail), Arc::new(FixedClock::default()));
     let store = Store::connect("mem://").await.expect("a store");

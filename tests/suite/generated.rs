@@ -63,7 +63,9 @@ async fn an_unchanged_document_gets_304() {
 fn the_list_of_errors_matches_the_codes() {
     let rows = ErrorCode::iter().map(|code| {
         let (name, statuses) = (code.name(), code.statuses().replace(' ', ", "));
-        format!("| `{name}` | {statuses} | {} | {} |\n", code.meaning().trim(), code.remedy())
+        // A row of a table is one line.
+        let meaning = code.meaning().split_whitespace().collect::<Vec<_>>().join(" ");
+        format!("| `{name}` | {statuses} | {meaning} | {} |\n", code.remedy())
     });
     let text = format!(
         "# Errors\n\nEvery error is JSON: `error` is a message for people, `code` is for programs, and `request_id` names the \

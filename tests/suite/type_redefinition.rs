@@ -1,12 +1,20 @@
 //! Tests a type with a changed fold: its aggregates are folded again while the old states stay readable.
 
+use std::sync::{Arc, Mutex, mpsc};
+
+use foldwork_engine::clock::SystemClock;
+use foldwork_engine::hook::{
+    Candidates, EnrichInput, Hook, HookOutput, OnError, Outcome, Plugin, PluginDescription, Subscription,
+};
 use foldwork_engine::model::event::{MAX_EVENTS_PER_APPEND, NewEvent};
-use foldwork_engine::model::value::Value;
+use foldwork_engine::model::facts::Facts;
+use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::pipeline::SourceChoice;
 use foldwork_engine::workspace::query::Query;
-use foldwork_engine::{Error, Store};
+use foldwork_engine::{Engine, EngineSettings, Error, Plugins, Store};
 use foldwork_tests::embedded::{engine, first};
 use foldwork_tests::handles::{Handles, enter};
+use foldwork_tests::server::worked;
 
 fn value(text: &str) -> Value {
     serde_json::from_str(text).expect("JSON")
@@ -112,4 +120,70 @@ async fn a_redefinition_on_one_server_applies_to_the_others() {
     let (one, other) = tokio::join!(here.writer.define_type(&one, false), there.writer.define_type(&other, false));
     let refused = [one.is_err(), other.is_err()].into_iter().filter(|refused| *refused).count();
     assert_eq!(refused, 1, "the second change would remove the first one's field");
+}
+
+/// A plugin that records the total in each state that it gets. Each call waits until the test opens the gate.
+struct Recorder {
+    about: PluginDescription,
+    totals: Mutex<Vec<i64>>,
+    /// The notification that a call has begun.
+    called: tokio::sync::Notify,
+    gate: Mutex<mpsc::Receiver<()>>,
+}
+
+impl Recorder {
+    /// Creates the plugin. Dropping the other end of `gate` opens the gate.
+    fn new(gate: mpsc::Receiver<()>) -> Recorder {
+        let about = PluginDescription {
+            name: "recorder".into(),
+            version: "1.0.0".into(),
+            description: "Records totals.".into(),
+            agent: None,
+            tool: None,
+            candidates: Candidates::default(),
+            hooks: vec![Hook::Enrich],
+            on: Subscription { events: vec!["thing.changed".into()], traits: Vec::new() },
+            on_error: OnError::Park,
+            settings: Object::new(),
+        };
+        Recorder { about, totals: Mutex::default(), called: tokio::sync::Notify::new(), gate: Mutex::new(gate) }
+    }
+}
+
+impl Plugin for Recorder {
+    fn about(&self) -> &PluginDescription {
+        &self.about
+    }
+
+    fn enrich(&self, call: &EnrichInput<'_>) -> Outcome<Facts> {
+        self.called.notify_one();
+        let _ = self.gate.lock().expect("the gate").recv();
+        self.totals.lock().expect("the totals").extend(call.aggregate.state.get("total").and_then(Value::as_int));
+        Ok(HookOutput { value: Facts::default(), operations: 0 })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plugins_that_lag_behind_get_states_of_the_new_definition() {
+    let (closed, gate) = mpsc::channel();
+    let recorder = Arc::new(Recorder::new(gate));
+    let plugin: Arc<dyn Plugin> = recorder.clone();
+    let plugins = Plugins::new(vec![plugin], 1).expect("a thread");
+    let store = Store::connect("mem://").await.expect("a store");
+    let running = Engine::open(store, Arc::new(SystemClock), EngineSettings::default(), plugins).await;
+    let running = running.expect("an engine");
+    let (workspace, _) = first(&running).await.expect("a workspace");
+    workspace.writer.define_type(&definition("last"), false).await.expect("a type");
+    let with_total =
+        |total: i64| NewEvent { payload: [("total", Value::Int(total))].into_iter().collect(), ..event("thing", 0) };
+    append(&workspace, [1, 2].into_iter().map(with_total)).await;
+    recorder.called.notified().await;
+
+    // The plugin works on the first two events while events are added and the type is redefined.
+    append(&workspace, [4, 8].into_iter().map(with_total)).await;
+    workspace.writer.define_type(&definition("sum"), true).await.expect("a forced change");
+    drop(closed);
+    worked(&workspace).await.expect("the plugin's turn");
+    assert_eq!(*recorder.totals.lock().expect("the totals"), [1, 2, 7, 15]);
+    running.close().await;
 }

@@ -1,6 +1,8 @@
 //! Staging of appends: checks, numbers and folds the events of one append after another, before the batch is committed.
 
 mod repeats;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -124,7 +126,8 @@ impl<'a> BatchBuilder<'a> {
             self.view.position = position;
             for (id, before) in undo.into_iter().rev() {
                 match before {
-                    Some(before) => drop(self.view.changed.insert(id, before)),
+                    // Records the slug again, because another event of the append may have taken it over.
+                    Some(before) => drop(self.view.change(&id, before)),
                     None => {
                         self.view.changed.remove(&id);
                         self.view.order.retain(|changed| *changed != id);

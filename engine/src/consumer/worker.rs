@@ -51,6 +51,8 @@ pub struct Worker {
     checkpointer: Checkpointer,
     settling: RemainingEdges,
     members: Members,
+    /// The number of redefinitions that the aggregates at the follower's position include.
+    redefinitions: u64,
     /// Whether the stored checkpoint names the versions that the workspace has adopted.
     is_adopted: bool,
 }
@@ -77,6 +79,7 @@ impl Worker {
         let checkpoint = state.db.read_graph_checkpoint().await?;
         // The checkpoint of another server may include events that this server has not read yet.
         state.refresh().await?;
+        let redefinitions = state.types.redefined().position();
         state.folded.follower_caught_up();
         look_back(&state, checkpoint.position).await?;
         let view = FollowerView::new(&state);
@@ -98,6 +101,7 @@ impl Worker {
             checkpointer: Checkpointer::new(&state, appender.database(), lead, checkpoint),
             dispatcher: Dispatcher::new(appender, lead),
             settling,
+            redefinitions,
             is_adopted: false,
             state,
         })
@@ -134,6 +138,7 @@ impl Worker {
     /// store.
     pub async fn step(&mut self) -> Result<WorkerStep, StepEnd> {
         self.adopt_versions().await?;
+        self.refold().await?;
         let is_settling = self.settle_page().await?;
         let position = self.process().await?;
         Ok(WorkerStep { position, is_settling })
@@ -141,7 +146,7 @@ impl Worker {
 
     /// Processes the next events. Returns the position of the last processed event.
     async fn process(&mut self) -> Result<u64, StepEnd> {
-        if self.state.plugins.is_empty() && self.state.graph.is_empty() {
+        if self.is_idle() {
             return Ok(self.pass_over());
         }
         // The store may already have events that are not folded yet.
@@ -197,6 +202,21 @@ impl Worker {
         Ok(())
     }
 
+    /// Folds the aggregates at the follower's position again after types were redefined. Otherwise, the next events
+    /// would be folded into states of the earlier definitions, and plugins would get states of neither definition.
+    async fn refold(&mut self) -> Result<()> {
+        let redefinitions = self.state.types.redefined().position();
+        if redefinitions == self.redefinitions || self.is_idle() {
+            return Ok(());
+        }
+        self.state.folded.follower_caught_up();
+        look_back(&self.state, self.position()).await?;
+        self.redefinitions = redefinitions;
+        self.scripted_agents.forget_mentions();
+        self.settling.readdress();
+        Ok(())
+    }
+
     /// Opens and closes edges until all edges match the redefined types and the enabled plugins.
     pub(super) async fn settle_edges(&mut self) -> Result<()> {
         while self.settle_page().await? {}
@@ -220,6 +240,11 @@ impl Worker {
         }
         self.settling.report();
         Ok(false)
+    }
+
+    /// Returns whether there are no plugins and no graph.
+    fn is_idle(&self) -> bool {
+        self.state.plugins.is_empty() && self.state.graph.is_empty()
     }
 
     /// Skips to the log's end without reading events, because there are no plugins and no graph. A plugin that is

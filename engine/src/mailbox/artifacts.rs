@@ -73,6 +73,12 @@ fn stored(
             let message = format!("another artifact of the task has the name {name}");
             return Err(Error::invalid_at(format!("{}/name", next.at), message));
         }
+        // Both versions would be current and keep the effect, so an approval would append the effect twice.
+        let replaced = entry.get("supersedes");
+        if replaced.is_some() && entries.iter().any(|other| other.get("supersedes") == replaced) {
+            let message = "another artifact of the request replaces the same artifact";
+            return Err(Error::invalid_at(format!("{}/id", next.at), message));
+        }
         entries.push(entry);
     }
     Ok(entries)

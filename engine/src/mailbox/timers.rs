@@ -125,8 +125,8 @@ struct TimerLoop {
     schedule: Schedule,
     /// The position up to which the log has been processed.
     position: Option<u64>,
-    /// The time when these timers started or the store responded again, in milliseconds since the epoch. Agents could
-    /// not renew leases that expired before this time.
+    /// The time when these timers started or the store responded again, but not a time in the future, in milliseconds
+    /// since the epoch. Agents could not renew leases that expired before this time.
     opened_at: i64,
     /// The ids of open tasks that have been claimed. The store may have lease rows of these tasks.
     leased: HashSet<AggregateId>,
@@ -241,6 +241,8 @@ impl TimerLoop {
         // Without deadlines, the clock is not read.
         let Some(next) = self.schedule.next() else { return Ok(TimerOutcome::Nothing) };
         let now_ms = self.state.clock.now_ms();
+        // After the clock is set back, a later time would keep new leases from expiring.
+        self.opened_at = self.opened_at.min(now_ms);
         if next > now_ms {
             return Ok(TimerOutcome::Nothing);
         }

@@ -77,6 +77,9 @@ const WORKSPACE_MIGRATIONS: [&str; 14] = [
     include_str!("schema/workspace/0014_plugin_calls.surql"),
 ];
 
+/// The beginnings of the URLs of stores.
+const SCHEMES: [&str; 4] = ["surrealkv://", "mem://", "ws://", "wss://"];
+
 /// A connected store.
 pub struct Store {
     root: StoreSession,
@@ -97,6 +100,9 @@ impl Store {
 
     /// Connects like [`Store::connect`]. `sizes` limits the memory of a store in a folder.
     pub async fn connect_with(url: &str, sizes: &Sizes) -> Result<Store> {
+        if !SCHEMES.iter().any(|scheme| url.starts_with(scheme)) {
+            return Err(Error::Opening(format!("expected surrealkv://PATH, mem:// or ws://HOST:PORT, found '{url}'")));
+        }
         let here = url.starts_with("surrealkv://");
         let root = match here {
             true => StoreSession::open(url, sizes).await?,
@@ -345,7 +351,8 @@ fn applied(results: &[Record], known: usize) -> Result<Vec<i64>> {
     match applied.iter().max().filter(|number| **number > known as i64) {
         None => Ok(applied),
         Some(unknown) => Err(Error::Opening(format!(
-            "it was written by a newer program with schema {unknown}; this program supports schemas up to {known}"
+            "it was written by a newer program with schema {unknown}; this program supports schemas up to {known}; start \
+             the newer program, or restore a copy from before its first start"
         ))),
     }
 }
@@ -381,6 +388,14 @@ mod tests {
         assert_eq!(control.first_workspace_id().await.expect("a response").as_deref(), Some("w"));
         let members = control.read_members("w").await.expect("members");
         assert_eq!(members.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_url_with_another_scheme_is_rejected() {
+        for url in ["", "data/db", "surrealkv:data/db", "http://127.0.0.1:8000", "postgres://localhost/db"] {
+            let refused = Store::connect(url).await.err().expect("refused").to_string();
+            assert!(refused.contains("expected surrealkv://PATH") && refused.contains(url), "{refused}");
+        }
     }
 
     #[tokio::test]

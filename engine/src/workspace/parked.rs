@@ -113,20 +113,16 @@ async fn delete_steps(operation: &Operation, steps: &[StepId]) -> Result<()> {
 }
 
 async fn replay_steps(operation: &Operation, parked: Vec<ParkedStep>) -> Result<ReplayOutcome> {
-    let (last, selected) = (parked.last().map(|last| last.id.clone()), parked.len() as u64);
+    let steps: Vec<StepId> = parked.into_iter().map(|parked| parked.id).collect();
+    let (last, selected) = (steps.last().cloned(), steps.len() as u64);
     let mut replayed = ReplayOutcome { last, selected, ..ReplayOutcome::default() };
-    let mut remaining = parked.into_iter();
-    loop {
-        let steps: Vec<ParkedStep> = remaining.by_ref().take(late_steps::STEPS_PER_TURN).collect();
-        if steps.is_empty() {
-            return Ok(replayed);
-        }
+    for steps in steps.chunks(late_steps::STEPS_PER_TURN) {
         // Takes a new turn for each batch, so that plugins can process new events between two batches.
         let mut turn = operation.worker().await?;
-        let count = steps.len() as u64;
-        let failed = late_steps::replay_parked(&mut turn, steps).await?;
+        let (done, failed) = late_steps::replay_parked(&mut turn, steps).await?;
         turn.keep();
-        replayed.done += count - failed.len() as u64;
+        replayed.done += done;
         replayed.failed.extend(failed);
     }
+    Ok(replayed)
 }

@@ -12,92 +12,6 @@ use crate::access::grant::Grant;
 use crate::error::{Error, ErrorCode, Result};
 use crate::model::access::{Caller, Role, Scope, WorkspaceRecord};
 
-/// The right to read everything. Needs `api:read`.
-#[derive(Clone)]
-pub struct Reader {
-    pub(super) context: CallContext,
-}
-
-/// The right to change the contents of the workspace. Needs `api:write`. An operation returns only the records that it
-/// has changed, because this right does not include reading other records.
-#[derive(Clone)]
-pub struct Writer {
-    pub(super) context: CallContext,
-}
-
-/// The right to work on tasks for agents. Needs `api:write`. A key that is bound to agents can change tasks only with
-/// this right, and only for its agents.
-#[derive(Clone)]
-pub struct AgentWriter {
-    pub(super) context: CallContext,
-}
-
-/// The right to read content: published content with `content:read`, and drafts as well with `api:read`.
-#[derive(Clone)]
-pub struct ContentReader {
-    pub(super) context: CallContext,
-    /// The widest perspective that this caller may use: `Draft` includes published content.
-    sees: Perspective,
-}
-
-/// The right to read the caller's own profile. Needs `profile:read` or `api:read`.
-#[derive(Clone)]
-pub struct ProfileReader {
-    pub(super) context: CallContext,
-}
-
-/// The right to listen for agents: to read their feeds and report their presence. With `acts`, also to renew their
-/// leases and acknowledge their progress. Allows no other change. Needs `api:read`, or a credential issued to a caller
-/// with `api:read`.
-#[derive(Clone)]
-pub struct Listener {
-    pub(super) context: CallContext,
-    /// The agents that the handle may access. `None` means all agents of the workspace.
-    pub(super) agents: Option<Arc<[Arc<str>]>>,
-    /// Whether the caller may also act for these agents.
-    pub(super) acts: bool,
-}
-
-/// The right to manage members and access. Needs every scope and the role owner.
-#[derive(Clone)]
-pub struct Owner {
-    pub(super) context: CallContext,
-}
-
-/// The right to manage the installation. Needs every scope and the role owner in the first workspace of the store. A
-/// lapsed plan does not block this right, since an operator who decides on plans must be able to repair their own plan.
-#[derive(Clone)]
-pub struct Administrator {
-    pub(super) context: CallContext,
-}
-
-/// The right to unlock apps on devices. Needs `extension:unlock`.
-#[derive(Clone)]
-pub struct Unlocker {
-    pub(super) context: CallContext,
-}
-
-/// The right to read everything on behalf of a model. Needs `mcp:read`, a scope that grants no other right. Converts
-/// into a [`Reader`].
-#[derive(Clone)]
-pub struct McpReader {
-    context: CallContext,
-}
-
-/// The right to make changes on behalf of a model. Needs `mcp:write`, a scope that grants no other right except
-/// [`Uploader`]. Converts into a [`Writer`].
-#[derive(Clone)]
-pub struct McpWriter {
-    context: CallContext,
-}
-
-/// The right to store the one file that a link was created for, on behalf of the link's creator. Needs `api:write` or
-/// `mcp:write`, which the creator must still hold. Converts into a [`Writer`].
-#[derive(Clone)]
-pub struct Uploader {
-    context: CallContext,
-}
-
 /// A right in a workspace, represented by the type of its handle. A handle exists only for a caller who holds the
 /// right.
 pub trait Right: Handle + Sized {
@@ -113,20 +27,85 @@ pub trait Right: Handle + Sized {
     const IS_FOR_AGENTS: bool = false;
 }
 
-impl Right for Reader {
-    const ONE_OF: &[Scope] = &[Scope::ApiRead];
-    const IS_FOR_AGENTS: bool = true;
+/// Makes a type the handle of a right. `$created` creates the handle from the context.
+macro_rules! handle {
+    ($handle:ident, $context:ident, $created:expr) => {
+        impl Handle for $handle {
+            fn of($context: CallContext) -> $handle {
+                $created
+            }
+
+            fn context(&self) -> &CallContext {
+                &self.context
+            }
+        }
+
+        impl $handle {
+            /// Returns the caller who holds the right.
+            pub fn caller(&self) -> &Caller {
+                self.context.caller()
+            }
+        }
+    };
 }
 
-impl Right for Writer {
-    const ONE_OF: &[Scope] = &[Scope::ApiWrite];
-    const LEAST: Role = Role::Editor;
+/// Declares rights whose handles have only the context. After a colon follow the scopes that grant the right, and the
+/// constants of [`Right`] that differ from their defaults.
+macro_rules! rights {
+    ($($(#[$doc:meta])+ $handle:ident: $one_of:expr $(, $constant:ident: $type:ty = $value:expr)*;)+) => {
+        $(
+            $(#[$doc])+
+            #[derive(Clone)]
+            pub struct $handle {
+                pub(super) context: CallContext,
+            }
+
+            impl Right for $handle {
+                const ONE_OF: &[Scope] = $one_of;
+                $(const $constant: $type = $value;)*
+            }
+
+            handle!($handle, context, $handle { context });
+        )+
+    };
 }
 
-impl Right for AgentWriter {
-    const ONE_OF: &[Scope] = &[Scope::ApiWrite];
-    const LEAST: Role = Role::Editor;
-    const IS_FOR_AGENTS: bool = true;
+rights! {
+    /// The right to read everything. Needs `api:read`.
+    Reader: &[Scope::ApiRead], IS_FOR_AGENTS: bool = true;
+    /// The right to change the contents of the workspace. Needs `api:write`. An operation returns only the records that
+    /// it has changed, because this right does not include reading other records.
+    Writer: &[Scope::ApiWrite], LEAST: Role = Role::Editor;
+    /// The right to work on tasks for agents. Needs `api:write`. A key that is bound to agents can change tasks only
+    /// with this right, and only for its agents.
+    AgentWriter: &[Scope::ApiWrite], LEAST: Role = Role::Editor, IS_FOR_AGENTS: bool = true;
+    /// The right to read the caller's own profile. Needs `profile:read` or `api:read`.
+    ProfileReader: &[Scope::ProfileRead, Scope::ApiRead], IS_FOR_AGENTS: bool = true;
+    /// The right to manage members and access. Needs every scope and the role owner.
+    Owner: Scope::VARIANTS, NEEDS_ALL: bool = true, LEAST: Role = Role::Owner;
+    /// The right to manage the installation. Needs every scope and the role owner in the first workspace of the store.
+    /// A lapsed plan does not block this right, since an operator who decides on plans must be able to repair their own
+    /// plan.
+    Administrator: Scope::VARIANTS, NEEDS_ALL: bool = true, LEAST: Role = Role::Owner, IS_OPERATOR: bool = true;
+    /// The right to unlock apps on devices. Needs `extension:unlock`.
+    Unlocker: &[Scope::ExtensionUnlock];
+    /// The right to read everything on behalf of a model. Needs `mcp:read`, a scope that grants no other right.
+    /// Converts into a [`Reader`].
+    McpReader: &[Scope::McpRead], IS_FOR_AGENTS: bool = true;
+    /// The right to make changes on behalf of a model. Needs `mcp:write`, a scope that grants no other right except
+    /// [`Uploader`]. Converts into a [`Writer`].
+    McpWriter: &[Scope::McpWrite], LEAST: Role = Role::Editor;
+    /// The right to store the one file that a link was created for, on behalf of the link's creator. Needs `api:write`
+    /// or `mcp:write`, which the creator must still hold. Converts into a [`Writer`].
+    Uploader: &[Scope::ApiWrite, Scope::McpWrite], LEAST: Role = Role::Editor;
+}
+
+/// The right to read content: published content with `content:read`, and drafts as well with `api:read`.
+#[derive(Clone)]
+pub struct ContentReader {
+    pub(super) context: CallContext,
+    /// The widest perspective that this caller may use: `Draft` includes published content.
+    sees: Perspective,
 }
 
 impl Right for ContentReader {
@@ -134,14 +113,23 @@ impl Right for ContentReader {
     const IS_FOR_AGENTS: bool = true;
 }
 
+handle!(ContentReader, context, content_reader(context));
+
 fn content_reader(context: CallContext) -> ContentReader {
     let sees = if context.caller().holds(Scope::ApiRead) { Perspective::Draft } else { Perspective::Published };
     ContentReader { context, sees }
 }
 
-impl Right for ProfileReader {
-    const ONE_OF: &[Scope] = &[Scope::ProfileRead, Scope::ApiRead];
-    const IS_FOR_AGENTS: bool = true;
+/// The right to listen for agents: to read their feeds and report their presence. With `acts`, also to renew their
+/// leases and acknowledge their progress. Allows no other change. Needs `api:read`, or a credential issued to a caller
+/// with `api:read`.
+#[derive(Clone)]
+pub struct Listener {
+    pub(super) context: CallContext,
+    /// The agents that the handle may access. `None` means all agents of the workspace.
+    pub(super) agents: Option<Arc<[Arc<str>]>>,
+    /// Whether the caller may also act for these agents.
+    pub(super) acts: bool,
 }
 
 impl Right for Listener {
@@ -149,27 +137,12 @@ impl Right for Listener {
     const IS_FOR_AGENTS: bool = true;
 }
 
+handle!(Listener, context, listener(context));
+
 fn listener(context: CallContext) -> Listener {
     let acts = check::<AgentWriter>(context.caller()).is_ok();
     let agents = context.caller().agents().cloned();
     Listener { context, agents, acts }
-}
-
-impl Right for Owner {
-    const ONE_OF: &[Scope] = Scope::VARIANTS;
-    const NEEDS_ALL: bool = true;
-    const LEAST: Role = Role::Owner;
-}
-
-impl Right for Administrator {
-    const ONE_OF: &[Scope] = Scope::VARIANTS;
-    const NEEDS_ALL: bool = true;
-    const LEAST: Role = Role::Owner;
-    const IS_OPERATOR: bool = true;
-}
-
-impl Right for Unlocker {
-    const ONE_OF: &[Scope] = &[Scope::ExtensionUnlock];
 }
 
 /// Checks that a caller has a right. Reports a missing scope or role before a missing subscription.
@@ -201,21 +174,6 @@ pub fn check<R: Right>(caller: &Caller) -> Result<()> {
         return Err(Error::SubscriptionRequired { required: unpaid });
     }
     Ok(())
-}
-
-impl Right for McpReader {
-    const ONE_OF: &[Scope] = &[Scope::McpRead];
-    const IS_FOR_AGENTS: bool = true;
-}
-
-impl Right for McpWriter {
-    const ONE_OF: &[Scope] = &[Scope::McpWrite];
-    const LEAST: Role = Role::Editor;
-}
-
-impl Right for Uploader {
-    const ONE_OF: &[Scope] = &[Scope::ApiWrite, Scope::McpWrite];
-    const LEAST: Role = Role::Editor;
 }
 
 impl McpReader {
@@ -279,36 +237,6 @@ impl ProfileReader {
         self.context.record()
     }
 }
-
-/// Declares handles. The last ones have more than the context, and a function that creates them.
-macro_rules! handles {
-    ($($handle:ident),*; $($wider:ident by $create:ident),*) => {
-        $(handles!(@ $handle, context, $handle { context });)*
-        $(handles!(@ $wider, context, $create(context));)*
-    };
-    (@ $handle:ident, $context:ident, $created:expr) => {
-        impl Handle for $handle {
-            fn of($context: CallContext) -> $handle {
-                $created
-            }
-
-            fn context(&self) -> &CallContext {
-                &self.context
-            }
-        }
-
-        impl $handle {
-            /// Returns the caller who holds the right.
-            pub fn caller(&self) -> &Caller {
-                self.context.caller()
-            }
-        }
-    };
-}
-handles!(
-    Reader, Writer, AgentWriter, ProfileReader, Owner, Administrator, Unlocker, McpReader, McpWriter, Uploader;
-    ContentReader by content_reader, Listener by listener
-);
 
 impl Changing for Writer {}
 impl Changing for AgentWriter {}

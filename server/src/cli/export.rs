@@ -89,7 +89,7 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     let progress = ProgressIndicator::start(None);
     let note = |text: &str| progress.note(text);
     let exported = if store.offline {
-        let opened = OpenStore::open(store.engine().await?, store.workspace.as_deref()).await?;
+        let opened = OpenStore::open(store.existing_engine().await?, store.workspace.as_deref()).await?;
         let source = ExportSource::Store(&opened);
         let written = write_file(&source, &selection, &path, files.as_deref(), with_members, &progress).await;
         opened.workspace.close().await?;

@@ -13,7 +13,7 @@ pub type Arguments = ServerArguments<Action>;
 pub enum Action {
     /// Sets the plan of a user and prints it as JSON. Absent values are taken from the server's settings for that plan.
     Set {
-        /// The user's id, as shown by `members list`.
+        /// The user's id, as shown by `users list`.
         user: String,
         /// The plan's id.
         #[arg(long)]

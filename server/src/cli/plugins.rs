@@ -16,6 +16,9 @@ use crate::config::Config;
 pub struct Arguments {
     #[command(subcommand)]
     action: Action,
+    /// The configuration file; the default is config.toml.
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
 }
 
 #[derive(clap::Subcommand, Debug)]
@@ -39,7 +42,7 @@ enum Action {
 
 /// Runs a subcommand of `foldwork plugins`.
 pub fn run(arguments: Arguments) -> anyhow::Result<()> {
-    let config = Config::load(None)?;
+    let config = Config::load(arguments.config.as_deref())?;
     match arguments.action {
         Action::Test { folder, strict } => test(&config, folder.as_deref(), strict),
         Action::List { folder } => list(&config, folder.as_deref()),

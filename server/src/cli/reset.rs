@@ -4,14 +4,13 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use foldwork_engine::OwnerKey;
 use foldwork_engine::model::access::KeyRecord;
 
 use super::output::print_line;
-use super::portable::store::open_engine;
+use super::portable::store::{check_presence, open_engine};
 use crate::config::Config;
-use crate::serve::place::DataFolder;
 
 /// The maximum number of keys that are listed.
 const MAX_LISTED: usize = 20;
@@ -37,9 +36,7 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     }
     // The command needs no files, and must not create the folder for files.
     config.files.url = "mem://".into();
-    if let Some(folder) = DataFolder::of(&config.store.url, "surrealkv").filter(DataFolder::is_new) {
-        bail!("there is no store in {}; name the store with --database or --config", folder.path.display());
-    }
+    check_presence(&config)?;
     let engine = open_engine(&config).await?;
     let OwnerKey { workspace, key, others } =
         engine.reset_owner_key(arguments.revoke).await.context("could not create an owner key")?;

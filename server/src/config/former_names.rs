@@ -33,7 +33,7 @@ const MERGED: [Merging; 5] = [
     ("plugins.limits.deadline_ms", "plugins.deadline", "ms"),
 ];
 /// The settings that were removed, as `section.name`. Most of them are constants now.
-const REMOVED: [&str; 41] = [
+const REMOVED: [&str; 42] = [
     "http.upload_least_bytes_per_s",
     "http.page_bytes",
     "http.stalled_reader_s",
@@ -66,6 +66,7 @@ const REMOVED: [&str; 41] = [
     "plugins.limits.functions",
     "mcp.message_bytes",
     "mcp.response_bytes",
+    "mcp.answer_bytes",
     "realtime.channels_per_socket",
     "realtime.joins_per_second",
     "realtime.messages_per_second",

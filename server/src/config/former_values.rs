@@ -251,6 +251,23 @@ mod tests {
     }
 
     #[test]
+    fn a_warning_about_a_former_name_says_whether_a_variable_has_it() {
+        let file = text_layer("[store]\npulse = \"1 s\"\n[log]\naccess = true\n").expect("TOML");
+        let variable = |name: &str, value: &str| (format!("FOLDWORK_{name}"), value.to_owned());
+        let variables = [variable("HTTP__STOP_DELAY_S", "7"), variable("PLANS__DEFAULT", "unlimited")];
+        let config = Config::with_variables(file, &variables).expect("a configuration");
+        assert_eq!(
+            config.former_names,
+            [
+                "`store.pulse` is no longer a setting and has no effect; remove it",
+                "`log.access` is now part of `log.filter`; remove it",
+                "in the environment: `http.stop_delay_s` is now `http.stop_delay`; write stop_delay = \"7 s\"",
+                "in the environment: `plans.default` is now the first of `plans.offered`; put the plan 'unlimited' first",
+            ]
+        );
+    }
+
+    #[test]
     fn values_of_the_embedding_in_two_sources_belong_together() {
         let url = |file: &str, name: &str, value: &str| {
             let variable = (format!("FOLDWORK_SEARCH__EMBEDDING__{name}"), value.to_owned());

@@ -19,7 +19,10 @@ pub fn open(settings: &Embedding) -> anyhow::Result<Option<Arc<dyn Embed>>> {
     Ok(match settings.source() {
         EmbeddingSource::Off => None,
         EmbeddingSource::Folder(folder) => Some(open_local(folder, &settings.model)?),
-        EmbeddingSource::Service => Some(Arc::new(http::HttpModel::new(settings, std::env::var(KEY_VARIABLE).ok())?)),
+        EmbeddingSource::Service => {
+            let key = std::env::var(KEY_VARIABLE).ok().filter(|key| !key.is_empty());
+            Some(Arc::new(http::HttpModel::new(settings, key)?))
+        }
     })
 }
 

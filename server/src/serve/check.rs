@@ -11,7 +11,7 @@ use foldwork_engine::{Contents, Engine, Plugins, Store, StoreError};
 
 use super::backup::open_archive;
 use super::place::{DataFolder, absolute};
-use super::{load_plugins, open_store};
+use super::{bootstrap_key, load_plugins, open_store};
 use crate::config::Config;
 use crate::{auth, embedding, telemetry};
 
@@ -56,6 +56,10 @@ pub async fn check(config: &Config) -> anyhow::Result<ExitCode> {
     report.add("access", access(config).await);
     report.add("search.embedding", embedding::open(&config.search.embedding).map(|_| "the settings are valid".into()));
     report.add("http.listen", resolved(&config.http.listen).await);
+    if !config.http.public_url.is_empty() {
+        let checked = config.http.check_public_url();
+        report.add("http.public_url", checked.map(|()| config.http.public_url.clone()));
+    }
     if !config.metrics.listen.is_empty() {
         report.add("metrics.listen", resolved(&config.metrics.listen).await);
     }
@@ -82,6 +86,7 @@ async fn access(config: &Config) -> anyhow::Result<String> {
     let store = Store::connect("mem://").await?;
     let engine = Engine::open(store, Arc::new(StoreClock::default()), config.engine(), Plugins::none()?).await?;
     auth::decide(&engine, config)?;
+    bootstrap_key()?;
     config.dashboard.sign_in(&config.auth)?;
     config.dashboard.appearance()?;
     Ok(format!("plans: {}, issuers: {}", config.plans.offered.len(), config.auth.issuers.len()))

@@ -59,9 +59,9 @@ pub async fn serve_metrics(settings: &Metrics) -> anyhow::Result<Option<SocketAd
     if settings.listen.is_empty() {
         return Ok(None);
     }
-    let address: SocketAddr = settings.listen.parse().context("metrics.listen is not an IP address with a port")?;
-    let acceptor = TcpListener::bind(address).into_acceptor().await;
-    let acceptor = acceptor.with_context(|| format!("cannot listen on {address} for metrics"))?;
+    let address = &settings.listen;
+    let acceptor = TcpListener::bind(address.clone()).into_acceptor().await;
+    let acceptor = acceptor.with_context(|| format!("[metrics] listen: cannot listen on {address}"))?;
     let bound = acceptor.local_addr().into_iter().find_map(|LocalAddr(address)| address.as_socket_addr().copied());
     let exposition = Exposition::start()?;
     tokio::spawn(keep_adding_up(exposition.clone()));

@@ -274,6 +274,17 @@ fn unknown_field(document: &Value, operation: &Value, sent: &Sent) -> Option<Str
 }
 
 #[test]
+fn plugins_are_listed_by_a_chosen_configuration() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("other.toml"), "[plugins]\nenabled = [\"linker\"]\n").expect("a file");
+    let list = |file: &str| output(&mut foldwork(folder.path(), &["plugins", "list", "--config", file]));
+    let listed = text(&list("other.toml").stdout);
+    let linker = listed.lines().find(|line| line.starts_with("linker ")).expect("a line");
+    assert_eq!(linker.split_whitespace().nth(2), Some("1"), "{listed}");
+    assert!(!list("absent.toml").status.success());
+}
+
+#[test]
 fn every_path_in_the_source_of_the_commands_is_in_the_document() {
     let folder = tempfile::tempdir().expect("a folder");
     let document = document(folder.path());

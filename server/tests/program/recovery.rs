@@ -1,4 +1,5 @@
-//! Tests `foldwork keys reset`, with which an operator who has lost all keys gets a new owner key.
+//! Tests `foldwork keys reset`, with which an operator who has lost all keys gets a new owner key, and other commands on a
+//! store that is absent.
 
 use std::path::Path;
 use std::process::Output;
@@ -22,6 +23,15 @@ fn only_line(output: &Output) -> String {
 fn opens(program: &Program, key: &str) -> bool {
     let bearer = format!("Bearer {key}");
     program.status("GET", "/api/v1/keys", &[("authorization", &bearer)], "") == 200
+}
+
+#[test]
+fn an_export_of_a_store_that_does_not_exist_creates_none() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let refused = output(&mut foldwork(folder.path(), &["export", "--offline", "--output", "all.ndjson"]));
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(text(&refused.stderr).contains("there is no store in"), "{}", text(&refused.stderr));
+    assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0);
 }
 
 #[test]

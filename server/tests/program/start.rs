@@ -36,6 +36,49 @@ fn a_start_logs_the_place_of_the_data_and_variables_without_effect() {
 }
 
 #[test]
+fn a_start_that_fails_says_what_to_change() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("its address").to_string();
+    let refused = |arguments: &[&str], variables: &[(&str, &str)]| {
+        let arguments = [&["serve", "--files", "mem://"][..], arguments].concat();
+        let found = output(foldwork(folder.path(), &arguments).envs(variables.iter().copied()));
+        assert_eq!(found.status.code(), Some(1), "{}", text(&found.stdout));
+        text(&found.stderr)
+    };
+    let said = refused(&["--listen", address.as_str()], &[]);
+    assert!(said.contains(&format!("cannot listen on {address}: ")) && said.contains("--listen or [http]"), "{said}");
+    let free = ["--listen", "127.0.0.1:0"];
+    for (name, value, expected) in [
+        ("FOLDWORK_BOOTSTRAP_KEY", "sk_short", "FOLDWORK_BOOTSTRAP_KEY is not a key"),
+        ("FOLDWORK_HTTP__PUBLIC_URL", "foldwork.example.org", "[http] public_url: expected a URL such as https://"),
+        ("FOLDWORK_METRICS__LISTEN", address.as_str(), "[metrics] listen: cannot listen on"),
+        ("FOLDWORK_STORE__URL", "postgres://localhost/db", "expected surrealkv://PATH, mem:// or ws://HOST:PORT"),
+    ] {
+        let said = refused(&free, &[(name, value)]);
+        assert!(said.contains(expected), "{name}: {said}");
+    }
+    let half = [("FOLDWORK_STORE__URL", "ws://127.0.0.1:1"), ("FOLDWORK_STORE_USER", "foldwork")];
+    let said = refused(&free, &half);
+    assert!(said.contains("FOLDWORK_STORE_USER is set, but FOLDWORK_STORE_PASSWORD is not"), "{said}");
+}
+
+#[test]
+fn variables_that_a_start_does_not_need_do_not_prevent_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = foldwork(folder.path(), &["serve"]);
+    // A store in a folder has no users, and an empty key counts as absent.
+    command
+        .env("FOLDWORK_STORE_USER", "foldwork")
+        .env("FOLDWORK_STORE_PASSWORD", "p")
+        .env("FOLDWORK_BOOTSTRAP_KEY", "");
+    let mut program = Program::start(command.env("FOLDWORK_METRICS__LISTEN", "localhost:0"));
+    assert_eq!(program.status("GET", "/readyz", &[], ""), 200);
+    program.terminate();
+    program.ended();
+}
+
+#[test]
 fn a_check_reports_each_checked_part_and_changes_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     let check = |variables: &[(&str, &str)]| {
@@ -64,6 +107,8 @@ fn a_check_reports_each_checked_part_and_changes_nothing() {
         ("FOLDWORK_AUTH__ISSUERS__0__ISSUER", "https://id.example.com", "jwks_url or hs256_secret_env is required"),
         ("FOLDWORK_HTTP__TRUSTED_PROXIES", "proxy.local", "'proxy.local' is neither an address nor a network"),
         ("FOLDWORK_HTTP__LISTEN", "nowhere", "http.listen"),
+        ("FOLDWORK_HTTP__PUBLIC_URL", "foldwork.example.org", "http.public_url"),
+        ("FOLDWORK_BOOTSTRAP_KEY", "sk_short", "FOLDWORK_BOOTSTRAP_KEY is not a key"),
         ("FOLDWORK_FILES__URL", "file:///proc/files", "files.url"),
     ] {
         let (code, said) = check(&[(name, value)]);

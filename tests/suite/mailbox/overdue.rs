@@ -245,6 +245,18 @@ async fn an_agent_that_returns_after_a_restart_keeps_its_tasks() {
     assert_eq!(task.state.get("status").and_then(|value| value.as_str()), Some("in_progress"));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn leases_end_in_time_after_the_clock_was_set_back() {
+    let server = server().await;
+    let id = task(&server, DRAFTER).await;
+    server.clock.advance(-3_600 * SECOND);
+    act(&server, &id, "claim", json!({"agent_id": DRAFTER, "lease_seconds": 60})).await;
+    server.pass(60 * SECOND).await.expect("the lease ends");
+    let (task, types) = task_and_events(&server, &id).await;
+    assert_eq!((&task["status"], &task["attempt"]), (&json!("pending"), &json!(2)));
+    assert_eq!(types.last().map(String::as_str), Some("task.expired"));
+}
+
 /// Waits until a condition holds.
 async fn until(is_so: impl AsyncFn() -> bool) {
     let waiting = async {

@@ -96,6 +96,14 @@ impl RemainingEdges {
         self.is_stale |= before.digest != self.basis.digest;
     }
 
+    /// Indexes the addresses of all aggregates again after the aggregates were folded again, and finds the edges that no
+    /// longer match.
+    pub fn readdress(&mut self) {
+        self.basis = Basis::current(&self.state);
+        self.remaining.extend(self.state.graph.readdress_all(&FollowerView::new(&self.state)));
+        self.is_stale = true;
+    }
+
     /// Compares the edges of the next aggregates. Returns the changes, or `None` if no edges are left to compare.
     pub fn next_page(&mut self, position: u64) -> Option<Changes> {
         self.state.settled.remaining.set(self.remaining.len() as u64);

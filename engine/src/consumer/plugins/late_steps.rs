@@ -31,15 +31,22 @@ use crate::store::workspace::parked::{ParkedStep, Reason, StepId};
 /// The maximum number of steps that are retried in one turn of the worker. New events are processed between two turns.
 pub const STEPS_PER_TURN: usize = 64;
 
-/// Retries parked steps, in the order of their events. Returns the steps that failed again, which stay parked with the
-/// reason of the new failure.
-pub async fn replay_parked(worker: &mut Worker, parked: Vec<ParkedStep>) -> Result<Vec<ParkedStep>> {
+/// Retries parked steps, in the order of their events. Skips steps that are no longer parked: while the caller waited
+/// for its turn, a retry may have completed these steps, or another request may have completed or deleted them. Returns
+/// the number of steps that succeeded, and the steps that failed again. The failed steps stay parked with the reason of
+/// the new failure.
+pub async fn replay_parked(worker: &mut Worker, steps: &[StepId]) -> Result<(u64, Vec<ParkedStep>)> {
+    let mut parked = worker.state.db.find_parked_steps(steps).await?;
+    parked.sort_unstable_by(|a, b| a.id.cmp(&b.id));
     let mut streams = StreamData::default();
-    let mut failed = Vec::new();
+    let (mut done, mut failed) = (0, Vec::new());
     for step in parked {
-        failed.extend(replay_step(worker, step, &mut streams).await?.err());
+        match replay_step(worker, step, &mut streams).await? {
+            Ok(()) => done += 1,
+            Err(step) => failed.push(step),
+        }
     }
-    Ok(failed)
+    Ok((done, failed))
 }
 
 async fn replay_step(

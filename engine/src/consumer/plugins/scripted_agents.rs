@@ -44,6 +44,11 @@ impl ScriptedAgents {
         }
     }
 
+    /// Forgets the index of mentions, because aggregates were folded again. The next search builds a new index.
+    pub fn forget_mentions(&mut self) {
+        self.mentions = Mentions::default();
+    }
+
     /// Prepares the input of the hook `work` for a task.
     pub fn prepare(&mut self, view: &FollowerView<'_>, context: &Arc<EventContext>) -> PreparedWork {
         PreparedWork::prepare(&self.state, view, &mut self.mentions, context)

@@ -1,6 +1,25 @@
 //! The documentation of one stage, operator or variable. The parsers and the catalogue of the pipeline language use the
 //! same tables of these entries.
 
+/// Declares the entries of a table of names. A row has the summary as its comment, the name with its arguments, the
+/// example, and further parts of the entry after a colon. `$make` makes the entry from the documentation of the name and
+/// these parts; `identity` returns the documentation alone.
+macro_rules! name_table {
+    ($make:path: $($(#[doc = $summary:literal])+ $name:literal($arguments:expr) $example:tt
+        $(.$method:ident($($value:tt)*))* $(: $($part:expr),+)?;)+) => {
+        &[$(
+            $make(
+                $crate::pipeline::value::documentation::NameDocumentation::new(
+                    $name, $arguments, concat!($($summary),+).trim_ascii(), $example,
+                ),
+                $($($part),+)?
+            )
+            $(.$method($($value)*))*,
+        )+]
+    };
+}
+pub(crate) use name_table;
+
 /// The name of a stage, operator or variable with its documentation.
 #[derive(Debug)]
 pub struct NameDocumentation {

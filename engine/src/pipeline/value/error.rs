@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::model::hint::did_you_mean;
+
 /// An error of a pipeline. The message is MongoDB's text where MongoDB has one, so that clients that match on the text
 /// keep working.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,6 +81,14 @@ impl Error {
     pub fn with_hint(mut self, hint: impl Into<String>) -> Error {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// Adds the known name that `name` may be a misspelling of as a hint, if there is one.
+    pub fn suggesting<'k>(self, name: &str, known: impl IntoIterator<Item = &'k str>) -> Error {
+        match did_you_mean(name, known) {
+            Some(hint) => self.with_hint(hint),
+            None => self,
+        }
     }
 
     /// Sets the stage in which the error occurred, unless a stage is already set.

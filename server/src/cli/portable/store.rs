@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use foldwork_engine::clock::StoreClock;
 use foldwork_engine::model::access::WorkspaceRecord;
 use foldwork_engine::model::date::format_date;
 use foldwork_engine::workspace::offline::Offline;
@@ -13,6 +12,7 @@ use foldwork_engine::{Engine, Plugins, StoreError};
 use super::lines::ExportedWorkspace;
 use crate::config::Config;
 use crate::serve;
+use crate::serve::place::DataFolder;
 
 /// The arguments of a command that can work on a store instead of calling a server.
 #[derive(clap::Args, Debug, Default)]
@@ -36,9 +36,24 @@ pub struct OpenStore {
 }
 
 impl StoreArguments {
-    /// Opens the configured store.
+    /// Opens the configured store, and creates the store if needed.
     pub async fn engine(&self) -> anyhow::Result<Arc<Engine>> {
         open_engine(&Config::load(self.config.as_deref())?).await
+    }
+
+    /// Opens the configured store. Fails if there is none.
+    pub async fn existing_engine(&self) -> anyhow::Result<Arc<Engine>> {
+        let config = Config::load(self.config.as_deref())?;
+        check_presence(&config)?;
+        open_engine(&config).await
+    }
+}
+
+/// Fails if the configured store is in a folder that has no store yet. Opening the store would create one.
+pub fn check_presence(config: &Config) -> anyhow::Result<()> {
+    match DataFolder::of(&config.store.url, "surrealkv").filter(DataFolder::is_new) {
+        Some(folder) => bail!("there is no store in {}; name the store with --config", folder.path.display()),
+        None => Ok(()),
     }
 }
 
@@ -50,7 +65,7 @@ pub async fn open_engine(config: &Config) -> anyhow::Result<Arc<Engine>> {
         }
         opened => opened?,
     };
-    Ok(Engine::open(store, Arc::new(StoreClock::default()), config.engine(), Plugins::none()?).await?)
+    serve::open_engine(config, store, Plugins::none()?).await
 }
 
 impl OpenStore {

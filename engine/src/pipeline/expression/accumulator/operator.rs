@@ -7,9 +7,8 @@ use super::kind::{AccumulatorKind, DeviationKind, Extremum, OrderEnd};
 use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
 use crate::pipeline::expression::expr::{Expr, ParseScope, parse as parse_expr};
-use crate::pipeline::value::documentation::NameDocumentation;
+use crate::pipeline::value::documentation::{NameDocumentation, name_table};
 use crate::pipeline::value::error::{Error, Result};
-use crate::pipeline::value::hint::did_you_mean;
 use crate::pipeline::value::sort_by::parse_sort;
 use crate::pipeline::value::statistics::{check_method, parse_shares};
 
@@ -28,183 +27,93 @@ impl fmt::Debug for AccumulatorOperator {
 }
 
 const fn row(
-    name: &'static str,
-    arguments: &'static str,
-    summary: &'static str,
+    word: NameDocumentation,
     read: fn(&str, &Value, &ParseScope) -> Result<(Expr, AccumulatorKind)>,
-    example: [&'static str; 3],
 ) -> AccumulatorOperator {
-    AccumulatorOperator { word: NameDocumentation::new(name, arguments, summary, example), read }
+    AccumulatorOperator { word, read }
 }
 
-static OPERATORS: &[AccumulatorOperator] = &[
-    row(
-        "$addToSet",
-        "expression: any",
-        "Returns the distinct values in the order of their first appearance.",
-        |_, spec, scope| unary(spec, scope, AccumulatorKind::AddToSet),
-        [r#"{"$addToSet":"$a"}"#, r#"[{"a":1},{"a":2},{"a":1.0},{}]"#, "[1,2]"],
-    ),
-    row(
-        "$avg",
-        "expression: any",
-        "Returns the mean of the numbers.",
-        |_, spec, scope| unary(spec, scope, AccumulatorKind::Average),
-        [r#"{"$avg":"$a"}"#, r#"[{"a":1},{"a":2},{"a":"x"}]"#, "1.5"],
-    ),
-    row(
-        "$bottom",
-        "sortBy: object, output: any",
-        "Returns the output of the row that sorts last.",
-        |name, spec, scope| ranked(name, spec, scope, OrderEnd::Back, false),
-        [r#"{"$bottom":{"sortBy":{"a":1},"output":"$b"}}"#, r#"[{"a":2,"b":"x"},{"a":1,"b":"y"}]"#, r#""x""#],
-    ),
-    row(
-        "$bottomN",
-        "n: integer, sortBy: object, output: any",
-        "Returns the outputs of the rows that sort last.",
-        |name, spec, scope| ranked(name, spec, scope, OrderEnd::Back, true),
-        [r#"{"$bottomN":{"n":2,"sortBy":{"a":1},"output":"$a"}}"#, r#"[{"a":2},{"a":3},{"a":1}]"#, "[2,3]"],
-    ),
-    row(
-        "$concatArrays",
-        "array",
-        "Concatenates the arrays.",
-        |_, spec, scope| unary(spec, scope, AccumulatorKind::ConcatArrays),
-        [r#"{"$concatArrays":"$a"}"#, r#"[{"a":[1,2]},{},{"a":[1]}]"#, "[1,2,1]"],
-    ),
-    row("$count", "", "Returns the number of rows.", count, [r#"{"$count":{}}"#, "[{},{}]", "2"]),
-    row(
-        "$first",
-        "expression: any",
-        "Returns the value of the first row.",
-        |_, spec, scope| unary(spec, scope, AccumulatorKind::First),
-        [r#"{"$first":"$a"}"#, r#"[{"a":1},{"a":2}]"#, "1"],
-    ),
-    row(
-        "$firstN",
-        "input: any, n: integer",
-        "Returns the values of the first rows.",
-        |name, spec, scope| counted(name, spec, scope, |count| AccumulatorKind::Edge(OrderEnd::Front, count)),
-        [r#"{"$firstN":{"input":"$a","n":2}}"#, r#"[{"a":1},{},{"a":3}]"#, "[1,null]"],
-    ),
-    row(
-        "$last",
-        "expression: any",
-        "Returns the value of the last row.",
-        |_, spec, scope| unary(spec, scope, AccumulatorKind::Last),
-        [r#"{"$last":"$a"}"#, r#"[{"a":1},{"a":2}]"#, "2"],
-    ),
-    row(
-        "$lastN",
-        "input: any, n: integer",
-        "Returns the values of the last rows.",
-        |name, spec, scope| counted(name, spec, scope, |count| AccumulatorKind::Edge(OrderEnd::Back, count)),
-        [r#"{"$lastN":{"input":"$a","n":2}}"#, r#"[{"a":1},{"a":2},{"a":3}]"#, "[2,3]"],
-    ),
-    row(
-        "$max",
-        "expression: any",
-        "Returns the greatest value that is not null.",
-        |_, spec, scope| unary(spec, scope, AccumulatorKind::Extreme(Extremum::Greatest)),
-        [r#"{"$max":"$a"}"#, r#"[{"a":1},{"a":2},{"a":null}]"#, "2"],
-    ),
-    row(
-        "$maxN",
-        "input: any, n: integer",
-        "Returns the greatest values that are not null.",
-        |name, spec, scope| counted(name, spec, scope, |count| AccumulatorKind::ExtremeN(Extremum::Greatest, count)),
-        [r#"{"$maxN":{"input":"$a","n":2}}"#, r#"[{"a":1},{"a":3},{"a":2}]"#, "[3,2]"],
-    ),
-    row(
-        "$median",
-        "input: any, method: string",
-        "Returns the median of the numbers.",
-        median,
-        [r#"{"$median":{"input":"$a","method":"approximate"}}"#, r#"[{"a":1},{"a":9},{"a":2}]"#, "2.0"],
-    ),
-    row(
-        "$mergeObjects",
-        "object",
-        "Merges the objects into one; later fields replace earlier ones.",
-        |_, spec, scope| unary(spec, scope, AccumulatorKind::MergeObjects),
-        [r#"{"$mergeObjects":"$a"}"#, r#"[{"a":{"x":1}},{"a":{"y":2}}]"#, r#"{"x":1,"y":2}"#],
-    ),
-    row(
-        "$min",
-        "expression: any",
-        "Returns the least value that is not null.",
-        |_, spec, scope| unary(spec, scope, AccumulatorKind::Extreme(Extremum::Least)),
-        [r#"{"$min":"$a"}"#, r#"[{"a":1},{"a":2},{"a":null}]"#, "1"],
-    ),
-    row(
-        "$minN",
-        "input: any, n: integer",
-        "Returns the least values that are not null.",
-        |name, spec, scope| counted(name, spec, scope, |count| AccumulatorKind::ExtremeN(Extremum::Least, count)),
-        [r#"{"$minN":{"input":"$a","n":2}}"#, r#"[{"a":1},{"a":3},{"a":2}]"#, "[1,2]"],
-    ),
-    row(
-        "$percentile",
-        "input: any, p: array, method: string",
-        "Returns the percentiles of the numbers for the given ranks.",
-        percentile,
-        [
-            r#"{"$percentile":{"input":"$a","p":[0.5,1],"method":"approximate"}}"#,
-            r#"[{"a":1},{"a":9},{"a":2}]"#,
-            "[2.0,9.0]",
-        ],
-    ),
-    row(
-        "$push",
-        "expression: any",
-        "Returns all values except missing ones.",
-        |_, spec, scope| unary(spec, scope, AccumulatorKind::Push),
-        [r#"{"$push":"$a"}"#, r#"[{"a":1},{},{"a":null}]"#, "[1,null]"],
-    ),
-    row(
-        "$setUnion",
-        "array",
-        "Returns the distinct items of the arrays.",
-        |_, spec, scope| unary(spec, scope, AccumulatorKind::SetUnion),
-        [r#"{"$setUnion":"$a"}"#, r#"[{"a":[1,2]},{"a":[2,3]}]"#, "[1,2,3]"],
-    ),
-    row(
-        "$stdDevPop",
-        "expression: any",
-        "Returns the standard deviation of all numbers.",
-        |_, spec, scope| unary(spec, scope, AccumulatorKind::Deviation(DeviationKind::Population)),
-        [r#"{"$stdDevPop":"$a"}"#, r#"[{"a":1},{"a":3}]"#, "1.0"],
-    ),
-    row(
-        "$stdDevSamp",
-        "expression: any",
-        "Returns the standard deviation estimated from a sample.",
-        |_, spec, scope| unary(spec, scope, AccumulatorKind::Deviation(DeviationKind::Sample)),
-        [r#"{"$stdDevSamp":"$a"}"#, r#"[{"a":1},{"a":2},{"a":3}]"#, "1.0"],
-    ),
-    row(
-        "$sum",
-        "expression: any",
-        "Returns the sum of the numbers.",
-        |_, spec, scope| unary(spec, scope, AccumulatorKind::Sum),
-        [r#"{"$sum":"$a"}"#, r#"[{"a":1},{"a":2},{"a":"x"}]"#, "3"],
-    ),
-    row(
-        "$top",
-        "sortBy: object, output: any",
-        "Returns the output of the row that sorts first.",
-        |name, spec, scope| ranked(name, spec, scope, OrderEnd::Front, false),
-        [r#"{"$top":{"sortBy":{"a":1},"output":"$b"}}"#, r#"[{"a":2,"b":"x"},{"a":1,"b":"y"}]"#, r#""y""#],
-    ),
-    row(
-        "$topN",
-        "n: integer, sortBy: object, output: any",
-        "Returns the outputs of the rows that sort first.",
-        |name, spec, scope| ranked(name, spec, scope, OrderEnd::Front, true),
-        [r#"{"$topN":{"n":2,"sortBy":{"a":1},"output":"$a"}}"#, r#"[{"a":2},{"a":3},{"a":1}]"#, "[1,2]"],
-    ),
-];
+static OPERATORS: &[AccumulatorOperator] = name_table! { row:
+    /// Returns the distinct values in the order of their first appearance.
+    "$addToSet"("expression: any") [r#"{"$addToSet":"$a"}"#, r#"[{"a":1},{"a":2},{"a":1.0},{}]"#, "[1,2]"]:
+        |_, spec, scope| unary(spec, scope, AccumulatorKind::AddToSet);
+    /// Returns the mean of the numbers.
+    "$avg"("expression: any") [r#"{"$avg":"$a"}"#, r#"[{"a":1},{"a":2},{"a":"x"}]"#, "1.5"]:
+        |_, spec, scope| unary(spec, scope, AccumulatorKind::Average);
+    /// Returns the output of the row that sorts last.
+    "$bottom"("sortBy: object, output: any")
+        [r#"{"$bottom":{"sortBy":{"a":1},"output":"$b"}}"#, r#"[{"a":2,"b":"x"},{"a":1,"b":"y"}]"#, r#""x""#]:
+        |name, spec, scope| ranked(name, spec, scope, OrderEnd::Back, false);
+    /// Returns the outputs of the rows that sort last.
+    "$bottomN"("n: integer, sortBy: object, output: any")
+        [r#"{"$bottomN":{"n":2,"sortBy":{"a":1},"output":"$a"}}"#, r#"[{"a":2},{"a":3},{"a":1}]"#, "[2,3]"]:
+        |name, spec, scope| ranked(name, spec, scope, OrderEnd::Back, true);
+    /// Concatenates the arrays.
+    "$concatArrays"("array") [r#"{"$concatArrays":"$a"}"#, r#"[{"a":[1,2]},{},{"a":[1]}]"#, "[1,2,1]"]:
+        |_, spec, scope| unary(spec, scope, AccumulatorKind::ConcatArrays);
+    /// Returns the number of rows.
+    "$count"("") [r#"{"$count":{}}"#, "[{},{}]", "2"]: count;
+    /// Returns the value of the first row.
+    "$first"("expression: any") [r#"{"$first":"$a"}"#, r#"[{"a":1},{"a":2}]"#, "1"]:
+        |_, spec, scope| unary(spec, scope, AccumulatorKind::First);
+    /// Returns the values of the first rows.
+    "$firstN"("input: any, n: integer") [r#"{"$firstN":{"input":"$a","n":2}}"#, r#"[{"a":1},{},{"a":3}]"#, "[1,null]"]:
+        |name, spec, scope| counted(name, spec, scope, |count| AccumulatorKind::Edge(OrderEnd::Front, count));
+    /// Returns the value of the last row.
+    "$last"("expression: any") [r#"{"$last":"$a"}"#, r#"[{"a":1},{"a":2}]"#, "2"]:
+        |_, spec, scope| unary(spec, scope, AccumulatorKind::Last);
+    /// Returns the values of the last rows.
+    "$lastN"("input: any, n: integer") [r#"{"$lastN":{"input":"$a","n":2}}"#, r#"[{"a":1},{"a":2},{"a":3}]"#, "[2,3]"]:
+        |name, spec, scope| counted(name, spec, scope, |count| AccumulatorKind::Edge(OrderEnd::Back, count));
+    /// Returns the greatest value that is not null.
+    "$max"("expression: any") [r#"{"$max":"$a"}"#, r#"[{"a":1},{"a":2},{"a":null}]"#, "2"]:
+        |_, spec, scope| unary(spec, scope, AccumulatorKind::Extreme(Extremum::Greatest));
+    /// Returns the greatest values that are not null.
+    "$maxN"("input: any, n: integer") [r#"{"$maxN":{"input":"$a","n":2}}"#, r#"[{"a":1},{"a":3},{"a":2}]"#, "[3,2]"]:
+        |name, spec, scope| counted(name, spec, scope, |count| AccumulatorKind::ExtremeN(Extremum::Greatest, count));
+    /// Returns the median of the numbers.
+    "$median"("input: any, method: string")
+        [r#"{"$median":{"input":"$a","method":"approximate"}}"#, r#"[{"a":1},{"a":9},{"a":2}]"#, "2.0"]:
+        median;
+    /// Merges the objects into one; later fields replace earlier ones.
+    "$mergeObjects"("object") [r#"{"$mergeObjects":"$a"}"#, r#"[{"a":{"x":1}},{"a":{"y":2}}]"#, r#"{"x":1,"y":2}"#]:
+        |_, spec, scope| unary(spec, scope, AccumulatorKind::MergeObjects);
+    /// Returns the least value that is not null.
+    "$min"("expression: any") [r#"{"$min":"$a"}"#, r#"[{"a":1},{"a":2},{"a":null}]"#, "1"]:
+        |_, spec, scope| unary(spec, scope, AccumulatorKind::Extreme(Extremum::Least));
+    /// Returns the least values that are not null.
+    "$minN"("input: any, n: integer") [r#"{"$minN":{"input":"$a","n":2}}"#, r#"[{"a":1},{"a":3},{"a":2}]"#, "[1,2]"]:
+        |name, spec, scope| counted(name, spec, scope, |count| AccumulatorKind::ExtremeN(Extremum::Least, count));
+    /// Returns the percentiles of the numbers for the given ranks.
+    "$percentile"("input: any, p: array, method: string") [
+        r#"{"$percentile":{"input":"$a","p":[0.5,1],"method":"approximate"}}"#,
+        r#"[{"a":1},{"a":9},{"a":2}]"#,
+        "[2.0,9.0]",
+    ]: percentile;
+    /// Returns all values except missing ones.
+    "$push"("expression: any") [r#"{"$push":"$a"}"#, r#"[{"a":1},{},{"a":null}]"#, "[1,null]"]:
+        |_, spec, scope| unary(spec, scope, AccumulatorKind::Push);
+    /// Returns the distinct items of the arrays.
+    "$setUnion"("array") [r#"{"$setUnion":"$a"}"#, r#"[{"a":[1,2]},{"a":[2,3]}]"#, "[1,2,3]"]:
+        |_, spec, scope| unary(spec, scope, AccumulatorKind::SetUnion);
+    /// Returns the standard deviation of all numbers.
+    "$stdDevPop"("expression: any") [r#"{"$stdDevPop":"$a"}"#, r#"[{"a":1},{"a":3}]"#, "1.0"]:
+        |_, spec, scope| unary(spec, scope, AccumulatorKind::Deviation(DeviationKind::Population));
+    /// Returns the standard deviation estimated from a sample.
+    "$stdDevSamp"("expression: any") [r#"{"$stdDevSamp":"$a"}"#, r#"[{"a":1},{"a":2},{"a":3}]"#, "1.0"]:
+        |_, spec, scope| unary(spec, scope, AccumulatorKind::Deviation(DeviationKind::Sample));
+    /// Returns the sum of the numbers.
+    "$sum"("expression: any") [r#"{"$sum":"$a"}"#, r#"[{"a":1},{"a":2},{"a":"x"}]"#, "3"]:
+        |_, spec, scope| unary(spec, scope, AccumulatorKind::Sum);
+    /// Returns the output of the row that sorts first.
+    "$top"("sortBy: object, output: any")
+        [r#"{"$top":{"sortBy":{"a":1},"output":"$b"}}"#, r#"[{"a":2,"b":"x"},{"a":1,"b":"y"}]"#, r#""y""#]:
+        |name, spec, scope| ranked(name, spec, scope, OrderEnd::Front, false);
+    /// Returns the outputs of the rows that sort first.
+    "$topN"("n: integer, sortBy: object, output: any")
+        [r#"{"$topN":{"n":2,"sortBy":{"a":1},"output":"$a"}}"#, r#"[{"a":2},{"a":3},{"a":1}]"#, "[1,2]"]:
+        |name, spec, scope| ranked(name, spec, scope, OrderEnd::Front, true);
+};
 
 /// Returns all accumulators.
 pub fn catalogue() -> impl Iterator<Item = &'static AccumulatorOperator> {
@@ -237,10 +146,7 @@ pub fn parse(field: &str, spec: &Value, scope: &ParseScope) -> Result<Accumulato
     }
     let Some(operator) = OPERATORS.iter().find(|operator| operator.word.name == &**name) else {
         let error = Error::new(15952, format!("unknown group operator '{name}'")).within(name.clone());
-        return Err(match did_you_mean(name, OPERATORS.iter().map(|operator| operator.word.name)) {
-            Some(hint) => error.with_hint(hint),
-            None => error,
-        });
+        return Err(error.suggesting(name, OPERATORS.iter().map(|operator| operator.word.name)));
     };
     read(operator, argument, scope).map_err(|error| error.within(name.clone()))
 }
@@ -278,10 +184,7 @@ fn named<'s, const N: usize>(
     let Value::Object(object) = spec else { return Err(not_object) };
     if let Some(stray) = object.keys().find(|key| !names.contains(&&***key)) {
         let error = Error::new(unknown, format!("Unknown argument: '{stray}'"));
-        return Err(match did_you_mean(stray, names) {
-            Some(hint) => error.with_hint(hint),
-            None => error,
-        });
+        return Err(error.suggesting(stray, names));
     }
     Ok(names.map(|name| object.get(name)))
 }

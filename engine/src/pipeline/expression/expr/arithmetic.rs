@@ -1,7 +1,7 @@
 //! Arithmetic operators.
 
 use super::operator::ArgumentForm::{AnyNumber, Exactly, Own};
-use super::operator::{ExprOperator, OperatorArguments, OperatorCall};
+use super::operator::{ExprOperator, OperatorArguments, OperatorCall, name_table};
 use super::{Answer, Env, NULL, ParseScope, parse, some};
 use crate::model::decimal::Decimal;
 use crate::model::number::{add, multiply, remainder};
@@ -14,111 +14,45 @@ use crate::pipeline::value::number::double;
 const WITH_DECIMALS: &str = "With a decimal, the result is a decimal of up to 28 digits. A double then counts as the decimal \
                              with its shortest text. A result that no decimal can hold is a double.";
 
-pub(super) static OPERATORS: &[ExprOperator] = &[
-    ExprOperator::new("$abs", "number", "Returns the absolute value.", Exactly(1), abs, [r#"{"$abs":-1}"#, "{}", "1"]),
-    ExprOperator::new(
-        "$add",
-        "number...: number",
-        "Returns the sum; numbers move a date by milliseconds.",
-        AnyNumber,
-        eval_add,
-        [r#"{"$add":["$a",2]}"#, r#"{"a":3}"#, "5"],
-    )
-    .remark(WITH_DECIMALS),
-    ExprOperator::new(
-        "$ceil",
-        "number",
-        "Returns the smallest integer that is greater than or equal to the number.",
-        Exactly(1),
-        ceil,
-        [r#"{"$ceil":1.2}"#, "{}", "2.0"],
-    ),
-    ExprOperator::new(
-        "$divide",
-        "dividend: number, divisor: number",
-        "Returns the quotient as a double, or as a decimal if one of the numbers is a decimal.",
-        Exactly(2),
-        divide,
-        [r#"{"$divide":["$a",2]}"#, r#"{"a":5}"#, "2.5"],
-    )
-    .remark("A quotient of decimals has up to 28 digits, the last one rounded, and no zeros at its end."),
-    ExprOperator::new(
-        "$exp",
-        "exponent: number",
-        "Returns Euler's number raised to a power.",
-        Exactly(1),
-        exp,
-        [r#"{"$exp":0}"#, "{}", "1.0"],
-    ),
-    ExprOperator::new(
-        "$floor",
-        "number",
-        "Returns the largest integer that is less than or equal to the number.",
-        Exactly(1),
-        floor,
-        [r#"{"$floor":-1.2}"#, "{}", "-2.0"],
-    ),
-    ExprOperator::new("$ln", "number", "Returns the natural logarithm.", Exactly(1), ln, [r#"{"$ln":1}"#, "{}", "0.0"]),
-    ExprOperator::new(
-        "$log",
-        "number, base: number",
-        "Returns the logarithm to a base.",
-        Exactly(2),
-        log,
-        [r#"{"$log":[8,2]}"#, "{}", "3.0"],
-    ),
-    ExprOperator::new(
-        "$log10",
-        "number",
-        "Returns the logarithm to base 10.",
-        Exactly(1),
-        log10,
-        [r#"{"$log10":100}"#, "{}", "2.0"],
-    ),
-    ExprOperator::new(
-        "$mod",
-        "dividend: number, divisor: number",
-        "Returns the remainder with the sign of the dividend.",
-        Exactly(2),
-        modulo,
-        [r#"{"$mod":[-7,3]}"#, "{}", "-1"],
-    ),
-    ExprOperator::new(
-        "$multiply",
-        "number...: number",
-        "Returns the product.",
-        AnyNumber,
-        eval_multiply,
-        [r#"{"$multiply":["$price","$count"]}"#, r#"{"price":2.5,"count":2}"#, "5.0"],
-    )
-    .remark(WITH_DECIMALS),
-    ExprOperator::new(
-        "$pow",
-        "number, exponent: number",
-        "Returns a number raised to a power.",
-        Exactly(2),
-        pow,
-        [r#"{"$pow":[2,10]}"#, "{}", "1024"],
-    ),
-    ExprOperator::new(
-        "$sigmoid",
-        "number",
-        "Returns the logistic function.",
-        Own(|spec, scope: &ParseScope| Ok(OperatorArguments::from(vec![Some(parse(spec, scope)?)]))),
-        sigmoid,
-        [r#"{"$sigmoid":0}"#, "{}", "0.5"],
-    ),
-    ExprOperator::new("$sqrt", "number", "Returns the square root.", Exactly(1), sqrt, [r#"{"$sqrt":9}"#, "{}", "3.0"]),
-    ExprOperator::new(
-        "$subtract",
-        "minuend: number | date, subtrahend: number | date",
-        "Returns the difference; for two dates, in milliseconds.",
-        Exactly(2),
-        eval_subtract,
-        [r#"{"$subtract":["$a",1]}"#, r#"{"a":3}"#, "2"],
-    )
-    .remark(WITH_DECIMALS),
-];
+pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
+    /// Returns the absolute value.
+    "$abs"("number") [r#"{"$abs":-1}"#, "{}", "1"]: Exactly(1), abs;
+    /// Returns the sum; numbers move a date by milliseconds.
+    "$add"("number...: number") [r#"{"$add":["$a",2]}"#, r#"{"a":3}"#, "5"].remark(WITH_DECIMALS):
+        AnyNumber, eval_add;
+    /// Returns the smallest integer that is greater than or equal to the number.
+    "$ceil"("number") [r#"{"$ceil":1.2}"#, "{}", "2.0"]: Exactly(1), ceil;
+    /// Returns the quotient as a double, or as a decimal if one of the numbers is a decimal.
+    "$divide"("dividend: number, divisor: number") [r#"{"$divide":["$a",2]}"#, r#"{"a":5}"#, "2.5"]
+        .remark("A quotient of decimals has up to 28 digits, the last one rounded, and no zeros at its end."):
+        Exactly(2), divide;
+    /// Returns Euler's number raised to a power.
+    "$exp"("exponent: number") [r#"{"$exp":0}"#, "{}", "1.0"]: Exactly(1), exp;
+    /// Returns the largest integer that is less than or equal to the number.
+    "$floor"("number") [r#"{"$floor":-1.2}"#, "{}", "-2.0"]: Exactly(1), floor;
+    /// Returns the natural logarithm.
+    "$ln"("number") [r#"{"$ln":1}"#, "{}", "0.0"]: Exactly(1), ln;
+    /// Returns the logarithm to a base.
+    "$log"("number, base: number") [r#"{"$log":[8,2]}"#, "{}", "3.0"]: Exactly(2), log;
+    /// Returns the logarithm to base 10.
+    "$log10"("number") [r#"{"$log10":100}"#, "{}", "2.0"]: Exactly(1), log10;
+    /// Returns the remainder with the sign of the dividend.
+    "$mod"("dividend: number, divisor: number") [r#"{"$mod":[-7,3]}"#, "{}", "-1"]:
+        Exactly(2), modulo;
+    /// Returns the product.
+    "$multiply"("number...: number") [r#"{"$multiply":["$price","$count"]}"#, r#"{"price":2.5,"count":2}"#, "5.0"]
+        .remark(WITH_DECIMALS): AnyNumber, eval_multiply;
+    /// Returns a number raised to a power.
+    "$pow"("number, exponent: number") [r#"{"$pow":[2,10]}"#, "{}", "1024"]: Exactly(2), pow;
+    /// Returns the logistic function.
+    "$sigmoid"("number") [r#"{"$sigmoid":0}"#, "{}", "0.5"]:
+        Own(|spec, scope: &ParseScope| Ok(OperatorArguments::from(vec![Some(parse(spec, scope)?)]))), sigmoid;
+    /// Returns the square root.
+    "$sqrt"("number") [r#"{"$sqrt":9}"#, "{}", "3.0"]: Exactly(1), sqrt;
+    /// Returns the difference; for two dates, in milliseconds.
+    "$subtract"("minuend: number | date, subtrahend: number | date") [r#"{"$subtract":["$a",1]}"#, r#"{"a":3}"#, "2"]
+        .remark(WITH_DECIMALS): Exactly(2), eval_subtract;
+};
 
 fn abs(call: &OperatorCall, env: &Env) -> Answer {
     match call.value(0, env)? {

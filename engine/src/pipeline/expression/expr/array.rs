@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::operator::ArgumentForm::{AnyNumber, Between, Exactly, Named as ByName};
-use super::operator::{ExprOperator, NamedArguments, OperatorCall};
+use super::operator::{ExprOperator, NamedArguments, OperatorCall, name_table};
 use super::{Answer, Env, NULL, some};
 use crate::model::excerpt::excerpt;
 use crate::model::value::{Object, Value};
@@ -14,112 +14,46 @@ use crate::pipeline::value::number::parse_count;
 use crate::pipeline::value::number::{whole, whole_i32};
 use crate::pipeline::value::sorting::sorted;
 
-pub(super) static OPERATORS: &[ExprOperator] = &[
-    ExprOperator::new(
-        "$arrayElemAt",
-        "array, index: integer",
-        "Returns the item at an index; negative indexes count from the end.",
-        Exactly(2),
-        element_at,
-        [r#"{"$arrayElemAt":["$a",-1]}"#, r#"{"a":[1,2]}"#, "2"],
-    ),
-    ExprOperator::new(
-        "$arrayToObject",
-        "array",
-        "Returns an object built from `[name, value]` or `{k, v}` items.",
-        Exactly(1),
-        array_to_object,
-        [r#"{"$arrayToObject":"$a"}"#, r#"{"a":[["x",1],["y",2]]}"#, r#"{"x":1,"y":2}"#],
-    ),
-    ExprOperator::new(
-        "$concatArrays",
-        "array...",
-        "Concatenates the arrays.",
-        AnyNumber,
-        concat_arrays,
-        [r#"{"$concatArrays":["$a",[3]]}"#, r#"{"a":[1,2]}"#, "[1,2,3]"],
-    ),
-    ExprOperator::new(
-        "$first",
-        "array",
-        "Returns the first item.",
-        Exactly(1),
-        |call, env| end(call, env, 28689, |items| items.first()),
-        [r#"{"$first":"$a"}"#, r#"{"a":[1,2]}"#, "1"],
-    ),
-    ExprOperator::new(
-        "$firstN",
-        "input: array, n: integer",
-        "Returns the first items.",
+pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
+    /// Returns the item at an index; negative indexes count from the end.
+    "$arrayElemAt"("array, index: integer") [r#"{"$arrayElemAt":["$a",-1]}"#, r#"{"a":[1,2]}"#, "2"]:
+        Exactly(2), element_at;
+    /// Returns an object built from `[name, value]` or `{k, v}` items.
+    "$arrayToObject"("array") [r#"{"$arrayToObject":"$a"}"#, r#"{"a":[["x",1],["y",2]]}"#, r#"{"x":1,"y":2}"#]:
+        Exactly(1), array_to_object;
+    /// Concatenates the arrays.
+    "$concatArrays"("array...") [r#"{"$concatArrays":["$a",[3]]}"#, r#"{"a":[1,2]}"#, "[1,2,3]"]:
+        AnyNumber, concat_arrays;
+    /// Returns the first item.
+    "$first"("array") [r#"{"$first":"$a"}"#, r#"{"a":[1,2]}"#, "1"]:
+        Exactly(1), |call, env| end(call, env, 28689, |items| items.first());
+    /// Returns the first items.
+    "$firstN"("input: array, n: integer") [r#"{"$firstN":{"input":"$a","n":2}}"#, r#"{"a":[1,2,3]}"#, "[1,2]"]:
+        ByName(&COUNTED), |call, env| counted(call, env, |items, count| Ok(items[..count.min(items.len())].to_vec()));
+    /// Returns whether the array contains the value.
+    "$in"("value: any, array") [r#"{"$in":[2,"$a"]}"#, r#"{"a":[1,2]}"#, "true"]: Exactly(2), is_in;
+    /// Returns the index of a value's first occurrence, or -1.
+    "$indexOfArray"("array, value: any, start?: integer, end?: integer")
+        [r#"{"$indexOfArray":["$a",2]}"#, r#"{"a":[1,2]}"#, "1"]: Between(2, 4), index_of;
+    /// Returns whether the value is an array.
+    "$isArray"("value: any") [r#"{"$isArray":"$a"}"#, r#"{"a":[]}"#, "true"]:
+        Exactly(1), |call, env| some(matches!(call.field(0, env)?, Some(Value::Array(_))));
+    /// Returns the last item.
+    "$last"("array") [r#"{"$last":"$a"}"#, r#"{"a":[1,2]}"#, "2"]:
+        Exactly(1), |call, env| end(call, env, 28689, |items| items.last());
+    /// Returns the last items.
+    "$lastN"("input: array, n: integer") [r#"{"$lastN":{"input":"$a","n":2}}"#, r#"{"a":[1,2,3]}"#, "[2,3]"]:
         ByName(&COUNTED),
-        |call, env| counted(call, env, |items, count| Ok(items[..count.min(items.len())].to_vec())),
-        [r#"{"$firstN":{"input":"$a","n":2}}"#, r#"{"a":[1,2,3]}"#, "[1,2]"],
-    ),
-    ExprOperator::new(
-        "$in",
-        "value: any, array",
-        "Returns whether the array contains the value.",
-        Exactly(2),
-        is_in,
-        [r#"{"$in":[2,"$a"]}"#, r#"{"a":[1,2]}"#, "true"],
-    ),
-    ExprOperator::new(
-        "$indexOfArray",
-        "array, value: any, start?: integer, end?: integer",
-        "Returns the index of a value's first occurrence, or -1.",
-        Between(2, 4),
-        index_of,
-        [r#"{"$indexOfArray":["$a",2]}"#, r#"{"a":[1,2]}"#, "1"],
-    ),
-    ExprOperator::new(
-        "$isArray",
-        "value: any",
-        "Returns whether the value is an array.",
-        Exactly(1),
-        |call, env| some(matches!(call.field(0, env)?, Some(Value::Array(_)))),
-        [r#"{"$isArray":"$a"}"#, r#"{"a":[]}"#, "true"],
-    ),
-    ExprOperator::new(
-        "$last",
-        "array",
-        "Returns the last item.",
-        Exactly(1),
-        |call, env| end(call, env, 28689, |items| items.last()),
-        [r#"{"$last":"$a"}"#, r#"{"a":[1,2]}"#, "2"],
-    ),
-    ExprOperator::new(
-        "$lastN",
-        "input: array, n: integer",
-        "Returns the last items.",
-        ByName(&COUNTED),
-        |call, env| counted(call, env, |items, count| Ok(items[items.len().saturating_sub(count)..].to_vec())),
-        [r#"{"$lastN":{"input":"$a","n":2}}"#, r#"{"a":[1,2,3]}"#, "[2,3]"],
-    ),
-    ExprOperator::new(
-        "$maxN",
-        "input: array, n: integer",
-        "Returns the greatest items that are not null, greatest first.",
-        ByName(&COUNTED),
-        |call, env| counted(call, env, |items, count| best(items, count, env, |a, b| b.cmp(a))),
-        [r#"{"$maxN":{"input":"$a","n":2}}"#, r#"{"a":[1,3,2]}"#, "[3,2]"],
-    ),
-    ExprOperator::new(
-        "$minN",
-        "input: array, n: integer",
-        "Returns the least items that are not null, least first.",
-        ByName(&COUNTED),
-        |call, env| counted(call, env, |items, count| best(items, count, env, Value::cmp)),
-        [r#"{"$minN":{"input":"$a","n":2}}"#, r#"{"a":[1,3,2]}"#, "[1,2]"],
-    ),
-    ExprOperator::new(
-        "$size",
-        "array",
-        "Returns the number of items.",
-        Exactly(1),
-        size,
-        [r#"{"$size":"$a"}"#, r#"{"a":[1,2]}"#, "2"],
-    ),
-];
+        |call, env| counted(call, env, |items, count| Ok(items[items.len().saturating_sub(count)..].to_vec()));
+    /// Returns the greatest items that are not null, greatest first.
+    "$maxN"("input: array, n: integer") [r#"{"$maxN":{"input":"$a","n":2}}"#, r#"{"a":[1,3,2]}"#, "[3,2]"]:
+        ByName(&COUNTED), |call, env| counted(call, env, |items, count| best(items, count, env, |a, b| b.cmp(a)));
+    /// Returns the least items that are not null, least first.
+    "$minN"("input: array, n: integer") [r#"{"$minN":{"input":"$a","n":2}}"#, r#"{"a":[1,3,2]}"#, "[1,2]"]:
+        ByName(&COUNTED), |call, env| counted(call, env, |items, count| best(items, count, env, Value::cmp));
+    /// Returns the number of items.
+    "$size"("array") [r#"{"$size":"$a"}"#, r#"{"a":[1,2]}"#, "2"]: Exactly(1), size;
+};
 
 fn element_at(call: &OperatorCall, env: &Env) -> Answer {
     let (array, index) = (call.value(0, env)?, call.value(1, env)?);

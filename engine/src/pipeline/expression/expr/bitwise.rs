@@ -1,38 +1,24 @@
 //! Bitwise operators.
 
 use super::operator::ArgumentForm::{AnyNumber, Exactly};
-use super::operator::{ExprOperator, OperatorCall};
+use super::operator::{ExprOperator, OperatorCall, name_table};
 use super::{Answer, Env, NULL, some};
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result};
 
-pub(super) static OPERATORS: &[ExprOperator] = &[
-    ExprOperator::new(
-        "$bitAnd",
-        "integer...",
-        "Returns the bits that are 1 in all numbers.",
-        AnyNumber,
-        |call, env| all(call, env, -1, |a, b| a & b),
-        [r#"{"$bitAnd":[6,3]}"#, "{}", "2"],
-    ),
-    ExprOperator::new("$bitNot", "integer", "Inverts the bits.", Exactly(1), not, [r#"{"$bitNot":5}"#, "{}", "-6"]),
-    ExprOperator::new(
-        "$bitOr",
-        "integer...",
-        "Returns the bits that are 1 in any number.",
-        AnyNumber,
-        |call, env| all(call, env, 0, |a, b| a | b),
-        [r#"{"$bitOr":[6,3]}"#, "{}", "7"],
-    ),
-    ExprOperator::new(
-        "$bitXor",
-        "integer...",
-        "Returns the bits that are 1 in an odd number of the arguments.",
-        AnyNumber,
-        |call, env| all(call, env, 0, |a, b| a ^ b),
-        [r#"{"$bitXor":[6,3]}"#, "{}", "5"],
-    ),
-];
+pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
+    /// Returns the bits that are 1 in all numbers.
+    "$bitAnd"("integer...") [r#"{"$bitAnd":[6,3]}"#, "{}", "2"]:
+        AnyNumber, |call, env| all(call, env, -1, |a, b| a & b);
+    /// Inverts the bits.
+    "$bitNot"("integer") [r#"{"$bitNot":5}"#, "{}", "-6"]: Exactly(1), not;
+    /// Returns the bits that are 1 in any number.
+    "$bitOr"("integer...") [r#"{"$bitOr":[6,3]}"#, "{}", "7"]:
+        AnyNumber, |call, env| all(call, env, 0, |a, b| a | b);
+    /// Returns the bits that are 1 in an odd number of the arguments.
+    "$bitXor"("integer...") [r#"{"$bitXor":[6,3]}"#, "{}", "5"]:
+        AnyNumber, |call, env| all(call, env, 0, |a, b| a ^ b);
+};
 
 fn integer(call: &OperatorCall, value: &Value) -> Result<i64> {
     value.as_int().ok_or_else(|| {

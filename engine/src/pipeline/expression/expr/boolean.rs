@@ -1,35 +1,19 @@
 //! Boolean operators.
 
 use super::operator::ArgumentForm::{AnyNumber, Exactly};
-use super::operator::{ExprOperator, OperatorCall};
+use super::operator::{ExprOperator, OperatorCall, name_table};
 use super::{Answer, Env, Expr, some};
 
-pub(super) static OPERATORS: &[ExprOperator] = &[
-    ExprOperator::new(
-        "$and",
-        "expression...: any",
-        "Returns whether all expressions are true; stops at the first that is not.",
-        AnyNumber,
-        and,
-        [r#"{"$and":["$a",{"$gt":["$b",1]}]}"#, r#"{"a":true,"b":2}"#, "true"],
-    ),
-    ExprOperator::new(
-        "$not",
-        "expression: any",
-        "Returns whether the value is not true.",
-        Exactly(1),
-        not,
-        [r#"{"$not":["$a"]}"#, r#"{"a":0}"#, "true"],
-    ),
-    ExprOperator::new(
-        "$or",
-        "expression...: any",
-        "Returns whether any expression is true; stops at the first that is.",
-        AnyNumber,
-        or,
-        [r#"{"$or":["$a","$b"]}"#, r#"{"a":null,"b":"x"}"#, "true"],
-    ),
-];
+pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
+    /// Returns whether all expressions are true; stops at the first that is not.
+    "$and"("expression...: any") [r#"{"$and":["$a",{"$gt":["$b",1]}]}"#, r#"{"a":true,"b":2}"#, "true"]:
+        AnyNumber, and;
+    /// Returns whether the value is not true.
+    "$not"("expression: any") [r#"{"$not":["$a"]}"#, r#"{"a":0}"#, "true"]: Exactly(1), not;
+    /// Returns whether any expression is true; stops at the first that is.
+    "$or"("expression...: any") [r#"{"$or":["$a","$b"]}"#, r#"{"a":null,"b":"x"}"#, "true"]:
+        AnyNumber, or;
+};
 
 fn and(call: &OperatorCall, env: &Env) -> Answer {
     for index in 0..call.len() {

@@ -1,41 +1,28 @@
 //! Conditional operators.
 
 use super::operator::ArgumentForm::Own;
-use super::operator::{ExprOperator, NamedArguments, OperatorArguments, OperatorCall, exact_count, named, positional};
+use super::operator::{
+    ExprOperator, NamedArguments, OperatorArguments, OperatorCall, exact_count, name_table, named, positional,
+};
 use super::{Answer, Env, Expr, ParseScope, parse};
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result};
 
-pub(super) static OPERATORS: &[ExprOperator] = &[
-    ExprOperator::new(
-        "$cond",
-        "if: any, then: any, else: any",
-        "Returns one of two values, depending on a condition.",
-        Own(parse_cond),
-        cond,
-        [r#"{"$cond":[{"$gt":["$a",1]},"many","one"]}"#, r#"{"a":2}"#, r#""many""#],
-    ),
-    ExprOperator::new(
-        "$ifNull",
-        "expression...: any, replacement: any",
-        "Returns the first value that is neither null nor missing, or else the last value.",
-        Own(parse_if_null),
-        if_null,
-        [r#"{"$ifNull":["$a","none"]}"#, "{}", r#""none""#],
-    ),
-    ExprOperator::new(
-        "$switch",
-        "branches: array, default?: any",
-        "Returns the value of the first branch whose case is true.",
-        Own(parse_switch),
-        switch,
-        [
-            r#"{"$switch":{"branches":[{"case":{"$gt":["$a",1]},"then":"many"}],"default":"few"}}"#,
-            r#"{"a":1}"#,
-            r#""few""#,
-        ],
-    ),
-];
+pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
+    /// Returns one of two values, depending on a condition.
+    "$cond"("if: any, then: any, else: any")
+        [r#"{"$cond":[{"$gt":["$a",1]},"many","one"]}"#, r#"{"a":2}"#, r#""many""#]:
+        Own(parse_cond), cond;
+    /// Returns the first value that is neither null nor missing, or else the last value.
+    "$ifNull"("expression...: any, replacement: any") [r#"{"$ifNull":["$a","none"]}"#, "{}", r#""none""#]:
+        Own(parse_if_null), if_null;
+    /// Returns the value of the first branch whose case is true.
+    "$switch"("branches: array, default?: any") [
+        r#"{"$switch":{"branches":[{"case":{"$gt":["$a",1]},"then":"many"}],"default":"few"}}"#,
+        r#"{"a":1}"#,
+        r#""few""#,
+    ]: Own(parse_switch), switch;
+};
 
 static COND: NamedArguments = NamedArguments {
     not_object: 17080,

@@ -6,7 +6,7 @@ use strum::{EnumString, IntoStaticStr};
 
 use super::number_text::{double_text, parse_double};
 use super::operator::ArgumentForm::{Exactly, Named as ByName, Own};
-use super::operator::{ExprOperator, NamedArguments, OperatorArguments, OperatorCall, positional};
+use super::operator::{ExprOperator, NamedArguments, OperatorArguments, OperatorCall, name_table, positional};
 use super::{Answer, Env, NULL, ParseScope, some};
 use crate::model::date::format_date;
 use crate::model::decimal::{self, Decimal};
@@ -17,107 +17,54 @@ use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, PipelineErrorCode, Result};
 use crate::pipeline::value::number::{whole, whole_double, whole_i32};
 
-/// Returns the table entry of an operator that converts one argument.
-const fn row(
-    name: &'static str,
-    summary: &'static str,
-    eval: fn(&OperatorCall, &Env) -> Answer,
-    example: [&'static str; 3],
-) -> ExprOperator {
-    ExprOperator::new(name, "expression: any", summary, Own(parse_one), eval, example)
-}
-
-pub(super) static OPERATORS: &[ExprOperator] = &[
-    ExprOperator::new(
-        "$convert",
-        "input: any, to: string | object, onError?: any, onNull?: any, base?: integer",
-        "Converts the value to another type.",
-        ByName(&CONVERT),
-        eval_convert,
-        [r#"{"$convert":{"input":"$a","to":"int","onError":0}}"#, r#"{"a":"x"}"#, "0"],
-    ),
-    ExprOperator::new(
-        "$isNumber",
-        "expression: any",
-        "Returns whether the value is a number.",
-        Exactly(1),
-        |call, env| some(call.value(0, env)?.is_number()),
-        [r#"{"$isNumber":"$a"}"#, r#"{"a":1.5}"#, "true"],
-    ),
-    row(
-        "$toArray",
-        "Parses a JSON text that contains an array.",
-        |call, env| convert_one(call, env, ConversionTarget::Array),
-        [r#"{"$toArray":"$a"}"#, r#"{"a":"[1,\"x\"]"}"#, r#"[1,"x"]"#],
-    )
-    .remark("An array stays as it is. `$toObject` is the same for objects, and `$convert` has both as types."),
-    row(
-        "$toBool",
-        "Converts the value to a boolean.",
-        |call, env| convert_one(call, env, ConversionTarget::Bool),
-        [r#"{"$toBool":"$a"}"#, r#"{"a":0}"#, "false"],
-    ),
-    row(
-        "$toDate",
-        "Converts the value to a date.",
-        |call, env| convert_one(call, env, ConversionTarget::Date),
-        [r#"{"$toDate":"$a"}"#, r#"{"a":"2024-02-01"}"#, r#""2024-02-01T00:00:00.000Z""#],
-    ),
-    row(
-        "$toDecimal",
-        "Converts the value to an exact decimal number.",
-        |call, env| convert_one(call, env, ConversionTarget::Decimal),
-        [r#"{"$toDecimal":"$a"}"#, r#"{"a":"12.30"}"#, r#""12.30""#],
-    )
-    .remark(
-        "A decimal has up to 28 digits, is a text in JSON, and compares like a number. A double becomes the decimal with \
-         its shortest text; infinities and NaN stay doubles.",
-    ),
-    row(
-        "$toDouble",
-        "Converts the value to a double.",
-        |call, env| convert_one(call, env, ConversionTarget::Double),
-        [r#"{"$toDouble":"$a"}"#, r#"{"a":1}"#, "1.0"],
-    ),
-    row(
-        "$toInt",
-        "Converts the value to a 32-bit integer.",
-        |call, env| convert_one(call, env, ConversionTarget::Int),
-        [r#"{"$toInt":"$a"}"#, r#"{"a":"12"}"#, "12"],
-    ),
-    row(
-        "$toLong",
-        "Converts the value to a 64-bit integer.",
-        |call, env| convert_one(call, env, ConversionTarget::Long),
-        [r#"{"$toLong":"$a"}"#, r#"{"a":1.9}"#, "1"],
-    ),
-    row(
-        "$toObject",
-        "Parses a JSON text that contains an object.",
-        |call, env| convert_one(call, env, ConversionTarget::Object),
-        [r#"{"$toObject":"$a"}"#, r#"{"a":"{\"x\":1}"}"#, r#"{"x":1}"#],
-    ),
-    row(
-        "$toObjectId",
-        "Converts the value to an object id, a string of 24 hexadecimal digits.",
-        |call, env| convert_one(call, env, ConversionTarget::ObjectId),
-        [r#"{"$toObjectId":"$a"}"#, r#"{"a":"5ab9cbfa31c2ab715d42129e"}"#, r#""5ab9cbfa31c2ab715d42129e""#],
-    ),
-    row(
-        "$toString",
-        "Converts the value to a string.",
-        |call, env| convert_one(call, env, ConversionTarget::String),
-        [r#"{"$toString":"$a"}"#, r#"{"a":2.5}"#, r#""2.5""#],
-    ),
-    ExprOperator::new(
-        "$type",
-        "expression: any",
-        "Returns the name of the value's type.",
-        Exactly(1),
-        |call, env| some(call.field(0, env)?.as_ref().map_or("missing", Value::type_name)),
-        [r#"{"$type":"$a"}"#, r#"{"a":1}"#, r#""int""#],
-    ),
-];
+pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
+    /// Converts the value to another type.
+    "$convert"("input: any, to: string | object, onError?: any, onNull?: any, base?: integer")
+        [r#"{"$convert":{"input":"$a","to":"int","onError":0}}"#, r#"{"a":"x"}"#, "0"]:
+        ByName(&CONVERT), eval_convert;
+    /// Returns whether the value is a number.
+    "$isNumber"("expression: any") [r#"{"$isNumber":"$a"}"#, r#"{"a":1.5}"#, "true"]:
+        Exactly(1), |call, env| some(call.value(0, env)?.is_number());
+    /// Parses a JSON text that contains an array.
+    "$toArray"("expression: any") [r#"{"$toArray":"$a"}"#, r#"{"a":"[1,\"x\"]"}"#, r#"[1,"x"]"#]
+        .remark("An array stays as it is. `$toObject` is the same for objects, and `$convert` has both as types."):
+        Own(parse_one), |call, env| convert_one(call, env, ConversionTarget::Array);
+    /// Converts the value to a boolean.
+    "$toBool"("expression: any") [r#"{"$toBool":"$a"}"#, r#"{"a":0}"#, "false"]:
+        Own(parse_one), |call, env| convert_one(call, env, ConversionTarget::Bool);
+    /// Converts the value to a date.
+    "$toDate"("expression: any") [r#"{"$toDate":"$a"}"#, r#"{"a":"2024-02-01"}"#, r#""2024-02-01T00:00:00.000Z""#]:
+        Own(parse_one), |call, env| convert_one(call, env, ConversionTarget::Date);
+    /// Converts the value to an exact decimal number.
+    "$toDecimal"("expression: any") [r#"{"$toDecimal":"$a"}"#, r#"{"a":"12.30"}"#, r#""12.30""#]
+        .remark(
+            "A decimal has up to 28 digits, is a text in JSON, and compares like a number. A double becomes the \
+             decimal with its shortest text; infinities and NaN stay doubles."
+        ):
+        Own(parse_one), |call, env| convert_one(call, env, ConversionTarget::Decimal);
+    /// Converts the value to a double.
+    "$toDouble"("expression: any") [r#"{"$toDouble":"$a"}"#, r#"{"a":1}"#, "1.0"]:
+        Own(parse_one), |call, env| convert_one(call, env, ConversionTarget::Double);
+    /// Converts the value to a 32-bit integer.
+    "$toInt"("expression: any") [r#"{"$toInt":"$a"}"#, r#"{"a":"12"}"#, "12"]:
+        Own(parse_one), |call, env| convert_one(call, env, ConversionTarget::Int);
+    /// Converts the value to a 64-bit integer.
+    "$toLong"("expression: any") [r#"{"$toLong":"$a"}"#, r#"{"a":1.9}"#, "1"]:
+        Own(parse_one), |call, env| convert_one(call, env, ConversionTarget::Long);
+    /// Parses a JSON text that contains an object.
+    "$toObject"("expression: any") [r#"{"$toObject":"$a"}"#, r#"{"a":"{\"x\":1}"}"#, r#"{"x":1}"#]:
+        Own(parse_one), |call, env| convert_one(call, env, ConversionTarget::Object);
+    /// Converts the value to an object id, a string of 24 hexadecimal digits.
+    "$toObjectId"("expression: any")
+        [r#"{"$toObjectId":"$a"}"#, r#"{"a":"5ab9cbfa31c2ab715d42129e"}"#, r#""5ab9cbfa31c2ab715d42129e""#]:
+        Own(parse_one), |call, env| convert_one(call, env, ConversionTarget::ObjectId);
+    /// Converts the value to a string.
+    "$toString"("expression: any") [r#"{"$toString":"$a"}"#, r#"{"a":2.5}"#, r#""2.5""#]:
+        Own(parse_one), |call, env| convert_one(call, env, ConversionTarget::String);
+    /// Returns the name of the value's type.
+    "$type"("expression: any") [r#"{"$type":"$a"}"#, r#"{"a":1}"#, r#""int""#]:
+        Exactly(1), |call, env| some(call.field(0, env)?.as_ref().map_or("missing", Value::type_name));
+};
 
 #[derive(Debug, Clone, Copy, EnumString, IntoStaticStr)]
 #[strum(serialize_all = "camelCase")]

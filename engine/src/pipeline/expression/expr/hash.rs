@@ -4,21 +4,22 @@ use md5::Md5;
 use sha2::{Digest, Sha256};
 
 use super::operator::ArgumentForm::Named as ByName;
-use super::operator::{ExprOperator, NamedArguments, OperatorCall};
+use super::operator::{ExprOperator, NamedArguments, OperatorCall, name_table};
 use super::{Answer, Env, NULL, some};
 use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
 use crate::pipeline::value::error::Error;
 
-pub(super) static OPERATORS: &[ExprOperator] = &[ExprOperator::new(
-    "$hexHash",
-    "input: string, algorithm: string",
-    "Returns the hash of the string as hexadecimal digits in upper case.",
-    ByName(&HEX_HASH),
-    hex_hash,
-    [r#"{"$hexHash":{"input":"$a","algorithm":"md5"}}"#, r#"{"a":"hello"}"#, r#""5D41402ABC4B2A76B9719D911017C592""#],
-)
-.remark("The algorithm is `sha256` or `md5`, which is not secure. MongoDB's `xxh64` is not offered.")];
+pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
+    /// Returns the hash of the string as hexadecimal digits in upper case.
+    "$hexHash"("input: string, algorithm: string") [
+        r#"{"$hexHash":{"input":"$a","algorithm":"md5"}}"#,
+        r#"{"a":"hello"}"#,
+        r#""5D41402ABC4B2A76B9719D911017C592""#,
+    ]
+        .remark("The algorithm is `sha256` or `md5`, which is not secure. MongoDB's `xxh64` is not offered."):
+        ByName(&HEX_HASH), hex_hash;
+};
 
 static HEX_HASH: NamedArguments =
     NamedArguments { not_object: 40414, unknown: 40415, fields: &[("input", Some(40414)), ("algorithm", Some(40414))] };

@@ -1,39 +1,20 @@
 //! Sizes of values, and random numbers.
 
 use super::operator::ArgumentForm::{Exactly, Own};
-use super::operator::{ExprOperator, OperatorArguments, OperatorCall, RANDOM};
+use super::operator::{ExprOperator, OperatorArguments, OperatorCall, name_table};
 use super::{Answer, Env, NULL, ParseScope, some};
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result};
 
-pub(super) static OPERATORS: &[ExprOperator] = &[
-    ExprOperator::new(
-        "$binarySize",
-        "string",
-        "Returns the length of a string in bytes.",
-        Exactly(1),
-        binary_size,
-        [r#"{"$binarySize":"é"}"#, "{}", "2"],
-    ),
-    ExprOperator::new(
-        "$bsonSize",
-        "object",
-        "Returns the size of the object as BSON, in bytes.",
-        Exactly(1),
-        bson_size,
-        [r#"{"$bsonSize":"$$ROOT"}"#, r#"{"a":1}"#, "12"],
-    ),
-    ExprOperator::new(
-        RANDOM,
-        "",
-        "Returns a random number of at least 0 and less than 1.",
-        Own(parse_rand),
-        rand,
-        [r#"{"$lt":[{"$rand":{}},1]}"#, "{}", "true"],
-    )
-    .volatile()
-    .remark("All pages of one result use the same random numbers."),
-];
+pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
+    /// Returns the length of a string in bytes.
+    "$binarySize"("string") [r#"{"$binarySize":"é"}"#, "{}", "2"]: Exactly(1), binary_size;
+    /// Returns the size of the object as BSON, in bytes.
+    "$bsonSize"("object") [r#"{"$bsonSize":"$$ROOT"}"#, r#"{"a":1}"#, "12"]: Exactly(1), bson_size;
+    /// Returns a random number of at least 0 and less than 1.
+    "$rand"("") [r#"{"$lt":[{"$rand":{}},1]}"#, "{}", "true"].volatile()
+        .remark("All pages of one result use the same random numbers."): Own(parse_rand), rand;
+};
 
 fn binary_size(call: &OperatorCall, env: &Env) -> Answer {
     match call.value(0, env)? {

@@ -3,55 +3,32 @@
 use std::sync::Arc;
 
 use super::operator::ArgumentForm::{AnyNumber, Exactly, Own};
-use super::operator::{ExprOperator, NamedArguments, OperatorArguments, OperatorCall, named};
+use super::operator::{ExprOperator, NamedArguments, OperatorArguments, OperatorCall, name_table, named};
 use super::{Answer, Env, Expr, NULL, ParseScope, parse, some};
 use crate::model::excerpt::excerpt;
 use crate::model::object::FieldIndex;
 use crate::model::value::{Object, Value};
 use crate::pipeline::value::error::{Error, Result};
 
-pub(super) static OPERATORS: &[ExprOperator] = &[
-    ExprOperator::new(
-        "$getField",
-        "field: string, input?: object",
-        "Returns a field by its name, which may contain dots and dollar signs.",
-        Own(parse_get_field),
-        get_field,
-        [r#"{"$getField":"a.b"}"#, r#"{"a.b":1}"#, "1"],
-    ),
-    ExprOperator::new(
-        "$mergeObjects",
-        "object...",
-        "Merges the objects into one; later fields replace earlier ones.",
-        AnyNumber,
-        merge_objects,
-        [r#"{"$mergeObjects":["$a",{"y":2}]}"#, r#"{"a":{"x":1,"y":1}}"#, r#"{"x":1,"y":2}"#],
-    ),
-    ExprOperator::new(
-        "$objectToArray",
-        "object",
-        "Returns the fields as an array of `{k, v}` objects.",
-        Exactly(1),
-        object_to_array,
-        [r#"{"$objectToArray":"$a"}"#, r#"{"a":{"x":1}}"#, r#"[{"k":"x","v":1}]"#],
-    ),
-    ExprOperator::new(
-        "$setField",
-        "field: string, input: object, value: any",
-        "Returns the object with a field set, or removed with `$$REMOVE`.",
-        Own(|spec, scope| parse_field_change("$setField", &SET_FIELD, spec, scope)),
-        set_field,
-        [r#"{"$setField":{"field":"b","input":"$$ROOT","value":2}}"#, r#"{"a":1}"#, r#"{"a":1,"b":2}"#],
-    ),
-    ExprOperator::new(
-        "$unsetField",
-        "field: string, input: object",
-        "Returns the object without a field.",
-        Own(|spec, scope| parse_field_change("$unsetField", &UNSET_FIELD, spec, scope)),
-        unset_field,
-        [r#"{"$unsetField":{"field":"a","input":"$$ROOT"}}"#, r#"{"a":1,"b":2}"#, r#"{"b":2}"#],
-    ),
-];
+pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
+    /// Returns a field by its name, which may contain dots and dollar signs.
+    "$getField"("field: string, input?: object") [r#"{"$getField":"a.b"}"#, r#"{"a.b":1}"#, "1"]:
+        Own(parse_get_field), get_field;
+    /// Merges the objects into one; later fields replace earlier ones.
+    "$mergeObjects"("object...") [r#"{"$mergeObjects":["$a",{"y":2}]}"#, r#"{"a":{"x":1,"y":1}}"#, r#"{"x":1,"y":2}"#]:
+        AnyNumber, merge_objects;
+    /// Returns the fields as an array of `{k, v}` objects.
+    "$objectToArray"("object") [r#"{"$objectToArray":"$a"}"#, r#"{"a":{"x":1}}"#, r#"[{"k":"x","v":1}]"#]:
+        Exactly(1), object_to_array;
+    /// Returns the object with a field set, or removed with `$$REMOVE`.
+    "$setField"("field: string, input: object, value: any")
+        [r#"{"$setField":{"field":"b","input":"$$ROOT","value":2}}"#, r#"{"a":1}"#, r#"{"a":1,"b":2}"#]:
+        Own(|spec, scope| parse_field_change("$setField", &SET_FIELD, spec, scope)), set_field;
+    /// Returns the object without a field.
+    "$unsetField"("field: string, input: object")
+        [r#"{"$unsetField":{"field":"a","input":"$$ROOT"}}"#, r#"{"a":1,"b":2}"#, r#"{"b":2}"#]:
+        Own(|spec, scope| parse_field_change("$unsetField", &UNSET_FIELD, spec, scope)), unset_field;
+};
 
 static GET_FIELD: NamedArguments = NamedArguments {
     not_object: 3_041_701,

@@ -6,6 +6,7 @@ use super::parse::parse_items;
 use super::{Answer, Env, Expr, ParseScope, parse};
 use crate::model::value::Value;
 use crate::pipeline::value::documentation::NameDocumentation;
+pub(super) use crate::pipeline::value::documentation::name_table;
 use crate::pipeline::value::error::{Error, Result};
 
 /// The table entry of an expression operator.
@@ -54,14 +55,11 @@ pub(super) struct NamedArguments {
 
 impl ExprOperator {
     pub(super) const fn new(
-        name: &'static str,
-        arguments: &'static str,
-        summary: &'static str,
+        word: NameDocumentation,
         form: ArgumentForm,
         eval: fn(&OperatorCall, &Env) -> Answer,
-        example: [&'static str; 3],
     ) -> ExprOperator {
-        ExprOperator { word: NameDocumentation::new(name, arguments, summary, example), form, eval, volatile: false }
+        ExprOperator { word, form, eval, volatile: false }
     }
 
     /// Marks an operator whose result depends on more than its arguments, for example on the time.
@@ -232,10 +230,7 @@ pub(super) fn named_specs<'s>(name: &str, form: &NamedArguments, spec: &'s Value
             let error = Error::new(form.unknown, format!("Unrecognized argument to {name}: {field}"));
             let error = error.within(field.clone());
             let known = form.fields.iter().map(|(known, _)| *known);
-            return Err(match crate::pipeline::value::hint::did_you_mean(field, known) {
-                Some(hint) => error.with_hint(hint),
-                None => error,
-            });
+            return Err(error.suggesting(field, known));
         }
     }
     let mut specs = Vec::with_capacity(form.fields.len());

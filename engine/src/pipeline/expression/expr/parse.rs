@@ -9,7 +9,6 @@ use crate::model::value::{Object, Value};
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::{Error, PipelineErrorCode, Result};
 use crate::pipeline::value::extended_json;
-use crate::pipeline::value::hint::did_you_mean;
 use crate::pipeline::value::memory;
 use crate::pipeline::value::path::{FieldPath, check_name};
 
@@ -144,10 +143,7 @@ fn parse_operator(name: &str, argument: &Value, scope: &ParseScope) -> Result<Ex
             return Err(Error::new(168, message));
         }
         let error = Error::new(168, format!("Unrecognized expression '{name}'"));
-        return Err(match did_you_mean(name, scope.operators().map(|operator| operator.word.name)) {
-            Some(hint) => error.with_hint(hint),
-            None => error,
-        });
+        return Err(error.suggesting(name, scope.operators().map(|operator| operator.word.name)));
     };
     fold(operator::parse_call(operator, argument, scope)?, scope.query)
 }
@@ -227,10 +223,7 @@ fn is_redact(name: &str, scope: &ParseScope) -> bool {
 fn undefined(name: &str, scope: &ParseScope) -> Error {
     let error = Error::new(17276, format!("Use of undefined variable: {name}"));
     let known = system::names().chain(scope.names().iter().map(|name| &**name));
-    match did_you_mean(name, known) {
-        Some(hint) => error.with_hint(hint),
-        None => error,
-    }
+    error.suggesting(name, known)
 }
 
 /// Rejects names that are not allowed for any variable.

@@ -1,7 +1,7 @@
 //! Regular expression operators.
 
 use super::operator::ArgumentForm::Own;
-use super::operator::{ExprOperator, NamedArguments, OperatorArguments, OperatorCall, named};
+use super::operator::{ExprOperator, NamedArguments, OperatorArguments, OperatorCall, name_table, named};
 use super::{Answer, Env, Expr, NULL, ParseScope, some};
 use crate::model::value::{Object, Value};
 use crate::pipeline::value::context::Context;
@@ -9,40 +9,24 @@ use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::extended_json;
 use crate::pipeline::value::regex::{PatternMatch, Regex, RegexRefusal};
 
-pub(super) static OPERATORS: &[ExprOperator] = &[
-    ExprOperator::new(
-        "$regexFind",
-        "input: string, regex: string, options?: string",
-        "Returns the first match, its position in code points, and its groups.",
-        Own(|spec, scope| parse_regex("$regexFind", spec, scope)),
-        find,
-        [
-            r#"{"$regexFind":{"input":"$a","regex":"b(.)"}}"#,
-            r#"{"a":"abc"}"#,
-            r#"{"match":"bc","idx":1,"captures":["c"]}"#,
-        ],
-    ),
-    ExprOperator::new(
-        "$regexFindAll",
-        "input: string, regex: string, options?: string",
-        "Returns all matches, their positions and their groups.",
-        Own(|spec, scope| parse_regex("$regexFindAll", spec, scope)),
-        find_all,
-        [
-            r#"{"$regexFindAll":{"input":"$a","regex":"a"}}"#,
-            r#"{"a":"aba"}"#,
-            r#"[{"match":"a","idx":0,"captures":[]},{"match":"a","idx":2,"captures":[]}]"#,
-        ],
-    ),
-    ExprOperator::new(
-        "$regexMatch",
-        "input: string, regex: string, options?: string",
-        "Returns whether the string matches.",
-        Own(|spec, scope| parse_regex("$regexMatch", spec, scope)),
-        matches,
-        [r#"{"$regexMatch":{"input":"$a","regex":"^B","options":"i"}}"#, r#"{"a":"bc"}"#, "true"],
-    ),
-];
+pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
+    /// Returns the first match, its position in code points, and its groups.
+    "$regexFind"("input: string, regex: string, options?: string") [
+        r#"{"$regexFind":{"input":"$a","regex":"b(.)"}}"#,
+        r#"{"a":"abc"}"#,
+        r#"{"match":"bc","idx":1,"captures":["c"]}"#,
+    ]: Own(|spec, scope| parse_regex("$regexFind", spec, scope)), find;
+    /// Returns all matches, their positions and their groups.
+    "$regexFindAll"("input: string, regex: string, options?: string") [
+        r#"{"$regexFindAll":{"input":"$a","regex":"a"}}"#,
+        r#"{"a":"aba"}"#,
+        r#"[{"match":"a","idx":0,"captures":[]},{"match":"a","idx":2,"captures":[]}]"#,
+    ]: Own(|spec, scope| parse_regex("$regexFindAll", spec, scope)), find_all;
+    /// Returns whether the string matches.
+    "$regexMatch"("input: string, regex: string, options?: string")
+        [r#"{"$regexMatch":{"input":"$a","regex":"^B","options":"i"}}"#, r#"{"a":"bc"}"#, "true"]:
+        Own(|spec, scope| parse_regex("$regexMatch", spec, scope)), matches;
+};
 
 static REGEX: NamedArguments = NamedArguments {
     not_object: 51103,

@@ -1,7 +1,7 @@
 //! Rounding to a decimal place.
 
 use super::operator::ArgumentForm::Between;
-use super::operator::{ExprOperator, OperatorCall};
+use super::operator::{ExprOperator, OperatorCall, name_table};
 use super::{Answer, Env, NULL, some};
 use crate::model::decimal::{Decimal, RoundingStrategy, to_double};
 use crate::model::excerpt::excerpt;
@@ -9,24 +9,13 @@ use crate::model::value::Value;
 use crate::pipeline::value::error::Error;
 use crate::pipeline::value::number::{double, whole};
 
-pub(super) static OPERATORS: &[ExprOperator] = &[
-    ExprOperator::new(
-        "$round",
-        "number, place?: integer",
-        "Rounds to a decimal place; ties round to the even digit.",
-        Between(1, 2),
-        round,
-        [r#"{"$round":[2.5]}"#, "{}", "2.0"],
-    ),
-    ExprOperator::new(
-        "$trunc",
-        "number, place?: integer",
-        "Truncates to a decimal place.",
-        Between(1, 2),
-        trunc,
-        [r#"{"$trunc":[-1.57,1]}"#, "{}", "-1.5"],
-    ),
-];
+pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
+    /// Rounds to a decimal place; ties round to the even digit.
+    "$round"("number, place?: integer") [r#"{"$round":[2.5]}"#, "{}", "2.0"]: Between(1, 2), round;
+    /// Truncates to a decimal place.
+    "$trunc"("number, place?: integer") [r#"{"$trunc":[-1.57,1]}"#, "{}", "-1.5"]:
+        Between(1, 2), trunc;
+};
 
 fn round(call: &OperatorCall, env: &Env) -> Answer {
     let half_even = |kept: i128, rest: i128, unit: i128| match (2 * rest).cmp(&unit) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::operator::ArgumentForm::{Between, Exactly, Own};
-use super::operator::{ExprOperator, NamedArguments, OperatorArguments, OperatorCall, named_specs};
+use super::operator::{ExprOperator, NamedArguments, OperatorArguments, OperatorCall, name_table, named_specs};
 use super::{Answer, Env, Expr, NULL, ParseScope, parse, some};
 use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
@@ -13,48 +13,25 @@ use crate::pipeline::value::number::whole_i32;
 use crate::pipeline::value::sort_by::{SortSpec, parse_sort};
 use crate::pipeline::value::sorting::sorted;
 
-pub(super) static OPERATORS: &[ExprOperator] = &[
-    ExprOperator::new(
-        "$range",
-        "start: integer, end: integer, step?: integer",
-        "Returns the integers from the start up to, but not including, the end.",
-        Between(2, 3),
-        range,
-        [r#"{"$range":[0,"$n",2]}"#, r#"{"n":5}"#, "[0,2,4]"],
-    ),
-    ExprOperator::new(
-        "$reverseArray",
-        "array",
-        "Returns the items in reverse order.",
-        Exactly(1),
-        reverse,
-        [r#"{"$reverseArray":"$a"}"#, r#"{"a":[1,2]}"#, "[2,1]"],
-    ),
-    ExprOperator::new(
-        "$slice",
-        "array, position?: integer, n: integer",
-        "Returns some of the items, counted from the start, the end or a position.",
-        Between(2, 3),
-        slice,
-        [r#"{"$slice":["$a",-2]}"#, r#"{"a":[1,2,3]}"#, "[2,3]"],
-    ),
-    ExprOperator::new(
-        "$sortArray",
-        "input: array, sortBy: object | integer",
-        "Sorts the items as whole values or by their fields.",
-        Own(parse_sort_array),
-        sort_array,
-        [r#"{"$sortArray":{"input":"$a","sortBy":-1}}"#, r#"{"a":[1,3,2]}"#, "[3,2,1]"],
-    ),
-    ExprOperator::new(
-        "$zip",
-        "inputs: array, useLongestLength?: boolean, defaults?: array",
-        "Combines the items at the same index of several arrays into arrays.",
-        Own(parse_zip),
-        zip,
-        [r#"{"$zip":{"inputs":["$a",["x","y"]]}}"#, r#"{"a":[1,2]}"#, r#"[[1,"x"],[2,"y"]]"#],
-    ),
-];
+pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
+    /// Returns the integers from the start up to, but not including, the end.
+    "$range"("start: integer, end: integer, step?: integer") [r#"{"$range":[0,"$n",2]}"#, r#"{"n":5}"#, "[0,2,4]"]:
+        Between(2, 3), range;
+    /// Returns the items in reverse order.
+    "$reverseArray"("array") [r#"{"$reverseArray":"$a"}"#, r#"{"a":[1,2]}"#, "[2,1]"]:
+        Exactly(1), reverse;
+    /// Returns some of the items, counted from the start, the end or a position.
+    "$slice"("array, position?: integer, n: integer") [r#"{"$slice":["$a",-2]}"#, r#"{"a":[1,2,3]}"#, "[2,3]"]:
+        Between(2, 3), slice;
+    /// Sorts the items as whole values or by their fields.
+    "$sortArray"("input: array, sortBy: object | integer")
+        [r#"{"$sortArray":{"input":"$a","sortBy":-1}}"#, r#"{"a":[1,3,2]}"#, "[3,2,1]"]:
+        Own(parse_sort_array), sort_array;
+    /// Combines the items at the same index of several arrays into arrays.
+    "$zip"("inputs: array, useLongestLength?: boolean, defaults?: array")
+        [r#"{"$zip":{"inputs":["$a",["x","y"]]}}"#, r#"{"a":[1,2]}"#, r#"[[1,"x"],[2,"y"]]"#]:
+        Own(parse_zip), zip;
+};
 
 fn range(call: &OperatorCall, env: &Env) -> Answer {
     let start = range_bound(&call.value(0, env)?, "starting value", 34443)?;

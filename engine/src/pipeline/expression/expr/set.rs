@@ -6,71 +6,36 @@ use std::sync::Arc;
 use rustc_hash::FxBuildHasher;
 
 use super::operator::ArgumentForm::{AnyNumber, Exactly, Own};
-use super::operator::{ExprOperator, OperatorArguments, OperatorCall, positional};
+use super::operator::{ExprOperator, OperatorArguments, OperatorCall, name_table, positional};
 use super::{Answer, Env, Expr, NULL, ParseScope, some};
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::memory::{measure, measure_all};
 use crate::pipeline::value::sorting::sorted;
 
-pub(super) static OPERATORS: &[ExprOperator] = &[
-    ExprOperator::new(
-        "$allElementsTrue",
-        "array",
-        "Returns whether no item is false, null or zero.",
-        Exactly(1),
-        all_elements_true,
-        [r#"{"$allElementsTrue":["$a"]}"#, r#"{"a":[1,true,"x"]}"#, "true"],
-    ),
-    ExprOperator::new(
-        "$anyElementTrue",
-        "array",
-        "Returns whether an item is true.",
-        Exactly(1),
-        any_element_true,
-        [r#"{"$anyElementTrue":["$a"]}"#, r#"{"a":[0,null]}"#, "false"],
-    ),
-    ExprOperator::new(
-        "$setDifference",
-        "array, array",
-        "Returns the items of the first array that the second does not contain.",
-        Exactly(2),
-        difference,
-        [r#"{"$setDifference":["$a",[2]]}"#, r#"{"a":[1,2,1]}"#, "[1]"],
-    ),
-    ExprOperator::new(
-        "$setEquals",
-        "array, array...",
-        "Returns whether all arrays contain the same distinct items.",
-        Own(parse_equals),
-        equals,
-        [r#"{"$setEquals":["$a",[2,1]]}"#, r#"{"a":[1,2,2]}"#, "true"],
-    ),
-    ExprOperator::new(
-        "$setIntersection",
-        "array...",
-        "Returns the distinct items that all arrays contain.",
-        AnyNumber,
-        intersection,
-        [r#"{"$setIntersection":["$a",[2,3]]}"#, r#"{"a":[1,2,2]}"#, "[2]"],
-    ),
-    ExprOperator::new(
-        "$setIsSubset",
-        "array, array",
-        "Returns whether the second array contains all items of the first.",
-        Exactly(2),
-        is_subset,
-        [r#"{"$setIsSubset":["$a",[1,2,3]]}"#, r#"{"a":[1,2]}"#, "true"],
-    ),
-    ExprOperator::new(
-        "$setUnion",
-        "array...",
-        "Returns the distinct items of all arrays.",
-        AnyNumber,
-        union,
-        [r#"{"$setUnion":["$a",[2,3]]}"#, r#"{"a":[1,2]}"#, "[1,2,3]"],
-    ),
-];
+pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
+    /// Returns whether no item is false, null or zero.
+    "$allElementsTrue"("array") [r#"{"$allElementsTrue":["$a"]}"#, r#"{"a":[1,true,"x"]}"#, "true"]:
+        Exactly(1), all_elements_true;
+    /// Returns whether an item is true.
+    "$anyElementTrue"("array") [r#"{"$anyElementTrue":["$a"]}"#, r#"{"a":[0,null]}"#, "false"]:
+        Exactly(1), any_element_true;
+    /// Returns the items of the first array that the second does not contain.
+    "$setDifference"("array, array") [r#"{"$setDifference":["$a",[2]]}"#, r#"{"a":[1,2,1]}"#, "[1]"]:
+        Exactly(2), difference;
+    /// Returns whether all arrays contain the same distinct items.
+    "$setEquals"("array, array...") [r#"{"$setEquals":["$a",[2,1]]}"#, r#"{"a":[1,2,2]}"#, "true"]:
+        Own(parse_equals), equals;
+    /// Returns the distinct items that all arrays contain.
+    "$setIntersection"("array...") [r#"{"$setIntersection":["$a",[2,3]]}"#, r#"{"a":[1,2,2]}"#, "[2]"]:
+        AnyNumber, intersection;
+    /// Returns whether the second array contains all items of the first.
+    "$setIsSubset"("array, array") [r#"{"$setIsSubset":["$a",[1,2,3]]}"#, r#"{"a":[1,2]}"#, "true"]:
+        Exactly(2), is_subset;
+    /// Returns the distinct items of all arrays.
+    "$setUnion"("array...") [r#"{"$setUnion":["$a",[2,3]]}"#, r#"{"a":[1,2]}"#, "[1,2,3]"]:
+        AnyNumber, union;
+};
 
 type Hashed<'v> = HashSet<&'v Value, FxBuildHasher>;
 

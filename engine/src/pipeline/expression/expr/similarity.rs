@@ -2,49 +2,35 @@
 
 use super::operator::ArgumentForm::Own;
 use super::operator::{
-    ExprOperator, NamedArguments, OperatorArguments, OperatorCall, exact_count, named_specs, positional,
+    ExprOperator, NamedArguments, OperatorArguments, OperatorCall, exact_count, name_table, named_specs, positional,
 };
 use super::{Answer, Env, NULL, ParseScope, some};
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result};
 
-/// Returns the table entry of an operator that compares two vectors.
-const fn row(
-    name: &'static str,
-    summary: &'static str,
-    parse: fn(&Value, &ParseScope) -> Result<OperatorArguments>,
-    eval: fn(&OperatorCall, &Env) -> Answer,
-    example: [&'static str; 3],
-) -> ExprOperator {
-    ExprOperator::new(name, "vectors: array, score?: boolean", summary, Own(parse), eval, example)
-}
+/// The arguments of an operator that compares two vectors.
+const VECTORS: &str = "vectors: array, score?: boolean";
 
-pub(super) static OPERATORS: &[ExprOperator] = &[
-    row(
-        "$similarityCosine",
-        "Returns the cosine of the angle between two vectors, from -1 to 1.",
-        |spec, scope| parse("$similarityCosine", spec, scope),
-        |call, env| similarity(call, env, cosine, |cosine| (1.0 + cosine) / 2.0),
-        [r#"{"$similarityCosine":["$a",[3,4]]}"#, r#"{"a":[4,3]}"#, "0.96"],
-    )
-    .remark("`{vectors: [a, b], score: true}` returns a score from 0 to 1. A vector of zeros is similar to none: 0."),
-    row(
-        "$similarityDotProduct",
-        "Returns the sum of the products of the items of two vectors.",
-        |spec, scope| parse("$similarityDotProduct", spec, scope),
-        |call, env| similarity(call, env, dot_product, |product| (1.0 + product) / 2.0),
-        [r#"{"$similarityDotProduct":["$a",[4,5,6]]}"#, r#"{"a":[1,2,3]}"#, "32.0"],
-    )
-    .remark("With `score: true`, the result is from 0 to 1 if both vectors have the length 1."),
-    row(
-        "$similarityEuclidean",
-        "Returns the distance between the ends of two vectors.",
-        |spec, scope| parse("$similarityEuclidean", spec, scope),
-        |call, env| similarity(call, env, distance, |distance| 1.0 / (1.0 + distance)),
-        [r#"{"$similarityEuclidean":{"vectors":["$a",[0,4]],"score":true}}"#, r#"{"a":[3,0]}"#, "0.16666666666666666"],
-    )
-    .remark("With `score: true`, the result is 1 for equal vectors, and approaches 0 for distant ones."),
-];
+pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
+    /// Returns the cosine of the angle between two vectors, from -1 to 1.
+    "$similarityCosine"(VECTORS) [r#"{"$similarityCosine":["$a",[3,4]]}"#, r#"{"a":[4,3]}"#, "0.96"]
+        .remark(
+            "`{vectors: [a, b], score: true}` returns a score from 0 to 1. A vector of zeros is similar to none: 0."
+        ):
+        Own(|spec, scope| parse("$similarityCosine", spec, scope)),
+        |call, env| similarity(call, env, cosine, |cosine| (1.0 + cosine) / 2.0);
+    /// Returns the sum of the products of the items of two vectors.
+    "$similarityDotProduct"(VECTORS) [r#"{"$similarityDotProduct":["$a",[4,5,6]]}"#, r#"{"a":[1,2,3]}"#, "32.0"]
+        .remark("With `score: true`, the result is from 0 to 1 if both vectors have the length 1."):
+        Own(|spec, scope| parse("$similarityDotProduct", spec, scope)),
+        |call, env| similarity(call, env, dot_product, |product| (1.0 + product) / 2.0);
+    /// Returns the distance between the ends of two vectors.
+    "$similarityEuclidean"(VECTORS)
+        [r#"{"$similarityEuclidean":{"vectors":["$a",[0,4]],"score":true}}"#, r#"{"a":[3,0]}"#, "0.16666666666666666"]
+        .remark("With `score: true`, the result is 1 for equal vectors, and approaches 0 for distant ones."):
+        Own(|spec, scope| parse("$similarityEuclidean", spec, scope)),
+        |call, env| similarity(call, env, distance, |distance| 1.0 / (1.0 + distance));
+};
 
 static FULL: NamedArguments =
     NamedArguments { not_object: 40414, unknown: 40415, fields: &[("vectors", Some(40414)), ("score", None)] };

@@ -1,7 +1,7 @@
 //! Accumulators as expressions, which read the items of one array or several arguments.
 
 use super::operator::ArgumentForm::{AnyNumber, Own};
-use super::operator::{ExprOperator, NamedArguments, OperatorArguments, OperatorCall, named_specs};
+use super::operator::{ExprOperator, NamedArguments, OperatorArguments, OperatorCall, name_table, named_specs};
 use super::{Answer, Env, Expr, ParseScope, parse, some};
 use crate::model::value::Value;
 use crate::pipeline::value::error::Result;
@@ -9,72 +9,33 @@ use crate::pipeline::value::memory::measure;
 use crate::pipeline::value::statistics::{Deviation, check_method, median, parse_shares, percentiles};
 use crate::pipeline::value::sum::Sum;
 
-pub(super) static OPERATORS: &[ExprOperator] = &[
-    ExprOperator::new(
-        "$avg",
-        "expression...: any",
-        "Returns the mean of the numbers.",
-        AnyNumber,
-        average,
-        [r#"{"$avg":"$a"}"#, r#"{"a":[1,2,"x"]}"#, "1.5"],
-    ),
-    ExprOperator::new(
-        "$max",
-        "expression...: any",
-        "Returns the greatest value that is not null.",
-        AnyNumber,
-        |call, env| extreme(call, env, |value, best| value > best),
-        [r#"{"$max":["$a","$b"]}"#, r#"{"a":1,"b":2}"#, "2"],
-    ),
-    ExprOperator::new(
-        "$median",
-        "input: any, method: string",
-        "Returns the median of the numbers.",
-        Own(parse_median),
-        eval_median,
-        [r#"{"$median":{"input":"$a","method":"approximate"}}"#, r#"{"a":[1,9,2]}"#, "2.0"],
-    ),
-    ExprOperator::new(
-        "$min",
-        "expression...: any",
-        "Returns the least value that is not null.",
-        AnyNumber,
-        |call, env| extreme(call, env, |value, best| value < best),
-        [r#"{"$min":["$a","$b"]}"#, r#"{"a":1,"b":2}"#, "1"],
-    ),
-    ExprOperator::new(
-        "$percentile",
-        "input: any, p: array, method: string",
-        "Returns the percentiles of the numbers for the given ranks.",
-        Own(parse_percentile),
-        percentile,
-        [r#"{"$percentile":{"input":"$a","p":[0.5],"method":"approximate"}}"#, r#"{"a":[1,9,2]}"#, "[2.0]"],
-    ),
-    ExprOperator::new(
-        "$stdDevPop",
-        "expression...: any",
-        "Returns the standard deviation of all numbers.",
-        AnyNumber,
-        |call, env| some(deviation(call, env)?.population()),
-        [r#"{"$stdDevPop":"$a"}"#, r#"{"a":[1,3]}"#, "1.0"],
-    ),
-    ExprOperator::new(
-        "$stdDevSamp",
-        "expression...: any",
-        "Returns the standard deviation estimated from a sample.",
-        AnyNumber,
-        |call, env| some(deviation(call, env)?.sample()),
-        [r#"{"$stdDevSamp":"$a"}"#, r#"{"a":[1,2,3]}"#, "1.0"],
-    ),
-    ExprOperator::new(
-        "$sum",
-        "expression...: any",
-        "Returns the sum of the numbers.",
-        AnyNumber,
-        sum,
-        [r#"{"$sum":["$a",2]}"#, r#"{"a":1}"#, "3"],
-    ),
-];
+pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
+    /// Returns the mean of the numbers.
+    "$avg"("expression...: any") [r#"{"$avg":"$a"}"#, r#"{"a":[1,2,"x"]}"#, "1.5"]:
+        AnyNumber, average;
+    /// Returns the greatest value that is not null.
+    "$max"("expression...: any") [r#"{"$max":["$a","$b"]}"#, r#"{"a":1,"b":2}"#, "2"]:
+        AnyNumber, |call, env| extreme(call, env, |value, best| value > best);
+    /// Returns the median of the numbers.
+    "$median"("input: any, method: string")
+        [r#"{"$median":{"input":"$a","method":"approximate"}}"#, r#"{"a":[1,9,2]}"#, "2.0"]:
+        Own(parse_median), eval_median;
+    /// Returns the least value that is not null.
+    "$min"("expression...: any") [r#"{"$min":["$a","$b"]}"#, r#"{"a":1,"b":2}"#, "1"]:
+        AnyNumber, |call, env| extreme(call, env, |value, best| value < best);
+    /// Returns the percentiles of the numbers for the given ranks.
+    "$percentile"("input: any, p: array, method: string")
+        [r#"{"$percentile":{"input":"$a","p":[0.5],"method":"approximate"}}"#, r#"{"a":[1,9,2]}"#, "[2.0]"]:
+        Own(parse_percentile), percentile;
+    /// Returns the standard deviation of all numbers.
+    "$stdDevPop"("expression...: any") [r#"{"$stdDevPop":"$a"}"#, r#"{"a":[1,3]}"#, "1.0"]:
+        AnyNumber, |call, env| some(deviation(call, env)?.population());
+    /// Returns the standard deviation estimated from a sample.
+    "$stdDevSamp"("expression...: any") [r#"{"$stdDevSamp":"$a"}"#, r#"{"a":[1,2,3]}"#, "1.0"]:
+        AnyNumber, |call, env| some(deviation(call, env)?.sample());
+    /// Returns the sum of the numbers.
+    "$sum"("expression...: any") [r#"{"$sum":["$a",2]}"#, r#"{"a":1}"#, "3"]: AnyNumber, sum;
+};
 
 /// Visits the items of a single array argument. For any other arguments, visits each argument.
 fn each(call: &OperatorCall, env: &Env, mut visit: impl FnMut(&Value)) -> Result<()> {

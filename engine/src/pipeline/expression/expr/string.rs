@@ -4,127 +4,59 @@ use std::sync::Arc;
 
 use super::conversion::to_text;
 use super::operator::ArgumentForm::{AnyNumber, Between, Exactly, Named as ByName};
-use super::operator::{ExprOperator, NamedArguments, OperatorCall};
+use super::operator::{ExprOperator, NamedArguments, OperatorCall, name_table};
 use super::{Answer, Env, NULL, some};
 use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::number::{whole, whole_i32};
 
-pub(super) static OPERATORS: &[ExprOperator] = &[
-    ExprOperator::new(
-        "$concat",
-        "string...",
-        "Concatenates the strings.",
-        AnyNumber,
-        concat,
-        [r#"{"$concat":["$a","-b"]}"#, r#"{"a":"a"}"#, r#""a-b""#],
-    ),
-    ExprOperator::new(
-        "$indexOfBytes",
-        "string, part: string, start?: integer, end?: integer",
-        "Returns the byte index of a part's first occurrence, or -1.",
-        Between(2, 4),
-        index_of_bytes,
-        [r#"{"$indexOfBytes":["é-b","b"]}"#, "{}", "3"],
-    ),
-    ExprOperator::new(
-        "$indexOfCP",
-        "string, part: string, start?: integer, end?: integer",
-        "Returns the code point index of a part's first occurrence, or -1.",
-        Between(2, 4),
-        index_of_cp,
-        [r#"{"$indexOfCP":["é-b","b"]}"#, "{}", "2"],
-    ),
-    ExprOperator::new(
-        "$replaceAll",
-        "input: string, find: string, replacement: string",
-        "Replaces every occurrence of a part.",
-        ByName(&REPLACE),
-        |call, env| replace(call, env, usize::MAX),
-        [r#"{"$replaceAll":{"input":"a-b-c","find":"-","replacement":"+"}}"#, "{}", r#""a+b+c""#],
-    ),
-    ExprOperator::new(
-        "$replaceOne",
-        "input: string, find: string, replacement: string",
-        "Replaces the first occurrence of a part.",
-        ByName(&REPLACE),
-        |call, env| replace(call, env, 1),
-        [r#"{"$replaceOne":{"input":"a-b-c","find":"-","replacement":"+"}}"#, "{}", r#""a+b-c""#],
-    ),
-    ExprOperator::new(
-        "$split",
-        "string, delimiter: string",
-        "Splits the string at a delimiter.",
-        Exactly(2),
-        split,
-        [r#"{"$split":["$a",","]}"#, r#"{"a":"x,y"}"#, r#"["x","y"]"#],
-    ),
-    ExprOperator::new(
-        "$strLenBytes",
-        "string",
-        "Returns the length of the string in bytes of UTF-8.",
-        Exactly(1),
-        |call, env| length(call, env, 34473, str::len),
-        [r#"{"$strLenBytes":"é"}"#, "{}", "2"],
-    ),
-    ExprOperator::new(
-        "$strLenCP",
-        "string",
-        "Returns the length of the string in code points.",
-        Exactly(1),
-        |call, env| length(call, env, 34471, |text| text.chars().count()),
-        [r#"{"$strLenCP":"é"}"#, "{}", "1"],
-    ),
-    ExprOperator::new(
-        "$strcasecmp",
-        "left: string, right: string",
-        "Returns -1, 0 or 1 if the left string is less than, equal to or greater than the right, ignoring case.",
-        Exactly(2),
-        compare_ignoring_case,
-        [r#"{"$strcasecmp":["Ab","aB"]}"#, "{}", "0"],
-    ),
-    ExprOperator::new(
-        "$substr",
-        "string, start: integer, length: integer",
-        "Returns a substring by its position in bytes, as `$substrBytes` does.",
-        Exactly(3),
-        substr_bytes,
-        [r#"{"$substr":["abc",1,1]}"#, "{}", r#""b""#],
-    ),
-    ExprOperator::new(
-        "$substrBytes",
-        "string, start: integer, length: integer",
-        "Returns a substring by its position in bytes; a negative length extends to the end.",
-        Exactly(3),
-        substr_bytes,
-        [r#"{"$substrBytes":["abc",1,-1]}"#, "{}", r#""bc""#],
-    ),
-    ExprOperator::new(
-        "$substrCP",
-        "string, start: integer, length: integer",
-        "Returns a substring by its position in code points.",
-        Exactly(3),
-        substr_cp,
-        [r#"{"$substrCP":["éab",1,1]}"#, "{}", r#""a""#],
-    ),
-    ExprOperator::new(
-        "$toLower",
-        "expression: any",
-        "Converts the ASCII letters of the string to lower case.",
-        Exactly(1),
-        |call, env| change_case(call, env, str::to_ascii_lowercase),
-        [r#"{"$toLower":"AB"}"#, "{}", r#""ab""#],
-    ),
-    ExprOperator::new(
-        "$toUpper",
-        "expression: any",
-        "Converts the ASCII letters of the string to upper case.",
-        Exactly(1),
-        |call, env| change_case(call, env, str::to_ascii_uppercase),
-        [r#"{"$toUpper":"ab"}"#, "{}", r#""AB""#],
-    ),
-];
+pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
+    /// Concatenates the strings.
+    "$concat"("string...") [r#"{"$concat":["$a","-b"]}"#, r#"{"a":"a"}"#, r#""a-b""#]:
+        AnyNumber, concat;
+    /// Returns the byte index of a part's first occurrence, or -1.
+    "$indexOfBytes"("string, part: string, start?: integer, end?: integer")
+        [r#"{"$indexOfBytes":["é-b","b"]}"#, "{}", "3"]: Between(2, 4), index_of_bytes;
+    /// Returns the code point index of a part's first occurrence, or -1.
+    "$indexOfCP"("string, part: string, start?: integer, end?: integer") [r#"{"$indexOfCP":["é-b","b"]}"#, "{}", "2"]:
+        Between(2, 4), index_of_cp;
+    /// Replaces every occurrence of a part.
+    "$replaceAll"("input: string, find: string, replacement: string")
+        [r#"{"$replaceAll":{"input":"a-b-c","find":"-","replacement":"+"}}"#, "{}", r#""a+b+c""#]:
+        ByName(&REPLACE), |call, env| replace(call, env, usize::MAX);
+    /// Replaces the first occurrence of a part.
+    "$replaceOne"("input: string, find: string, replacement: string")
+        [r#"{"$replaceOne":{"input":"a-b-c","find":"-","replacement":"+"}}"#, "{}", r#""a+b-c""#]:
+        ByName(&REPLACE), |call, env| replace(call, env, 1);
+    /// Splits the string at a delimiter.
+    "$split"("string, delimiter: string") [r#"{"$split":["$a",","]}"#, r#"{"a":"x,y"}"#, r#"["x","y"]"#]:
+        Exactly(2), split;
+    /// Returns the length of the string in bytes of UTF-8.
+    "$strLenBytes"("string") [r#"{"$strLenBytes":"é"}"#, "{}", "2"]:
+        Exactly(1), |call, env| length(call, env, 34473, str::len);
+    /// Returns the length of the string in code points.
+    "$strLenCP"("string") [r#"{"$strLenCP":"é"}"#, "{}", "1"]:
+        Exactly(1), |call, env| length(call, env, 34471, |text| text.chars().count());
+    /// Returns -1, 0 or 1 if the left string is less than, equal to or greater than the right, ignoring case.
+    "$strcasecmp"("left: string, right: string") [r#"{"$strcasecmp":["Ab","aB"]}"#, "{}", "0"]:
+        Exactly(2), compare_ignoring_case;
+    /// Returns a substring by its position in bytes, as `$substrBytes` does.
+    "$substr"("string, start: integer, length: integer") [r#"{"$substr":["abc",1,1]}"#, "{}", r#""b""#]:
+        Exactly(3), substr_bytes;
+    /// Returns a substring by its position in bytes; a negative length extends to the end.
+    "$substrBytes"("string, start: integer, length: integer") [r#"{"$substrBytes":["abc",1,-1]}"#, "{}", r#""bc""#]:
+        Exactly(3), substr_bytes;
+    /// Returns a substring by its position in code points.
+    "$substrCP"("string, start: integer, length: integer") [r#"{"$substrCP":["éab",1,1]}"#, "{}", r#""a""#]:
+        Exactly(3), substr_cp;
+    /// Converts the ASCII letters of the string to lower case.
+    "$toLower"("expression: any") [r#"{"$toLower":"AB"}"#, "{}", r#""ab""#]:
+        Exactly(1), |call, env| change_case(call, env, str::to_ascii_lowercase);
+    /// Converts the ASCII letters of the string to upper case.
+    "$toUpper"("expression: any") [r#"{"$toUpper":"ab"}"#, "{}", r#""AB""#]:
+        Exactly(1), |call, env| change_case(call, env, str::to_ascii_uppercase);
+};
 
 /// Returns a string, number or date as text. Null becomes the empty string.
 fn coerce(value: &Value) -> Result<Arc<str>> {

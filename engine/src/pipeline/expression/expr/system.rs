@@ -1,69 +1,34 @@
 //! The variables that every pipeline can use, and the variables of `$redact`.
 
-use crate::pipeline::value::documentation::NameDocumentation;
+use std::convert::identity;
+
+use crate::pipeline::value::documentation::{NameDocumentation, name_table};
 
 const CUT: &str = r#"[{"a":{"secret":true,"x":1},"b":{"x":2}}]"#;
 
-pub static VARIABLES: &[NameDocumentation] = &[
-    NameDocumentation::new("$$ROOT", "", "The whole row.", [r#""$$ROOT""#, r#"{"a":1}"#, r#"{"a":1}"#]),
-    NameDocumentation::new(
-        "$$CURRENT",
-        "",
-        "The start of field paths: the row, unless another value is bound to the variable.",
-        [r#""$$CURRENT.a""#, r#"{"a":1}"#, "1"],
-    ),
-    NameDocumentation::new(
-        "$$NOW",
-        "",
-        "The time of the query, the same throughout the query.",
-        [r#"{"$type":"$$NOW"}"#, "{}", r#""date""#],
-    )
-    .remark("All pages of one result use the time of the first page."),
-    NameDocumentation::new(
-        "$$REMOVE",
-        "",
-        "No value: a field that evaluates to it is removed.",
-        [r#"{"$ifNull":["$$REMOVE","none"]}"#, "{}", r#""none""#],
-    ),
-    NameDocumentation::new(
-        "$$USER",
-        "",
-        "The caller, as an object with `id`.",
-        [r#"{"$type":"$$USER.id"}"#, "{}", r#""string""#],
-    )
-    .remark("Not in MongoDB."),
-    NameDocumentation::new(
-        "$$WORKSPACE",
-        "",
-        "The workspace of the query, as an object with `id`.",
-        [r#"{"$type":"$$WORKSPACE.id"}"#, "{}", r#""string""#],
-    )
-    .remark("Not in MongoDB."),
-    NameDocumentation::new(
-        "$$IDX",
-        "",
-        "In `$map`, `$filter` and `$reduce` without `arrayIndexAs`: the index of the item, from 0.",
-        [r#"{"$map":{"input":"$a","in":["$$IDX","$$this"]}}"#, r#"{"a":["x","y"]}"#, r#"[[0,"x"],[1,"y"]]"#],
-    ),
-    NameDocumentation::new(
-        "$$DESCEND",
-        "",
-        "In `$redact`: keeps the object's fields and evaluates the expression again for each object in it.",
-        [r#"{"$cond":["$secret","$$PRUNE","$$DESCEND"]}"#, CUT, r#"[{"b":{"x":2}}]"#],
-    ),
-    NameDocumentation::new(
-        "$$PRUNE",
-        "",
-        "In `$redact`: removes the object.",
-        [r#"{"$cond":["$secret","$$PRUNE","$$DESCEND"]}"#, CUT, r#"[{"b":{"x":2}}]"#],
-    ),
-    NameDocumentation::new(
-        "$$KEEP",
-        "",
-        "In `$redact`: keeps the whole object.",
-        [r#""$$KEEP""#, r#"[{"a":{"secret":true}}]"#, r#"[{"a":{"secret":true}}]"#],
-    ),
-];
+pub static VARIABLES: &[NameDocumentation] = name_table! { identity:
+    /// The whole row.
+    "$$ROOT"("") [r#""$$ROOT""#, r#"{"a":1}"#, r#"{"a":1}"#];
+    /// The start of field paths: the row, unless another value is bound to the variable.
+    "$$CURRENT"("") [r#""$$CURRENT.a""#, r#"{"a":1}"#, "1"];
+    /// The time of the query, the same throughout the query.
+    "$$NOW"("") [r#"{"$type":"$$NOW"}"#, "{}", r#""date""#]
+        .remark("All pages of one result use the time of the first page.");
+    /// No value: a field that evaluates to it is removed.
+    "$$REMOVE"("") [r#"{"$ifNull":["$$REMOVE","none"]}"#, "{}", r#""none""#];
+    /// The caller, as an object with `id`.
+    "$$USER"("") [r#"{"$type":"$$USER.id"}"#, "{}", r#""string""#].remark("Not in MongoDB.");
+    /// The workspace of the query, as an object with `id`.
+    "$$WORKSPACE"("") [r#"{"$type":"$$WORKSPACE.id"}"#, "{}", r#""string""#].remark("Not in MongoDB.");
+    /// In `$map`, `$filter` and `$reduce` without `arrayIndexAs`: the index of the item, from 0.
+    "$$IDX"("") [r#"{"$map":{"input":"$a","in":["$$IDX","$$this"]}}"#, r#"{"a":["x","y"]}"#, r#"[[0,"x"],[1,"y"]]"#];
+    /// In `$redact`: keeps the object's fields and evaluates the expression again for each object in it.
+    "$$DESCEND"("") [r#"{"$cond":["$secret","$$PRUNE","$$DESCEND"]}"#, CUT, r#"[{"b":{"x":2}}]"#];
+    /// In `$redact`: removes the object.
+    "$$PRUNE"("") [r#"{"$cond":["$secret","$$PRUNE","$$DESCEND"]}"#, CUT, r#"[{"b":{"x":2}}]"#];
+    /// In `$redact`: keeps the whole object.
+    "$$KEEP"("") [r#""$$KEEP""#, r#"[{"a":{"secret":true}}]"#, r#"[{"a":{"secret":true}}]"#];
+};
 
 /// The names that only `$redact` defines.
 pub const OF_REDACT: [&str; 3] = ["DESCEND", "PRUNE", "KEEP"];

@@ -2,129 +2,56 @@
 
 use super::arithmetic::of_double;
 use super::operator::ArgumentForm::Exactly;
-use super::operator::{ExprOperator, OperatorCall};
+use super::operator::{ExprOperator, OperatorCall, name_table};
 use super::{Answer, Env, NULL, some};
 use crate::pipeline::value::error::Error;
 
-/// Returns the table entry of an operator with one argument.
-const fn row(
-    name: &'static str,
-    arguments: &'static str,
-    summary: &'static str,
-    eval: fn(&OperatorCall, &Env) -> Answer,
-    example: [&'static str; 3],
-) -> ExprOperator {
-    ExprOperator::new(name, arguments, summary, Exactly(1), eval, example)
-}
-
-pub(super) static OPERATORS: &[ExprOperator] = &[
-    row(
-        "$acos",
-        "number",
-        "Returns the inverse cosine, in radians.",
-        |call, env| within(call, env, -1.0, 1.0, f64::acos),
-        [r#"{"$acos":1}"#, "{}", "0.0"],
-    ),
-    row(
-        "$acosh",
-        "number",
-        "Returns the inverse hyperbolic cosine.",
-        |call, env| within(call, env, 1.0, f64::INFINITY, f64::acosh),
-        [r#"{"$acosh":1}"#, "{}", "0.0"],
-    ),
-    row(
-        "$asin",
-        "number",
-        "Returns the inverse sine, in radians.",
-        |call, env| within(call, env, -1.0, 1.0, f64::asin),
-        [r#"{"$asin":0}"#, "{}", "0.0"],
-    ),
-    row(
-        "$asinh",
-        "number",
-        "Returns the inverse hyperbolic sine.",
-        |call, env| anywhere(call, env, f64::asinh),
-        [r#"{"$asinh":0}"#, "{}", "0.0"],
-    ),
-    row(
-        "$atan",
-        "number",
-        "Returns the inverse tangent, in radians.",
-        |call, env| anywhere(call, env, f64::atan),
-        [r#"{"$atan":0}"#, "{}", "0.0"],
-    ),
-    ExprOperator::new(
-        "$atan2",
-        "y: number, x: number",
-        "Returns the angle of a point, in radians.",
-        Exactly(2),
-        atan2,
-        [r#"{"$atan2":[0,1]}"#, "{}", "0.0"],
-    ),
-    row(
-        "$atanh",
-        "number",
-        "Returns the inverse hyperbolic tangent.",
-        |call, env| within(call, env, -1.0, 1.0, f64::atanh),
-        [r#"{"$atanh":0}"#, "{}", "0.0"],
-    ),
-    row(
-        "$cos",
-        "radians: number",
-        "Returns the cosine.",
-        |call, env| finite(call, env, f64::cos),
-        [r#"{"$cos":0}"#, "{}", "1.0"],
-    ),
-    row(
-        "$cosh",
-        "number",
-        "Returns the hyperbolic cosine.",
-        |call, env| anywhere(call, env, f64::cosh),
-        [r#"{"$cosh":0}"#, "{}", "1.0"],
-    ),
-    row(
-        "$degreesToRadians",
-        "degrees: number",
-        "Converts an angle from degrees to radians.",
-        |call, env| anywhere(call, env, f64::to_radians),
-        [r#"{"$degreesToRadians":180}"#, "{}", "3.141592653589793"],
-    ),
-    row(
-        "$radiansToDegrees",
-        "radians: number",
-        "Converts an angle from radians to degrees.",
-        |call, env| anywhere(call, env, f64::to_degrees),
-        [r#"{"$radiansToDegrees":0}"#, "{}", "0.0"],
-    ),
-    row(
-        "$sin",
-        "radians: number",
-        "Returns the sine.",
-        |call, env| finite(call, env, f64::sin),
-        [r#"{"$sin":0}"#, "{}", "0.0"],
-    ),
-    row(
-        "$sinh",
-        "number",
-        "Returns the hyperbolic sine.",
-        |call, env| anywhere(call, env, f64::sinh),
-        [r#"{"$sinh":0}"#, "{}", "0.0"],
-    ),
-    row(
-        "$tan",
-        "radians: number",
-        "Returns the tangent.",
-        |call, env| finite(call, env, f64::tan),
-        [r#"{"$tan":0}"#, "{}", "0.0"],
-    ),
-    row(
-        "$tanh",
-        "number",
-        "Returns the hyperbolic tangent.",
-        |call, env| anywhere(call, env, f64::tanh),
-        [r#"{"$tanh":0}"#, "{}", "0.0"],
-    ),
-];
+pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
+    /// Returns the inverse cosine, in radians.
+    "$acos"("number") [r#"{"$acos":1}"#, "{}", "0.0"]:
+        Exactly(1), |call, env| within(call, env, -1.0, 1.0, f64::acos);
+    /// Returns the inverse hyperbolic cosine.
+    "$acosh"("number") [r#"{"$acosh":1}"#, "{}", "0.0"]:
+        Exactly(1), |call, env| within(call, env, 1.0, f64::INFINITY, f64::acosh);
+    /// Returns the inverse sine, in radians.
+    "$asin"("number") [r#"{"$asin":0}"#, "{}", "0.0"]:
+        Exactly(1), |call, env| within(call, env, -1.0, 1.0, f64::asin);
+    /// Returns the inverse hyperbolic sine.
+    "$asinh"("number") [r#"{"$asinh":0}"#, "{}", "0.0"]:
+        Exactly(1), |call, env| anywhere(call, env, f64::asinh);
+    /// Returns the inverse tangent, in radians.
+    "$atan"("number") [r#"{"$atan":0}"#, "{}", "0.0"]:
+        Exactly(1), |call, env| anywhere(call, env, f64::atan);
+    /// Returns the angle of a point, in radians.
+    "$atan2"("y: number, x: number") [r#"{"$atan2":[0,1]}"#, "{}", "0.0"]: Exactly(2), atan2;
+    /// Returns the inverse hyperbolic tangent.
+    "$atanh"("number") [r#"{"$atanh":0}"#, "{}", "0.0"]:
+        Exactly(1), |call, env| within(call, env, -1.0, 1.0, f64::atanh);
+    /// Returns the cosine.
+    "$cos"("radians: number") [r#"{"$cos":0}"#, "{}", "1.0"]:
+        Exactly(1), |call, env| finite(call, env, f64::cos);
+    /// Returns the hyperbolic cosine.
+    "$cosh"("number") [r#"{"$cosh":0}"#, "{}", "1.0"]:
+        Exactly(1), |call, env| anywhere(call, env, f64::cosh);
+    /// Converts an angle from degrees to radians.
+    "$degreesToRadians"("degrees: number") [r#"{"$degreesToRadians":180}"#, "{}", "3.141592653589793"]:
+        Exactly(1), |call, env| anywhere(call, env, f64::to_radians);
+    /// Converts an angle from radians to degrees.
+    "$radiansToDegrees"("radians: number") [r#"{"$radiansToDegrees":0}"#, "{}", "0.0"]:
+        Exactly(1), |call, env| anywhere(call, env, f64::to_degrees);
+    /// Returns the sine.
+    "$sin"("radians: number") [r#"{"$sin":0}"#, "{}", "0.0"]:
+        Exactly(1), |call, env| finite(call, env, f64::sin);
+    /// Returns the hyperbolic sine.
+    "$sinh"("number") [r#"{"$sinh":0}"#, "{}", "0.0"]:
+        Exactly(1), |call, env| anywhere(call, env, f64::sinh);
+    /// Returns the tangent.
+    "$tan"("radians: number") [r#"{"$tan":0}"#, "{}", "0.0"]:
+        Exactly(1), |call, env| finite(call, env, f64::tan);
+    /// Returns the hyperbolic tangent.
+    "$tanh"("number") [r#"{"$tanh":0}"#, "{}", "0.0"]:
+        Exactly(1), |call, env| anywhere(call, env, f64::tanh);
+};
 
 fn anywhere(call: &OperatorCall, env: &Env, apply: fn(f64) -> f64) -> Answer {
     of_double(call, env, |number| Ok(apply(number)))

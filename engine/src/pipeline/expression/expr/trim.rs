@@ -3,38 +3,23 @@
 use rustc_hash::FxHashSet;
 
 use super::operator::ArgumentForm::Named as ByName;
-use super::operator::{ExprOperator, NamedArguments, OperatorCall};
+use super::operator::{ExprOperator, NamedArguments, OperatorCall, name_table};
 use super::{Answer, Env, NULL, some};
 use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result};
 
-pub(super) static OPERATORS: &[ExprOperator] = &[
-    ExprOperator::new(
-        "$ltrim",
-        "input: string, chars?: string",
-        "Removes white space, or the given characters, from the start of the string.",
-        ByName(&TRIM),
-        |call, env| trim(call, env, [true, false]),
-        [r#"{"$ltrim":{"input":"  a "}}"#, "{}", r#""a ""#],
-    ),
-    ExprOperator::new(
-        "$rtrim",
-        "input: string, chars?: string",
-        "Removes white space, or the given characters, from the end of the string.",
-        ByName(&TRIM),
-        |call, env| trim(call, env, [false, true]),
-        [r#"{"$rtrim":{"input":" a  "}}"#, "{}", r#"" a""#],
-    ),
-    ExprOperator::new(
-        "$trim",
-        "input: string, chars?: string",
-        "Removes white space, or the given characters, from both ends of the string.",
-        ByName(&TRIM),
-        |call, env| trim(call, env, [true, true]),
-        [r#"{"$trim":{"input":"xxaxx","chars":"x"}}"#, "{}", r#""a""#],
-    ),
-];
+pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
+    /// Removes white space, or the given characters, from the start of the string.
+    "$ltrim"("input: string, chars?: string") [r#"{"$ltrim":{"input":"  a "}}"#, "{}", r#""a ""#]:
+        ByName(&TRIM), |call, env| trim(call, env, [true, false]);
+    /// Removes white space, or the given characters, from the end of the string.
+    "$rtrim"("input: string, chars?: string") [r#"{"$rtrim":{"input":" a  "}}"#, "{}", r#"" a""#]:
+        ByName(&TRIM), |call, env| trim(call, env, [false, true]);
+    /// Removes white space, or the given characters, from both ends of the string.
+    "$trim"("input: string, chars?: string") [r#"{"$trim":{"input":"xxaxx","chars":"x"}}"#, "{}", r#""a""#]:
+        ByName(&TRIM), |call, env| trim(call, env, [true, true]);
+};
 
 static TRIM: NamedArguments =
     NamedArguments { not_object: 50696, unknown: 50694, fields: &[("input", Some(50695)), ("chars", None)] };

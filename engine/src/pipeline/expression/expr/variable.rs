@@ -4,7 +4,7 @@ use crate::pipeline::value::memory::check_depth;
 use std::sync::Arc;
 
 use super::operator::ArgumentForm::Own;
-use super::operator::{ExprOperator, NamedArguments, OperatorArguments, OperatorCall, named_specs};
+use super::operator::{ExprOperator, NamedArguments, OperatorArguments, OperatorCall, name_table, named_specs};
 use super::parse::check_user_variable;
 use super::system::INDEX;
 use super::{Answer, Env, Expr, NULL, ParseScope, parse, some};
@@ -13,56 +13,29 @@ use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::number::whole;
 
-pub(super) static OPERATORS: &[ExprOperator] = &[
-    ExprOperator::new(
-        "$filter",
-        "input: array, cond: any, as?: string, limit?: integer, arrayIndexAs?: string",
-        "Returns the items for which a condition is true.",
-        Own(parse_filter),
-        filter,
-        [r#"{"$filter":{"input":"$a","cond":{"$gt":["$$this",1]}}}"#, r#"{"a":[1,2,3]}"#, "[2,3]"],
-    ),
-    ExprOperator::new(
-        "$let",
-        "vars: object, in: any",
-        "Binds values to variables and evaluates an expression with them.",
-        Own(parse_let),
-        eval_let,
-        [r#"{"$let":{"vars":{"x":"$a"},"in":{"$add":["$$x","$$x"]}}}"#, r#"{"a":2}"#, "4"],
-    ),
-    ExprOperator::new(
-        "$map",
-        "input: array, in: any, as?: string, arrayIndexAs?: string",
-        "Returns the value of an expression for each item.",
-        Own(parse_map),
-        map,
-        [r#"{"$map":{"input":"$a","as":"x","in":{"$multiply":["$$x",2]}}}"#, r#"{"a":[1,2]}"#, "[2,4]"],
-    ),
-    ExprOperator::new(
-        "$reduce",
-        "input: array, initialValue: any, in: any, as?: string, valueAs?: string, arrayIndexAs?: string",
-        "Folds the items into one value, `$$value`.",
-        Own(parse_reduce),
-        reduce,
-        [r#"{"$reduce":{"input":"$a","initialValue":0,"in":{"$add":["$$value","$$this"]}}}"#, r#"{"a":[1,2,3]}"#, "6"],
-    ),
-    ExprOperator::new(
-        "$literal",
-        "value: any",
-        "Returns the value as written, without evaluating operators and paths.",
-        Own(parse_literal),
-        |call, env| call.field(0, env),
-        [r#"{"$literal":"$a"}"#, r#"{"a":1}"#, r#""$a""#],
-    ),
-    ExprOperator::new(
-        "$const",
-        "value: any",
-        "Returns the value as written, as `$literal` does.",
-        Own(parse_literal),
-        |call, env| call.field(0, env),
-        [r#"{"$const":{"$add":[1]}}"#, "{}", r#"{"$add":[1]}"#],
-    ),
-];
+pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
+    /// Returns the items for which a condition is true.
+    "$filter"("input: array, cond: any, as?: string, limit?: integer, arrayIndexAs?: string")
+        [r#"{"$filter":{"input":"$a","cond":{"$gt":["$$this",1]}}}"#, r#"{"a":[1,2,3]}"#, "[2,3]"]:
+        Own(parse_filter), filter;
+    /// Binds values to variables and evaluates an expression with them.
+    "$let"("vars: object, in: any") [r#"{"$let":{"vars":{"x":"$a"},"in":{"$add":["$$x","$$x"]}}}"#, r#"{"a":2}"#, "4"]:
+        Own(parse_let), eval_let;
+    /// Returns the value of an expression for each item.
+    "$map"("input: array, in: any, as?: string, arrayIndexAs?: string")
+        [r#"{"$map":{"input":"$a","as":"x","in":{"$multiply":["$$x",2]}}}"#, r#"{"a":[1,2]}"#, "[2,4]"]:
+        Own(parse_map), map;
+    /// Folds the items into one value, `$$value`.
+    "$reduce"("input: array, initialValue: any, in: any, as?: string, valueAs?: string, arrayIndexAs?: string")
+        [r#"{"$reduce":{"input":"$a","initialValue":0,"in":{"$add":["$$value","$$this"]}}}"#, r#"{"a":[1,2,3]}"#, "6"]:
+        Own(parse_reduce), reduce;
+    /// Returns the value as written, without evaluating operators and paths.
+    "$literal"("value: any") [r#"{"$literal":"$a"}"#, r#"{"a":1}"#, r#""$a""#]:
+        Own(parse_literal), |call, env| call.field(0, env);
+    /// Returns the value as written, as `$literal` does.
+    "$const"("value: any") [r#"{"$const":{"$add":[1]}}"#, "{}", r#"{"$add":[1]}"#]:
+        Own(parse_literal), |call, env| call.field(0, env);
+};
 
 fn parse_literal(spec: &Value, _: &ParseScope) -> Result<OperatorArguments> {
     Ok(vec![Some(Expr::constant_of(spec.clone()))].into())

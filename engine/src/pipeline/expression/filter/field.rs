@@ -11,7 +11,6 @@ use super::word::OF_FIELD;
 use crate::model::value::{Object, Value};
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::extended_json;
-use crate::pipeline::value::hint;
 use crate::pipeline::value::query_path::QueryPath;
 
 /// The meaning of one operator: a test, a negated test, a predicate that contains the path, or nothing.
@@ -97,10 +96,7 @@ fn operator(
         }
         _ => {
             let error = Error::new(2, format!("unknown operator: {name}"));
-            return Err(match hint::did_you_mean(name, OF_FIELD.iter().map(|word| word.name)) {
-                Some(hint) => error.with_hint(hint),
-                None => error,
-            });
+            return Err(error.suggesting(name, OF_FIELD.iter().map(|word| word.name)));
         }
     })
 }

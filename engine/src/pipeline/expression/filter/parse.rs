@@ -13,7 +13,6 @@ use crate::pipeline::expression::expr;
 use crate::pipeline::expression::expr::ParseScope;
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::{Error, Result};
-use crate::pipeline::value::hint;
 use crate::pipeline::value::query_path::QueryPath;
 
 /// The maximum depth of nested predicates (MongoDB's own limit).
@@ -120,10 +119,7 @@ fn top_level(name: &str, value: &Value, context: FilterContext) -> Result<Option
                 ),
             );
             let known = TOP_LEVEL.iter().map(|word| word.name).chain(["$comment"]);
-            return Err(match hint::did_you_mean(name, known) {
-                Some(hint) => error.with_hint(hint),
-                None => error,
-            });
+            return Err(error.suggesting(name, known));
         }
     }))
 }

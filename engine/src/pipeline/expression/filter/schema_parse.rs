@@ -6,7 +6,6 @@ use crate::model::excerpt::excerpt;
 use crate::model::value::{Object, Value};
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::{Error, Result};
-use crate::pipeline::value::hint;
 use crate::pipeline::value::regex::Regex;
 
 /// The maximum depth of nested schemas.
@@ -148,10 +147,7 @@ fn keyword(name: &str, value: &Value, all: &Object, at: SchemaContext) -> Result
         }
         unknown => {
             let error = failed(format!("Unknown $jsonSchema keyword: {unknown}"));
-            return Err(match hint::did_you_mean(unknown, KEYWORDS) {
-                Some(hint) => error.with_hint(hint),
-                None => error,
-            });
+            return Err(error.suggesting(unknown, KEYWORDS));
         }
     }))
 }

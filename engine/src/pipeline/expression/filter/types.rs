@@ -77,10 +77,7 @@ impl TypeSet {
         }
         let (known, _) = TYPES.iter().find(|(known, _)| *known == name).ok_or_else(|| {
             let error = Error::new(2, format!("Unknown type name alias: {name}"));
-            match crate::pipeline::value::hint::did_you_mean(name, TYPES.iter().map(|(known, _)| *known)) {
-                Some(hint) => error.with_hint(hint),
-                None => error,
-            }
+            error.suggesting(name, TYPES.iter().map(|(known, _)| *known))
         })?;
         // A client may repeat a type any number of times, so the set stores each type once.
         if !self.names.contains(known) {

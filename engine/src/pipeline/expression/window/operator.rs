@@ -6,7 +6,7 @@ use super::function::WindowFunction;
 use super::parse::{self, WindowCall};
 use crate::pipeline::expression::accumulator::DeviationKind;
 use crate::pipeline::expression::window::function::Ranking;
-use crate::pipeline::value::documentation::NameDocumentation;
+use crate::pipeline::value::documentation::{NameDocumentation, name_table};
 use crate::pipeline::value::error::Result;
 
 /// The table entry of a window function.
@@ -25,14 +25,8 @@ impl fmt::Debug for WindowOperator {
     }
 }
 
-const fn row(
-    name: &'static str,
-    arguments: &'static str,
-    summary: &'static str,
-    read: fn(&WindowCall) -> Result<WindowFunction>,
-    example: [&'static str; 3],
-) -> WindowOperator {
-    WindowOperator { word: NameDocumentation::new(name, arguments, summary, example), read, has_window: true }
+const fn row(word: NameDocumentation, read: fn(&WindowCall) -> Result<WindowFunction>) -> WindowOperator {
+    WindowOperator { word, read, has_window: true }
 }
 
 impl WindowOperator {
@@ -45,117 +39,61 @@ impl WindowOperator {
     }
 }
 
-pub(super) static OPERATORS: &[WindowOperator] = &[
-    row(
-        "$covariancePop",
-        "pair: array",
-        "Returns the covariance of all pairs of numbers in the window.",
-        |call| parse::covariance(call, DeviationKind::Population),
-        [
-            r#"{"$covariancePop":["$t","$a"],"window":{"documents":["unbounded","current"]}}"#,
-            r#"[{"t":1,"a":1},{"t":3,"a":3}]"#,
-            "[0.0,1.0]",
-        ],
-    ),
-    row(
-        "$covarianceSamp",
-        "pair: array",
-        "Returns the covariance of the pairs of numbers in the window, estimated from a sample.",
-        |call| parse::covariance(call, DeviationKind::Sample),
-        [
-            r#"{"$covarianceSamp":["$t","$a"],"window":{"documents":["unbounded","current"]}}"#,
-            r#"[{"t":1,"a":1},{"t":3,"a":3}]"#,
-            "[null,2.0]",
-        ],
-    ),
-    row(
-        "$denseRank",
-        "",
-        "Returns the rank of the row; equal rows have the same rank, and ranks have no gaps.",
-        |call| parse::rank(call, Ranking::Dense),
-        [r#"{"$denseRank":{}}"#, r#"[{"t":1},{"t":1},{"t":5}]"#, "[1,1,2]"],
-    )
-    .without_window(),
-    row(
-        "$derivative",
-        "input: number | date, unit?: string",
-        "Returns the average rate of change between the first and the last row of the window.",
-        parse::derivative,
-        [
-            r#"{"$derivative":{"input":"$a"},"window":{"documents":[-1,0]}}"#,
-            r#"[{"t":1,"a":2},{"t":3,"a":8}]"#,
-            "[null,3.0]",
-        ],
-    ),
-    row(
-        "$documentNumber",
-        "",
-        "Returns the place of the row in its partition, from 1.",
-        |call| parse::rank(call, Ranking::Number),
-        [r#"{"$documentNumber":{}}"#, r#"[{"t":1},{"t":1},{"t":5}]"#, "[1,2,3]"],
-    )
-    .without_window(),
-    row(
-        "$expMovingAvg",
-        "input: number, N?: integer, alpha?: number",
-        "Returns the exponential moving average, with the weight `alpha` or 2/(N+1) for the current row.",
-        parse::moving_average,
-        [r#"{"$expMovingAvg":{"input":"$a","alpha":0.5}}"#, r#"[{"t":1,"a":4},{"t":2,"a":8}]"#, "[4.0,6.0]"],
-    )
-    .without_window()
-    .remark("The average is a double; MongoDB computes decimals."),
-    row(
-        "$integral",
-        "input: number, unit?: string",
-        "Returns the area under the values of the window, computed from trapezoids.",
-        parse::integral,
-        [
-            r#"{"$integral":{"input":"$a"},"window":{"documents":["unbounded","current"]}}"#,
-            r#"[{"t":1,"a":2},{"t":3,"a":4}]"#,
-            "[0,6.0]",
-        ],
-    ),
-    row(
-        "$linearFill",
-        "expression: number",
-        "Replaces missing values by values on the line between the known neighbors.",
-        parse::linear_fill,
-        [r#"{"$linearFill":"$a"}"#, r#"[{"t":1,"a":2},{"t":2},{"t":3,"a":4}]"#, "[2,3.0,4]"],
-    )
-    .without_window(),
-    row(
-        "$locf",
-        "expression: any",
-        "Returns the last value that is neither null nor missing.",
-        parse::last_known,
-        [r#"{"$locf":"$a"}"#, r#"[{"t":1,"a":2},{"t":2},{"t":3,"a":4}]"#, "[2,2,4]"],
-    )
-    .without_window(),
-    row(
-        "$minMaxScaler",
-        "input: number, min?: number, max?: number",
-        "Maps the value linearly, so that the least value of the window becomes `min` and the greatest `max`.",
-        parse::scale,
-        [r#"{"$minMaxScaler":{"input":"$a"}}"#, r#"[{"t":1,"a":5},{"t":2,"a":7},{"t":3,"a":9}]"#, "[0.0,0.5,1.0]"],
-    )
-    .remark("Without `min` and `max`, the interval is from 0 to 1."),
-    row(
-        "$rank",
-        "",
-        "Returns the rank of the row; equal rows have the same rank, and the next rank is the place of the next row.",
-        |call| parse::rank(call, Ranking::Rank),
-        [r#"{"$rank":{}}"#, r#"[{"t":1},{"t":1},{"t":5}]"#, "[1,1,3]"],
-    )
-    .without_window(),
-    row(
-        "$shift",
-        "output: any, by: integer, default?: any",
-        "Returns the value of the row that lies `by` rows after the current row, or before it if `by` is negative.",
-        parse::shift,
-        [r#"{"$shift":{"output":"$a","by":-1,"default":0}}"#, r#"[{"t":1,"a":5},{"t":2,"a":7}]"#, "[0,5]"],
-    )
-    .without_window(),
-];
+pub(super) static OPERATORS: &[WindowOperator] = name_table! { row:
+    /// Returns the covariance of all pairs of numbers in the window.
+    "$covariancePop"("pair: array") [
+        r#"{"$covariancePop":["$t","$a"],"window":{"documents":["unbounded","current"]}}"#,
+        r#"[{"t":1,"a":1},{"t":3,"a":3}]"#,
+        "[0.0,1.0]",
+    ]: |call| parse::covariance(call, DeviationKind::Population);
+    /// Returns the covariance of the pairs of numbers in the window, estimated from a sample.
+    "$covarianceSamp"("pair: array") [
+        r#"{"$covarianceSamp":["$t","$a"],"window":{"documents":["unbounded","current"]}}"#,
+        r#"[{"t":1,"a":1},{"t":3,"a":3}]"#,
+        "[null,2.0]",
+    ]: |call| parse::covariance(call, DeviationKind::Sample);
+    /// Returns the rank of the row; equal rows have the same rank, and ranks have no gaps.
+    "$denseRank"("") [r#"{"$denseRank":{}}"#, r#"[{"t":1},{"t":1},{"t":5}]"#, "[1,1,2]"].without_window():
+        |call| parse::rank(call, Ranking::Dense);
+    /// Returns the average rate of change between the first and the last row of the window.
+    "$derivative"("input: number | date, unit?: string") [
+        r#"{"$derivative":{"input":"$a"},"window":{"documents":[-1,0]}}"#,
+        r#"[{"t":1,"a":2},{"t":3,"a":8}]"#,
+        "[null,3.0]",
+    ]: parse::derivative;
+    /// Returns the place of the row in its partition, from 1.
+    "$documentNumber"("") [r#"{"$documentNumber":{}}"#, r#"[{"t":1},{"t":1},{"t":5}]"#, "[1,2,3]"].without_window():
+        |call| parse::rank(call, Ranking::Number);
+    /// Returns the exponential moving average, with the weight `alpha` or 2/(N+1) for the current row.
+    "$expMovingAvg"("input: number, N?: integer, alpha?: number")
+        [r#"{"$expMovingAvg":{"input":"$a","alpha":0.5}}"#, r#"[{"t":1,"a":4},{"t":2,"a":8}]"#, "[4.0,6.0]"]
+        .without_window()
+        .remark("The average is a double; MongoDB computes decimals."): parse::moving_average;
+    /// Returns the area under the values of the window, computed from trapezoids.
+    "$integral"("input: number, unit?: string") [
+        r#"{"$integral":{"input":"$a"},"window":{"documents":["unbounded","current"]}}"#,
+        r#"[{"t":1,"a":2},{"t":3,"a":4}]"#,
+        "[0,6.0]",
+    ]: parse::integral;
+    /// Replaces missing values by values on the line between the known neighbors.
+    "$linearFill"("expression: number")
+        [r#"{"$linearFill":"$a"}"#, r#"[{"t":1,"a":2},{"t":2},{"t":3,"a":4}]"#, "[2,3.0,4]"].without_window():
+        parse::linear_fill;
+    /// Returns the last value that is neither null nor missing.
+    "$locf"("expression: any") [r#"{"$locf":"$a"}"#, r#"[{"t":1,"a":2},{"t":2},{"t":3,"a":4}]"#, "[2,2,4]"]
+        .without_window(): parse::last_known;
+    /// Maps the value linearly, so that the least value of the window becomes `min` and the greatest `max`.
+    "$minMaxScaler"("input: number, min?: number, max?: number")
+        [r#"{"$minMaxScaler":{"input":"$a"}}"#, r#"[{"t":1,"a":5},{"t":2,"a":7},{"t":3,"a":9}]"#, "[0.0,0.5,1.0]"]
+        .remark("Without `min` and `max`, the interval is from 0 to 1."): parse::scale;
+    /// Returns the rank of the row; equal rows have the same rank, and the next rank is the place of the next row.
+    "$rank"("") [r#"{"$rank":{}}"#, r#"[{"t":1},{"t":1},{"t":5}]"#, "[1,1,3]"].without_window():
+        |call| parse::rank(call, Ranking::Rank);
+    /// Returns the value of the row that lies `by` rows after the current row, or before it if `by` is negative.
+    "$shift"("output: any, by: integer, default?: any")
+        [r#"{"$shift":{"output":"$a","by":-1,"default":0}}"#, r#"[{"t":1,"a":5},{"t":2,"a":7}]"#, "[0,5]"]
+        .without_window(): parse::shift;
+};
 
 /// Returns the functions that are not accumulators.
 pub fn catalogue() -> impl Iterator<Item = &'static WindowOperator> {

@@ -11,7 +11,6 @@ use crate::model::value::Value;
 use crate::pipeline::expression::accumulator::{self, DeviationKind};
 use crate::pipeline::expression::expr::{self, Env, Expr, ParseScope};
 use crate::pipeline::value::error::{Error, Result};
-use crate::pipeline::value::hint::did_you_mean;
 use crate::pipeline::value::number::whole;
 
 /// A computed field: a function over a window.
@@ -78,10 +77,7 @@ fn of_function(
     let Some(known_name) = known().find(|known| *known == &**name) else {
         let error = failed(format!("Unrecognized window function, {name}"));
         let names = known().chain(OPERATORS.iter().map(|operator| operator.word.name));
-        return Err(match did_you_mean(name, names) {
-            Some(hint) => error.with_hint(hint),
-            None => error,
-        });
+        return Err(error.suggesting(name, names));
     };
     let call = WindowCall { name: known_name, argument, spec, sorting, scope };
     let bounds = call.bounds()?;
@@ -134,10 +130,7 @@ impl WindowCall<'_> {
             None => Ok(object),
             Some(unknown) => {
                 let error = failed(format!("Unknown argument in {name}: '{unknown}'"));
-                Err(match did_you_mean(unknown, allowed.iter().copied()) {
-                    Some(hint) => error.with_hint(hint),
-                    None => error,
-                })
+                Err(error.suggesting(unknown, allowed.iter().copied()))
             }
         }
     }

@@ -7,7 +7,6 @@ use crate::pipeline::expression::expr::ParseScope;
 use crate::pipeline::language::ast::FoldOptions;
 use crate::pipeline::source::scan::AsOf;
 use crate::pipeline::value::error::{Error, Result};
-use crate::pipeline::value::hint;
 use crate::pipeline::value::number::whole_double;
 
 const OPTIONS: [&str; 5] = ["at", "version", "position", "deleted", "events"];
@@ -33,10 +32,7 @@ pub fn parse(value: &Value, scope: &ParseScope) -> Result<FoldOptions> {
             unknown => {
                 let allowed = OPTIONS.join(", ");
                 let error = Error::new(9, format!("unknown argument to $fold: {unknown} (allowed: {allowed})"));
-                return Err(match hint::did_you_mean(unknown, OPTIONS) {
-                    Some(hint) => error.with_hint(hint),
-                    None => error,
-                });
+                return Err(error.suggesting(unknown, OPTIONS));
             }
         };
         if fold.as_of != AsOf::Now {

@@ -11,7 +11,6 @@ use crate::pipeline::language::ast::{GraphLookup, Pipeline, SubpipelineSource};
 use crate::pipeline::language::rows::RowFields;
 use crate::pipeline::language::rows::constants::{self, ConstantPlace};
 use crate::pipeline::value::error::{Error, Result};
-use crate::pipeline::value::hint;
 use crate::pipeline::value::number::whole;
 use crate::pipeline::value::path::FieldPath;
 use crate::pipeline::value::query_path::QueryPath;
@@ -38,10 +37,7 @@ pub fn parse(value: &Value, surroundings: &PipelineSurroundings) -> Result<Graph
     };
     if let Some(unknown) = object.keys().find(|name| !ARGUMENTS.contains(&&***name)) {
         let error = Error::new(40104, format!("Unknown argument to $graphLookup: {unknown}")).within(unknown.clone());
-        return Err(match hint::did_you_mean(unknown, ARGUMENTS) {
-            Some(hint) => error.with_hint(hint),
-            None => error,
-        });
+        return Err(error.suggesting(unknown, ARGUMENTS));
     }
     let stages = match object.get("pipeline") {
         None => None,

@@ -9,7 +9,6 @@ use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::language::ast::{Lookup, Pipeline, SubpipelineSource};
 use crate::pipeline::language::rows::RowFields;
 use crate::pipeline::value::error::{Error, Result};
-use crate::pipeline::value::hint;
 use crate::pipeline::value::path::FieldPath;
 use crate::pipeline::value::query_path::QueryPath;
 
@@ -39,10 +38,7 @@ pub fn parse(value: &Value, surroundings: &PipelineSurroundings) -> Result<Looku
     if let Some(unknown) = object.keys().find(|name| !ARGUMENTS.contains(&&***name)) {
         let error = Error::new(40415, format!("BSON field '$lookup.{unknown}' is an unknown field."));
         let error = error.within(unknown.clone());
-        return Err(match hint::did_you_mean(unknown, ARGUMENTS) {
-            Some(hint) => error.with_hint(hint),
-            None => error,
-        });
+        return Err(error.suggesting(unknown, ARGUMENTS));
     }
     let target = match object.get("as") {
         Some(Value::String(path)) => FieldPath::parse(path)?,

@@ -10,7 +10,6 @@ use crate::pipeline::language::ast::{Follow, Pipeline};
 use crate::pipeline::language::rows::RowFields;
 use crate::pipeline::source::scan::EdgeScan;
 use crate::pipeline::value::error::{Error, Result};
-use crate::pipeline::value::hint;
 use crate::pipeline::value::path::FieldPath;
 
 const ARGUMENTS: [&str; 6] = ["edge", "direction", "depth", "localField", "pipeline", "as"];
@@ -21,10 +20,7 @@ pub fn parse(object: &Object, surroundings: &PipelineSurroundings) -> Result<Fol
     if let Some(unknown) = object.keys().find(|name| !ARGUMENTS.contains(&&***name)) {
         let allowed = ARGUMENTS.join(", ");
         let error = Error::new(9, format!("unknown argument to $lookup along edges: {unknown} (allowed: {allowed})"));
-        return Err(match hint::did_you_mean(unknown, ARGUMENTS) {
-            Some(hint) => error.with_hint(hint),
-            None => error,
-        });
+        return Err(error.suggesting(unknown, ARGUMENTS));
     }
     let edges = EdgeScan { kinds: kinds(object)?, direction: direction(object)?, depth: depth(object)? };
     let local = match object.get("localField") {

@@ -6,7 +6,6 @@ use super::stages::STAGES;
 use super::surroundings::{ContainingStage, PipelineSurroundings};
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result};
-use crate::pipeline::value::hint;
 
 /// The stages that are not allowed in a `$facet` or in a sub-pipeline inside a `$facet`.
 const NOT_IN_FACET: [&str; 15] = [
@@ -77,10 +76,7 @@ pub fn unknown(name: &str) -> Error {
         | "$queryStats"
         | "$querySettings"
         | "$listClusterCatalog" => error.with_hint(format!("{name} administers MongoDB's servers")),
-        _ => match hint::did_you_mean(name, STAGES.iter().map(|stage| stage.name)) {
-            Some(hint) => error.with_hint(hint),
-            None => error,
-        },
+        _ => error.suggesting(name, STAGES.iter().map(|stage| stage.name)),
     }
 }
 

@@ -9,7 +9,6 @@ use crate::pipeline::expression::projection;
 use crate::pipeline::expression::window::{self, WindowOrder, WindowOutput};
 use crate::pipeline::language::ast::{SortKey, Windows};
 use crate::pipeline::value::error::{Error, PipelineErrorCode, Result};
-use crate::pipeline::value::hint;
 use crate::pipeline::value::path::FieldPath;
 
 const NAME: &str = "$setWindowFields";
@@ -107,10 +106,7 @@ pub fn check_names(stage: &str, object: &Object, allowed: &[&str]) -> Result<()>
     let Some(unknown) = object.keys().find(|name| !allowed.contains(&&***name)) else { return Ok(()) };
     let error = Error::new(40415, format!("BSON field '{stage}.{unknown}' is an unknown field."));
     let error = error.within(unknown.clone());
-    Err(match hint::did_you_mean(unknown, allowed.iter().copied()) {
-        Some(hint) => error.with_hint(hint),
-        None => error,
-    })
+    Err(error.suggesting(unknown, allowed.iter().copied()))
 }
 
 /// Returns the error for a required argument that is absent.

@@ -4,7 +4,7 @@ use jiff::civil::{Date, DateTime, Weekday, date as civil_date};
 use jiff::{Span, ToSpan, tz::TimeZone};
 
 use super::super::operator::ArgumentForm::{Exactly, Named as ByName};
-use super::super::operator::{ExprOperator, NamedArguments, OperatorCall};
+use super::super::operator::{ExprOperator, NamedArguments, OperatorCall, name_table};
 use super::super::{Answer, Env, NULL, some};
 use super::calendar::{Unit, date, instant, local, overflow, start_of_week, unit, zone};
 use crate::model::excerpt::excerpt;
@@ -12,86 +12,49 @@ use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::number::whole;
 
-pub(in crate::pipeline::expression) static OPERATORS: &[ExprOperator] = &[
-    ExprOperator::new(
-        "$dateAdd",
-        "startDate: date, unit: string, amount: integer, timezone?: string",
-        "Adds a number of units to a date.",
-        ByName(&MOVE),
-        |call, env| move_by(call, env, 1),
-        [
-            r#"{"$dateAdd":{"startDate":{"$toDate":"2024-01-31"},"unit":"month","amount":1}}"#,
-            "{}",
-            r#""2024-02-29T00:00:00.000Z""#,
-        ],
-    ),
-    ExprOperator::new(
-        "$dateSubtract",
-        "startDate: date, unit: string, amount: integer, timezone?: string",
-        "Subtracts a number of units from a date.",
-        ByName(&MOVE),
-        |call, env| move_by(call, env, -1),
-        [
-            r#"{"$dateSubtract":{"startDate":{"$toDate":"2024-03-01"},"unit":"day","amount":1}}"#,
-            "{}",
-            r#""2024-02-29T00:00:00.000Z""#,
-        ],
-    ),
-    ExprOperator::new(
-        "$dateDiff",
-        "startDate: date, endDate: date, unit: string, timezone?: string, startOfWeek?: string",
-        "Returns the number of boundaries of a unit between two dates.",
-        ByName(&DIFF),
-        diff,
-        [
-            r#"{"$dateDiff":{"startDate":{"$toDate":"2024-01-31"},"endDate":{"$toDate":"2024-02-01"},"unit":"month"}}"#,
-            "{}",
-            "1",
-        ],
-    ),
-    ExprOperator::new(
-        "$dateTrunc",
-        "date, unit: string, binSize?: integer, timezone?: string, startOfWeek?: string",
-        "Returns the start of the unit, or of the bin of units, that contains the date.",
-        ByName(&TRUNC),
-        trunc,
-        [
-            r#"{"$dateTrunc":{"date":{"$toDate":"2024-02-03T10:20:30Z"},"unit":"hour","binSize":2}}"#,
-            "{}",
-            r#""2024-02-03T10:00:00.000Z""#,
-        ],
-    ),
-    ExprOperator::new(
-        "$daysSince",
-        "date",
-        "Returns the number of whole days from the date to now.",
-        Exactly(1),
-        |call, env| since(call, env, 86_400_000),
-        [r#"{"$daysSince":{"$dateSubtract":{"startDate":"$$NOW","unit":"hour","amount":99}}}"#, "{}", "4"],
-    )
-    .volatile()
-    .remark("Not in MongoDB. Null without a date; negative for dates in the future."),
-    ExprOperator::new(
-        "$hoursSince",
-        "date",
-        "Returns the number of whole hours from the date to now.",
-        Exactly(1),
-        |call, env| since(call, env, 3_600_000),
-        [r#"{"$hoursSince":{"$dateSubtract":{"startDate":"$$NOW","unit":"minute","amount":90}}}"#, "{}", "1"],
-    )
-    .volatile()
-    .remark("Not in MongoDB. Null without a date; negative for dates in the future."),
-    ExprOperator::new(
-        "$minutesSince",
-        "date",
-        "Returns the number of whole minutes from the date to now.",
-        Exactly(1),
-        |call, env| since(call, env, 60_000),
-        [r#"{"$minutesSince":{"$dateSubtract":{"startDate":"$$NOW","unit":"second","amount":150}}}"#, "{}", "2"],
-    )
-    .volatile()
-    .remark("Not in MongoDB. Null without a date; negative for dates in the future."),
-];
+pub(in crate::pipeline::expression) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
+    /// Adds a number of units to a date.
+    "$dateAdd"("startDate: date, unit: string, amount: integer, timezone?: string") [
+        r#"{"$dateAdd":{"startDate":{"$toDate":"2024-01-31"},"unit":"month","amount":1}}"#,
+        "{}",
+        r#""2024-02-29T00:00:00.000Z""#,
+    ]: ByName(&MOVE), |call, env| move_by(call, env, 1);
+    /// Subtracts a number of units from a date.
+    "$dateSubtract"("startDate: date, unit: string, amount: integer, timezone?: string") [
+        r#"{"$dateSubtract":{"startDate":{"$toDate":"2024-03-01"},"unit":"day","amount":1}}"#,
+        "{}",
+        r#""2024-02-29T00:00:00.000Z""#,
+    ]: ByName(&MOVE), |call, env| move_by(call, env, -1);
+    /// Returns the number of boundaries of a unit between two dates.
+    "$dateDiff"("startDate: date, endDate: date, unit: string, timezone?: string, startOfWeek?: string") [
+        r#"{"$dateDiff":{"startDate":{"$toDate":"2024-01-31"},"endDate":{"$toDate":"2024-02-01"},"unit":"month"}}"#,
+        "{}",
+        "1",
+    ]: ByName(&DIFF), diff;
+    /// Returns the start of the unit, or of the bin of units, that contains the date.
+    "$dateTrunc"("date, unit: string, binSize?: integer, timezone?: string, startOfWeek?: string") [
+        r#"{"$dateTrunc":{"date":{"$toDate":"2024-02-03T10:20:30Z"},"unit":"hour","binSize":2}}"#,
+        "{}",
+        r#""2024-02-03T10:00:00.000Z""#,
+    ]: ByName(&TRUNC), trunc;
+    /// Returns the number of whole days from the date to now.
+    "$daysSince"("date")
+        [r#"{"$daysSince":{"$dateSubtract":{"startDate":"$$NOW","unit":"hour","amount":99}}}"#, "{}", "4"].volatile()
+        .remark("Not in MongoDB. Null without a date; negative for dates in the future."):
+        Exactly(1), |call, env| since(call, env, 86_400_000);
+    /// Returns the number of whole hours from the date to now.
+    "$hoursSince"("date")
+        [r#"{"$hoursSince":{"$dateSubtract":{"startDate":"$$NOW","unit":"minute","amount":90}}}"#, "{}", "1"]
+        .volatile()
+        .remark("Not in MongoDB. Null without a date; negative for dates in the future."):
+        Exactly(1), |call, env| since(call, env, 3_600_000);
+    /// Returns the number of whole minutes from the date to now.
+    "$minutesSince"("date")
+        [r#"{"$minutesSince":{"$dateSubtract":{"startDate":"$$NOW","unit":"second","amount":150}}}"#, "{}", "2"]
+        .volatile()
+        .remark("Not in MongoDB. Null without a date; negative for dates in the future."):
+        Exactly(1), |call, env| since(call, env, 60_000);
+};
 
 fn since(call: &OperatorCall, env: &Env, unit_ms: i64) -> Answer {
     let Some(ms) = date(call, 0, 16006, env)? else { return NULL };

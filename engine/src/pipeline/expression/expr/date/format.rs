@@ -3,7 +3,7 @@
 use jiff::tz::TimeZone;
 
 use super::super::operator::ArgumentForm::Named as ByName;
-use super::super::operator::{ExprOperator, NamedArguments, OperatorCall};
+use super::super::operator::{ExprOperator, NamedArguments, OperatorCall, name_table};
 use super::super::{Answer, Env, NULL, some};
 use super::calendar::{LocalTime, date, local, zone};
 use super::parts::week;
@@ -12,28 +12,17 @@ use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, PipelineErrorCode, Result};
 
-pub(in crate::pipeline::expression) static OPERATORS: &[ExprOperator] = &[
-    ExprOperator::new(
-        "$dateFromString",
-        "dateString: string, format?: string, timezone?: string, onError?: any, onNull?: any",
-        "Parses a string as a date.",
-        ByName(&FROM_STRING),
-        from_string,
-        [
-            r#"{"$dateFromString":{"dateString":"03.02.2024","format":"%d.%m.%Y"}}"#,
-            "{}",
-            r#""2024-02-03T00:00:00.000Z""#,
-        ],
-    ),
-    ExprOperator::new(
-        "$dateToString",
-        "date, format?: string, timezone?: string, onNull?: any",
-        "Formats a date as a string.",
-        ByName(&TO_STRING),
-        to_string,
-        [r#"{"$dateToString":{"date":{"$toDate":"2024-02-03"},"format":"%d.%m.%Y"}}"#, "{}", r#""03.02.2024""#],
-    ),
-];
+pub(in crate::pipeline::expression) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
+    /// Parses a string as a date.
+    "$dateFromString"(
+        "dateString: string, format?: string, timezone?: string, onError?: any, onNull?: any"
+    ) [r#"{"$dateFromString":{"dateString":"03.02.2024","format":"%d.%m.%Y"}}"#, "{}", r#""2024-02-03T00:00:00.000Z""#]:
+        ByName(&FROM_STRING), from_string;
+    /// Formats a date as a string.
+    "$dateToString"("date, format?: string, timezone?: string, onNull?: any")
+        [r#"{"$dateToString":{"date":{"$toDate":"2024-02-03"},"format":"%d.%m.%Y"}}"#, "{}", r#""03.02.2024""#]:
+        ByName(&TO_STRING), to_string;
+};
 
 static TO_STRING: NamedArguments = NamedArguments {
     not_object: 18629,

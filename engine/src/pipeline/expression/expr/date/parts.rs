@@ -4,7 +4,7 @@ use jiff::civil::{Date, DateTime, ISOWeekDate, Weekday};
 use jiff::{Span, ToSpan};
 
 use super::super::operator::ArgumentForm::{Named as ByName, Own};
-use super::super::operator::{ExprOperator, NamedArguments, OperatorArguments, OperatorCall, named};
+use super::super::operator::{ExprOperator, NamedArguments, OperatorArguments, OperatorCall, name_table, named};
 use super::super::{Answer, Env, NULL, ParseScope, parse, some};
 use super::calendar::{LocalTime, date, instant, local, overflow, zone};
 use crate::model::excerpt::excerpt;
@@ -12,116 +12,62 @@ use crate::model::value::{Object, Value};
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::number::whole;
 
-/// Returns the table entry of an operator that reads one part of a date.
-const fn row(
-    name: &'static str,
-    summary: &'static str,
-    eval: fn(&OperatorCall, &Env) -> Answer,
-    example: [&'static str; 3],
-) -> ExprOperator {
-    ExprOperator::new(name, "date, timezone?: string", summary, Own(parse_part), eval, example)
-}
+/// The arguments of an operator that reads one part of a date.
+const PART_ARGUMENTS: &str = "date, timezone?: string";
 
-pub(in crate::pipeline::expression) static OPERATORS: &[ExprOperator] = &[
-    row(
-        "$dayOfMonth",
-        "Returns the day of the month, 1 to 31.",
-        |call, env| part(call, env, |time| time.day().into()),
-        [r#"{"$dayOfMonth":{"$toDate":"2024-02-03"}}"#, "{}", "3"],
-    ),
-    row(
-        "$dayOfWeek",
-        "Returns the day of the week, 1 (Sunday) to 7.",
-        |call, env| part(call, env, |time| time.weekday().to_sunday_one_offset().into()),
-        [r#"{"$dayOfWeek":{"$toDate":"2024-02-03"}}"#, "{}", "7"],
-    ),
-    row(
-        "$dayOfYear",
-        "Returns the day of the year, 1 to 366.",
-        |call, env| part(call, env, |time| time.day_of_year().into()),
-        [r#"{"$dayOfYear":{"$toDate":"2024-02-03"}}"#, "{}", "34"],
-    ),
-    row(
-        "$hour",
-        "Returns the hour, 0 to 23.",
-        |call, env| part(call, env, |time| time.hour().into()),
-        [r#"{"$hour":{"date":{"$toDate":"2024-02-03T10:00:00Z"},"timezone":"+02:00"}}"#, "{}", "12"],
-    ),
-    row(
-        "$isoDayOfWeek",
-        "Returns the day of the week, 1 (Monday) to 7.",
-        |call, env| part(call, env, |time| time.weekday().to_monday_one_offset().into()),
-        [r#"{"$isoDayOfWeek":{"$toDate":"2024-02-03"}}"#, "{}", "6"],
-    ),
-    row(
-        "$isoWeek",
-        "Returns the ISO 8601 week of the year, 1 to 53.",
-        |call, env| part(call, env, |time| time.date().iso_week_date().week().into()),
-        [r#"{"$isoWeek":{"$toDate":"2024-02-03"}}"#, "{}", "5"],
-    ),
-    row(
-        "$isoWeekYear",
-        "Returns the year to which the ISO 8601 week belongs.",
-        |call, env| part(call, env, |time| time.date().iso_week_date().year().into()),
-        [r#"{"$isoWeekYear":{"$toDate":"2021-01-01"}}"#, "{}", "2020"],
-    ),
-    row(
-        "$millisecond",
-        "Returns the milliseconds, 0 to 999.",
-        |call, env| part(call, env, |time| time.millisecond().into()),
-        [r#"{"$millisecond":{"$toDate":"2024-02-03T10:00:00.250Z"}}"#, "{}", "250"],
-    ),
-    row(
-        "$minute",
-        "Returns the minute, 0 to 59.",
-        |call, env| part(call, env, |time| time.minute().into()),
-        [r#"{"$minute":{"$toDate":"2024-02-03T10:20:00Z"}}"#, "{}", "20"],
-    ),
-    row(
-        "$month",
-        "Returns the month, 1 to 12.",
-        |call, env| part(call, env, |time| time.month().into()),
-        [r#"{"$month":{"$toDate":"2024-02-03"}}"#, "{}", "2"],
-    ),
-    row(
-        "$second",
-        "Returns the second, 0 to 59.",
-        |call, env| part(call, env, |time| time.second().into()),
-        [r#"{"$second":{"$toDate":"2024-02-03T10:20:30Z"}}"#, "{}", "30"],
-    ),
-    row(
-        "$week",
-        "Returns the week of the year, 0 to 53, where weeks begin on Sunday.",
-        |call, env| part(call, env, week),
-        [r#"{"$week":{"$toDate":"2024-02-03"}}"#, "{}", "4"],
-    ),
-    row(
-        "$year",
-        "Returns the year.",
-        |call, env| part(call, env, |time| time.year().into()),
-        [r#"{"$year":{"$toDate":"2024-02-03"}}"#, "{}", "2024"],
-    ),
-    ExprOperator::new(
-        "$dateFromParts",
-        "year?: integer, isoWeekYear?: integer, month?: integer, day?: integer, isoWeek?: integer, isoDayOfWeek?: integer, hour?: integer, minute?: integer, second?: integer, millisecond?: integer, timezone?: string",
-        "Returns the date with the given parts.",
-        Own(parse_from_parts),
-        from_parts,
-        [r#"{"$dateFromParts":{"year":2024,"month":14}}"#, "{}", r#""2025-02-01T00:00:00.000Z""#],
-    ),
-    ExprOperator::new(
-        "$dateToParts",
-        "date, timezone?: string, iso8601?: boolean",
-        "Returns the parts of the date as an object.",
-        ByName(&TO_PARTS),
-        to_parts,
-        [
-            r#"{"$dateToParts":{"date":{"$toDate":"2024-02-03T10:20:30.004Z"}}}"#,
-            "{}",
-            r#"{"year":2024,"month":2,"day":3,"hour":10,"minute":20,"second":30,"millisecond":4}"#,
-        ],
-    ),
-];
+pub(in crate::pipeline::expression) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
+    /// Returns the day of the month, 1 to 31.
+    "$dayOfMonth"(PART_ARGUMENTS) [r#"{"$dayOfMonth":{"$toDate":"2024-02-03"}}"#, "{}", "3"]:
+        Own(parse_part), |call, env| part(call, env, |time| time.day().into());
+    /// Returns the day of the week, 1 (Sunday) to 7.
+    "$dayOfWeek"(PART_ARGUMENTS) [r#"{"$dayOfWeek":{"$toDate":"2024-02-03"}}"#, "{}", "7"]:
+        Own(parse_part), |call, env| part(call, env, |time| time.weekday().to_sunday_one_offset().into());
+    /// Returns the day of the year, 1 to 366.
+    "$dayOfYear"(PART_ARGUMENTS) [r#"{"$dayOfYear":{"$toDate":"2024-02-03"}}"#, "{}", "34"]:
+        Own(parse_part), |call, env| part(call, env, |time| time.day_of_year().into());
+    /// Returns the hour, 0 to 23.
+    "$hour"(PART_ARGUMENTS)
+        [r#"{"$hour":{"date":{"$toDate":"2024-02-03T10:00:00Z"},"timezone":"+02:00"}}"#, "{}", "12"]:
+        Own(parse_part), |call, env| part(call, env, |time| time.hour().into());
+    /// Returns the day of the week, 1 (Monday) to 7.
+    "$isoDayOfWeek"(PART_ARGUMENTS) [r#"{"$isoDayOfWeek":{"$toDate":"2024-02-03"}}"#, "{}", "6"]:
+        Own(parse_part), |call, env| part(call, env, |time| time.weekday().to_monday_one_offset().into());
+    /// Returns the ISO 8601 week of the year, 1 to 53.
+    "$isoWeek"(PART_ARGUMENTS) [r#"{"$isoWeek":{"$toDate":"2024-02-03"}}"#, "{}", "5"]:
+        Own(parse_part), |call, env| part(call, env, |time| time.date().iso_week_date().week().into());
+    /// Returns the year to which the ISO 8601 week belongs.
+    "$isoWeekYear"(PART_ARGUMENTS) [r#"{"$isoWeekYear":{"$toDate":"2021-01-01"}}"#, "{}", "2020"]:
+        Own(parse_part), |call, env| part(call, env, |time| time.date().iso_week_date().year().into());
+    /// Returns the milliseconds, 0 to 999.
+    "$millisecond"(PART_ARGUMENTS) [r#"{"$millisecond":{"$toDate":"2024-02-03T10:00:00.250Z"}}"#, "{}", "250"]:
+        Own(parse_part), |call, env| part(call, env, |time| time.millisecond().into());
+    /// Returns the minute, 0 to 59.
+    "$minute"(PART_ARGUMENTS) [r#"{"$minute":{"$toDate":"2024-02-03T10:20:00Z"}}"#, "{}", "20"]:
+        Own(parse_part), |call, env| part(call, env, |time| time.minute().into());
+    /// Returns the month, 1 to 12.
+    "$month"(PART_ARGUMENTS) [r#"{"$month":{"$toDate":"2024-02-03"}}"#, "{}", "2"]:
+        Own(parse_part), |call, env| part(call, env, |time| time.month().into());
+    /// Returns the second, 0 to 59.
+    "$second"(PART_ARGUMENTS) [r#"{"$second":{"$toDate":"2024-02-03T10:20:30Z"}}"#, "{}", "30"]:
+        Own(parse_part), |call, env| part(call, env, |time| time.second().into());
+    /// Returns the week of the year, 0 to 53, where weeks begin on Sunday.
+    "$week"(PART_ARGUMENTS) [r#"{"$week":{"$toDate":"2024-02-03"}}"#, "{}", "4"]:
+        Own(parse_part), |call, env| part(call, env, week);
+    /// Returns the year.
+    "$year"(PART_ARGUMENTS) [r#"{"$year":{"$toDate":"2024-02-03"}}"#, "{}", "2024"]:
+        Own(parse_part), |call, env| part(call, env, |time| time.year().into());
+    /// Returns the date with the given parts.
+    "$dateFromParts"(
+        "year?: integer, isoWeekYear?: integer, month?: integer, day?: integer, isoWeek?: integer, isoDayOfWeek?: integer, hour?: integer, minute?: integer, second?: integer, millisecond?: integer, timezone?: string"
+    ) [r#"{"$dateFromParts":{"year":2024,"month":14}}"#, "{}", r#""2025-02-01T00:00:00.000Z""#]:
+        Own(parse_from_parts), from_parts;
+    /// Returns the parts of the date as an object.
+    "$dateToParts"("date, timezone?: string, iso8601?: boolean") [
+        r#"{"$dateToParts":{"date":{"$toDate":"2024-02-03T10:20:30.004Z"}}}"#,
+        "{}",
+        r#"{"year":2024,"month":2,"day":3,"hour":10,"minute":20,"second":30,"millisecond":4}"#,
+    ]: ByName(&TO_PARTS), to_parts;
+};
 
 static PART: NamedArguments =
     NamedArguments { not_object: 40535, unknown: 40535, fields: &[("date", Some(40539)), ("timezone", None)] };

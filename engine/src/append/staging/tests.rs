@@ -1,0 +1,55 @@
+//! Tests appends that are staged in one batch.
+
+use super::*;
+use crate::clock::SystemClock;
+use crate::error::ErrorCode;
+use crate::model::access::WorkspaceRecord;
+use crate::model::value::Value;
+use crate::state::Environment;
+use crate::state::plugins::Plugins;
+use crate::state::releases::Releases;
+use crate::state::storage::SharedStorage;
+use crate::store::Store;
+
+async fn empty_state() -> State {
+    let store = Store::connect("mem://").await.expect("memory");
+    let db = store.workspace("0-1").await.expect("a database");
+    let plugins = Arc::new(Plugins::none().expect("no plugins"));
+    let environment = Environment {
+        clock: Arc::new(SystemClock),
+        settings: Arc::default(),
+        releases: Arc::new(Releases::open(&store, plugins).await.expect("the releases")),
+        patterns: Arc::default(),
+        embed: None,
+        storage: SharedStorage::new(store.blobs()),
+        peers: None,
+    };
+    let record =
+        WorkspaceRecord { id: "0-1".into(), name: "w".into(), slug: "w".into(), owner_id: "u".into(), created_at: 0 };
+    State::load(record, &db, environment).await.expect("an empty workspace")
+}
+
+fn article(id: &str, verb: &str, slug: &str) -> NewEvent {
+    NewEvent {
+        aggregate_id: id.into(),
+        aggregate_type: ARTICLE.into(),
+        event_type: format!("{ARTICLE}.{verb}"),
+        payload: Object::from_iter([("title", Value::from(id)), (SLUG, slug.into())]),
+        ..NewEvent::default()
+    }
+}
+
+#[tokio::test]
+async fn a_rejected_append_gives_back_the_slugs_that_it_took_over() {
+    let state = empty_state().await;
+    let (definitions, known) = (state.types.all(), EarlierWrites::default());
+    let mut batch = BatchBuilder::new(&state, &definitions, &known);
+    let mut stage = |events: &[NewEvent]| batch.stage(&Append::given("user:u".into(), events.to_vec()));
+    stage(&[article("a", "created", "x")]).expect("a free slug");
+    // The second article takes over the slug, but the third article does not exist, so the whole append is rejected.
+    let takeover = [article("a", "updated", "y"), article("b", "created", "x"), article("c", "updated", "z")];
+    assert!(matches!(stage(&takeover), Err(Error::NotFound { .. })));
+    let taken = stage(&[article("d", "created", "x")]);
+    assert!(matches!(taken, Err(Error::Conflict { code: ErrorCode::SlugTaken, .. })), "{taken:?}");
+    stage(&[article("e", "created", "y")]).expect("the slug is free again");
+}
