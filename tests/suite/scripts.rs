@@ -104,7 +104,7 @@ fn the_plugin_in_the_readme_passes_its_cases() {
     let outcomes = case::run(&script, &folder).expect("cases");
     assert_eq!(outcomes.len(), 2);
     all_well(outcomes.into_iter().filter_map(|outcome| outcome.failure).map(|failure| failure.to_string()).collect());
-    let settings: toml::Table = toml::from_str(&block("Enable it in `config.toml`")).expect("settings");
+    let settings: toml::Table = toml::from_str(&block("Enable it in the server's `config.toml`")).expect("settings");
     assert!(settings["plugins"]["shouting"].is_table());
 }
 
