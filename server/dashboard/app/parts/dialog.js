@@ -40,7 +40,13 @@ export function Dialog({ title, close, children, class: name = "", isKept = fals
   // A selection that is drawn from the inside to the outside ends with a click, too.
   const begin = (/** @type {MouseEvent} */ event) => { began.current = isOutside(event); };
   const end = (/** @type {MouseEvent} */ event) => { if (began.current && isOutside(event) && !isKept && !element.current?.querySelector("form")) close(); };
-  return html`<dialog ref=${element} class=${name} aria-label=${title} onClose=${() => { if (!isGone.current) close(); }} onPointerDown=${begin} onClick=${end}>
+  // Escape closes at once: the browser tells of a closed dialog only later, and would lose a key that is pressed between.
+  const cancel = (/** @type {Event} */ event) => {
+    if (event.target !== element.current) return;
+    event.preventDefault();
+    close();
+  };
+  return html`<dialog ref=${element} class=${name} aria-label=${title} onCancel=${cancel} onClose=${() => { if (!isGone.current) close(); }} onPointerDown=${begin} onClick=${end}>
     <header><h2>${title}</h2><button class="quiet" aria-label="Close" onClick=${close}>×</button></header>
     ${children}
   </dialog>`;
