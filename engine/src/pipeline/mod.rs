@@ -116,7 +116,11 @@ pub fn prepare(pipeline: &Value, options: &Options, query: &Context) -> Result<P
     let types = read_types(&plan);
     let warnings = query.take_warnings();
     query.check_time()?;
-    let mut lowering = PlanLowering { scans: Vec::new(), columns: options.push_down && options.columns };
+    let mut lowering = PlanLowering {
+        scans: Vec::new(),
+        columns: options.push_down && options.columns,
+        shows_rows: options.preview.is_some(),
+    };
     let mut previews = None;
     if let Some(shown) = options.preview {
         previews = Some((preview(plan, options, shown, &mut lowering), shown));
@@ -138,6 +142,7 @@ pub fn prepare(pipeline: &Value, options: &Options, query: &Context) -> Result<P
         // The preview has consumed the plan, so the optimizer gets a second plan of the same pipeline.
         plan = logical::plan(parse::pipeline(spec.as_ref(), query)?, query)?;
         query.take_warnings();
+        lowering.shows_rows = false;
     }
     let rules = optimize(&mut plan, options);
     query.check_time()?;

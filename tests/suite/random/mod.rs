@@ -7,6 +7,7 @@ mod model;
 mod pipelines;
 mod previews;
 mod states;
+mod windows;
 
 use foldwork_engine::Error;
 use foldwork_engine::model::event::NewEvent;

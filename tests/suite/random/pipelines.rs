@@ -6,9 +6,10 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::states::{date_text, decimal, number, scalar, text, value};
+use super::windows;
 
 /// Generates a path that all, some or no states have.
-fn path() -> impl Strategy<Value = &'static str> {
+pub fn path() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec![
         "n",
         "n",
@@ -36,11 +37,13 @@ fn path() -> impl Strategy<Value = &'static str> {
     ])
 }
 
-fn object<const N: usize>(fields: [(&str, Value); N]) -> Value {
+/// Returns an object with the given fields.
+pub fn object<const N: usize>(fields: [(&str, Value); N]) -> Value {
     Object::from_iter(fields).into()
 }
 
-fn reference() -> impl Strategy<Value = Value> {
+/// Generates an expression that reads one path.
+pub fn reference() -> impl Strategy<Value = Value> {
     path().prop_map(|path| Value::from(format!("${path}")))
 }
 
@@ -96,7 +99,7 @@ fn filter() -> impl Strategy<Value = Value> {
 }
 
 /// Generates an expression over paths. Some expressions fail for some values.
-fn expression() -> impl Strategy<Value = Value> {
+pub fn expression() -> impl Strategy<Value = Value> {
     let pair = |name| (reference(), reference()).prop_map(move |(a, b)| object([(name, vec![a, b].into())]));
     prop_oneof![
         3 => reference().prop_map(|a| object([("$ifNull", vec![a, "none".into()].into())])),
@@ -142,7 +145,8 @@ fn computed_group() -> impl Strategy<Value = Vec<Value>> {
     })
 }
 
-fn accumulated() -> impl Strategy<Value = Value> {
+/// Generates an accumulator with its input.
+pub fn accumulated() -> impl Strategy<Value = Value> {
     let names = vec!["$sum", "$avg", "$min", "$max", "$first", "$last", "$push", "$addToSet", "$stdDevPop", "$sum"];
     let input = prop_oneof![3 => reference(), 1 => Just(Value::Int(1)), 1 => Just(Value::Double(0.5))];
     prop_oneof![
@@ -161,7 +165,8 @@ fn accumulated() -> impl Strategy<Value = Value> {
     ]
 }
 
-fn group() -> impl Strategy<Value = Value> {
+/// Generates a `$group`.
+pub fn group() -> impl Strategy<Value = Value> {
     (key(), prop::collection::vec(accumulated(), 0..3)).prop_map(|(id, fields)| {
         let mut group = Object::from_iter([("_id", id)]);
         for (name, field) in ["x", "y", "z"].into_iter().zip(fields) {
@@ -211,6 +216,7 @@ fn stage() -> impl Strategy<Value = Vec<Value>> {
         5 => group().prop_map(|group| vec![group]),
         2 => (unwind(), group()).prop_map(|(unwind, group)| vec![unwind, group]),
         2 => computed_group(),
+        3 => windows::stages(),
         3 => sort().prop_map(|sort| vec![sort]),
         2 => (sort(), 1i64..6).prop_map(|(sort, rows)| vec![sort, object([("$limit", rows.into())])]),
         1 => (sort(), 0i64..4, 1i64..6).prop_map(|(sort, skipped, rows)| {

@@ -8,7 +8,7 @@ use crate::pipeline::expression::accumulator::Accumulator;
 use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::expression::expr::Unit;
 use crate::pipeline::expression::filter::Filter;
-use crate::pipeline::expression::projection::Projection;
+use crate::pipeline::expression::projection::{ProjectedField, Projection};
 use crate::pipeline::expression::window::WindowOutput;
 use crate::pipeline::source::scan::{AsOf, EdgeScan};
 use crate::pipeline::value::path::FieldPath;
@@ -70,7 +70,7 @@ pub enum Stage {
     Sample(u64),
     Redact(Expr),
     /// `$setWindowFields`.
-    Windows(Box<Windows>),
+    Windows(Arc<Windows>),
     Fill(Box<Fill>),
     Densify(Box<Densify>),
     GraphLookup(Box<GraphLookup>),
@@ -227,6 +227,11 @@ pub struct Windows {
 }
 
 impl Windows {
+    /// Returns whether the stage replaces a top-level field in every row.
+    pub fn writes_whole(&self, name: &str) -> bool {
+        matches!(self.write.root.fields.get(name), Some(ProjectedField::Computed(_)))
+    }
+
     /// Visits the paths that the stage reads from a row.
     pub fn visit_paths(&self, visit: &mut dyn FnMut(&str)) {
         self.partition.iter().for_each(|expr| expr.visit_paths(&mut |path| visit(&path.segments().join("."))));

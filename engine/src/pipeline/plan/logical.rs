@@ -66,7 +66,7 @@ pub struct PlanNode {
 #[derive(Debug)]
 pub enum PlanStep {
     Match(Filter),
-    Project(Projection),
+    Project(Arc<Projection>),
     Group(ast::Group),
     /// A stable sort. With a limit, the sort keeps no more rows than the limit.
     Sort {
@@ -86,7 +86,7 @@ pub enum PlanStep {
     Union(LogicalPlan),
     Sample(u64),
     Redact(Expr),
-    Windows(Box<ast::Windows>),
+    Windows(Arc<ast::Windows>),
     Densify(Box<ast::Densify>),
     GraphLookup(Box<GraphLookupStep>),
 }
@@ -203,7 +203,7 @@ fn nodes(stages: impl Iterator<Item = IndexedStage>, root: &ParseScope) -> Resul
             Stage::Fold(_) => return Err(misplaced_fold().at_stage(index)),
             Stage::Match(filter) => PlanStep::Match(filter),
             Stage::Project(projection) | Stage::Set(projection) | Stage::Unset(projection) => {
-                PlanStep::Project(projection)
+                PlanStep::Project(Arc::new(projection))
             }
             Stage::Group(group) => PlanStep::Group(group),
             Stage::Sort(keys) => PlanStep::Sort { keys, limit: None },
@@ -241,8 +241,8 @@ fn nodes(stages: impl Iterator<Item = IndexedStage>, root: &ParseScope) -> Resul
             Stage::Windows(windows) => PlanStep::Windows(windows),
             Stage::Fill(fill) => {
                 let ast::Fill { windows, values } = *fill;
-                let windows = windows.map(|windows| PlanStep::Windows(Box::new(windows)));
-                match (windows, values.map(PlanStep::Project)) {
+                let windows = windows.map(|windows| PlanStep::Windows(Arc::new(windows)));
+                match (windows, values.map(|values| PlanStep::Project(Arc::new(values)))) {
                     (Some(windows), Some(values)) => {
                         nodes.push(PlanNode { index, text: text.clone(), step: windows });
                         values

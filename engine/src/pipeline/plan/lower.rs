@@ -12,6 +12,7 @@ use crate::pipeline::run::operator;
 use crate::pipeline::run::program::{Program, RowSource, StageOperator};
 use crate::pipeline::run::rows::{Operator, RowOwner};
 use crate::pipeline::run::vectorized::ColumnProgram;
+use crate::pipeline::run::windows::WindowsOperator;
 use crate::pipeline::source::scan::{EventScan, Read, Scan, StateScan, StateSource};
 use crate::pipeline::source::streams::{StreamFilter, is_of_stream};
 
@@ -21,6 +22,8 @@ pub struct PlanLowering {
     pub scans: Vec<Scan>,
     /// Whether the program may use columns.
     pub columns: bool,
+    /// Whether the rows after each step are shown, so that every step returns whole rows.
+    pub shows_rows: bool,
 }
 
 /// Lowers a plan and the plans inside it.
@@ -39,7 +42,7 @@ pub fn lower(plan: LogicalPlan, lowering: &mut PlanLowering) -> Program {
             let filter = rest(&states.filters, |conjunct| streams.take_set(conjunct, "_id"));
             // Aggregates that are selected by id are found without columns.
             if lowering.columns && states.choice == StateSource::Resident && streams.aggregate_ids.is_none() {
-                vectorized = Some(vectorize(filter.as_deref(), states.limit, &plan.nodes));
+                vectorized = Some(vectorize(filter.as_deref(), states.limit, &plan.nodes, lowering.shows_rows));
             }
             let columns = vectorized.as_ref().map(ColumnProgram::paths);
             let read = Read::States(StateScan {
@@ -183,7 +186,7 @@ fn steps(nodes: Vec<PlanNode>, above: RowOwner, lowering: &mut PlanLowering) -> 
                         })
                         .collect::<Vec<_>>(),
                 );
-                ("windows", Box::new(operator::WindowsOperator::new(*windows, owner)), RowOwner::Pipeline)
+                ("windows", Box::new(WindowsOperator::new(windows, owner)), RowOwner::Pipeline)
             }
             PlanStep::Densify(densify) => {
                 ("densify", Box::new(operator::DensifyOperator { densify: *densify, owner }), RowOwner::Pipeline)

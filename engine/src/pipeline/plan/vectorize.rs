@@ -2,19 +2,23 @@
 //! scan.
 
 use super::logical::{PlanNode, PlanStep};
+use super::optimize::prune_fields;
 use crate::pipeline::expression::filter::Filter;
-use crate::pipeline::run::vectorized::{ColumnGroup, ColumnProgram, PrecedingStep, ProgramTail, Selects, Top};
+use crate::pipeline::run::vectorized::{
+    ColumnGroup, ColumnProgram, ColumnWindows, PrecedingStep, ProgramTail, Selects, Top,
+};
 
 /// Returns the part of a plan that can run over columns: the filter and the limit of the scan, and the first steps in
-/// `nodes`.
-pub fn vectorize(filter: Option<&Filter>, limit: Option<u64>, nodes: &[PlanNode]) -> ColumnProgram {
-    let (tail, covers) = if limit.is_none() { tail(nodes) } else { (ProgramTail::Rows, 0) };
+/// `nodes`. With `shows_rows`, the steps return whole rows.
+pub fn vectorize(filter: Option<&Filter>, limit: Option<u64>, nodes: &[PlanNode], shows_rows: bool) -> ColumnProgram {
+    let (tail, covers) = if limit.is_none() { tail(nodes, shows_rows) } else { (ProgramTail::Rows, 0) };
     ColumnProgram { selects: Selects::new(filter, limit), tail, covers }
 }
 
-fn tail(nodes: &[PlanNode]) -> (ProgramTail, usize) {
+fn tail(nodes: &[PlanNode], shows_rows: bool) -> (ProgramTail, usize) {
     let mut steps = nodes.iter().map(|node| &node.step);
     let (first, second) = (steps.next(), steps.next());
+    let read = |nodes: &[PlanNode]| prune_fields::of_steps(nodes).filter(|_| !shows_rows);
     let (tail, covers) = match (first, second) {
         (Some(PlanStep::Count(name)), _) => (Some(ProgramTail::Count(name.clone())), 1),
         (Some(PlanStep::Sort { keys, limit }), _) => (Top::new(keys, *limit).map(ProgramTail::Top), 1),
@@ -26,6 +30,12 @@ fn tail(nodes: &[PlanNode]) -> (ProgramTail, usize) {
         }
         (Some(PlanStep::Project(projection)), Some(PlanStep::Group(group))) => {
             (ColumnGroup::new(PrecedingStep::Project(projection), group).map(ProgramTail::Group), 2)
+        }
+        (Some(PlanStep::Windows(windows)), _) => {
+            (ColumnWindows::new(None, windows, read(&nodes[1..])).map(ProgramTail::Windows), 1)
+        }
+        (Some(PlanStep::Project(projection)), Some(PlanStep::Windows(windows))) => {
+            (ColumnWindows::new(Some(projection), windows, read(&nodes[2..])).map(ProgramTail::Windows), 2)
         }
         _ => (None, 0),
     };

@@ -8,3 +8,4 @@ pub mod program;
 pub mod rows;
 mod stopwatch;
 pub mod vectorized;
+pub mod windows;

@@ -9,7 +9,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use super::meter::OperatorMeter;
-use super::program::Program;
+use super::program::{Program, TailRows};
 use super::rows::{Rows, RunContext, collect};
 use super::stopwatch::Stopwatch;
 use crate::model::value::Value;
@@ -170,7 +170,7 @@ impl Preview {
                 let source = source.map_err(|error| error.at_stage(source_index))?;
                 (tap(source_index, source, RowCountBound::Own, known), 0)
             }
-            Some((rows, covered)) => {
+            Some(TailRows { rows, covered, .. }) => {
                 drop(tap(source_index, Box::new(std::iter::empty()), RowCountBound::Own, known.or(Some(read.rows()))));
                 // The covered steps ran over columns together, so there are no rows between them. Each covered step
                 // except the last runs again over rows, to show its first rows.

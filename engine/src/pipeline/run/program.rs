@@ -25,6 +25,15 @@ pub struct Program {
     pub vectorized: Option<ColumnProgram>,
 }
 
+/// The rows after the steps that run over columns.
+pub struct TailRows<'a> {
+    pub rows: Rows<'a>,
+    /// The number of steps that ran.
+    pub covered: usize,
+    /// Whether the rows are computed when they are read, so that the meter of the last step has not counted them.
+    is_streaming: bool,
+}
+
 /// The source of a program's rows.
 pub enum RowSource {
     /// The scan with this index.
@@ -71,7 +80,16 @@ impl Program {
         read: Option<&'a OperatorMeter>,
         meters: &'a [OperatorMeter],
     ) -> Result<Rows<'a>> {
-        if let Some((rows, covered)) = self.tail_rows(run, read, meters)? {
+        if let Some(TailRows { rows, covered, is_streaming }) = self.tail_rows(run, read, meters)? {
+            let rows = match meters.get(covered - 1) {
+                Some(meter) if is_streaming => Box::new(MeteredRows {
+                    rows,
+                    index: self.steps[covered - 1].index,
+                    meter: Some(meter),
+                    query: run.query,
+                }),
+                _ => rows,
+            };
             return self.metered(rows, covered, run, meters);
         }
         let source = self.source_rows(run, read)?;
@@ -82,14 +100,13 @@ impl Program {
         self.metered(source, 0, run, meters)
     }
 
-    /// Runs the first steps over columns, if possible. Returns the resulting rows and the number of steps that ran, or
-    /// `None` if no step can run over columns.
+    /// Runs the first steps over columns. Returns `None` if no step can run over columns.
     pub fn tail_rows<'a>(
         &'a self,
         run: RunContext<'a>,
         read: Option<&OperatorMeter>,
         meters: &[OperatorMeter],
-    ) -> Result<Option<(Rows<'a>, usize)>> {
+    ) -> Result<Option<TailRows<'a>>> {
         let Some((vectorized, selection)) = self.selection(run)? else { return Ok(None) };
         let index = self.steps.get(vectorized.covers.saturating_sub(1)).map_or(0, |step| step.index);
         let start = (run.query.elapsed_us)();
@@ -113,6 +130,13 @@ impl Program {
                 }
                 None => return Ok(None),
             },
+            ProgramTail::Windows(windows) => match windows.run(&selection, run, index)? {
+                Some((rows, selected)) => {
+                    counts = [selected; 3];
+                    Box::new(MeteredRows { rows, index, meter: None, query: run.query })
+                }
+                None => return Ok(None),
+            },
             ProgramTail::Group(group) => match group.run(&selection, run, index)? {
                 Some((rows, [selected, before])) => {
                     counts = match vectorized.covers {
@@ -125,13 +149,18 @@ impl Program {
             },
         };
         let us = (run.query.elapsed_us)().saturating_sub(start);
-        for (meter, count) in read.into_iter().chain(meters).zip(counts).take(vectorized.covers + 1) {
+        let is_streaming = matches!(vectorized.tail, ProgramTail::Windows(_));
+        let measured = vectorized.covers + usize::from(!is_streaming);
+        for (meter, count) in read.into_iter().chain(meters).zip(counts).take(measured) {
             meter.measured(count, us);
+        }
+        if is_streaming {
+            meters.get(vectorized.covers - 1).into_iter().for_each(|meter| meter.took(us));
         }
         if let Some(read) = read {
             read.by_columns();
         }
-        Ok(Some((rows, vectorized.covers)))
+        Ok(Some(TailRows { rows, covered: vectorized.covers, is_streaming }))
     }
 
     /// Returns the number of rows before the first step, or `None` if counting the rows would require building them.

@@ -85,10 +85,10 @@ impl WindowFunction {
         }
     }
 
-    /// Visits the paths of the row that the function reads.
-    pub fn visit_paths(&self, visit: &mut dyn FnMut(&FieldPath)) {
+    /// Returns the expression that the function evaluates over rows, if any.
+    pub fn input(&self) -> Option<&Expr> {
         match self {
-            WindowFunction::Accumulate(accumulator, _) => accumulator.visit_paths(visit),
+            WindowFunction::Accumulate(accumulator, _) => Some(accumulator.input()),
             WindowFunction::Shift { output: input, .. }
             | WindowFunction::Derivative(input, _)
             | WindowFunction::Integral(input, _)
@@ -96,8 +96,16 @@ impl WindowFunction {
             | WindowFunction::Covariance(input, _)
             | WindowFunction::LinearFill(input)
             | WindowFunction::LastKnown(input)
-            | WindowFunction::Scale(Scale { input, .. }) => input.visit_paths(visit),
-            WindowFunction::Count | WindowFunction::Rank(_) => {}
+            | WindowFunction::Scale(Scale { input, .. }) => Some(input),
+            WindowFunction::Count | WindowFunction::Rank(_) => None,
+        }
+    }
+
+    /// Visits the paths of the row that the function reads.
+    pub fn visit_paths(&self, visit: &mut dyn FnMut(&FieldPath)) {
+        match self {
+            WindowFunction::Accumulate(accumulator, _) => accumulator.visit_paths(visit),
+            _ => self.input().into_iter().for_each(|input| input.visit_paths(visit)),
         }
     }
 

@@ -26,6 +26,8 @@ pub use stages::STAGES;
 
 use surroundings::{ContainingStage, PipelineSurroundings};
 
+use std::sync::Arc;
+
 use super::ast::{IndexedStage, Pipeline, Stage};
 use super::rows::constants;
 use crate::model::value::{Object, Value};
@@ -155,7 +157,7 @@ fn stage(
             let (from, pipeline) = union_with::parse(value, surroundings)?;
             Stage::UnionWith(from, pipeline)
         }
-        "$setWindowFields" => Stage::Windows(Box::new(set_window_fields::parse(value, scope)?)),
+        "$setWindowFields" => Stage::Windows(Arc::new(set_window_fields::parse(value, scope)?)),
         "$fill" => Stage::Fill(Box::new(fill::parse(value, scope)?)),
         "$densify" => Stage::Densify(Box::new(densify::parse(value)?)),
         "$graphLookup" => Stage::GraphLookup(Box::new(graph_lookup::parse(value, surroundings)?)),

@@ -59,6 +59,12 @@ pub fn before_first(plan: &mut LogicalPlan) {
     }
 }
 
+/// Returns the fields that the steps read from their rows, or `None` if they read whole rows.
+pub fn of_steps(nodes: &[PlanNode]) -> Option<BTreeSet<Arc<str>>> {
+    let mut fields = ReadFields::default();
+    (read(nodes, &mut fields) && !fields.whole).then_some(fields.names)
+}
+
 /// Collects the fields that the steps read, up to the first step that builds new rows. Returns `false` if the result
 /// contains whole rows.
 fn read(nodes: &[PlanNode], fields: &mut ReadFields) -> bool {

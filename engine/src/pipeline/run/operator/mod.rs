@@ -19,7 +19,6 @@ mod sample;
 mod sort;
 mod union;
 mod unwind;
-mod windows;
 
 pub use bucket::BucketOperator;
 pub use bucket_auto::BucketAutoOperator;
@@ -39,4 +38,3 @@ pub use sample::SampleOperator;
 pub use sort::SortOperator;
 pub use union::UnionOperator;
 pub use unwind::UnwindOperator;
-pub use windows::WindowsOperator;

@@ -1,12 +1,14 @@
 //! `$project`, `$set` and `$unset`: apply a projection to each row.
 
+use std::sync::Arc;
+
 use crate::pipeline::expression::projection::Projection;
 use crate::pipeline::run::rows::{Operator, Rows, RunContext};
 use crate::pipeline::value::error::Result;
 
 /// The operator of `$project`, `$set` and `$unset`.
 pub struct ProjectOperator {
-    pub projection: Projection,
+    pub projection: Arc<Projection>,
 }
 
 impl Operator for ProjectOperator {

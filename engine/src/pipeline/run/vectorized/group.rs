@@ -60,7 +60,11 @@ impl ColumnGroup {
                 can_keep(path).then_some(IntermediateStep::Unwind(path))?
             }
             PrecedingStep::Unwind(_) => return None,
-            PrecedingStep::Project(projection) => IntermediateStep::projection(projection, group)?,
+            PrecedingStep::Project(projection) => {
+                let mut read = Vec::new();
+                group.visit_paths(&mut |path| read.extend(path.segments().first().cloned()));
+                IntermediateStep::projection(projection, &read)?
+            }
         };
         let (key, is_object) = match group.id.fields() {
             Some(fields) => {

@@ -6,7 +6,6 @@ use crate::model::value::Value;
 use crate::pipeline::column::can_keep;
 use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::expression::projection::{ProjectedField, Projection};
-use crate::pipeline::language::ast;
 use crate::pipeline::value::path::FieldPath;
 
 /// The input of one part of a grouping.
@@ -43,11 +42,10 @@ pub enum IntermediateStep<'p> {
 
 impl<'p> IntermediateStep<'p> {
     /// Creates the step for a projection. Returns `None` if the projection does more than keep, drop or compute
-    /// top-level fields, or if an expression draws random numbers. Also returns `None` if the grouping does not read
-    /// every computed field, because the expression of an unread field may fail and so must still be evaluated.
-    pub fn projection(projection: &'p Projection, group: &ast::Group) -> Option<IntermediateStep<'p>> {
-        let mut read = Vec::new();
-        group.visit_paths(&mut |path| read.extend(path.segments().first().cloned()));
+    /// top-level fields, or if an expression draws random numbers. `read` contains the fields that the next step reads
+    /// from every row. Also returns `None` if a computed field is not among them, because the expression of an unread
+    /// field may fail and so must still be evaluated.
+    pub fn projection(projection: &'p Projection, read: &[Arc<str>]) -> Option<IntermediateStep<'p>> {
         let is_simple = projection.root.fields.iter().all(|(name, field)| match field {
             ProjectedField::Keep | ProjectedField::Drop => true,
             ProjectedField::Computed(expr) => read.contains(name) && !expr.draws(),
@@ -105,7 +103,8 @@ impl<'p> IntermediateStep<'p> {
         }
     }
 
-    fn path(&self, path: &FieldPath) -> Option<Input> {
+    /// Returns the input for a path, or `None` if columns cannot provide it.
+    pub fn path(&self, path: &FieldPath) -> Option<Input> {
         let text = path.segments().join(".");
         match self {
             IntermediateStep::Nothing => can_keep(&text).then(|| Input::Path(text.into())),

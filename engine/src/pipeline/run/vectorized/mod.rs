@@ -15,14 +15,17 @@ mod select;
 mod source;
 mod top;
 mod unwind;
+mod windows;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 pub use group::{ColumnGroup, PrecedingStep};
+pub use keys::InputValues;
 pub use probe::RowProbe;
 pub use select::{RowSelection, Selects};
 pub use top::Top;
+pub use windows::ColumnWindows;
 
 /// The part of a program that runs over columns.
 #[derive(Debug)]
@@ -41,6 +44,7 @@ pub enum ProgramTail {
     Count(Arc<str>),
     Top(Top),
     Group(ColumnGroup),
+    Windows(ColumnWindows),
 }
 
 impl ColumnProgram {
@@ -51,6 +55,9 @@ impl ColumnProgram {
             ProgramTail::Rows | ProgramTail::Count(_) => {}
             ProgramTail::Top(top) => paths.extend(top.paths().cloned()),
             ProgramTail::Group(group) => group.visit_paths(&mut |path| {
+                paths.insert(path.clone());
+            }),
+            ProgramTail::Windows(windows) => windows.visit_paths(&mut |path| {
                 paths.insert(path.clone());
             }),
         }

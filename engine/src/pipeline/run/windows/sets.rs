@@ -6,7 +6,7 @@ use std::ops::Range;
 use rustc_hash::FxHashMap;
 
 use super::ends::array_of;
-use super::partition::{ComputedColumn, WindowPartition};
+use super::partition::{InputColumn, WindowPartition};
 use super::slide::Slide;
 use crate::model::value::Value;
 use crate::pipeline::expression::expr::Expr;
@@ -18,7 +18,7 @@ type SetPlace = (usize, usize);
 
 /// The window functions `$addToSet` and `$setUnion` over one partition.
 pub struct SetWindow<'a> {
-    column: ComputedColumn<'a>,
+    column: InputColumn<'a>,
     is_of_items: bool,
     /// The places of each value in the window, in ascending order.
     places: FxHashMap<Value, VecDeque<SetPlace>>,
@@ -29,7 +29,7 @@ pub struct SetWindow<'a> {
 impl<'a> SetWindow<'a> {
     /// Creates an empty set of the values or, with `is_of_items`, of the items of arrays.
     pub fn new(input: &'a Expr, is_of_items: bool, partition: &WindowPartition) -> Result<SetWindow<'a>> {
-        let column = ComputedColumn::new(input, partition)?;
+        let column = InputColumn::new(input, partition)?;
         Ok(SetWindow { column, is_of_items, places: FxHashMap::default(), first: BTreeMap::new() })
     }
 

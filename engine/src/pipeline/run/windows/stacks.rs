@@ -10,14 +10,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::partition::{ComputedColumn, WindowPartition};
+use super::partition::{InputColumn, WindowPartition};
 use super::slide::Slide;
 use crate::model::excerpt::excerpt;
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::{Error, Result};
-use crate::pipeline::value::sum::{NumericValue, Sum};
+use crate::pipeline::value::sum::Sum;
 
 /// Values that can be merged in their order.
 pub trait Merge: Clone + Default {
@@ -100,7 +100,7 @@ impl Merge for SumTotal {
 
 /// The window functions `$sum` and `$avg`.
 pub struct SumWindow<'a> {
-    column: ComputedColumn<'a>,
+    column: InputColumn<'a>,
     stacks: TwoStacks<SumTotal>,
     is_average: bool,
 }
@@ -108,7 +108,7 @@ pub struct SumWindow<'a> {
 impl<'a> SumWindow<'a> {
     pub fn new(input: &'a Expr, is_average: bool, keeps: bool, partition: &WindowPartition) -> Result<SumWindow<'a>> {
         Ok(SumWindow {
-            column: ComputedColumn::new(input, partition)?,
+            column: InputColumn::new(input, partition)?,
             stacks: TwoStacks::new(keeps, partition)?,
             is_average,
         })
@@ -118,7 +118,7 @@ impl<'a> SumWindow<'a> {
 impl Slide for SumWindow<'_> {
     fn add(&mut self, row: usize, partition: &WindowPartition) -> Result<()> {
         let mut total = SumTotal::default();
-        if let Some(number) = self.column.get(row, partition)?.and_then(NumericValue::of) {
+        if let Some(number) = self.column.number(row, partition)? {
             total.sum.take(number);
             total.count = 1;
         }
@@ -158,14 +158,14 @@ impl Merge for MergedFields {
 
 /// The window function `$mergeObjects`.
 pub struct MergeObjectsWindow<'a> {
-    column: ComputedColumn<'a>,
+    column: InputColumn<'a>,
     stacks: TwoStacks<MergedFields>,
 }
 
 impl<'a> MergeObjectsWindow<'a> {
     pub fn new(input: &'a Expr, keeps: bool, partition: &WindowPartition) -> Result<MergeObjectsWindow<'a>> {
         Ok(MergeObjectsWindow {
-            column: ComputedColumn::new(input, partition)?,
+            column: InputColumn::new(input, partition)?,
             stacks: TwoStacks::new(keeps, partition)?,
         })
     }

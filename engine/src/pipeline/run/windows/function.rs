@@ -32,12 +32,12 @@ pub fn computation<'a>(output: &'a WindowOutput, partition: &WindowPartition) ->
         WindowFunction::Shift { output, by, default } => Box::new(Shift::new(output, *by, default, partition)?),
         WindowFunction::Derivative(input, unit) => Box::new(Derivative::new(input, *unit, partition)?),
         WindowFunction::Integral(input, unit) => Box::new(SlidingWindow::new(Integral::new(input, *unit, partition)?)),
-        WindowFunction::MovingAverage(input, alpha) => Box::new(MovingAverage::new(input, *alpha)),
+        WindowFunction::MovingAverage(input, alpha) => Box::new(MovingAverage::new(input, *alpha, partition)?),
         WindowFunction::Covariance(input, sampled) => {
             Box::new(SlidingWindow::new(Covariance::new(input, *sampled, keeps, partition)?))
         }
-        WindowFunction::LinearFill(input) => Box::new(LinearFill::new(input)),
-        WindowFunction::LastKnown(input) => Box::new(LastKnown::new(input)),
+        WindowFunction::LinearFill(input) => Box::new(LinearFill::new(input, partition)?),
+        WindowFunction::LastKnown(input) => Box::new(LastKnown::new(input, partition)?),
         WindowFunction::Scale(scale) => Box::new(ScalerWindow::new(scale, partition)?),
     })
 }

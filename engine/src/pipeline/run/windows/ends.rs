@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::computation::Computation;
-use super::partition::{ComputedColumn, WindowPartition};
+use super::partition::{InputColumn, WindowPartition};
 use super::slide::Slide;
 use crate::model::excerpt::excerpt;
 use crate::model::number;
@@ -25,17 +25,17 @@ impl Computation<'_> for CountWindow {
 
 /// The window functions `$first` and `$last`.
 pub struct EdgeWindow<'a> {
-    column: ComputedColumn<'a>,
+    column: InputColumn<'a>,
     end: OrderEnd,
 }
 
 impl<'a> EdgeWindow<'a> {
     pub fn first(input: &'a Expr, partition: &WindowPartition) -> Result<EdgeWindow<'a>> {
-        Ok(EdgeWindow { column: ComputedColumn::new(input, partition)?, end: OrderEnd::Front })
+        Ok(EdgeWindow { column: InputColumn::new(input, partition)?, end: OrderEnd::Front })
     }
 
     pub fn last(input: &'a Expr, partition: &WindowPartition) -> Result<EdgeWindow<'a>> {
-        Ok(EdgeWindow { column: ComputedColumn::new(input, partition)?, end: OrderEnd::Back })
+        Ok(EdgeWindow { column: InputColumn::new(input, partition)?, end: OrderEnd::Back })
     }
 }
 
@@ -54,14 +54,14 @@ impl<'a> Computation<'a> for EdgeWindow<'a> {
 
 /// The window functions `$firstN` and `$lastN`.
 pub struct EdgeN<'a> {
-    column: ComputedColumn<'a>,
+    column: InputColumn<'a>,
     end: OrderEnd,
     count: usize,
 }
 
 impl<'a> EdgeN<'a> {
     pub fn new(input: &'a Expr, end: OrderEnd, count: usize, partition: &WindowPartition) -> Result<EdgeN<'a>> {
-        Ok(EdgeN { column: ComputedColumn::new(input, partition)?, end, count })
+        Ok(EdgeN { column: InputColumn::new(input, partition)?, end, count })
     }
 }
 
@@ -92,13 +92,13 @@ impl Slide for EdgeN<'_> {
 
 /// The window functions `$push` and `$concatArrays`.
 pub struct ListWindow<'a> {
-    column: ComputedColumn<'a>,
+    column: InputColumn<'a>,
     concatenates: bool,
 }
 
 impl<'a> ListWindow<'a> {
     pub fn new(input: &'a Expr, concatenates: bool, partition: &WindowPartition) -> Result<ListWindow<'a>> {
-        Ok(ListWindow { column: ComputedColumn::new(input, partition)?, concatenates })
+        Ok(ListWindow { column: InputColumn::new(input, partition)?, concatenates })
     }
 }
 
@@ -143,14 +143,14 @@ pub fn array_of<'v>(name: &str, value: &'v Value) -> Result<&'v [Value]> {
 
 /// The window function `$shift`.
 pub struct Shift<'a> {
-    column: ComputedColumn<'a>,
+    column: InputColumn<'a>,
     by: i64,
     default: &'a Value,
 }
 
 impl<'a> Shift<'a> {
     pub fn new(output: &'a Expr, by: i64, default: &'a Value, partition: &WindowPartition) -> Result<Shift<'a>> {
-        Ok(Shift { column: ComputedColumn::new(output, partition)?, by, default })
+        Ok(Shift { column: InputColumn::new(output, partition)?, by, default })
     }
 }
 
@@ -166,18 +166,18 @@ impl<'a> Computation<'a> for Shift<'a> {
 
 /// The window function `$derivative`.
 pub struct Derivative<'a> {
-    column: ComputedColumn<'a>,
+    column: InputColumn<'a>,
     unit: Option<i64>,
 }
 
 impl<'a> Derivative<'a> {
     pub fn new(input: &'a Expr, unit: Option<i64>, partition: &WindowPartition) -> Result<Derivative<'a>> {
-        Ok(Derivative { column: ComputedColumn::new(input, partition)?, unit })
+        Ok(Derivative { column: InputColumn::new(input, partition)?, unit })
     }
 
     /// Returns the sort value of a row as a number. A date becomes its milliseconds since the epoch.
     fn place(&self, row: usize, partition: &WindowPartition) -> Result<Value> {
-        match (partition.sort_value(row), self.unit) {
+        match (partition.rows().sort_value(row), self.unit) {
             (Some(Value::Date(ms)), Some(_)) => Ok(Value::Int(ms)),
             (_, Some(_)) => Err(Error::new(5_624_900, "$derivative with 'unit' expects the sortBy field to be a Date")),
             (Some(Value::Date(_)), None) => {

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::partition::{ComputedColumn, WindowPartition};
+use super::partition::{InputColumn, WindowPartition};
 use super::slide::Slide;
 use super::stacks::{Merge, TwoStacks};
 use crate::model::value::Value;
@@ -66,7 +66,7 @@ impl Merge for Moments {
 
 /// The window functions `$stdDevPop` and `$stdDevSamp`.
 pub struct DeviationWindow<'a> {
-    column: ComputedColumn<'a>,
+    column: InputColumn<'a>,
     stacks: TwoStacks<Moments>,
     sampled: DeviationKind,
     keeps: bool,
@@ -79,7 +79,7 @@ impl<'a> DeviationWindow<'a> {
         keeps: bool,
         partition: &WindowPartition,
     ) -> Result<DeviationWindow<'a>> {
-        let (column, stacks) = (ComputedColumn::new(input, partition)?, TwoStacks::new(keeps, partition)?);
+        let (column, stacks) = (InputColumn::new(input, partition)?, TwoStacks::new(keeps, partition)?);
         Ok(DeviationWindow { column, stacks, sampled, keeps })
     }
 }
@@ -110,7 +110,7 @@ impl Slide for DeviationWindow<'_> {
 
 /// The window functions `$covariancePop` and `$covarianceSamp`.
 pub struct Covariance<'a> {
-    column: ComputedColumn<'a>,
+    column: InputColumn<'a>,
     stacks: TwoStacks<Moments>,
     sampled: DeviationKind,
 }
@@ -122,7 +122,7 @@ impl<'a> Covariance<'a> {
         keeps: bool,
         partition: &WindowPartition,
     ) -> Result<Covariance<'a>> {
-        let (column, stacks) = (ComputedColumn::new(input, partition)?, TwoStacks::new(keeps, partition)?);
+        let (column, stacks) = (InputColumn::new(input, partition)?, TwoStacks::new(keeps, partition)?);
         Ok(Covariance { column, stacks, sampled })
     }
 }

@@ -5,7 +5,7 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use super::partition::WindowPartition;
+use super::partition::{InputColumn, WindowPartition};
 use super::slide::Slide;
 use crate::model::value::Value;
 use crate::pipeline::expression::accumulator::{Accumulator, AccumulatorKind, Extremum, OrderEnd};
@@ -36,13 +36,15 @@ impl<'a> RankWindow<'a> {
         let bytes = size_of::<(SortKey, usize, Value)>() + size_of::<Value>() + 3 * size_of::<usize>();
         partition.run.query.charge(partition.len() * bytes)?;
         let (kind, query) = (accumulator.kind(), partition.run.query);
+        let mut column = InputColumn::read_once(accumulator.input(), partition)?;
         let mut rows: Vec<(SortKey, usize, Value)> = Vec::new();
         for row in reached(bounds, partition.len()) {
             query.tick()?;
-            let env = partition.run.env(&partition.rows[row]);
-            let value = accumulator.input().eval(&env)?;
+            let value = column.get(row, partition)?.cloned();
             let (key, value) = match kind {
-                AccumulatorKind::Ranked(_, sort, _) => (sort.key(&partition.rows[row])?, value.unwrap_or_default()),
+                AccumulatorKind::Ranked(_, sort, _) => {
+                    (sort.key(&*partition.rows().input(row)?)?, value.unwrap_or_default())
+                }
                 AccumulatorKind::ExtremeN(..) => match value.filter(|value| !value.is_null()) {
                     Some(value) => (SortKey::new(), value),
                     None => continue,

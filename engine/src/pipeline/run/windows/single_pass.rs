@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::computation::Computation;
-use super::partition::WindowPartition;
+use super::partition::{InputColumn, WindowPartition};
 use crate::model::number;
 use crate::model::value::Value;
 use crate::pipeline::expression::expr::Expr;
@@ -27,7 +27,7 @@ impl Computation<'_> for Rank {
     fn value(&mut self, row: usize, _frame: Range<usize>, partition: &WindowPartition) -> Result<Option<Value>> {
         let number = i64::try_from(row).unwrap_or(i64::MAX).saturating_add(1);
         let is_equal = match (self.ranking, row.checked_sub(1)) {
-            (Ranking::Rank | Ranking::Dense, Some(previous)) => partition.equals_next(previous)?,
+            (Ranking::Rank | Ranking::Dense, Some(previous)) => partition.rows().equals_next(previous)?,
             (Ranking::Number, _) | (_, None) => false,
         };
         self.last = match self.ranking {
@@ -41,21 +41,20 @@ impl Computation<'_> for Rank {
 
 /// The window function `$expMovingAvg`.
 pub struct MovingAverage<'a> {
-    input: &'a Expr,
+    column: InputColumn<'a>,
     alpha: f64,
     average: Option<f64>,
 }
 
 impl<'a> MovingAverage<'a> {
-    pub fn new(input: &'a Expr, alpha: f64) -> MovingAverage<'a> {
-        MovingAverage { input, alpha, average: None }
+    pub fn new(input: &'a Expr, alpha: f64, partition: &WindowPartition) -> Result<MovingAverage<'a>> {
+        Ok(MovingAverage { column: InputColumn::read_once(input, partition)?, alpha, average: None })
     }
 }
 
 impl<'a> Computation<'a> for MovingAverage<'a> {
     fn value(&mut self, row: usize, _frame: Range<usize>, partition: &WindowPartition) -> Result<Option<Value>> {
-        let value = self.input.eval(&partition.run.env(&partition.rows[row]))?;
-        if let Some(number) = value.as_ref().and_then(Value::as_f64) {
+        if let Some(number) = self.column.get(row, partition)?.and_then(Value::as_f64) {
             self.average = Some(match self.average {
                 Some(average) => number * self.alpha + average * (1.0 - self.alpha),
                 None => number,
@@ -67,21 +66,20 @@ impl<'a> Computation<'a> for MovingAverage<'a> {
 
 /// The window function `$locf`.
 pub struct LastKnown<'a> {
-    input: &'a Expr,
+    column: InputColumn<'a>,
     last: Value,
 }
 
 impl<'a> LastKnown<'a> {
-    pub fn new(input: &'a Expr) -> LastKnown<'a> {
-        LastKnown { input, last: Value::Null }
+    pub fn new(input: &'a Expr, partition: &WindowPartition) -> Result<LastKnown<'a>> {
+        Ok(LastKnown { column: InputColumn::read_once(input, partition)?, last: Value::Null })
     }
 }
 
 impl<'a> Computation<'a> for LastKnown<'a> {
     fn value(&mut self, row: usize, _frame: Range<usize>, partition: &WindowPartition) -> Result<Option<Value>> {
-        let value = self.input.eval(&partition.run.env(&partition.rows[row]))?;
-        if let Some(value) = value.filter(|value| !value.is_null()) {
-            self.last = value;
+        if let Some(value) = self.column.get(row, partition)?.filter(|value| !value.is_null()) {
+            self.last = value.clone();
         }
         Ok(Some(self.last.clone()))
     }
@@ -89,24 +87,24 @@ impl<'a> Computation<'a> for LastKnown<'a> {
 
 /// The window function `$linearFill`.
 pub struct LinearFill<'a> {
-    input: &'a Expr,
+    column: InputColumn<'a>,
     /// The values of all rows. `None` until a value is requested for the first time.
     filled: Option<Vec<Value>>,
 }
 
 impl<'a> LinearFill<'a> {
-    pub fn new(input: &'a Expr) -> LinearFill<'a> {
-        LinearFill { input, filled: None }
+    pub fn new(input: &'a Expr, partition: &WindowPartition) -> Result<LinearFill<'a>> {
+        Ok(LinearFill { column: InputColumn::read_once(input, partition)?, filled: None })
     }
 
-    fn fill(&self, partition: &WindowPartition) -> Result<Vec<Value>> {
+    fn fill(&mut self, partition: &WindowPartition) -> Result<Vec<Value>> {
         partition.run.query.charge(partition.len() * 2 * size_of::<Value>())?;
         let mut filled = Vec::with_capacity(partition.len());
         let mut places: Vec<Value> = Vec::with_capacity(partition.len());
         let mut last: Option<usize> = None;
         for row in 0..partition.len() {
             partition.run.query.tick()?;
-            let value = self.input.eval(&partition.run.env(&partition.rows[row]))?.unwrap_or_default();
+            let value = self.column.get(row, partition)?.cloned().unwrap_or_default();
             if !value.is_number() && !value.is_null() {
                 let found = value.type_name();
                 return Err(Error::new(
@@ -143,7 +141,7 @@ impl<'a> Computation<'a> for LinearFill<'a> {
 }
 
 fn place(row: usize, partition: &WindowPartition) -> Result<Value> {
-    match partition.sort_value(row) {
+    match partition.rows().sort_value(row) {
         Some(value @ Value::Date(_)) => Ok(value),
         Some(value) if value.is_number() => Ok(value),
         other => {

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::partition::{ComputedColumn, WindowPartition};
+use super::partition::{InputColumn, WindowPartition};
 use super::slide::Slide;
 use crate::model::value::Value;
 use crate::pipeline::expression::expr::Expr;
@@ -11,7 +11,7 @@ use crate::pipeline::value::error::{Error, Result};
 
 /// The window function `$integral` over one partition.
 pub struct Integral<'a> {
-    column: ComputedColumn<'a>,
+    column: InputColumn<'a>,
     unit: Option<i64>,
     /// For each row from `first` on, the sum of the areas before the row.
     before: Vec<Areas>,
@@ -65,12 +65,12 @@ impl Areas {
 impl<'a> Integral<'a> {
     pub fn new(input: &'a Expr, unit: Option<i64>, partition: &WindowPartition) -> Result<Integral<'a>> {
         partition.run.query.charge(partition.len() * size_of::<Areas>())?;
-        let column = ComputedColumn::new(input, partition)?;
+        let column = InputColumn::new(input, partition)?;
         Ok(Integral { column, unit, before: Vec::new(), first: 0, last: (0.0, 0.0) })
     }
 
     fn point(&mut self, row: usize, partition: &WindowPartition) -> Result<(f64, f64)> {
-        let x = partition.sort_value(row).filter(|value| value.is_number() || matches!(value, Value::Date(_)));
+        let x = partition.rows().sort_value(row).filter(|value| value.is_number() || matches!(value, Value::Date(_)));
         let y = self.column.get(row, partition)?.and_then(Value::as_f64);
         let (Some(x), Some(y)) = (x, y) else {
             let text = "$integral expects a numeric input, and a number or a Date in the sortBy field";

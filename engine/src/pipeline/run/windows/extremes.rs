@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use super::computation::Computation;
-use super::partition::{ComputedColumn, WindowPartition};
+use super::partition::{InputColumn, WindowPartition};
 use super::slide::{Slide, SlidingWindow};
 use crate::model::number;
 use crate::model::value::Value;
@@ -17,7 +17,7 @@ use crate::pipeline::value::memory::measure;
 
 /// The window functions `$min` and `$max`.
 pub struct Extreme<'a> {
-    column: ComputedColumn<'a>,
+    column: InputColumn<'a>,
     direction: Extremum,
     /// The rows that are or may become the extreme, with their values. The first row holds the current extreme.
     rows: VecDeque<(usize, Value)>,
@@ -26,7 +26,7 @@ pub struct Extreme<'a> {
 impl<'a> Extreme<'a> {
     pub fn new(input: &'a Expr, direction: Extremum, partition: &WindowPartition) -> Result<Extreme<'a>> {
         partition.run.query.charge(partition.len() * size_of::<(usize, Value)>())?;
-        Ok(Extreme { column: ComputedColumn::new(input, partition)?, direction, rows: VecDeque::new() })
+        Ok(Extreme { column: InputColumn::new(input, partition)?, direction, rows: VecDeque::new() })
     }
 }
 
@@ -63,7 +63,7 @@ impl Slide for Extreme<'_> {
 /// The window function `$minMaxScaler`.
 pub struct ScalerWindow<'a> {
     scale: &'a Scale,
-    column: ComputedColumn<'a>,
+    column: InputColumn<'a>,
     least: SlidingWindow<Extreme<'a>>,
     greatest: SlidingWindow<Extreme<'a>>,
 }
@@ -73,7 +73,7 @@ impl<'a> ScalerWindow<'a> {
         let extreme = |direction| Ok(SlidingWindow::new(Extreme::new(&scale.input, direction, partition)?));
         Ok(ScalerWindow {
             scale,
-            column: ComputedColumn::new(&scale.input, partition)?,
+            column: InputColumn::new(&scale.input, partition)?,
             least: extreme(Extremum::Least)?,
             greatest: extreme(Extremum::Greatest)?,
         })

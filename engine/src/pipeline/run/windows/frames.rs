@@ -43,10 +43,15 @@ impl Frames {
         Ok(Frames { rows, kind, last: 0..0 })
     }
 
-    /// Returns the rows in the window of `row`. Callers pass the rows in ascending order.
-    pub fn of(&mut self, row: usize) -> Result<Range<usize>> {
+    /// Returns the rows in the window of the current row.
+    pub fn current(&self) -> Range<usize> {
+        self.last.clone()
+    }
+
+    /// Moves the window to `row`. Callers pass the rows in ascending order.
+    pub fn move_to(&mut self, row: usize) -> Result<()> {
         let last = &self.last;
-        let next = match &self.kind {
+        self.last = match &self.kind {
             FrameKind::Documents(lower, upper) => {
                 let end = |distance: i64| {
                     let place = i128::try_from(row).unwrap_or(i128::MAX).saturating_add(distance.into());
@@ -63,8 +68,7 @@ impl Frames {
                 range(row, values, last, lower, upper, at)?
             }
         };
-        self.last = next.clone();
-        Ok(next)
+        Ok(())
     }
 }
 
@@ -167,7 +171,7 @@ fn found(value: Option<&Value>) -> &'static str {
 
 fn number(partition: &WindowPartition, row: usize) -> Result<Value> {
     partition.run.query.tick()?;
-    match partition.sort_value(row) {
+    match partition.rows().sort_value(row) {
         Some(value) if value.is_number() => Ok(value),
         Some(Value::Date(_)) => {
             let text = "Invalid range: For windows that involve date or time ranges, a unit must be provided.";
@@ -183,7 +187,7 @@ fn number(partition: &WindowPartition, row: usize) -> Result<Value> {
 
 fn date(partition: &WindowPartition, row: usize) -> Result<i64> {
     partition.run.query.tick()?;
-    match partition.sort_value(row) {
+    match partition.rows().sort_value(row) {
         Some(Value::Date(ms)) => Ok(ms),
         other => {
             let found = found(other.as_ref());

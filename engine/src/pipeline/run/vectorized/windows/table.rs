@@ -1,0 +1,158 @@
+//! The columns that windows read, and the partitions of their rows.
+
+use std::borrow::Cow;
+use std::rc::Rc;
+use std::sync::LazyLock;
+
+use super::ColumnWindows;
+use super::order;
+use crate::model::value::{Object, Value};
+use crate::pipeline::column::SEGMENT;
+use crate::pipeline::expression::expr::Expr;
+use crate::pipeline::run::rows::RunContext;
+use crate::pipeline::run::vectorized::source::{Chunk, ColumnSource};
+use crate::pipeline::run::windows::{PartitionRows, TypedValues};
+use crate::pipeline::source::table::Columns;
+use crate::pipeline::value::error::Result;
+use crate::pipeline::value::memory::measure;
+
+/// A row without fields, to which the computed fields are added if no other field is needed.
+static NO_FIELDS: LazyLock<Value> = LazyLock::new(|| Object::new().into());
+
+/// The selected rows, and their values at the paths that windows read.
+pub struct WindowTable<'a> {
+    windows: &'a ColumnWindows,
+    columns: &'a dyn Columns,
+    run: RunContext<'a>,
+    /// The index of each selected row in the table. The other parts of the table refer to a row by its position here.
+    row_indexes: Vec<u32>,
+    /// The values of the rows, for each path of the windows.
+    values: Vec<TypedValues>,
+}
+
+impl<'a> WindowTable<'a> {
+    pub fn new(windows: &'a ColumnWindows, columns: &'a dyn Columns, run: RunContext<'a>) -> WindowTable<'a> {
+        let values = windows.paths.iter().map(|_| TypedValues::default()).collect();
+        WindowTable { windows, columns, run, row_indexes: Vec::new(), values }
+    }
+
+    /// Returns the number of rows.
+    pub fn rows(&self) -> usize {
+        self.row_indexes.len()
+    }
+
+    /// Adds the rows of a chunk. `sources` contains the source of each path, or `None` for the ids.
+    pub fn extend(&mut self, chunk: Chunk, sources: &[Option<ColumnSource<'a>>]) -> Result<()> {
+        let query = chunk.run.query;
+        query.charge(chunk.rows.len() * size_of::<u32>())?;
+        let index = |row: &u32| (chunk.segment * SEGMENT) as u32 + *row;
+        self.row_indexes.extend(chunk.rows.iter().map(index));
+        for (values, source) in self.values.iter_mut().zip(sources) {
+            let before = query.bytes_left.get();
+            let mut buffer = Vec::new();
+            match source {
+                Some(source) => {
+                    let input = source.values(chunk, &mut buffer)?;
+                    if !matches!(values, TypedValues::Any(_)) {
+                        // The computed values are copied, unless they remain of any type.
+                        query.bytes_left.set(before);
+                    }
+                    values.extend(input, chunk.rows, source.texts(), query)?;
+                }
+                None => {
+                    query.charge(chunk.rows.len() * size_of::<Option<Value>>())?;
+                    let ids = chunk.rows.iter().map(|row| self.columns.id(index(row) as usize).map(Value::String));
+                    ids.for_each(|id| values.push(id));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether the columns determine the order of the rows. An array contributes the item that sorts first, and
+    /// columns do not show which items of several arrays belong together.
+    pub fn can_sort(&self) -> bool {
+        self.windows.order.iter().all(|(path, _)| !self.values[*path].has_arrays())
+    }
+
+    /// Sorts the rows at `positions` and returns them as a partition.
+    pub fn partition(table: &Rc<WindowTable<'a>>, mut positions: Vec<u32>) -> Result<Box<dyn PartitionRows + 'a>> {
+        let keys: Vec<(&TypedValues, bool)> =
+            table.windows.order.iter().map(|(path, descending)| (&table.values[*path], *descending)).collect();
+        if !keys.is_empty() {
+            let id = |position: u32| table.columns.id(table.row_indexes[position as usize] as usize);
+            order::sort(&mut positions, &keys, id, table.run.query)?;
+        }
+        Ok(Box::new(ColumnPartition { table: table.clone(), positions }))
+    }
+}
+
+/// A partition whose rows are read from columns.
+struct ColumnPartition<'a> {
+    table: Rc<WindowTable<'a>>,
+    /// The positions of the rows in the table, in the order of the partition.
+    positions: Vec<u32>,
+}
+
+impl ColumnPartition<'_> {
+    fn row_index(&self, row: usize) -> usize {
+        self.table.row_indexes[self.positions[row] as usize] as usize
+    }
+
+    /// Returns the values of the first sort key.
+    fn first_key(&self) -> Option<&TypedValues> {
+        self.table.windows.order.first().map(|(path, _)| &self.table.values[*path])
+    }
+}
+
+impl PartitionRows for ColumnPartition<'_> {
+    fn len(&self) -> usize {
+        self.positions.len()
+    }
+
+    fn input(&self, row: usize) -> Result<Cow<'_, Value>> {
+        let ColumnWindows { read, before, .. } = self.table.windows;
+        let row = self.table.columns.part(self.row_index(row), read.as_ref()).unwrap_or_default();
+        Ok(Cow::Owned(match before {
+            Some(before) => before.apply(&self.table.run.env(&row))?,
+            None => row,
+        }))
+    }
+
+    fn output(&self, row: usize) -> Result<Cow<'_, Value>> {
+        let ColumnWindows { written, before, projects_output, .. } = self.table.windows;
+        let row = match written {
+            Some(fields) if fields.is_empty() => return Ok(Cow::Borrowed(&NO_FIELDS)),
+            Some(fields) => self.table.columns.part(self.row_index(row), Some(fields)),
+            None => self.table.columns.row(self.row_index(row)),
+        };
+        let row = row.unwrap_or_default();
+        Ok(Cow::Owned(match before.as_ref().filter(|_| *projects_output) {
+            Some(before) => before.apply(&self.table.run.env(&row))?,
+            None => row,
+        }))
+    }
+
+    fn sort_value(&self, row: usize) -> Option<Value> {
+        self.first_key()?.value(self.positions[row] as usize)
+    }
+
+    fn equals_next(&self, row: usize) -> Result<bool> {
+        let (Some(values), Some(next)) = (self.first_key(), self.positions.get(row + 1)) else {
+            return Ok(self.first_key().is_none());
+        };
+        let (row, next) = (self.positions[row] as usize, *next as usize);
+        if let TypedValues::Any(values) = values {
+            for value in [&values[row], &values[next]].into_iter().flatten() {
+                measure(value, self.table.run.query)?;
+            }
+        }
+        Ok(values.compare(row, next).is_eq())
+    }
+
+    fn values(&self, expr: &Expr) -> Option<TypedValues> {
+        let path = expr.plain_path()?.segments().join(".");
+        let index = self.table.windows.paths.iter().position(|(known, _)| **known == *path)?;
+        Some(self.table.values[index].at(&self.positions))
+    }
+}

@@ -1,0 +1,34 @@
+//! `$setWindowFields`: computes fields of a row from the rows around this row.
+//!
+//! The rows are gathered into partitions and sorted. Then the rows are returned, one partition after the other. A
+//! function updates a data structure as its window moves, instead of reading the whole window for each row.
+//!
+//! The data structure depends on the function. Two stacks compute sums, deviations and merged objects, because these
+//! results can be merged, but a value cannot be taken out again. A monotone deque finds extremes, a tree of ranks finds
+//! medians and the first values in an order, and prefix sums compute areas. A sum keeps no rounding error of rows that
+//! have left the window. `$fill` is translated into such windows and a `$set`. A filter on the partition key moves
+//! before the stage.
+//!
+//! The partitions come from rows (`operator`) or from the columns of a table (`run/vectorized`).
+
+mod computation;
+mod ends;
+mod extremes;
+mod frames;
+mod function;
+mod integral;
+mod moments;
+mod operator;
+mod partition;
+mod ranks;
+mod sets;
+mod single_pass;
+mod slide;
+mod stacks;
+mod stage;
+mod values;
+
+pub use operator::WindowsOperator;
+pub use partition::PartitionRows;
+pub use stage::WindowStage;
+pub use values::TypedValues;

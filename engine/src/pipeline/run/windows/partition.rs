@@ -1,0 +1,137 @@
+//! The rows of one partition, and the values of expressions over them.
+
+use std::borrow::Cow;
+
+use super::values::TypedValues;
+use crate::model::value::Value;
+use crate::pipeline::expression::expr::Expr;
+use crate::pipeline::run::rows::RunContext;
+use crate::pipeline::value::error::Result;
+use crate::pipeline::value::sum::NumericValue;
+
+/// The rows of one partition, in their order.
+pub trait PartitionRows {
+    fn len(&self) -> usize;
+
+    /// Returns a row with at least the fields that the window functions read.
+    fn input(&self, row: usize) -> Result<Cow<'_, Value>>;
+
+    /// Returns the row to which the computed fields are added.
+    fn output(&self, row: usize) -> Result<Cow<'_, Value>>;
+
+    /// Returns the value of the only sort key of a row, or `None` if the field is missing.
+    fn sort_value(&self, row: usize) -> Option<Value>;
+
+    /// Returns whether a row and the next row have equal values of the first sort key. Without a sort, all rows are
+    /// equal.
+    fn equals_next(&self, row: usize) -> Result<bool>;
+
+    /// Returns the values of an expression for all rows, or `None` if they must be computed from the rows.
+    fn values(&self, _expr: &Expr) -> Option<TypedValues> {
+        None
+    }
+}
+
+/// One partition of a query.
+pub struct WindowPartition<'a> {
+    rows: Box<dyn PartitionRows + 'a>,
+    pub run: RunContext<'a>,
+}
+
+impl<'a> WindowPartition<'a> {
+    pub fn new(rows: Box<dyn PartitionRows + 'a>, run: RunContext<'a>) -> WindowPartition<'a> {
+        WindowPartition { rows, run }
+    }
+
+    pub fn rows(&self) -> &dyn PartitionRows {
+        &*self.rows
+    }
+
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Evaluates an expression over a row. Returns `None` if the value is missing.
+    pub fn eval(&self, expr: &Expr, row: usize) -> Result<Option<Value>> {
+        expr.eval(&self.run.env(&*self.rows.input(row)?))
+    }
+
+    /// Rejects an output value of this many bytes if the query's memory does not suffice. The operator that keeps the
+    /// output row charges the query for the value.
+    pub fn check_bytes(&self, bytes: usize) -> Result<()> {
+        self.run.query.charge(bytes)?;
+        self.run.query.give_back(bytes);
+        Ok(())
+    }
+}
+
+/// The values of an expression over the rows of a partition.
+pub struct InputColumn<'a> {
+    expr: &'a Expr,
+    values: InputColumnValues,
+    /// The last value that was read, unless the values are kept as [`Value`]s.
+    last: Option<Value>,
+}
+
+enum InputColumnValues {
+    /// The value that an expression has for every row.
+    Constant,
+    Known(TypedValues),
+    /// Values that are computed when they are first read.
+    Computed(Vec<Option<Option<Value>>>),
+    /// Values that are computed at each read.
+    Passing,
+}
+
+impl<'a> InputColumn<'a> {
+    /// Creates a column whose values may be read several times.
+    pub fn new(expr: &'a Expr, partition: &WindowPartition) -> Result<InputColumn<'a>> {
+        let mut column = InputColumn::read_once(expr, partition)?;
+        if let InputColumnValues::Passing = column.values {
+            partition.run.query.charge(partition.len() * size_of::<Option<Option<Value>>>())?;
+            column.values = InputColumnValues::Computed(vec![None; partition.len()]);
+        }
+        Ok(column)
+    }
+
+    /// Creates a column whose values are read once each.
+    pub fn read_once(expr: &'a Expr, partition: &WindowPartition) -> Result<InputColumn<'a>> {
+        let constant = expr.constant();
+        let values = match (constant, partition.rows.values(expr)) {
+            (Some(_), _) => InputColumnValues::Constant,
+            (None, Some(values)) => {
+                partition.run.query.charge(partition.len() * values.value_bytes())?;
+                InputColumnValues::Known(values)
+            }
+            (None, None) => InputColumnValues::Passing,
+        };
+        Ok(InputColumn { expr, values, last: constant.cloned() })
+    }
+
+    /// Returns the value for a row, or `None` if the value is missing.
+    pub fn get(&mut self, row: usize, partition: &WindowPartition) -> Result<Option<&Value>> {
+        match &mut self.values {
+            InputColumnValues::Constant => {}
+            InputColumnValues::Known(TypedValues::Any(values)) => return Ok(values[row].as_ref()),
+            InputColumnValues::Known(values) => self.last = values.value(row),
+            InputColumnValues::Computed(cells) => {
+                let cell = &mut cells[row];
+                if cell.is_none() {
+                    *cell = Some(partition.eval(self.expr, row)?);
+                }
+                return Ok(cell.as_ref().and_then(Option::as_ref));
+            }
+            InputColumnValues::Passing => self.last = partition.eval(self.expr, row)?,
+        }
+        Ok(self.last.as_ref())
+    }
+
+    /// Returns the number for a row, or `None` if the value is not a number.
+    pub fn number(&mut self, row: usize, partition: &WindowPartition) -> Result<Option<NumericValue>> {
+        match &self.values {
+            InputColumnValues::Known(TypedValues::Ints(values)) => Ok(Some(NumericValue::Int(values[row]))),
+            InputColumnValues::Known(TypedValues::Doubles(values)) => Ok(Some(NumericValue::Double(values[row]))),
+            _ => Ok(self.get(row, partition)?.and_then(NumericValue::of)),
+        }
+    }
+}

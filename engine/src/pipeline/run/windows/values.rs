@@ -1,0 +1,124 @@
+//! The values of an expression for a sequence of rows, stored by type.
+
+use std::cmp::Ordering;
+
+use crate::model::value::Value;
+use crate::pipeline::column::{Cells, Dictionary};
+use crate::pipeline::run::vectorized::InputValues;
+use crate::pipeline::value::context::Context;
+use crate::pipeline::value::error::Result;
+
+/// Values in the order of their rows. As long as all values have one of the types below, each value takes 8 bytes.
+#[derive(Debug, Clone)]
+pub enum TypedValues {
+    Ints(Vec<i64>),
+    Dates(Vec<i64>),
+    Doubles(Vec<f64>),
+    /// Values of any type. `None` stands for a missing value.
+    Any(Vec<Option<Value>>),
+}
+
+impl Default for TypedValues {
+    fn default() -> TypedValues {
+        TypedValues::Ints(Vec::new())
+    }
+}
+
+impl TypedValues {
+    fn len(&self) -> usize {
+        match self {
+            TypedValues::Ints(values) | TypedValues::Dates(values) => values.len(),
+            TypedValues::Doubles(values) => values.len(),
+            TypedValues::Any(values) => values.len(),
+        }
+    }
+
+    /// Returns the number of bytes that one value takes.
+    pub fn value_bytes(&self) -> usize {
+        match self {
+            TypedValues::Ints(_) | TypedValues::Dates(_) => size_of::<i64>(),
+            TypedValues::Doubles(_) => size_of::<f64>(),
+            TypedValues::Any(_) => size_of::<Option<Value>>(),
+        }
+    }
+
+    /// Returns the value at an index. Returns `None` if the value is missing.
+    pub fn value(&self, index: usize) -> Option<Value> {
+        match self {
+            TypedValues::Ints(values) => values.get(index).copied().map(Value::Int),
+            TypedValues::Dates(values) => values.get(index).copied().map(Value::Date),
+            TypedValues::Doubles(values) => values.get(index).copied().map(Value::Double),
+            TypedValues::Any(values) => values.get(index).cloned().flatten(),
+        }
+    }
+
+    /// Compares two values in the order of a sort. A missing value counts as null.
+    pub fn compare(&self, a: usize, b: usize) -> Ordering {
+        match self {
+            TypedValues::Ints(values) | TypedValues::Dates(values) => values[a].cmp(&values[b]),
+            TypedValues::Doubles(values) => Value::Double(values[a]).cmp(&Value::Double(values[b])),
+            TypedValues::Any(values) => {
+                let value = |index: usize| values[index].as_ref().unwrap_or(&Value::Null);
+                value(a).cmp(value(b))
+            }
+        }
+    }
+
+    /// Returns the values at `indexes`, in this order.
+    pub fn at(&self, indexes: &[u32]) -> TypedValues {
+        match self {
+            TypedValues::Ints(values) => TypedValues::Ints(picked(values, indexes)),
+            TypedValues::Dates(values) => TypedValues::Dates(picked(values, indexes)),
+            TypedValues::Doubles(values) => TypedValues::Doubles(picked(values, indexes)),
+            TypedValues::Any(values) => TypedValues::Any(picked(values, indexes)),
+        }
+    }
+
+    /// Adds the values of some rows of a segment, and charges the query for them.
+    pub fn extend(&mut self, input: InputValues, rows: &[u32], texts: &Dictionary, query: &Context) -> Result<()> {
+        let before = self.len() * self.value_bytes();
+        match (&mut *self, input) {
+            (TypedValues::Ints(values), InputValues::Segment(segment)) if segment.is_plain() => {
+                if let Cells::Ints(cells) = segment.cells() {
+                    values.extend(rows.iter().map(|row| cells[*row as usize]));
+                } else {
+                    self.extend_each(input, rows, texts);
+                }
+            }
+            _ => self.extend_each(input, rows, texts),
+        }
+        query.charge((self.len() * self.value_bytes()).saturating_sub(before))
+    }
+
+    fn extend_each(&mut self, input: InputValues, rows: &[u32], texts: &Dictionary) {
+        for (nth, row) in rows.iter().enumerate() {
+            self.push(input.value(nth, *row, texts));
+        }
+    }
+
+    /// Adds a value. Converts the values to a wider type if the current type cannot hold the value.
+    pub fn push(&mut self, value: Option<Value>) {
+        let is_first = self.len() == 0;
+        match (&mut *self, value) {
+            (TypedValues::Ints(values), Some(Value::Int(number))) => values.push(number),
+            (TypedValues::Dates(values), Some(Value::Date(ms))) => values.push(ms),
+            (TypedValues::Doubles(values), Some(Value::Double(number))) => values.push(number),
+            (TypedValues::Any(values), value) => values.push(value),
+            (_, Some(Value::Date(ms))) if is_first => *self = TypedValues::Dates(vec![ms]),
+            (_, Some(Value::Double(number))) if is_first => *self = TypedValues::Doubles(vec![number]),
+            (_, value) => {
+                let known = (0..self.len()).map(|index| self.value(index));
+                *self = TypedValues::Any(known.chain(std::iter::once(value)).collect());
+            }
+        }
+    }
+
+    /// Returns whether any value is an array.
+    pub fn has_arrays(&self) -> bool {
+        matches!(self, TypedValues::Any(values) if values.iter().flatten().any(|value| value.as_array().is_some()))
+    }
+}
+
+fn picked<T: Clone>(values: &[T], indexes: &[u32]) -> Vec<T> {
+    indexes.iter().map(|index| values[*index as usize].clone()).collect()
+}
