@@ -64,6 +64,16 @@ impl Object {
         Object { fields: ObjectFields::Own(OwnedFields::Plain(Vec::with_capacity(fields))) }
     }
 
+    /// Clones the object, with capacity for a number of further fields.
+    pub fn clone_with_room(&self, further: usize) -> Object {
+        if self.has_numbers() {
+            return self.clone();
+        }
+        let mut object = Object::with_capacity(self.len() + further);
+        self.iter().for_each(|(name, value)| object.push(name.clone(), value.clone()));
+        object
+    }
+
     /// Creates an object with the names of `shape` and one value for each name. The object takes less memory than one
     /// that owns its names, but the first write that adds or removes a field copies the names.
     pub fn of_shape(shape: Shape, values: Vec<Value>) -> Object {

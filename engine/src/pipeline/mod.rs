@@ -21,9 +21,10 @@
 //!    a filter exactly (the pipeline drops the filter), inexactly (the pipeline evaluates the filter again), or not at
 //!    all. Values are bound as parameters and never inserted into the text of a query.
 //! 5. **Run** (`run`): runs the operators. Over resident states, the filter runs over columns (`run/vectorized`), and
-//!    so does a count, a sort, a group, or an unwind with a group, directly after the filter. A test of the filter
-//!    returns a mask for a whole segment, groups are distinguished by the codes of strings, and a `$lookup` finds the
-//!    rows with a value in a column. Rows are built only for the result. The expressions of a group and its ranked
+//!    so does a count, a sort, a group, or an unwind with a group, directly after the filter. Windows (`run/windows`)
+//!    take their partitions, their order and their inputs from columns. A test of the filter returns a mask for a whole
+//!    segment, groups are distinguished by the codes of strings, and a `$lookup` finds the rows with a value in a
+//!    column. Rows are built only for the result. The expressions of a group and its ranked
 //!    accumulators are evaluated over rows that contain only the needed cells. An expression that reads only one column
 //!    with few distinct strings is evaluated once for each string. What a column cannot decide (a path through an
 //!    array, an expression in a filter, which row causes the first error) is decided from the rows during the run, with

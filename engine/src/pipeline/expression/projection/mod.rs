@@ -55,7 +55,7 @@ impl Projection {
         let mut object = match self.kind {
             ProjectionKind::Inclusion => self.root.included(row, true),
             ProjectionKind::Exclusion => self.root.excluded(row),
-            ProjectionKind::Set => Object::clone(row),
+            ProjectionKind::Set => row.clone_with_room(self.root.fields.len()),
         };
         self.root.compute(&mut object, env)?;
         Ok(object.into())

@@ -1,7 +1,7 @@
 //! Inputs bound to columns, which provide the values for rows of a segment.
 
 use std::cell::RefCell;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use super::input::{Input, RowInput, Shape};
 use super::keys::InputValues;
@@ -101,12 +101,16 @@ impl<'a> ComputedSource<'a> {
         buffer.clear();
         buffer.reserve(chunk.rows.len());
         let mut known = self.known.borrow_mut();
+        let mut read = Value::Null;
         self.row.values(chunk, |inputs| {
             for (nth, row) in chunk.rows.iter().enumerate() {
                 chunk.run.query.tick()?;
                 let value = match text(inputs, nth, *row) {
                     Some(code) => self.of_text(code, &mut known, || self.row.make(inputs, nth, *row), chunk.run)?,
-                    None => self.expr.eval(&chunk.run.env(&self.row.make(inputs, nth, *row)))?,
+                    None => {
+                        self.row.write(&mut read, inputs, nth, *row);
+                        self.expr.eval(&chunk.run.env(&read))?
+                    }
                 };
                 memory::measure_all(&value, chunk.run.query)?;
                 buffer.push(value);
@@ -157,10 +161,12 @@ impl<'a> RowSources<'a> {
 
     /// Builds each row of a chunk, and calls `show` with the row and its position in the chunk.
     pub fn rows(&self, chunk: Chunk, mut show: impl FnMut(usize, &Value) -> Result<()>) -> Result<()> {
+        let mut read = Value::Null;
         self.values(chunk, |inputs| {
             for (nth, row) in chunk.rows.iter().enumerate() {
                 chunk.run.query.tick()?;
-                show(nth, &self.make(inputs, nth, *row))?;
+                self.write(&mut read, inputs, nth, *row);
+                show(nth, &read)?;
             }
             Ok(())
         })
@@ -174,6 +180,24 @@ impl<'a> RowSources<'a> {
             .zip(&mut buffers)
             .map(|(source, buffer)| Ok((source.values(chunk, buffer)?, source.texts())));
         work(&inputs.collect::<Result<Vec<_>>>()?)
+    }
+
+    /// Builds one row in `last`. Reuses the memory of the row in `last` if no other value shares it.
+    fn write(&self, last: &mut Value, inputs: &[TextInput], nth: usize, row: u32) {
+        let mut input = |input: usize| inputs.get(input).and_then(|(values, texts)| values.value(nth, row, texts));
+        let is_written = match (self.shape, &mut *last) {
+            (Shape::Object(fields), Value::Object(object)) if object.len() == fields.len() => Arc::get_mut(object)
+                .is_some_and(|object| {
+                    fields
+                        .iter()
+                        .zip(object.iter_mut())
+                        .all(|((_, field), (_, value))| field.make(&mut input).map(|made| *value = made).is_some())
+                }),
+            _ => false,
+        };
+        if !is_written {
+            *last = self.make(inputs, nth, row);
+        }
     }
 
     /// Builds one row.

@@ -19,12 +19,20 @@ use crate::pipeline::value::sorting::sorted;
 pub struct RankWindow<'a> {
     kind: &'a AccumulatorKind,
     count: usize,
-    /// The values in the order of their ranks.
-    values: Vec<Value>,
-    /// The rank of each row, or `None` if the function ignores the row.
-    ranks: Vec<Option<usize>>,
+    values: RankedValues,
+    /// The rank of each row, or [`NO_RANK`] if the function ignores the row.
+    ranks: Vec<u32>,
     tree: Tree,
 }
+
+/// The values in the order of their ranks.
+enum RankedValues {
+    Numbers(Vec<f64>),
+    Any(Vec<Value>),
+}
+
+/// The rank of a row that the function ignores.
+const NO_RANK: u32 = u32::MAX;
 
 impl<'a> RankWindow<'a> {
     pub fn new(
@@ -33,47 +41,14 @@ impl<'a> RankWindow<'a> {
         bounds: &Bounds,
         partition: &WindowPartition,
     ) -> Result<RankWindow<'a>> {
-        let bytes = size_of::<(SortKey, usize, Value)>() + size_of::<Value>() + 3 * size_of::<usize>();
-        partition.run.query.charge(partition.len() * bytes)?;
-        let (kind, query) = (accumulator.kind(), partition.run.query);
-        let mut column = InputColumn::read_once(accumulator.input(), partition)?;
-        let mut rows: Vec<(SortKey, usize, Value)> = Vec::new();
-        for row in reached(bounds, partition.len()) {
-            query.tick()?;
-            let value = column.get(row, partition)?.cloned();
-            let (key, value) = match kind {
-                AccumulatorKind::Ranked(_, sort, _) => {
-                    (sort.key(&*partition.rows().input(row)?)?, value.unwrap_or_default())
-                }
-                AccumulatorKind::ExtremeN(..) => match value.filter(|value| !value.is_null()) {
-                    Some(value) => (SortKey::new(), value),
-                    None => continue,
-                },
-                _ => match value.and_then(|value| value.as_f64()).filter(|number| !number.is_nan()) {
-                    Some(number) => (SortKey::new(), Value::Double(number)),
-                    None => continue,
-                },
-            };
-            rows.push((key, row, value));
-        }
-        let compare = |(a, _, first): &(SortKey, usize, Value), (b, _, second): &(SortKey, usize, Value)| -> Ordering {
-            match kind {
-                AccumulatorKind::Ranked(_, sort, _) => sort.compare(a, b),
-                AccumulatorKind::ExtremeN(Extremum::Greatest, _) => second.cmp(first),
-                _ => first.cmp(second),
+        let kind = accumulator.kind();
+        let (values, ranks) = match kind {
+            AccumulatorKind::Median | AccumulatorKind::Percentiles(_) => {
+                ranked_numbers(accumulator, bounds, partition)?
             }
+            _ => ranked_values(accumulator, bounds, partition)?,
         };
-        let weight = |(key, _, value): &(SortKey, usize, Value)| match kind {
-            AccumulatorKind::Ranked(..) => measure_all(key.iter().flatten(), query),
-            _ => measure(value, query),
-        };
-        let rows = sorted(rows, query, weight, compare)?;
-        let mut ranks = vec![None; partition.len()];
-        let mut values = Vec::with_capacity(rows.len());
-        for (rank, (_, row, value)) in rows.into_iter().enumerate() {
-            ranks[row] = Some(rank);
-            values.push(value);
-        }
+        partition.run.query.charge(values.len() * size_of::<u32>())?;
         let tree = Tree::new(values.len());
         Ok(RankWindow { kind, count, values, ranks, tree })
     }
@@ -84,7 +59,7 @@ impl<'a> RankWindow<'a> {
         let mut values = Vec::with_capacity(places.len());
         for place in places {
             partition.run.query.tick()?;
-            values.push(self.values[self.tree.nth(place)].clone());
+            values.push(self.values.get(self.tree.nth(place)));
         }
         Ok(values)
     }
@@ -97,10 +72,92 @@ impl<'a> RankWindow<'a> {
             0 => Value::Null,
             _ => {
                 let place = (share * held as f64).ceil() as usize;
-                self.values[self.tree.nth(place.clamp(1, held) - 1)].clone()
+                self.values.get(self.tree.nth(place.clamp(1, held) - 1))
             }
         }
     }
+}
+
+impl RankedValues {
+    fn len(&self) -> usize {
+        match self {
+            RankedValues::Numbers(values) => values.len(),
+            RankedValues::Any(values) => values.len(),
+        }
+    }
+
+    fn get(&self, rank: usize) -> Value {
+        match self {
+            RankedValues::Numbers(values) => Value::Double(values[rank]),
+            RankedValues::Any(values) => values[rank].clone(),
+        }
+    }
+}
+
+/// Ranks the numbers of the rows. Returns the numbers in the order of their ranks, and the rank of each row.
+fn ranked_numbers(
+    accumulator: &Accumulator,
+    bounds: &Bounds,
+    partition: &WindowPartition,
+) -> Result<(RankedValues, Vec<u32>)> {
+    let query = partition.run.query;
+    query.charge(partition.len() * (size_of::<(f64, u32)>() + size_of::<f64>() + size_of::<u32>()))?;
+    let mut column = InputColumn::read_once(accumulator.input(), partition)?;
+    let mut rows: Vec<(f64, u32)> = Vec::with_capacity(partition.len());
+    for row in reached(bounds, partition.len()) {
+        query.tick()?;
+        let number = column.get(row, partition)?.and_then(Value::as_f64).filter(|number| !number.is_nan());
+        rows.extend(number.map(|number| (number, row as u32)));
+    }
+    query.check_time()?;
+    // No number is NaN, and equal numbers are in the order of their rows.
+    rows.sort_unstable_by(|(a, first), (b, second)| {
+        a.partial_cmp(b).unwrap_or(Ordering::Equal).then(first.cmp(second))
+    });
+    let mut ranks = vec![NO_RANK; partition.len()];
+    rows.iter().enumerate().for_each(|(rank, (_, row))| ranks[*row as usize] = rank as u32);
+    Ok((RankedValues::Numbers(rows.into_iter().map(|(number, _)| number).collect()), ranks))
+}
+
+/// Ranks the values of the rows like [`ranked_numbers`].
+fn ranked_values(
+    accumulator: &Accumulator,
+    bounds: &Bounds,
+    partition: &WindowPartition,
+) -> Result<(RankedValues, Vec<u32>)> {
+    let (kind, query) = (accumulator.kind(), partition.run.query);
+    query.charge(partition.len() * (size_of::<(SortKey, u32, Value)>() + size_of::<Value>() + size_of::<u32>()))?;
+    let mut column = InputColumn::read_once(accumulator.input(), partition)?;
+    let mut rows: Vec<(SortKey, u32, Value)> = Vec::new();
+    for row in reached(bounds, partition.len()) {
+        query.tick()?;
+        let value = column.get(row, partition)?.cloned();
+        let (key, value) = match kind {
+            AccumulatorKind::Ranked(_, sort, _) => {
+                (sort.key(&*partition.rows().input(row)?)?, value.unwrap_or_default())
+            }
+            _ => match value.filter(|value| !value.is_null()) {
+                Some(value) => (SortKey::new(), value),
+                None => continue,
+            },
+        };
+        rows.push((key, row as u32, value));
+    }
+    let compare = |(a, _, first): &(SortKey, u32, Value), (b, _, second): &(SortKey, u32, Value)| -> Ordering {
+        match kind {
+            AccumulatorKind::Ranked(_, sort, _) => sort.compare(a, b),
+            AccumulatorKind::ExtremeN(Extremum::Greatest, _) => second.cmp(first),
+            _ => first.cmp(second),
+        }
+    };
+    let weight = |(key, _, value): &(SortKey, u32, Value)| match kind {
+        AccumulatorKind::Ranked(..) => measure_all(key.iter().flatten(), query),
+        _ => measure(value, query),
+    };
+    let rows = sorted(rows, query, weight, compare)?;
+    let mut ranks = vec![NO_RANK; partition.len()];
+    rows.iter().enumerate().for_each(|(rank, (_, row, _))| ranks[*row as usize] = rank as u32);
+    Ok((RankedValues::Any(rows.into_iter().map(|(_, _, value)| value).collect()), ranks))
 }
 
 /// Returns a range that contains every row that lies in at least one window.
@@ -121,15 +178,17 @@ fn reached(bounds: &Bounds, rows: usize) -> Range<usize> {
 
 impl Slide for RankWindow<'_> {
     fn add(&mut self, row: usize, _partition: &WindowPartition) -> Result<()> {
-        if let Some(rank) = self.ranks[row] {
-            self.tree.add(rank);
+        let rank = self.ranks[row];
+        if rank != NO_RANK {
+            self.tree.add(rank as usize);
         }
         Ok(())
     }
 
     fn remove(&mut self, row: usize, _partition: &WindowPartition) -> Result<()> {
-        if let Some(rank) = self.ranks[row] {
-            self.tree.remove(rank);
+        let rank = self.ranks[row];
+        if rank != NO_RANK {
+            self.tree.remove(rank as usize);
         }
         Ok(())
     }
@@ -154,7 +213,7 @@ impl Slide for RankWindow<'_> {
 
 /// A set of ranks, stored as a Fenwick tree, which finds the rank at a place in ascending order.
 struct Tree {
-    counts: Vec<usize>,
+    counts: Vec<u32>,
     /// The number of ranks in the set.
     held: usize,
 }
@@ -174,7 +233,7 @@ impl Tree {
         self.each(rank, |count| *count -= 1);
     }
 
-    fn each(&mut self, rank: usize, change: impl Fn(&mut usize)) {
+    fn each(&mut self, rank: usize, change: impl Fn(&mut u32)) {
         let mut node = rank + 1;
         while let Some(count) = self.counts.get_mut(node) {
             change(count);
@@ -188,10 +247,10 @@ impl Tree {
         let mut step = self.counts.len().next_power_of_two();
         while step > 0 {
             if let Some(count) = self.counts.get(node + step)
-                && *count <= left
+                && *count as usize <= left
             {
                 node += step;
-                left -= count;
+                left -= *count as usize;
             }
             step /= 2;
         }
