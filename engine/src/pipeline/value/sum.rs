@@ -74,6 +74,11 @@ impl Sum {
         }
     }
 
+    /// Removes an integer that was added before. Doubles cannot be removed without rounding errors.
+    pub fn remove_int(&mut self, number: i64) {
+        self.whole = self.whole.saturating_sub(i128::from(number));
+    }
+
     /// Adds all summands of another sum.
     pub fn merge(&mut self, other: &Sum) {
         self.whole = self.whole.saturating_add(other.whole);

@@ -21,7 +21,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 pub use group::{ColumnGroup, PrecedingStep};
-pub use keys::InputValues;
 pub use probe::RowProbe;
 pub use select::{RowSelection, Selects};
 pub use top::Top;

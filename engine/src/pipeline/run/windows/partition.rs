@@ -126,6 +126,14 @@ impl<'a> InputColumn<'a> {
         Ok(self.last.as_ref())
     }
 
+    /// Returns the integers of all rows, if all values are known and are integers.
+    pub fn ints(&self) -> Option<&[i64]> {
+        match &self.values {
+            InputColumnValues::Known(TypedValues::Ints(values)) => Some(values),
+            _ => None,
+        }
+    }
+
     /// Returns the number for a row, or `None` if the value is not a number.
     pub fn number(&mut self, row: usize, partition: &WindowPartition) -> Result<Option<NumericValue>> {
         match &self.values {

@@ -101,36 +101,57 @@ impl Merge for SumTotal {
 /// The window functions `$sum` and `$avg`.
 pub struct SumWindow<'a> {
     column: InputColumn<'a>,
-    stacks: TwoStacks<SumTotal>,
+    total: WindowTotal,
     is_average: bool,
+}
+
+/// The sum of the rows in the window.
+enum WindowTotal {
+    /// The sum of integers, from which the integers that leave the window are subtracted exactly.
+    Ints(SumTotal),
+    Stacks(TwoStacks<SumTotal>),
 }
 
 impl<'a> SumWindow<'a> {
     pub fn new(input: &'a Expr, is_average: bool, keeps: bool, partition: &WindowPartition) -> Result<SumWindow<'a>> {
-        Ok(SumWindow {
-            column: InputColumn::new(input, partition)?,
-            stacks: TwoStacks::new(keeps, partition)?,
-            is_average,
-        })
+        let column = InputColumn::new(input, partition)?;
+        let total = match column.ints() {
+            Some(_) => WindowTotal::Ints(SumTotal::default()),
+            None => WindowTotal::Stacks(TwoStacks::new(keeps, partition)?),
+        };
+        Ok(SumWindow { column, total, is_average })
     }
 }
 
 impl Slide for SumWindow<'_> {
     fn add(&mut self, row: usize, partition: &WindowPartition) -> Result<()> {
-        let mut total = SumTotal::default();
+        let mut added = SumTotal::default();
         if let Some(number) = self.column.number(row, partition)? {
-            total.sum.take(number);
-            total.count = 1;
+            added.sum.take(number);
+            added.count = 1;
         }
-        self.stacks.push(total, partition.run.query)
+        match &mut self.total {
+            WindowTotal::Ints(total) => total.merge(&added, partition.run.query),
+            WindowTotal::Stacks(stacks) => stacks.push(added, partition.run.query),
+        }
     }
 
-    fn remove(&mut self, _row: usize, partition: &WindowPartition) -> Result<()> {
-        self.stacks.pop(partition.run.query)
+    fn remove(&mut self, row: usize, partition: &WindowPartition) -> Result<()> {
+        match &mut self.total {
+            WindowTotal::Ints(total) => {
+                total.sum.remove_int(self.column.ints().map_or(0, |ints| ints[row]));
+                total.count -= 1;
+                Ok(())
+            }
+            WindowTotal::Stacks(stacks) => stacks.pop(partition.run.query),
+        }
     }
 
     fn value(&mut self, _frame: Range<usize>, partition: &WindowPartition) -> Result<Option<Value>> {
-        let total = self.stacks.total(partition.run.query)?;
+        let total = match &self.total {
+            WindowTotal::Ints(total) => total.clone(),
+            WindowTotal::Stacks(stacks) => stacks.total(partition.run.query)?,
+        };
         Ok(Some(if self.is_average { total.sum.average(total.count) } else { total.sum.total() }))
     }
 }

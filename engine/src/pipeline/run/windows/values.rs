@@ -3,10 +3,6 @@
 use std::cmp::Ordering;
 
 use crate::model::value::Value;
-use crate::pipeline::column::{Cells, Dictionary};
-use crate::pipeline::run::vectorized::InputValues;
-use crate::pipeline::value::context::Context;
-use crate::pipeline::value::error::Result;
 
 /// Values in the order of their rows. As long as all values have one of the types below, each value takes 8 bytes.
 #[derive(Debug, Clone)]
@@ -25,7 +21,7 @@ impl Default for TypedValues {
 }
 
 impl TypedValues {
-    fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         match self {
             TypedValues::Ints(values) | TypedValues::Dates(values) => values.len(),
             TypedValues::Doubles(values) => values.len(),
@@ -74,25 +70,11 @@ impl TypedValues {
         }
     }
 
-    /// Adds the values of some rows of a segment, and charges the query for them.
-    pub fn extend(&mut self, input: InputValues, rows: &[u32], texts: &Dictionary, query: &Context) -> Result<()> {
-        let before = self.len() * self.value_bytes();
-        match (&mut *self, input) {
-            (TypedValues::Ints(values), InputValues::Segment(segment)) if segment.is_plain() => {
-                if let Cells::Ints(cells) = segment.cells() {
-                    values.extend(rows.iter().map(|row| cells[*row as usize]));
-                } else {
-                    self.extend_each(input, rows, texts);
-                }
-            }
-            _ => self.extend_each(input, rows, texts),
-        }
-        query.charge((self.len() * self.value_bytes()).saturating_sub(before))
-    }
-
-    fn extend_each(&mut self, input: InputValues, rows: &[u32], texts: &Dictionary) {
-        for (nth, row) in rows.iter().enumerate() {
-            self.push(input.value(nth, *row, texts));
+    /// Adds integers.
+    pub fn extend_ints(&mut self, ints: impl Iterator<Item = i64>) {
+        match self {
+            TypedValues::Ints(values) => values.extend(ints),
+            _ => ints.for_each(|number| self.push(Some(Value::Int(number)))),
         }
     }
 

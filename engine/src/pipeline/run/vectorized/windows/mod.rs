@@ -154,7 +154,7 @@ impl ColumnWindows {
         let sources = self.paths.iter().map(|(_, input)| bind(input)).collect::<Option<Vec<_>>>();
         let (Some(sources), Some(partition)) = (sources, bind(&self.partition)) else { return Ok(None) };
         let mut table = WindowTable::new(self, columns, run);
-        let mut partitions = partition.as_ref().map(|source| PartitionKeys::new(source));
+        let mut partitions = partition.as_ref().map(PartitionKeys::new);
         let (mut rows, unwound) = (Vec::new(), UnwoundSegment::default());
         for segment in 0..selection.segments() {
             selection.mask(segment)?.write_rows(&mut rows);
@@ -206,7 +206,7 @@ impl<'a, 's> PartitionKeys<'a, 's> {
         let values = self.source.values(chunk, &mut buffer)?;
         // The values that were computed for the rows of a segment are dropped with the rows.
         query.bytes_left.set(before);
-        query.charge(chunk.rows.len() * size_of::<u32>())?;
+        query.charge(size_of_val(chunk.rows))?;
         self.keys.number(values, chunk.rows, &mut numbers);
         for (nth, number) in numbers.iter().enumerate() {
             if *number as usize == self.partitions.len() {

@@ -7,9 +7,10 @@ use std::sync::LazyLock;
 use super::ColumnWindows;
 use super::order;
 use crate::model::value::{Object, Value};
-use crate::pipeline::column::SEGMENT;
+use crate::pipeline::column::{Cells, Dictionary, SEGMENT};
 use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::run::rows::RunContext;
+use crate::pipeline::run::vectorized::keys::InputValues;
 use crate::pipeline::run::vectorized::source::{Chunk, ColumnSource};
 use crate::pipeline::run::windows::{PartitionRows, TypedValues};
 use crate::pipeline::source::table::Columns;
@@ -44,7 +45,7 @@ impl<'a> WindowTable<'a> {
     /// Adds the rows of a chunk. `sources` contains the source of each path, or `None` for the ids.
     pub fn extend(&mut self, chunk: Chunk, sources: &[Option<ColumnSource<'a>>]) -> Result<()> {
         let query = chunk.run.query;
-        query.charge(chunk.rows.len() * size_of::<u32>())?;
+        query.charge(size_of_val(chunk.rows))?;
         let index = |row: &u32| (chunk.segment * SEGMENT) as u32 + *row;
         self.row_indexes.extend(chunk.rows.iter().map(index));
         for (values, source) in self.values.iter_mut().zip(sources) {
@@ -57,7 +58,9 @@ impl<'a> WindowTable<'a> {
                         // The computed values are copied, unless they remain of any type.
                         query.bytes_left.set(before);
                     }
-                    values.extend(input, chunk.rows, source.texts(), query)?;
+                    let bytes = values.len() * values.value_bytes();
+                    extend(values, input, chunk.rows, source.texts());
+                    query.charge((values.len() * values.value_bytes()).saturating_sub(bytes))?;
                 }
                 None => {
                     query.charge(chunk.rows.len() * size_of::<Option<Value>>())?;
@@ -84,6 +87,20 @@ impl<'a> WindowTable<'a> {
             order::sort(&mut positions, &keys, id, table.run.query)?;
         }
         Ok(Box::new(ColumnPartition { table: table.clone(), positions }))
+    }
+}
+
+/// Adds the values of some rows of a segment.
+fn extend(values: &mut TypedValues, input: InputValues, rows: &[u32], texts: &Dictionary) {
+    if let InputValues::Segment(segment) = input
+        && segment.is_plain()
+        && let Cells::Ints(cells) = segment.cells()
+    {
+        values.extend_ints(rows.iter().map(|row| cells[*row as usize]));
+        return;
+    }
+    for (nth, row) in rows.iter().enumerate() {
+        values.push(input.value(nth, *row, texts));
     }
 }
 
