@@ -290,7 +290,7 @@ impl Engine {
             // Plugins and timers, such as those of leases and deferrals, run only while the workspace is open, so a
             // workspace with pending timers or plugin work stays open.
             let is_behind = || state.graph_progress.position() < state.folded.position();
-            let is_retrying = || state.plugins.retries().is_awaited();
+            let is_retrying = || state.plugins.retries.is_awaited();
             if state.deadlines.is_awaited() || (state.leadership.is_own() && (is_behind() || is_retrying())) {
                 continue;
             }
@@ -326,7 +326,7 @@ impl Engine {
     pub async fn deadlines_passed(&self) {
         for OpenWorkspace { state, .. } in self.workspaces.usage() {
             state.deadlines.passed(state.folded.position(), self.clock.now_ms()).await;
-            state.plugins.retries().passed(state.folded.position(), self.clock.now_ms()).await;
+            state.plugins.retries.passed(state.folded.position(), self.clock.now_ms()).await;
         }
     }
 

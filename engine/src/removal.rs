@@ -33,7 +33,7 @@ pub async fn tend_deletions(engine: &Engine) {
 
 async fn tend_deletion(engine: &Engine, id: &Arc<str>) -> Result<()> {
     // Read again, since the deletions before this one may have taken minutes.
-    let Some(deletion) = engine.access().deletion(id).await? else { return Ok(()) };
+    let Some(deletion) = engine.access().control().read_deletion(id).await? else { return Ok(()) };
     if let Some(removed_at) = deletion.removed_at {
         return match deletion.cleared_at {
             None => remove_data(engine, id, removed_at).await,
@@ -48,9 +48,9 @@ async fn tend_deletion(engine: &Engine, id: &Arc<str>) -> Result<()> {
         return Ok(());
     }
     if deletion.told != deletion.delete_at || deletion.delete_at.is_none() {
-        let owners = engine.access().owners_of(id).await?;
+        let owners = engine.access().control().read_owners(id).await?;
         tell_owners(&*engine.runtime(id).await?, owners, deletion.delete_at, deletion.told).await?;
-        engine.access().settle_deletion(&deletion).await?;
+        engine.access().control().settle_deletion(&deletion).await?;
     }
     Ok(())
 }
@@ -62,10 +62,10 @@ async fn remove_data(engine: &Engine, id: &Arc<str>, removed_at: i64) -> Result<
     let opener = engine.opener();
     opener.remove(id).await?;
     if opener.is_exclusive() {
-        return engine.access().forget_deletion(id).await;
+        return Ok(engine.access().control().forget_deletion(id).await?);
     }
     if engine.clock().now_ms() >= removed_at.saturating_add(CLOSED_AFTER_MS) {
-        engine.access().clear_deletion(id).await?;
+        engine.access().control().clear_deletion(id, engine.clock().now_ms()).await?;
     }
     Ok(())
 }
@@ -74,7 +74,7 @@ async fn remove_data(engine: &Engine, id: &Arc<str>, removed_at: i64) -> Result<
 /// created again, because a slow server might still be deleting its data.
 async fn forget(engine: &Engine, id: &Arc<str>, cleared_at: i64) -> Result<()> {
     if engine.clock().now_ms() >= cleared_at.saturating_add(CLOSED_AFTER_MS) {
-        engine.access().forget_deletion(id).await?;
+        engine.access().control().forget_deletion(id).await?;
     }
     Ok(())
 }

@@ -31,7 +31,7 @@ async fn given_up(server: &Server, request: Request, polls: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_unlisted_key_opens_nothing_after_aborted_revocations() {
+async fn exactly_the_listed_keys_are_valid_after_aborted_revocations() {
     let server = Server::start().await.expect("a server");
     let mut keys = Vec::new();
     // The last request is polled until it is completed.

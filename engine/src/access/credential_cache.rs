@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use strum::VariantArray;
 
@@ -21,7 +21,8 @@ const MAX_REMEMBERED: usize = 10_000;
 /// The cached keys and users.
 pub struct CredentialCache {
     entries: Mutex<Entries>,
-    all_scopes: Arc<[Scope]>,
+    /// The scopes of users who present a token: all scopes.
+    pub all_scopes: Arc<[Scope]>,
 }
 
 #[derive(Default)]
@@ -55,26 +56,21 @@ impl Default for CredentialCache {
 }
 
 impl CredentialCache {
-    /// Returns the scopes of users who present a token: all scopes.
-    pub fn all_scopes(&self) -> Arc<[Scope]> {
-        self.all_scopes.clone()
-    }
-
     pub fn changes(&self) -> u64 {
-        self.entries().changes
+        self.entries.lock().changes
     }
 
     pub fn key(&self, hash: &str) -> Option<Arc<CachedKey>> {
-        self.entries().keys.get(hash).cloned()
+        self.entries.lock().keys.get(hash).cloned()
     }
 
     pub fn user(&self, id: &str) -> Option<Arc<CachedUser>> {
-        self.entries().users.get(id).cloned()
+        self.entries.lock().users.get(id).cloned()
     }
 
     /// Caches a key, if nothing has changed since `changes` was read.
     pub fn keep_key(&self, hash: &str, key: &Arc<CachedKey>, changes: u64) {
-        let mut entries = self.entries();
+        let mut entries = self.entries.lock();
         if entries.changes == changes {
             entries.keys.insert(hash.to_owned(), key.clone());
         }
@@ -82,7 +78,7 @@ impl CredentialCache {
 
     /// Caches a user, if nothing has changed since `changes` was read.
     pub fn keep_user(&self, user: &Arc<CachedUser>, changes: u64) {
-        let mut entries = self.entries();
+        let mut entries = self.entries.lock();
         if entries.changes == changes {
             entries.users.insert(user.record.id.clone(), user.clone());
         }
@@ -90,7 +86,7 @@ impl CredentialCache {
 
     /// Remembers a key, so that reads with the key remain possible while the store does not respond.
     pub fn remember(&self, hash: &str, key: &Arc<CachedKey>, now_ms: i64) {
-        let mut entries = self.entries();
+        let mut entries = self.entries.lock();
         if entries.remembered.len() >= MAX_REMEMBERED && !entries.remembered.contains_key(hash) {
             entries.remembered.clear();
         }
@@ -99,14 +95,14 @@ impl CredentialCache {
 
     /// Returns a remembered key, if it was read from the store at most `REMEMBERED_MS` milliseconds ago.
     pub fn remembered(&self, hash: &str, now_ms: i64) -> Option<Arc<CachedKey>> {
-        let entries = self.entries();
+        let entries = self.entries.lock();
         let (key, at) = entries.remembered.get(hash)?;
         (now_ms.saturating_sub(*at) <= REMEMBERED_MS).then(|| key.clone())
     }
 
     /// Sets the time of the last use of a cached key.
     pub fn touched(&self, hash: &str, now: i64) {
-        if let Some(known) = self.entries().keys.get_mut(hash) {
+        if let Some(known) = self.entries.lock().keys.get_mut(hash) {
             let key = KeyRecord { last_used_at: Some(now), ..KeyRecord::clone(&known.key) };
             *known = Arc::new(CachedKey { key: Arc::new(key), user: known.user.clone() });
         }
@@ -114,15 +110,11 @@ impl CredentialCache {
 
     /// Clears the cache. Called when records have changed or may have changed.
     pub fn forget(&self) {
-        let mut entries = self.entries();
+        let mut entries = self.entries.lock();
         entries.changes += 1;
         entries.keys.clear();
         entries.users.clear();
         entries.remembered.clear();
-    }
-
-    fn entries(&self) -> MutexGuard<'_, Entries> {
-        self.entries.lock()
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::select_all;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::Access;
@@ -36,7 +36,7 @@ struct GrantState {
 impl HeldRights {
     /// Ends the rights that depend on a key or a membership.
     pub fn end(&self, basis: &GrantBasis) {
-        if let Some(ended) = self.held().ended.remove(basis) {
+        if let Some(ended) = self.held.lock().ended.remove(basis) {
             ended.send_replace(true);
         }
     }
@@ -44,7 +44,7 @@ impl HeldRights {
     /// Ends the rights of a user in a workspace that need a higher role than `role`. `None` ends all rights of the user
     /// in the workspace.
     pub fn end_above(&self, workspace_id: &str, user_id: &str, role: Option<Role>) {
-        self.held().ended.retain(|basis, ended| {
+        self.held.lock().ended.retain(|basis, ended| {
             let is_over = matches!(basis, GrantBasis::Member(workspace, user, least)
                 if **workspace == *workspace_id && **user == *user_id && Some(*least) > role);
             if is_over {
@@ -53,25 +53,16 @@ impl HeldRights {
             !is_over
         });
     }
-
-    fn held(&self) -> MutexGuard<'_, GrantState> {
-        self.held.lock()
-    }
 }
 
 /// A caller's access right during a long-running request, and the channels that signal the end of the right.
 pub struct Grant {
     access: Arc<Access>,
     expires_at: Option<i64>,
-    bases: Vec<HeldBasis>,
+    bases: Vec<(GrantBasis, watch::Receiver<bool>)>,
     /// Whether the store was checked after the registration. The key or the membership may have ended just before the
     /// registration.
     is_checked: bool,
-}
-
-struct HeldBasis {
-    basis: GrantBasis,
-    ended: watch::Receiver<bool>,
 }
 
 impl Access {
@@ -79,10 +70,10 @@ impl Access {
     pub fn grant(self: &Arc<Self>, caller: &Caller) -> Grant {
         let member = GrantBasis::Member(caller.workspace_id.clone(), caller.user_id.clone(), caller.role);
         let bases = caller.key_id.clone().map(GrantBasis::Key).into_iter().chain([member]);
-        let mut held = self.held.held();
+        let mut held = self.held.held.lock();
         let mut hold = |basis: GrantBasis| {
             let ended = held.ended.entry(basis.clone()).or_insert_with(|| watch::Sender::new(false)).subscribe();
-            HeldBasis { basis, ended }
+            (basis, ended)
         };
         let bases = bases.map(&mut hold).collect();
         if !self.exclusive && !std::mem::replace(&mut held.is_watched, true) {
@@ -94,7 +85,7 @@ impl Access {
     /// Starts to check the held rights against the store. Needed after a key gets another expiry, because an existing
     /// grant still has the key's previous expiry.
     pub(super) fn watch_grants(self: &Arc<Self>) {
-        let mut held = self.held.held();
+        let mut held = self.held.held.lock();
         if !held.ended.is_empty() && !std::mem::replace(&mut held.is_watched, true) {
             tokio::spawn(watch_bases(self.clone()));
         }
@@ -110,23 +101,21 @@ impl Grant {
             () = any_ended(access, bases, is_checked) => {}
         }
     }
-}
 
-impl Grant {
     /// Returns whether the right is still valid, according to the store.
     pub async fn is_held(&self) -> Result<bool> {
         if self.expires_at.is_some_and(|end| end <= self.access.clock.now_ms()) {
             return Ok(false);
         }
-        let bases: Vec<GrantBasis> = self.bases.iter().map(|held| held.basis.clone()).collect();
+        let bases: Vec<GrantBasis> = self.bases.iter().map(|(basis, _)| basis.clone()).collect();
         Ok(self.access.control.existing_grounds(&bases, self.access.clock.now_ms()).await?.len() == bases.len())
     }
 }
 
 impl Drop for Grant {
     fn drop(&mut self) {
-        let mut held = self.access.held.held();
-        for HeldBasis { basis, .. } in &self.bases {
+        let mut held = self.access.held.held.lock();
+        for (basis, _) in &self.bases {
             // A count of 1 means that no other grant depends on this key or membership.
             if held.ended.get(basis).is_some_and(|ended| ended.receiver_count() <= 1) {
                 held.ended.remove(basis);
@@ -148,9 +137,9 @@ async fn expired(access: &Access, expires_at: Option<i64>) {
     }
 }
 
-async fn any_ended(access: &Access, bases: &mut [HeldBasis], is_checked: &mut bool) {
+async fn any_ended(access: &Access, bases: &mut [(GrantBasis, watch::Receiver<bool>)], is_checked: &mut bool) {
     if !*is_checked {
-        let names: Vec<GrantBasis> = bases.iter().map(|held| held.basis.clone()).collect();
+        let names: Vec<GrantBasis> = bases.iter().map(|(basis, _)| basis.clone()).collect();
         match access.control.existing_grounds(&names, access.clock.now_ms()).await {
             Ok(existing) if existing.len() < names.len() => return,
             Ok(_) => *is_checked = true,
@@ -158,7 +147,7 @@ async fn any_ended(access: &Access, bases: &mut [HeldBasis], is_checked: &mut bo
         }
     }
     // The sender signals the end before it is dropped, so a missing sender means the end as well.
-    let each = bases.iter_mut().map(|held| Box::pin(async { drop(held.ended.wait_for(|ended| *ended).await) }));
+    let each = bases.iter_mut().map(|(_, ended)| Box::pin(async { drop(ended.wait_for(|ended| *ended).await) }));
     select_all(each).await;
 }
 
@@ -167,7 +156,7 @@ async fn watch_bases(access: Arc<Access>) {
     loop {
         tokio::time::sleep(POLL_INTERVAL).await;
         let bases: Vec<GrantBasis> = {
-            let mut held = access.held.held();
+            let mut held = access.held.held.lock();
             if held.ended.is_empty() {
                 held.is_watched = false;
                 return;
@@ -262,8 +251,8 @@ mod tests {
         let (caller, _) = held(&access, None).await;
         let (first, second) = (access.grant(&caller), access.grant(&caller));
         drop(first);
-        assert_eq!(access.held.held().ended.len(), 2, "the key and the membership");
+        assert_eq!(access.held.held.lock().ended.len(), 2, "the key and the membership");
         drop(second);
-        assert!(access.held.held().ended.is_empty());
+        assert!(access.held.held.lock().ended.is_empty());
     }
 }

@@ -88,11 +88,6 @@ impl Access {
         Ok(CreatedKey { record: kept, secret: is_new.then_some(secret) })
     }
 
-    /// Returns the keys of a workspace, newest first.
-    pub async fn keys_of(&self, workspace_id: &str) -> Result<Vec<KeyRecord>> {
-        Ok(self.control.read_keys(workspace_id).await?)
-    }
-
     /// Revokes a key of a workspace, effective immediately. `derived` determines what happens to the keys derived from
     /// the key.
     ///
@@ -131,8 +126,7 @@ impl Access {
         // Clears the cache even if the outcome of the deletion is unknown. Later reads fill the cache again.
         self.known.forget();
         deleted?;
-        self.held.end(&GrantBasis::Key(key.id.clone()));
-        self.sweep(&key.id).await;
+        self.end_keys(std::slice::from_ref(&key.id)).await;
         Ok(())
     }
 

@@ -62,14 +62,9 @@ impl Access {
         self.with_devices(user_id, |devices| {
             let found = active(devices).into_iter().find(|one| *one.id == *id);
             let found = found.ok_or_else(|| Error::not_found("activation", id))?;
-            Ok((DeviceChange::Revoke(Activation { revoked_at: Some(now), ..found }, forgotten(devices)), ()))
+            Ok((DeviceChange::Write(Activation { revoked_at: Some(now), ..found }, forgotten(devices)), ()))
         })
         .await
-    }
-
-    /// Returns all devices of a user, including revoked devices, oldest first.
-    pub async fn devices_of(&self, user_id: &str) -> Result<Vec<Activation>> {
-        Ok(self.control.read_activations(user_id).await?.activations)
     }
 
     /// Calls `decide` with the devices of a user and stores the resulting change. If another server changed the devices
@@ -85,8 +80,7 @@ impl Access {
             let (change, decided) = decide(&read.activations)?;
             match &change {
                 DeviceChange::None => {}
-                DeviceChange::Write(activation) => self.control.write_activation(activation, &[], &read).await?,
-                DeviceChange::Revoke(activation, leaving) => {
+                DeviceChange::Write(activation, leaving) => {
                     self.control.write_activation(activation, leaving, &read).await?
                 }
                 DeviceChange::Forget(id) => self.control.delete_activation(user_id, id, &read).await?,
@@ -121,9 +115,8 @@ impl Access {
 /// A change to the devices of a user.
 enum DeviceChange {
     None,
-    Write(Activation),
-    /// Stores a device as revoked, and removes the devices with these ids, which were revoked earlier.
-    Revoke(Activation, Vec<Arc<str>>),
+    /// Stores a device, and removes the devices with these ids, which were revoked earlier.
+    Write(Activation, Vec<Arc<str>>),
     Forget(Arc<str>),
 }
 
@@ -161,7 +154,7 @@ fn validated(
     active.push(validated.clone());
     active.sort_by(|a, b| (a.activated_at, &a.id).cmp(&(b.activated_at, &b.id)));
     let activation = Some(validated.clone());
-    (DeviceChange::Write(validated), Validation { verdict: LicenseVerdict::Valid, activation, active, now })
+    (DeviceChange::Write(validated, Vec::new()), Validation { verdict: LicenseVerdict::Valid, activation, active, now })
 }
 
 fn active(devices: &[Activation]) -> Vec<Activation> {

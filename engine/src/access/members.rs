@@ -6,7 +6,7 @@ use super::Access;
 use super::keys::refused;
 use crate::error::{Error, ErrorCode, Result};
 use crate::model::access::{Caller, Invitation, Membership, Role, UserRecord, WorkspaceRecord};
-use crate::store::control::members::{GrantBasis, WorkspaceOwner};
+use crate::store::control::members::WorkspaceOwner;
 
 /// A member of a workspace, or an invitation to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,10 +105,7 @@ impl Access {
             self.held.end_above(&workspace.id, id, None);
             // The keys, and keys derived from these in other workspaces, may have granted access to other workspaces as
             // well.
-            for key in keys {
-                self.held.end(&GrantBasis::Key(key.clone()));
-                self.sweep(&key).await;
-            }
+            self.end_keys(&keys).await;
             return Ok(());
         }
         match self.control.delete_invitation(&workspace.id, id).await? {

@@ -129,13 +129,9 @@ impl Access {
     /// workspace, or the first workspace that the user joined.
     pub async fn authenticate(&self, bearer: &str, workspace: Option<&str>) -> Result<Caller> {
         match access::is_key(bearer) {
-            true => self.authenticate_key(bearer, workspace).await,
+            true => self.key_caller(&hash_of(bearer), workspace).await,
             false => self.authenticate_token(bearer, workspace).await,
         }
-    }
-
-    async fn authenticate_key(&self, bearer: &str, workspace: Option<&str>) -> Result<Caller> {
-        self.key_caller(&hash_of(bearer), workspace).await
     }
 
     async fn key_caller(&self, hash: &str, workspace: Option<&str>) -> Result<Caller> {
@@ -187,7 +183,7 @@ impl Access {
             Some(workspace) => user.member_of(workspace)?,
             None => user.memberships.first().ok_or_else(credential_cache::nowhere)?,
         };
-        let caller = self.caller(&user, member, self.known.all_scopes(), now);
+        let caller = self.caller(&user, member, self.known.all_scopes.clone(), now);
         Ok(Caller { session: identity.session.clone(), expires_at: Some(identity.expires_at), ..caller })
     }
 

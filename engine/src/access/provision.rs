@@ -20,9 +20,7 @@ impl Access {
     /// On an empty store, creates the workspace `default`. On a store whose first key was never used, replaces the
     /// first key with the chosen key. See [`crate::Engine::first_start`].
     pub async fn first_start(&self, chosen_key: Option<String>) -> Result<Option<FirstStart>> {
-        if let Some(key) = &chosen_key {
-            check_key(key)?;
-        }
+        check_key(chosen_key.as_deref())?;
         if self.workspaces().await?.is_empty() {
             let (workspace, record, key) = self.new_workspace("default", chosen_key.clone());
             if self.control.write_first_workspace(&workspace, &record).await? {
@@ -43,9 +41,7 @@ impl Access {
 
     /// Creates a workspace with an owner and a key that holds every scope.
     pub async fn provision(&self, name: &str, chosen_key: Option<String>) -> Result<(WorkspaceRecord, String)> {
-        if let Some(key) = &chosen_key {
-            check_key(key)?;
-        }
+        check_key(chosen_key.as_deref())?;
         let (workspace, record, key) = self.new_workspace(name, chosen_key);
         self.control.write_workspace(&workspace, &record).await?;
         Ok((workspace, key))
@@ -78,6 +74,9 @@ impl Access {
     }
 }
 
-fn check_key(key: &str) -> Result<()> {
-    if access::is_key(key) { Ok(()) } else { Err(Error::invalid("the key must be sk_ and 64 hexadecimal digits")) }
+fn check_key(key: Option<&str>) -> Result<()> {
+    match key.is_none_or(access::is_key) {
+        true => Ok(()),
+        false => Err(Error::invalid("the key must be sk_ and 64 hexadecimal digits")),
+    }
 }

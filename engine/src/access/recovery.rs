@@ -2,14 +2,10 @@
 
 use std::sync::Arc;
 
-use strum::VariantArray;
-
 use super::Access;
 use super::credential_cache::hash_of;
-use super::keys::NewKey;
 use crate::error::{Error, ErrorCode, Result};
-use crate::model::access::{KeyRecord, Membership, Role, Scope, UserRecord, WorkspaceRecord};
-use crate::store::control::members::GrantBasis;
+use crate::model::access::{KeyRecord, WorkspaceRecord};
 
 /// A new key of the first workspace's owner, and the owner's other keys.
 pub struct OwnerKey {
@@ -31,22 +27,13 @@ impl Access {
         let others: Vec<KeyRecord> =
             self.control.read_keys(&workspace.id).await?.into_iter().filter(|key| key.user_id == owner).collect();
         // A workspace that was restored from an export may have an owner who is not a member yet.
-        let user = UserRecord { id: owner.clone(), email: None, email_verified: false, name: None, plan: None };
-        let (workspace_id, joined_at) = (workspace.id.clone(), workspace.created_at);
-        let member = Membership { workspace_id, user_id: owner.clone(), role: Role::Owner, joined_at };
-        self.control.restore_member(&member, &user).await?;
-        let new = NewKey { name: "owner".into(), scopes: Scope::VARIANTS.to_vec(), ..NewKey::default() };
-        let (record, key) = self.new_key(&workspace.id, &owner, new, None);
-        self.control.restore_key(&record).await?;
+        let key = self.restore_owner_key(&workspace).await?;
         if revokes {
             let ids: Vec<Arc<str>> = others.iter().map(|key| key.id.clone()).collect();
             let swept = self.control.sweep_keys(&ids).await;
             self.known.forget();
             swept?;
-            for id in &ids {
-                self.held.end(&GrantBasis::Key(id.clone()));
-                self.sweep(id).await;
-            }
+            self.end_keys(&ids).await;
         }
         Ok(OwnerKey { workspace, key, others })
     }

@@ -8,7 +8,8 @@ use strum::VariantArray;
 use super::Access;
 use super::keys::NewKey;
 use crate::error::{Error, Result};
-use crate::model::access::{Membership, Role, Scope, UserRecord, WorkspaceRecord};
+use crate::model::access::{Scope, UserRecord, WorkspaceRecord};
+use crate::store::control::catalog::owner_of;
 use crate::store::control::members::GrantBasis;
 
 /// The result of importing a member, a key, a removal or a revocation.
@@ -32,22 +33,16 @@ impl Access {
         check_id(&workspace.id)?;
         check_id(&workspace.owner_id)?;
         self.control.restore_workspace(workspace).await?;
-        if !with_key {
-            return Ok(None);
-        }
-        let owner =
-            UserRecord { id: workspace.owner_id.clone(), email: None, email_verified: false, name: None, plan: None };
-        let membership = Membership {
-            workspace_id: workspace.id.clone(),
-            user_id: owner.id.clone(),
-            role: Role::Owner,
-            joined_at: workspace.created_at,
-        };
-        self.control.restore_member(&membership, &owner).await?;
+        if with_key { self.restore_owner_key(workspace).await.map(Some) } else { Ok(None) }
+    }
+
+    /// Adds the owner of a workspace as a member, and creates a key with every scope for the owner. Returns the key.
+    pub(super) async fn restore_owner_key(&self, workspace: &WorkspaceRecord) -> Result<String> {
+        self.restore_owner(workspace).await?;
         let new = NewKey { name: "owner".into(), scopes: Scope::VARIANTS.to_vec(), ..NewKey::default() };
-        let (record, key) = self.new_key(&workspace.id, &owner.id, new, None);
+        let (record, key) = self.new_key(&workspace.id, &workspace.owner_id, new, None);
         self.control.restore_key(&record).await?;
-        Ok(Some(key))
+        Ok(key)
     }
 
     /// Returns the ids of the workspaces that a server is restoring. No other server may open these workspaces.
@@ -55,10 +50,12 @@ impl Access {
         Ok(self.control.read_running_restores().await?.into_iter().map(|restore| restore.workspace_id).collect())
     }
 
-    /// Adds a member and the member's user, unless they already exist. Returns whether the member is new.
-    pub async fn restore_member(&self, member: &Membership, user: &UserRecord) -> Result<bool> {
-        check_id(&user.id)?;
-        Ok(self.control.restore_member(member, user).await?)
+    /// Adds the owner of a workspace as a member, and creates the owner's user, unless they already exist.
+    pub async fn restore_owner(&self, workspace: &WorkspaceRecord) -> Result<()> {
+        let id = workspace.owner_id.clone();
+        let owner = UserRecord { id, email: None, email_verified: false, name: None, plan: None };
+        self.control.restore_member(&owner_of(workspace), &owner).await?;
+        Ok(())
     }
 
     /// Ends the rights that depend on deleted keys, and deletes the keys derived from these keys.

@@ -7,7 +7,7 @@
 use aws_lc_rs::hmac;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use strum::IntoStaticStr;
@@ -73,12 +73,6 @@ struct SecretCache {
     /// The keys, newest first.
     keys: Vec<SigningKeyRecord>,
     read_at: Option<i64>,
-}
-
-impl SigningKeys {
-    fn known(&self) -> MutexGuard<'_, SecretCache> {
-        self.known.lock()
-    }
 }
 
 impl SecretCache {
@@ -163,7 +157,7 @@ impl Access {
     async fn signing_key(&self) -> Result<SigningKeyRecord> {
         let now = self.clock.now_ms();
         let known = || {
-            let known = self.signing.known();
+            let known = self.signing.known.lock();
             known.signing(now).filter(|_| known.is_ahead(now)).cloned()
         };
         if let Some(key) = known() {
@@ -178,7 +172,7 @@ impl Access {
         let (id, secret) = (self.clock.new_id().to_string(), hex::encode(self.clock.random()));
         let key = SigningKeyRecord { id, secret, created_at: now };
         self.control.write_signing_key(&key, now.saturating_sub(RETENTION_MS)).await?;
-        let mut known = self.signing.known();
+        let mut known = self.signing.known.lock();
         known.learn(vec![key.clone()], now);
         Ok(known.signing(now).cloned().unwrap_or(key))
     }
@@ -187,7 +181,7 @@ impl Access {
     async fn find_signing_key(&self, id: &str) -> Result<Option<SigningKeyRecord>> {
         let now = self.clock.now_ms();
         let is_stale = {
-            let known = self.signing.known();
+            let known = self.signing.known.lock();
             if let Some(key) = known.find(id) {
                 return Ok(Some(key.clone()));
             }
@@ -197,12 +191,12 @@ impl Access {
             self.signing.lookups.share(|| self.read_signing_keys(now)).await?;
         }
         // Another task may have read the key in the meantime.
-        Ok(self.signing.known().find(id).cloned())
+        Ok(self.signing.known.lock().find(id).cloned())
     }
 
     async fn read_signing_keys(&self, now: i64) -> Result<()> {
         let keys = self.control.read_signing_keys().await?;
-        self.signing.known().learn(keys, now);
+        self.signing.known.lock().learn(keys, now);
         Ok(())
     }
 }

@@ -40,6 +40,6 @@ impl Access {
             }
         };
         let member = user.member_of(&stored.workspace)?;
-        Ok(self.caller(&user, member, self.known.all_scopes(), self.clock.now_ms()))
+        Ok(self.caller(&user, member, self.known.all_scopes.clone(), self.clock.now_ms()))
     }
 }

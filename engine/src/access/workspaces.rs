@@ -8,7 +8,6 @@ use super::credential_cache::plan_of;
 use crate::error::{Error, ErrorCode, Result};
 use crate::model::access::{Membership, UserRecord, WorkspaceRecord};
 use crate::model::plan::UserPlan;
-use crate::store::control::members::GrantBasis;
 use crate::store::control::workspaces::WorkspaceDeletion;
 
 /// The maximum length of the name of a workspace, in characters.
@@ -58,18 +57,14 @@ impl Access {
     /// Returns the current state of a workspace from the store.
     pub async fn listed_workspace(&self, id: &str) -> Result<ListedWorkspace> {
         let record = self.workspace(id).await?;
-        let delete_at = self.deletion(id).await?.and_then(|deletion| deletion.delete_at);
+        let delete_at = self.control.read_deletion(id).await?.and_then(|deletion| deletion.delete_at);
         Ok(ListedWorkspace { record, delete_at })
     }
 
     /// Changes the name of a workspace.
     pub async fn rename_workspace(&self, id: &str, name: &str) -> Result<ListedWorkspace> {
         let name = name.trim();
-        let is_name = !name.is_empty() && name.chars().count() <= MAX_NAME_CHARS && !name.chars().any(char::is_control);
-        if !is_name {
-            let expected = format!("expected 1 to {MAX_NAME_CHARS} characters, none of which is a control character");
-            return Err(Error::invalid_at("/name", expected));
-        }
+        check_name(name)?;
         let renamed = self.control.rename_workspace(id, name).await?;
         renamed.ok_or_else(|| Error::not_found("workspace", id))?;
         self.listed_workspace(id).await
@@ -102,22 +97,6 @@ impl Access {
         Ok(self.control.read_deletions().await?)
     }
 
-    /// Returns the incomplete deletion of a workspace.
-    pub async fn deletion(&self, id: &str) -> Result<Option<WorkspaceDeletion>> {
-        Ok(self.control.read_deletion(id).await?)
-    }
-
-    /// Returns the ids of the owners of a workspace.
-    pub async fn owners_of(&self, id: &str) -> Result<Vec<Arc<str>>> {
-        Ok(self.control.read_owners(id).await?)
-    }
-
-    /// Records that the owners of a workspace were informed about its deletion or about the cancellation of its
-    /// deletion.
-    pub async fn settle_deletion(&self, deletion: &WorkspaceDeletion) -> Result<()> {
-        Ok(self.control.settle_deletion(deletion).await?)
-    }
-
     /// Removes a workspace whose grace period has ended, with all access to it. Returns whether this call removed the
     /// workspace.
     pub async fn remove_due_workspace(&self, id: &Arc<str>) -> Result<bool> {
@@ -127,20 +106,16 @@ impl Access {
         for user in &removed.members {
             self.held.end_above(id, user, None);
         }
-        for key in removed.keys {
-            self.held.end(&GrantBasis::Key(key.clone()));
-            self.sweep(&key).await;
-        }
+        self.end_keys(&removed.keys).await;
         Ok(true)
     }
+}
 
-    /// Records that the data of a removed workspace has been deleted.
-    pub async fn clear_deletion(&self, id: &str) -> Result<()> {
-        Ok(self.control.clear_deletion(id, self.clock.now_ms()).await?)
+/// Checks the name of a workspace.
+pub fn check_name(name: &str) -> Result<()> {
+    if !name.trim().is_empty() && name.chars().count() <= MAX_NAME_CHARS && !name.chars().any(char::is_control) {
+        return Ok(());
     }
-
-    /// Deletes the record of a removed workspace whose data has been deleted.
-    pub async fn forget_deletion(&self, id: &str) -> Result<()> {
-        Ok(self.control.forget_deletion(id).await?)
-    }
+    let expected = format!("expected 1 to {MAX_NAME_CHARS} characters, none of which is a control character");
+    Err(Error::invalid_at("/name", expected))
 }

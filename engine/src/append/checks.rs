@@ -54,6 +54,11 @@ pub(crate) fn check_exists(new: &NewEvent, before: Option<&Aggregate>) -> Result
     }
 }
 
+/// Returns the error for a project that does not exist.
+pub(crate) fn unknown_project(project: &str) -> Error {
+    Error::invalid_at("/project_id", format!("unknown project '{project:.64}'"))
+}
+
 /// Fails if the event creates an aggregate that exists, because the event would overwrite its state.
 pub(super) fn check_is_new(new: &NewEvent, before: Option<&Aggregate>) -> Result<()> {
     let is_creation = event::verb(&new.event_type) == payload::CREATED;
@@ -92,9 +97,7 @@ impl View<'_> {
             (given, _) => given,
         };
         let Some(definition) = self.definition(type_name) else {
-            let shown: String = type_name.chars().take(64).collect();
-            wrong.add("/aggregate_type", format!("unknown aggregate type '{shown}'"));
-            return Err(wrong.into_vec().into());
+            return Err(Error::invalid_at("/aggregate_type", format!("unknown aggregate type '{type_name:.64}'")));
         };
         if definition.managed && !managed {
             let message = format!(
@@ -147,17 +150,17 @@ impl View<'_> {
         wrong.finish(definition.clone()).map_err(Error::from)
     }
 
+    /// Returns the id of the project that an event or a request names by its id or slug. Fails if there is no such
+    /// project.
+    pub fn named_project(&self, project: Option<&str>) -> Result<Option<Arc<str>>> {
+        project.map(|project| self.project_id(project).ok_or_else(|| unknown_project(project))).transpose()
+    }
+
     /// Checks the type and project that an event names. The project must exist. If the stream already exists, the type
     /// and the project must match the stream. An event may leave out both. Returns the id of the stream's project, if
     /// any.
     pub(super) fn check_stream(&self, new: &NewEvent, before: Option<&Aggregate>) -> Result<Option<Arc<str>>> {
-        let project_id = match new.project.as_deref() {
-            None => None,
-            Some(project) => Some(self.project_id(project).ok_or_else(|| {
-                let shown: String = project.chars().take(64).collect();
-                Error::invalid_at("/project_id", format!("unknown project '{shown}'"))
-            })?),
-        };
+        let project_id = self.named_project(new.project.as_deref())?;
         let Some(before) = before else { return Ok(project_id) };
         if !new.aggregate_type.is_empty() && *before.aggregate_type != *new.aggregate_type {
             let message =

@@ -182,8 +182,7 @@ impl<'a> BatchBuilder<'a> {
     ) -> Result<Arc<Event>> {
         let aggregate_id = checks::aggregate_id(&new)?;
         if let Some(event_id) = new.event_id.as_deref().filter(|event_id| !id::is_valid_id(event_id)) {
-            let shown: String = event_id.chars().take(64).collect();
-            return Err(Error::invalid_at("/event_id", format!("'{shown}' is not a valid event id")));
+            return Err(Error::invalid_at("/event_id", format!("'{event_id:.64}' is not a valid event id")));
         }
         let before = self.view.aggregate(aggregate_id.as_str());
         let definition = self.view.check_type(&new, before.as_deref(), append.managed)?;

@@ -1,7 +1,8 @@
 //! Archives the events of workspaces on a running server, and maintains the archive periodically.
 //!
-//! The server that leads a workspace archives it, but any other server may: the bucket keeps the first of two segments
-//! with the same number. A bucket that does not respond delays only the archive, and appends that wait for it.
+//! The server that leads a workspace archives it. If another server archives it as well, the bucket keeps the first of
+//! two segments with the same number. A bucket that does not respond delays only the archive, and the appends that wait
+//! until their events are archived.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -14,7 +15,6 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use super::installation::Archive;
-use super::maintenance::MaintenanceTimes;
 use super::source::LogSource;
 use super::writer::ArchiveWriter;
 use super::{control, log};
@@ -72,7 +72,7 @@ type Restoring = Arc<Mutex<HashMap<Arc<str>, (u64, u64)>>>;
 
 /// The archiver of a running server.
 pub struct Backups {
-    engine: Arc<Engine>,
+    pub(super) engine: Arc<Engine>,
     archive: Archive,
     pub(super) settings: BackupSettings,
     slots: Mutex<HashMap<Arc<str>, Arc<ArchiveSlot>>>,
@@ -100,6 +100,15 @@ pub(super) struct ArchiveSlot {
     reached: Mutex<ArchivePosition>,
 }
 
+/// The times at which this server last did the hourly and daily maintenance of each workspace's archive, and the
+/// maintenance of the control database's dumps, in milliseconds since 1970.
+#[derive(Default)]
+pub(super) struct MaintenanceTimes {
+    pub hourly: HashMap<Arc<str>, i64>,
+    pub daily: HashMap<Arc<str>, i64>,
+    pub control: i64,
+}
+
 /// The result of an attempt to archive a workspace.
 struct Advance {
     position: u64,
@@ -116,7 +125,7 @@ pub(super) struct ArchivePosition {
     /// The number of changes of definitions that the archive includes.
     types_changed: Option<u64>,
     last_recorded_at: Option<i64>,
-    /// The time of the last successful attempt, in milliseconds since the epoch.
+    /// The time of the last successful attempt, in milliseconds since 1970.
     advanced_at: i64,
     /// Whether a closed workspace has been archived to the end of its log.
     is_settled: bool,
@@ -145,10 +154,6 @@ impl Backups {
 
     pub fn archive(&self) -> &Archive {
         &self.archive
-    }
-
-    pub(super) fn engine(&self) -> &Arc<Engine> {
-        &self.engine
     }
 
     /// Runs three independent loops until the task is aborted: archiving open workspaces, archiving closed workspaces
@@ -309,7 +314,8 @@ impl Backups {
         slot: &ArchiveSlot,
     ) -> Result<Advance> {
         let now_ms = self.engine.clock().now_ms();
-        // Other servers may have merged segments since, and the numbers of merged segments become free.
+        // A writer that has not succeeded for long is not reused. Other servers may have archived and merged segments
+        // in the meantime: the keys of merged segments become free, and the old writer could write to these keys.
         let is_recent = slot.reached.lock().advanced_at.saturating_add(WRITER_KEPT_MS) > now_ms;
         let writer = match writer {
             Some(writer) if is_recent => writer,
@@ -323,8 +329,8 @@ impl Backups {
         for _ in 0..SEGMENTS_PER_TURN {
             let advanced = writer.advance(&self.archive.bucket, source, self.engine.opener().blobs(), now_ms).await?;
             let mut reached = slot.reached.lock();
-            (reached.position, reached.epoch) = (writer.position(), writer.epoch());
-            (reached.definitions, reached.last_recorded_at) = (writer.definitions(), writer.last_recorded_at());
+            (reached.position, reached.epoch) = (writer.end.position, writer.epoch);
+            (reached.definitions, reached.last_recorded_at) = (writer.end.definitions, writer.last_recorded_at);
             (reached.is_settled, reached.advanced_at) = (false, now_ms);
             is_end = !advanced;
             if is_end {
@@ -332,7 +338,7 @@ impl Backups {
             }
             metric::BACKUP_SEGMENTS.add(&[], 1);
         }
-        Ok(Advance { position: writer.position(), is_end })
+        Ok(Advance { position: writer.end.position, is_end })
     }
 
     /// Waits until a workspace is archived up to a position. Fails after ten seconds.

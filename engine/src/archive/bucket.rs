@@ -15,7 +15,7 @@ use tokio::io::AsyncWriteExt;
 
 use crate::error::{Error, Result};
 use crate::store;
-use crate::store::blobs::{Blobs, OpenObjects};
+use crate::store::blobs::{Blobs, OpenObjects, found};
 
 /// The maximum size of an object that is read into memory, in bytes.
 const MAX_READ_BYTES: u64 = 512 << 20;
@@ -33,7 +33,7 @@ pub struct Bucket {
 pub struct ListedObject {
     pub key: String,
     pub size: u64,
-    /// The time at which the object was written, in milliseconds since the epoch.
+    /// The time at which the object was written, in milliseconds since 1970.
     pub modified_at: i64,
 }
 
@@ -90,10 +90,7 @@ impl Bucket {
     /// Returns the bytes of an object, or `None` if the object does not exist.
     pub async fn read(&self, key: &str) -> Result<Option<Bytes>> {
         let path = self.path(key).map_err(failed)?;
-        let found = match self.objects.get(&path).await {
-            Err(object_store::Error::NotFound { .. }) => return Ok(None),
-            other => other.map_err(failed)?,
-        };
+        let Some(found) = found(self.objects.get(&path).await).map_err(failed)? else { return Ok(None) };
         if found.meta.size > MAX_READ_BYTES {
             let message = format!("{key} has {} bytes; expected at most {MAX_READ_BYTES}", found.meta.size);
             return Err(Error::Unavailable(store::Error::corrupt(message)));
@@ -104,20 +101,14 @@ impl Bucket {
     /// Returns the bytes of an object as a stream, or `None` if the object does not exist.
     pub async fn stream(&self, key: &str) -> Result<Option<BoxStream<'static, std::io::Result<Bytes>>>> {
         let path = self.path(key).map_err(failed)?;
-        match self.objects.get(&path).await {
-            Err(object_store::Error::NotFound { .. }) => Ok(None),
-            Err(error) => Err(failed(error)),
-            Ok(found) => Ok(Some(found.into_stream().map_err(std::io::Error::other).boxed())),
-        }
+        let found = found(self.objects.get(&path).await).map_err(failed)?;
+        Ok(found.map(|found| found.into_stream().map_err(std::io::Error::other).boxed()))
     }
 
     /// Returns whether the object exists and has this size.
     pub async fn has(&self, key: &str, size: u64) -> Result<bool> {
-        match self.objects.head(&self.path(key).map_err(failed)?).await {
-            Ok(meta) => Ok(meta.size == size),
-            Err(object_store::Error::NotFound { .. }) => Ok(false),
-            Err(error) => Err(failed(error)),
-        }
+        let found = found(self.objects.head(&self.path(key).map_err(failed)?).await).map_err(failed)?;
+        Ok(found.is_some_and(|meta| meta.size == size))
     }
 
     /// Returns all objects below a folder, in the order of their keys.
@@ -145,10 +136,7 @@ impl Bucket {
 
     /// Removes an object. Succeeds if the object does not exist.
     pub async fn remove(&self, key: &str) -> Result<()> {
-        match self.objects.delete(&self.path(key).map_err(failed)?).await {
-            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
-            Err(error) => Err(failed(error)),
-        }
+        found(self.objects.delete(&self.path(key).map_err(failed)?).await).map(drop).map_err(failed)
     }
 
     fn path(&self, key: &str) -> object_store::Result<Path> {

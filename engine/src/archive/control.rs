@@ -135,7 +135,7 @@ pub async fn restore(bucket: &Bucket, key: &SealingKey, control: &Database) -> R
     Ok(())
 }
 
-/// Returns the time of the newest dump, in milliseconds since the epoch.
+/// Returns the time of the newest dump, in milliseconds since 1970.
 pub async fn newest_at(bucket: &Bucket) -> Result<Option<i64>> {
     Ok(newest(bucket).await?.and_then(|name| time_of(&name)))
 }

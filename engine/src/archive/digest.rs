@@ -25,7 +25,7 @@ pub struct Digest {
     pub states: u64,
     /// The sum of the SHA-256 hashes of all states, in hexadecimal.
     pub sum: String,
-    /// The time at which the digest was computed, in milliseconds since the epoch.
+    /// The time at which the digest was computed, in milliseconds since 1970.
     pub at: i64,
     /// The version of the program that computed the digest. Another version may fold events differently.
     #[serde(default)]

@@ -84,7 +84,7 @@ async fn is_noted_by(bucket: &Bucket, key: &str, latest: i64) -> Result<bool> {
     Ok(noted.is_some_and(|noted| noted <= latest))
 }
 
-/// Returns the time that an object contains, in milliseconds since the epoch.
+/// Returns the time that an object contains, in milliseconds since 1970.
 fn time_in(bytes: &[u8]) -> Option<i64> {
     std::str::from_utf8(bytes).ok()?.parse().ok()
 }

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use super::bucket::Bucket;
 use super::control;
 use super::log::{self, check_id};
-use super::progress::RestoreProgress;
 use super::seal::SealingKey;
-use super::verify::{self, ArchiveVerification};
+use super::verify::{self, ArchiveVerification, RestoreProgress};
 use crate::error::{Error, Result};
 
 /// A bucket with the backups of one installation, and the key that seals the dumps of its control database.
@@ -26,9 +25,9 @@ pub struct ArchivedWorkspace {
     pub epoch: u64,
     /// The position up to which the log is archived.
     pub position: u64,
-    /// The time at which the first archived event was recorded, in milliseconds since the epoch.
+    /// The time at which the first archived event was recorded, in milliseconds since 1970.
     pub from: Option<i64>,
-    /// The time at which the last archived event was recorded, in milliseconds since the epoch.
+    /// The time at which the last archived event was recorded, in milliseconds since 1970.
     pub to: Option<i64>,
     pub segments: u64,
     /// The size of the segments, in bytes.
@@ -86,7 +85,7 @@ impl Archive {
     }
 
     /// Verifies the archive of a workspace from the archive alone, and records the result in the archive. `now_ms` is
-    /// the current time, in milliseconds since the epoch.
+    /// the current time, in milliseconds since 1970.
     pub async fn verify(
         &self,
         workspace_id: &str,
@@ -98,12 +97,12 @@ impl Archive {
     }
 
     /// Checks that the key opens the last dump of the control database. Returns the time of the dump, in milliseconds
-    /// since the epoch, and the ids of its workspaces.
+    /// since 1970, and the ids of its workspaces.
     pub async fn verify_control(&self) -> Result<(i64, Vec<String>)> {
         control::verify(&self.bucket, &self.key).await
     }
 
-    /// Returns the time of the last dump of the control database, in milliseconds since the epoch.
+    /// Returns the time of the last dump of the control database, in milliseconds since 1970.
     pub async fn control_at(&self) -> Result<Option<i64>> {
         control::newest_at(&self.bucket).await
     }

@@ -24,7 +24,7 @@ pub enum ArchiveLine {
     Definition {
         position: u64,
         declaration: Value,
-        /// The time at which the definition was archived, in milliseconds since the epoch.
+        /// The time at which the definition was archived, in milliseconds since 1970.
         at: i64,
     },
     Event(Event),

@@ -4,7 +4,6 @@
 //! positions that are already archived. The archiver then begins a new epoch, which names its parent and the place
 //! where the histories separate.
 
-use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::bucket::{Bucket, ListedObject};
@@ -31,7 +30,7 @@ pub struct Epoch {
     pub last_event_id: Option<String>,
     /// The hash of the last definition before the branch.
     pub last_definition: Option<String>,
-    /// The time at which the epoch began, in milliseconds since the epoch.
+    /// The time at which this history began, in milliseconds since 1970.
     pub began_at: i64,
 }
 
@@ -146,17 +145,13 @@ pub struct SegmentReader<'b> {
     bucket: &'b Bucket,
     workspace_id: &'b str,
     segments: std::vec::IntoIter<SegmentRef>,
-    place: ArchivePlace,
+    /// The place up to which the log was read.
+    pub place: ArchivePlace,
 }
 
 impl<'b> SegmentReader<'b> {
     pub fn new(bucket: &'b Bucket, workspace_id: &'b str, segments: Vec<SegmentRef>) -> SegmentReader<'b> {
-        SegmentReader { bucket, workspace_id, segments: segments.into_iter(), place: ArchivePlace::begin() }
-    }
-
-    /// Returns the place up to which the log was read.
-    pub fn place(&self) -> &ArchivePlace {
-        &self.place
+        SegmentReader { bucket, workspace_id, segments: segments.into_iter(), place: ArchivePlace::default() }
     }
 
     /// Returns the next segment, or `None` at the end. Fails if a segment is missing, changed or cut off. The error
@@ -185,11 +180,7 @@ impl<'b> SegmentReader<'b> {
 pub async fn read_header(bucket: &Bucket, workspace_id: &str, segment: &SegmentRef) -> Result<Option<SegmentHeader>> {
     let key = segment.key(workspace_id);
     let Some(found) = bucket.read(&key).await? else { return Ok(None) };
-    header_of(&key, &found).map(Some)
-}
-
-fn header_of(key: &str, segment: &Bytes) -> Result<SegmentHeader> {
-    segment::header(segment).map_err(|message| damaged(key, &message))
+    segment::header(&found).map(Some).map_err(|message| damaged(&key, &message))
 }
 
 /// Rejects a text that is not the id of a workspace, because the id becomes part of keys.

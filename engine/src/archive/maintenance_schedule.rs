@@ -27,8 +27,8 @@ impl Backups {
         if let Err(error) = self.check_owner().await {
             return tracing::warn!(%error, cause = ?error, "the maintenance of the archive is skipped");
         }
-        let now_ms = self.engine().clock().now_ms();
-        for usage in self.engine().open_workspaces() {
+        let now_ms = self.engine.clock().now_ms();
+        for usage in self.engine.open_workspaces() {
             if !usage.state.leadership.is_own() {
                 continue;
             }
@@ -100,7 +100,7 @@ impl Backups {
     /// Marks the archives of workspaces that were deleted while this server ran. Removes marked archives after the
     /// retention period.
     async fn remove_deleted(&self, now_ms: i64) -> Result<()> {
-        let existing: HashSet<Arc<str>> = self.engine().workspaces().await?.into_iter().map(|found| found.id).collect();
+        let existing: HashSet<Arc<str>> = self.engine.workspaces().await?.into_iter().map(|found| found.id).collect();
         let bucket = &self.archive().bucket;
         for id in self.archived_ids() {
             let mark = log::removal_key(&id);
@@ -128,7 +128,7 @@ impl Backups {
 
     /// Verifies the archives whose last verification is at least a day old.
     async fn prove_all(&self, now_ms: i64) {
-        let workspaces = match self.engine().workspaces().await {
+        let workspaces = match self.engine.workspaces().await {
             Ok(workspaces) => workspaces,
             Err(error) => return tracing::warn!(%error, "could not list the workspaces to verify"),
         };
@@ -189,11 +189,11 @@ impl Backups {
 
 /// Creates a task for each owner of the first workspace.
 async fn tell_operators(backups: &Backups, id: &Arc<str>, at: i64, problem: &str) -> Result<()> {
-    let access = backups.engine().access();
+    let access = backups.engine.access();
     let Some(first) = access.control().first_workspace_id().await? else { return Ok(()) };
     let first: Arc<str> = first.into();
-    let owners = access.owners_of(&first).await?;
-    tell_of_backup(&*backups.engine().runtime(&first).await?, owners, id.clone(), at, problem.to_owned()).await
+    let owners = access.control().read_owners(&first).await?;
+    tell_of_backup(&*backups.engine.runtime(&first).await?, owners, id.clone(), at, problem.to_owned()).await
 }
 
 fn is_due(done: &HashMap<Arc<str>, i64>, id: &Arc<str>, now_ms: i64, every_ms: i64) -> bool {

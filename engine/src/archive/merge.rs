@@ -6,6 +6,7 @@ use super::bucket::Bucket;
 use super::log::{self, MAX_LEVEL, SegmentRef, damaged};
 use super::segment;
 use crate::error::{Error, Result};
+use crate::store::workspace::log::fitting;
 
 /// The age from which segments of level 0 and of level 1 are merged, in milliseconds.
 const MERGED_AFTER_MS: [i64; MAX_LEVEL as usize] = [3_600_000, 86_400_000];
@@ -17,7 +18,7 @@ const MIN_SEGMENTS: usize = 8;
 /// The maximum number of segments in a merge.
 const MAX_SEGMENTS: usize = 4_096;
 /// The maximum packed size of the segments in a merge, in bytes.
-const MAX_BYTES: u64 = 16 << 20;
+const MAX_BYTES: usize = 16 << 20;
 /// The maximum size of the lines of a merged segment, in bytes. A merged segment of a single part may be larger.
 const MAX_LINES_BYTES: usize = 32 << 20;
 
@@ -82,12 +83,8 @@ fn groups(chosen: &[SegmentRef], level: u8, before_ms: i64) -> Vec<&[SegmentRef]
     for run in chosen.chunk_by(|a, b| is_ready(a) && is_ready(b) && a.last + 1 == b.first) {
         let mut rest = run;
         while !rest.is_empty() {
-            let mut bytes = 0;
-            let fitting = rest.iter().take(MAX_SEGMENTS).take_while(|segment| {
-                bytes += segment.size;
-                bytes <= MAX_BYTES
-            });
-            let (group, after) = rest.split_at(fitting.count().max(1));
+            let sizes = rest.iter().take(MAX_SEGMENTS).map(|segment| segment.size as usize);
+            let (group, after) = rest.split_at(fitting(sizes, MAX_BYTES));
             if group.len() >= MIN_SEGMENTS && group.iter().all(is_ready) {
                 groups.push(group);
             }
@@ -158,7 +155,7 @@ mod tests {
     #[tokio::test]
     async fn a_segment_that_is_too_large_for_a_merge_is_copied_alone() {
         let (bucket, id) = (Bucket::open("mem://", []).expect("memory"), Arc::<str>::from("w"));
-        let mut place = segment::ArchivePlace::begin();
+        let mut place = segment::ArchivePlace::default();
         for number in 1..=9 {
             let lines = if number < 3 { "large\n".repeat(10) } else { "x\n".to_owned() };
             let end = segment::ArchivePlace { number, ..place.clone() };
@@ -196,7 +193,7 @@ mod tests {
         assert_eq!(spans(&all, 5), []);
         let gap: Vec<SegmentRef> = all.iter().filter(|segment| segment.first != 10).cloned().collect();
         assert_eq!(spans(&gap, 20), [(1, 9), (11, 20)]);
-        let large: Vec<SegmentRef> = (1..=20).map(|number| segment(number, MAX_BYTES / 10, 0)).collect();
+        let large: Vec<SegmentRef> = (1..=20).map(|number| segment(number, MAX_BYTES as u64 / 10, 0)).collect();
         assert_eq!(spans(&large, 20), [(1, 10), (11, 20)]);
     }
 }

@@ -13,7 +13,7 @@ use super::files::{self, NamedBytes};
 use super::installation::Archive;
 use super::line::{self, ArchiveLine};
 use super::log::{self, SegmentReader, damaged};
-use super::progress::RestoreProgress;
+use super::verify::RestoreProgress;
 use crate::engine::Engine;
 use crate::error::{Error, ErrorCode, Result};
 use crate::model::access::WorkspaceRecord;
@@ -38,7 +38,7 @@ pub enum RestoreEnd {
     End,
     /// The event at this position.
     Position(u64),
-    /// The last event before the first event that was recorded after this time, in milliseconds since the epoch.
+    /// The last event before the first event that was recorded after this time, in milliseconds since 1970.
     Time(i64),
 }
 
@@ -148,7 +148,7 @@ impl RestoreRun<'_> {
                 }
             };
             is_complete = self.restore_lines(&segment.lines).await?;
-            let (position, end) = (self.restored.position, reader.place().position);
+            let (position, end) = (self.restored.position, reader.place.position);
             progress(RestoreProgress { workspace_id: workspace_id.clone(), position, end });
         }
         self.flush().await?;

@@ -5,16 +5,14 @@ use std::sync::Arc;
 
 use super::backups::Backups;
 use super::log::{self, check_id};
-use super::progress::RestoreProgress;
 use super::restore::{RestoreFrom, RestoreOutcome, restore_workspace};
+use super::verify::RestoreProgress;
 use crate::access::keys::NewKey;
+use crate::access::workspaces::check_name;
 use crate::error::{Error, Result};
-use crate::model::access::{Caller, Membership, Role, UserRecord, WorkspaceRecord, key_from};
+use crate::model::access::{Caller, WorkspaceRecord, key_from};
 use crate::model::slug::valid;
 pub use crate::store::control::restores::{RestoreRecord, RestoreStatus};
-
-/// The maximum length of the name of a workspace, in characters.
-const MAX_NAME_CHARS: usize = 200;
 
 /// The result of beginning a restore.
 pub struct RestoreBeginning {
@@ -41,17 +39,14 @@ impl Backups {
         caller: &Caller,
         id: Option<Arc<str>>,
     ) -> Result<RestoreBeginning> {
-        if name.trim().is_empty() || name.chars().count() > MAX_NAME_CHARS || name.chars().any(char::is_control) {
-            let expected = format!("expected 1 to {MAX_NAME_CHARS} characters, none of which is a control character");
-            return Err(Error::invalid_at("/name", expected));
-        }
+        check_name(name)?;
         check_id(&from.workspace_id)?;
         let epochs = log::epochs(&self.archive().bucket, &from.workspace_id).await?;
         let has_epoch = from.epoch.is_none_or(|epoch| epochs.contains(&epoch));
         if epochs.is_empty() || !has_epoch {
             return Err(Error::not_found("archive of the workspace", &from.workspace_id));
         }
-        let clock = self.engine().clock();
+        let clock = self.engine.clock();
         let now_ms = clock.now_ms();
         let workspace = WorkspaceRecord {
             id: clock.new_id().to_string().into(),
@@ -71,9 +66,9 @@ impl Backups {
             message: None,
             started_at: now_ms,
             ended_at: None,
-            server: self.engine().peers().map(|peers| peers.server_id.clone()),
+            server: self.engine.peers().map(|peers| peers.server_id.clone()),
         };
-        let control = self.engine().access().control();
+        let control = self.engine.access().control();
         let begun = control.begin_restore(&restore).await?;
         if begun.workspace_id != restore.workspace_id {
             return Ok(RestoreBeginning { restore: begun, key: None, repeated: true });
@@ -99,7 +94,7 @@ impl Backups {
         {
             tracing::warn!(%error, workspace = %workspace.id, "could not create a key for the restored workspace");
         }
-        restore.ended_at = Some(self.engine().clock().now_ms());
+        restore.ended_at = Some(self.engine.clock().now_ms());
         match outcome {
             Ok(RestoreOutcome { position, missing_files, .. }) => {
                 tracing::info!(source = %restore.source_id, workspace = %workspace.id, position, "a workspace was restored");
@@ -113,7 +108,7 @@ impl Backups {
                 restore.message = Some(log::reason(&error));
             }
         }
-        match self.engine().access().control().end_restore(&restore, None).await {
+        match self.engine.access().control().end_restore(&restore, None).await {
             Ok(true) => {}
             // This server was paused or cut off from the store.
             Ok(false) => {
@@ -132,7 +127,7 @@ impl Backups {
             ..NewKey::default()
         };
         let origin = Some(caller.origin());
-        let access = self.engine().access();
+        let access = self.engine.access();
         access.create_key_from(secret, &workspace.id, &workspace.owner_id, new, None, origin).await.map(drop)
     }
 
@@ -142,37 +137,29 @@ impl Backups {
         from: &RestoreFrom,
         workspace: &WorkspaceRecord,
     ) -> Result<RestoreOutcome> {
-        let access = self.engine().access();
+        let access = self.engine.access();
         access.restore_workspace(workspace, false).await?;
         let progress = self.restoring.clone();
         let id = restore.id.clone();
         let note = move |reached: RestoreProgress| {
             progress.lock().insert(id.clone(), (reached.position, reached.end));
         };
-        let restored = restore_workspace(self.engine(), self.archive(), from, &workspace.id, &note).await;
+        let restored = restore_workspace(&self.engine, self.archive(), from, &workspace.id, &note).await;
         self.restoring.lock().remove(&restore.id);
         let restored = restored?;
-        let owner =
-            UserRecord { id: workspace.owner_id.clone(), email: None, email_verified: false, name: None, plan: None };
-        let membership = Membership {
-            workspace_id: workspace.id.clone(),
-            user_id: owner.id.clone(),
-            role: Role::Owner,
-            joined_at: workspace.created_at,
-        };
-        access.restore_member(&membership, &owner).await?;
+        access.restore_owner(workspace).await?;
         Ok(restored)
     }
 
     /// Returns the last restores, the newest first.
     pub async fn restores(&self) -> Result<Vec<RestoreRecord>> {
-        let found = self.engine().access().control().read_restores().await?;
+        let found = self.engine.access().control().read_restores().await?;
         Ok(found.into_iter().map(|restore| self.with_progress(restore)).collect())
     }
 
     /// Returns a restore.
     pub async fn restore(&self, id: &str) -> Result<RestoreRecord> {
-        let found = self.engine().access().control().read_restore(id).await?;
+        let found = self.engine.access().control().read_restore(id).await?;
         found.map(|restore| self.with_progress(restore)).ok_or_else(|| Error::not_found("restore", id))
     }
 
@@ -185,13 +172,13 @@ impl Backups {
 
     /// Marks running restores whose server has stopped as failed, and deletes their incomplete workspaces.
     pub(super) async fn end_abandoned_restores(&self) -> Result<()> {
-        let control = self.engine().access().control();
+        let control = self.engine.access().control();
         for restore in control.read_running_restores().await? {
             if self.is_running(&restore) {
                 continue;
             }
             let (message, ended_at) =
-                (Some("the server stopped during the restore".to_owned()), Some(self.engine().clock().now_ms()));
+                (Some("the server stopped during the restore".to_owned()), Some(self.engine.clock().now_ms()));
             let ended = RestoreRecord { status: RestoreStatus::Failed, message, ended_at, ..restore };
             control.end_restore(&ended, ended.server.as_deref()).await?;
         }
@@ -200,9 +187,9 @@ impl Backups {
 
     /// Returns whether the server of a restore may be alive.
     fn is_running(&self, restore: &RestoreRecord) -> bool {
-        match (self.engine().peers(), restore.server.as_deref()) {
+        match (self.engine.peers(), restore.server.as_deref()) {
             (Some(peers), Some(server)) => peers.is_alive(server),
-            _ => restore.started_at >= self.engine().running().started_at,
+            _ => restore.started_at >= self.engine.running().started_at,
         }
     }
 }

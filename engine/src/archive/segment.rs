@@ -24,8 +24,8 @@ pub const MAX_LINES_BYTES: u64 = 256 << 20;
 /// The level of compression: a fast level, whose output has half the size of the fastest level's output.
 const LEVEL: i32 = 3;
 
-/// The state of the chain of hashes after a line.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// The state of the chain of hashes after a line. The default is the chain before the first line of a log.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct Chain([u8; 32]);
 
@@ -45,11 +45,6 @@ impl TryFrom<String> for Chain {
 }
 
 impl Chain {
-    /// Returns the chain before the first line of a log.
-    pub fn begin() -> Chain {
-        Chain([0; 32])
-    }
-
     /// Continues the chain with a line, which includes its line break.
     fn extend(&mut self, line: &[u8]) {
         let mut context = Context::new(&SHA256);
@@ -66,8 +61,8 @@ impl Chain {
     }
 }
 
-/// The place in an archived log at which a segment begins or ends.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// The place in an archived log at which a segment begins or ends. The default is the place before the first segment.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArchivePlace {
     /// The number of the last level-0 segment before the place. 0 at the beginning of a log.
     pub number: u64,
@@ -78,15 +73,8 @@ pub struct ArchivePlace {
     pub chain: Chain,
 }
 
-impl ArchivePlace {
-    /// Returns the place before the first segment of a log.
-    pub fn begin() -> ArchivePlace {
-        ArchivePlace { number: 0, position: 0, definitions: 0, chain: Chain::begin() }
-    }
-}
-
 /// The header of a segment.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SegmentHeader {
     pub format: u64,
     /// The version of the program that wrote the segment.
@@ -101,30 +89,17 @@ pub struct SegmentHeader {
     pub last_event_id: Option<String>,
     /// The SHA-256 of the last definition of the log up to the end of the segment.
     pub last_definition: Option<String>,
-    /// The time at which the first event was recorded, in milliseconds since the epoch.
+    /// The time at which the first event was recorded, in milliseconds since 1970.
     pub from: Option<i64>,
-    /// The time at which the last event was recorded, in milliseconds since the epoch.
+    /// The time at which the last event was recorded, in milliseconds since 1970.
     pub to: Option<i64>,
 }
 
 impl SegmentHeader {
     /// Creates the header of a segment.
     pub fn new(workspace_id: &str, epoch: u64, after: ArchivePlace, end: ArchivePlace) -> SegmentHeader {
-        let program = env!("CARGO_PKG_VERSION").to_owned();
-        let (last_event_id, last_definition, from, to) = Default::default();
-        let workspace_id = workspace_id.into();
-        SegmentHeader {
-            format: FORMAT,
-            program,
-            workspace_id,
-            epoch,
-            after,
-            end,
-            last_event_id,
-            last_definition,
-            from,
-            to,
-        }
+        let (program, workspace_id) = (env!("CARGO_PKG_VERSION").to_owned(), workspace_id.to_owned());
+        SegmentHeader { format: FORMAT, program, workspace_id, epoch, after, end, ..SegmentHeader::default() }
     }
 }
 
@@ -140,7 +115,7 @@ pub fn encode(mut header: SegmentHeader, lines: &[u8]) -> std::io::Result<(Segme
     header.end.chain = header.after.chain.after(lines);
     let text = serde_json::to_vec(&header)?;
     let body = zstd::stream::encode_all(lines, LEVEL)?;
-    let seal = hex::encode(sealed(&text, &body));
+    let seal = sealed(&text, &body);
     let length = DIGITS + 1 + text.len();
     let mut segment = Vec::with_capacity(FRAME + length + body.len());
     segment.extend_from_slice(&SKIPPABLE);
@@ -152,13 +127,11 @@ pub fn encode(mut header: SegmentHeader, lines: &[u8]) -> std::io::Result<(Segme
     Ok((header, segment.into()))
 }
 
-fn sealed(header: &[u8], body: &[u8]) -> [u8; 32] {
+fn sealed(header: &[u8], body: &[u8]) -> String {
     let mut context = Context::new(&SHA256);
     context.update(header);
     context.update(body);
-    let mut seal = [0; 32];
-    seal.copy_from_slice(context.finish().as_ref());
-    seal
+    hex::encode(context.finish())
 }
 
 /// Reads a segment and checks it. Returns a message if the segment is invalid.
@@ -188,7 +161,7 @@ fn parts(segment: &[u8]) -> Result<(SegmentHeader, &[u8]), String> {
     let (frame, body) = rest.split_at_checked(u32::from_le_bytes(*length) as usize).ok_or_else(cut)?;
     let (seal, text) = frame.split_at_checked(DIGITS).ok_or_else(cut)?;
     let text = text.strip_prefix(b"\n").ok_or_else(cut)?;
-    if hex::encode(sealed(text, body)).as_bytes() != seal {
+    if sealed(text, body).as_bytes() != seal {
         return Err("the content does not match the hash: the segment was changed or cut off".into());
     }
     let header: SegmentHeader =
@@ -215,7 +188,7 @@ mod tests {
 
     #[test]
     fn every_changed_byte_of_a_segment_is_detected() {
-        let (written, bytes) = segment(ArchivePlace::begin(), b"{\"position\":1}\n{\"position\":2}\n");
+        let (written, bytes) = segment(ArchivePlace::default(), b"{\"position\":1}\n{\"position\":2}\n");
         let found = decode(&bytes).expect("readable");
         assert_eq!((found.header, found.lines.len()), (written, 30));
         for index in 0..bytes.len() {
@@ -230,9 +203,9 @@ mod tests {
 
     #[test]
     fn a_merge_of_segments_continues_the_chain() {
-        let (first, _) = segment(ArchivePlace::begin(), b"a\n");
+        let (first, _) = segment(ArchivePlace::default(), b"a\n");
         let (second, _) = segment(first.end.clone(), b"b\nc\n");
-        let (merged, bytes) = segment(ArchivePlace::begin(), b"a\nb\nc\n");
+        let (merged, bytes) = segment(ArchivePlace::default(), b"a\nb\nc\n");
         assert_eq!(merged.end.chain, second.end.chain);
         assert_ne!(first.end.chain, second.end.chain);
         // A standard zstd decoder reads the lines as well.

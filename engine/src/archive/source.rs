@@ -7,7 +7,7 @@ use crate::model::event::Event;
 use crate::state::State;
 use crate::store::DatabaseReader;
 use crate::store::workspace::definitions::PastDefinition;
-use crate::store::workspace::log::take_part;
+use crate::store::workspace::log::{fitting, take_part};
 
 /// The maximum number of events in a segment.
 const MAX_EVENTS: usize = 8_192;
@@ -56,12 +56,7 @@ impl LogSource {
         let start = usize::try_from(definitions).unwrap_or(usize::MAX);
         let mut definitions = self.db().read_defined(start, MAX_DEFINITIONS).await?;
         let is_full = definitions.len() == MAX_DEFINITIONS;
-        let mut bytes = 0;
-        let fitting = definitions.iter().take_while(|definition| {
-            bytes += definition.text.len();
-            bytes <= MAX_DEFINITION_BYTES
-        });
-        let fitting = fitting.count().max(1).min(definitions.len());
+        let fitting = fitting(definitions.iter().map(|definition| definition.text.len()), MAX_DEFINITION_BYTES);
         if fitting < definitions.len() || is_full {
             definitions.truncate(fitting);
             // Events after the last definition that was read are left out, because definitions before these events may
@@ -78,13 +73,7 @@ impl LogSource {
         if let LogSource::Open(state) = self
             && let Some(mut events) = state.folded.last_events(position, MAX_EVENTS)
         {
-            let mut bytes = 0;
-            let fitting = events.iter().take_while(|event| {
-                bytes += event.size_bytes();
-                bytes <= MAX_BYTES
-            });
-            let fitting = fitting.count().max(1);
-            events.truncate(fitting);
+            events.truncate(fitting(events.iter().map(|event| event.size_bytes()), MAX_BYTES));
             return Ok(events);
         }
         let refs = self.db().event_refs_after(position, MAX_EVENTS).await?;

@@ -14,7 +14,6 @@ use super::digest::{self, Digest};
 use super::files;
 use super::line::{self, ArchiveLine};
 use super::log::{self, SegmentReader, damaged};
-use super::progress::RestoreProgress;
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::{self, FILE};
@@ -39,6 +38,16 @@ const MAX_PROBLEMS: usize = 20;
 
 named!(VerificationResult);
 
+/// The progress of a restore or a verification.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RestoreProgress {
+    pub workspace_id: Arc<str>,
+    /// The position that was reached.
+    pub position: u64,
+    /// The last position that was read from the archive so far.
+    pub end: u64,
+}
+
 /// The outcome of a verification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantArray, Serialize, Deserialize)]
 #[strum(serialize_all = "snake_case")]
@@ -60,7 +69,7 @@ pub enum VerificationResult {
 pub struct ArchiveVerification {
     /// The position up to which the archive was read.
     pub position: u64,
-    /// The time of the verification, in milliseconds since the epoch.
+    /// The time of the verification, in milliseconds since 1970.
     pub at: i64,
     pub outcome: VerificationResult,
     pub events: u64,
@@ -156,11 +165,12 @@ async fn prove(
         let (events, found) = blocking(move || definitions_of(&segment.lines)).await?;
         definitions.extend(found);
         proof.events += events;
-        proof.position = reader.place().position;
+        proof.position = reader.place.position;
         progress(progressed(workspace_id, proof.position, proof.position));
     }
     let newest = digest::last(bucket, workspace_id, epoch, u64::MAX).await?;
-    if let Some(newest) = newest.filter(|newest| newest.position > proof.position && is_late(newest, proof.at)) {
+    let is_late = |newest: &Digest| newest.at.saturating_add(ARCHIVED_WITHIN_MS) < proof.at;
+    if let Some(newest) = newest.filter(|newest| newest.position > proof.position && is_late(newest)) {
         let message = format!(
             "the archive ends at position {}, but there is a digest of position {}: events are missing",
             proof.position, newest.position
@@ -174,14 +184,14 @@ async fn prove(
     folded.definitions.extend(builtin::definitions().into_iter().map(named));
     folded.definitions.extend(definitions.into_iter().take(count).map(named));
     let mut reader = SegmentReader::new(bucket, workspace_id, segments);
-    while reader.place().position < digest.position
+    while reader.place.position < digest.position
         && let Some(segment) = reader.next().await?
     {
         folded = blocking(move || folded.fold_lines(&segment.lines, digest.position)).await?;
         if folded.bytes > MAX_STATE_BYTES {
             return Ok(());
         }
-        progress(progressed(workspace_id, reader.place().position, proof.position));
+        progress(progressed(workspace_id, reader.place.position, proof.position));
     }
     let found = Digest::of(folded.states.values(), digest.position, digest.definitions, 0);
     proof.outcome = if found.equals(&digest) { VerificationResult::Equal } else { VerificationResult::Different };
@@ -192,11 +202,6 @@ async fn prove(
         ));
     }
     check_files(bucket, workspace_id, &folded, proof).await
-}
-
-/// Returns whether the archive had enough time to reach the position of a digest.
-fn is_late(digest: &Digest, now_ms: i64) -> bool {
-    digest.at.saturating_add(ARCHIVED_WITHIN_MS) < now_ms
 }
 
 fn progressed(workspace_id: &str, position: u64, end: u64) -> RestoreProgress {

@@ -25,13 +25,14 @@ const MAX_EPOCH_ATTEMPTS: usize = 8;
 #[derive(Clone)]
 pub struct ArchiveWriter {
     workspace_id: Arc<str>,
-    epoch: u64,
-    end: ArchivePlace,
+    pub epoch: u64,
+    /// The place up to which the log is archived.
+    pub end: ArchivePlace,
     last_event_id: Option<String>,
     /// The SHA-256 of the last archived definition.
     last_definition: Option<String>,
-    /// The time at which the last archived event was recorded, in milliseconds since the epoch.
-    last_recorded_at: Option<i64>,
+    /// The time at which the last archived event was recorded, in milliseconds since 1970.
+    pub last_recorded_at: Option<i64>,
 }
 
 impl ArchiveWriter {
@@ -49,7 +50,7 @@ impl ArchiveWriter {
             let newest = log::epochs(bucket, workspace_id).await?.last().copied();
             let begun = match newest {
                 None => {
-                    let (branch, last_event_id, last_definition) = (ArchivePlace::begin(), None, None);
+                    let (branch, last_event_id, last_definition) = (ArchivePlace::default(), None, None);
                     Epoch { number: 1, parent: None, branch, last_event_id, last_definition, began_at: now_ms }
                 }
                 Some(number) => {
@@ -77,24 +78,6 @@ impl ArchiveWriter {
         Err(Error::internal(std::io::Error::other(
             "could not begin an epoch of the archive: another server began an epoch first in each attempt",
         )))
-    }
-
-    /// Returns the position up to which the log is archived.
-    pub fn position(&self) -> u64 {
-        self.end.position
-    }
-
-    pub fn epoch(&self) -> u64 {
-        self.epoch
-    }
-
-    /// Returns the number of archived definitions.
-    pub fn definitions(&self) -> u64 {
-        self.end.definitions
-    }
-
-    pub fn last_recorded_at(&self) -> Option<i64> {
-        self.last_recorded_at
     }
 
     /// Returns a writer at the end of an epoch. A last segment that cannot be read, because its write was torn, counts
@@ -161,7 +144,7 @@ impl ArchiveWriter {
                 return Ok(());
             }
         }
-        self.end = ArchivePlace::begin();
+        self.end = ArchivePlace::default();
         (self.last_event_id, self.last_definition, self.last_recorded_at) = (None, None, None);
         Ok(())
     }

@@ -58,11 +58,16 @@ pub struct ContextBatch {
     pub bytes: usize,
 }
 
-/// Folds a batch of events over the aggregates as the follower sees them. Stops after the event at which the size of
+/// Folds a batch of events. `earlier` returns an aggregate before the batch. Stops after the event at which the size of
 /// the result reaches `most_bytes`, because each event of a large aggregate adds a whole state. Skips events of unknown
 /// types.
-pub fn observe(state: &State, events: &[Arc<Event>], most_bytes: usize) -> ContextBatch {
-    let mut view = FollowerView::new(state);
+pub fn observe(
+    state: &State,
+    events: &[Arc<Event>],
+    most_bytes: usize,
+    earlier: impl Fn(&str) -> Option<Arc<Aggregate>>,
+) -> ContextBatch {
+    let mut changed: FxHashMap<&AggregateId, Arc<Aggregate>> = FxHashMap::default();
     let mut observed = ContextBatch { contexts: Vec::with_capacity(events.len()), position: 0, bytes: 0 };
     for event in events {
         if observed.bytes >= most_bytes {
@@ -71,7 +76,8 @@ pub fn observe(state: &State, events: &[Arc<Event>], most_bytes: usize) -> Conte
         observed.position = event.position;
         observed.bytes += event.size_bytes();
         let Some(definition) = state.types.get(&event.aggregate_type) else { continue };
-        let before = view.aggregate(event.aggregate_id.as_str());
+        let before = changed.get(&event.aggregate_id).cloned().or_else(|| earlier(event.aggregate_id.as_str()));
+        // Reuses the resident state if it has the same version, to save memory.
         let resident = state.folded.get(event.aggregate_id.as_str()).filter(|known| known.version == event.version);
         let after = match resident {
             Some(after) => after,
@@ -81,7 +87,7 @@ pub fn observe(state: &State, events: &[Arc<Event>], most_bytes: usize) -> Conte
                 Arc::new(folded)
             }
         };
-        view.changed.insert(event.aggregate_id.clone(), after.clone());
+        changed.insert(&event.aggregate_id, after.clone());
         observed.contexts.push(Arc::new(EventContext { event: event.clone(), before, after, definition }));
     }
     observed

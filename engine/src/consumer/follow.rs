@@ -65,7 +65,7 @@ pub async fn follow(
     step: impl AsyncFn(Arc<State>) -> Result<StepOutcome>,
 ) {
     let mut head = state.folded.head.follow();
-    let mut redefined = state.types.redefined().follow();
+    let mut redefined = state.types.redefined.follow();
     let mut reloaded = state.plugins.follow_versions();
     let mut reported = state.reported.subscribe();
     let (FollowPause::WhileAppending(pause) | FollowPause::NearTheEnd(pause)) = rest;

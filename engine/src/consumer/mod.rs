@@ -145,8 +145,8 @@ async fn step(worker: &mut Worker) -> Result<(WorkerStep, Option<i64>), StepEnd>
 /// ends early, the next step starts again from the stored state.
 async fn work_on(state: &Arc<State>, appender: &Appender, slot: &WorkerSlot) -> Result<StepOutcome> {
     let Some(mut turn) = slot.next_step(state, appender).await? else {
-        slot.follow_leader(state).await?;
-        state.plugins.retries().report_elsewhere(u64::MAX, None);
+        slot.mirror.step(state).await?;
+        state.plugins.retries.report_elsewhere(u64::MAX, None);
         return Ok(StepOutcome::Following);
     };
     match step(&mut turn).await {

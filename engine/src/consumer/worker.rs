@@ -79,7 +79,7 @@ impl Worker {
         let checkpoint = state.db.read_graph_checkpoint().await?;
         // The checkpoint of another server may include events that this server has not read yet.
         state.refresh().await?;
-        let redefinitions = state.types.redefined().position();
+        let redefinitions = state.types.redefined.position();
         state.folded.follower_caught_up();
         look_back(&state, checkpoint.position).await?;
         let view = FollowerView::new(&state);
@@ -109,7 +109,7 @@ impl Worker {
 
     /// Returns the right under which the worker processes the log.
     pub fn lead(&self) -> Lead {
-        self.checkpointer.lead()
+        self.checkpointer.lead
     }
 
     /// Returns the position of the last processed event.
@@ -156,15 +156,16 @@ impl Worker {
         if events.is_empty() {
             return Ok(self.position());
         }
-        let ContextBatch { contexts, position, bytes } = observe(&self.state, &events, BATCH.bytes);
+        let earlier = |id: &str| self.state.folded.at_follower(id);
+        let ContextBatch { contexts, position, bytes } = observe(&self.state, &events, BATCH.bytes, earlier);
         self.checkpointer.pass(bytes);
         drop(events);
-        let enricher = Enricher::new(&self.state, RetryPolicy::Later(self.parking.retries()));
+        let enricher = Enricher::new(&self.state, RetryPolicy::Later(&self.parking.retries));
         let enriched = enricher.enrich(&mut self.circuits, &contexts).await?;
         let derived = self.project(&contexts, enriched);
         self.append_derived(derived).await?;
         let Worker { circuits, projection, router, scripted_agents, parking, dispatcher, .. } = self;
-        router.run(circuits, projection.roster(), parking, dispatcher).await?;
+        router.run(circuits, &projection.roster, parking, dispatcher).await?;
         scripted_agents.run(circuits, parking, dispatcher).await?;
         self.tell_owner().await?;
         self.commit(position).await?;
@@ -186,7 +187,7 @@ impl Worker {
         let mut changed = AdoptedVersion::changed(self.checkpointer.versions(), &versions, self.position());
         if changed.is_some() && !state.is_exclusive() {
             // Another server may have released the versions that the checkpoint names, or newer versions.
-            state.plugins.releases().refresh().await?;
+            state.plugins.releases.refresh().await?;
             versions = newest();
             changed = AdoptedVersion::changed(self.checkpointer.versions(), &versions, self.position());
         }
@@ -195,8 +196,8 @@ impl Worker {
             self.commit(self.position()).await?;
         }
         if state.plugins.adopt(&versions) {
-            self.projection.roster_mut().set_plugins(state.plugins.with_agents());
-            register_scripted(&state, self.dispatcher.appender()).await?;
+            self.projection.roster.set_plugins(state.plugins.with_agents());
+            register_scripted(&state, &self.dispatcher.appender).await?;
         }
         self.is_adopted = true;
         Ok(())
@@ -205,7 +206,7 @@ impl Worker {
     /// Folds the aggregates at the follower's position again after types were redefined. Otherwise, the next events
     /// would be folded into states of the earlier definitions, and plugins would get states of neither definition.
     async fn refold(&mut self) -> Result<()> {
-        let redefinitions = self.state.types.redefined().position();
+        let redefinitions = self.state.types.redefined.position();
         if redefinitions == self.redefinitions || self.is_idle() {
             return Ok(());
         }
@@ -278,8 +279,8 @@ impl Worker {
             }
             view.changed.insert(context.after.id.clone(), context.after.clone());
             self.checkpointer.record(self.projection.take(&view, context, found));
-            self.router.record(self.projection.roster_mut(), context);
-            self.scripted_agents.record(&view, self.projection.roster(), context);
+            self.router.record(&mut self.projection.roster, context);
+            self.scripted_agents.record(&view, &self.projection.roster, context);
         }
         derived
     }

@@ -20,7 +20,8 @@ use crate::store::{self, retry};
 /// The slot for the worker of one open workspace, shared by the tasks that use the worker.
 pub struct WorkerSlot {
     members: Members,
-    mirror: Mirror,
+    /// The mirror of the graph, for the steps while another server leads.
+    pub(super) mirror: Mirror,
     worker: Mutex<Option<Worker>>,
     rebuilding: Mutex<()>,
 }
@@ -91,11 +92,6 @@ impl WorkerSlot {
             }
         };
         Ok(WorkerTurn { slot, worker })
-    }
-
-    /// Applies the changes that the leading server has written to the graph. Called while another server leads.
-    pub(super) async fn follow_leader(&self, state: &Arc<State>) -> Result<()> {
-        self.mirror.step(state).await
     }
 
     /// Prepares a read of the graph: if another server leads, applies all changes that the leader had written by the

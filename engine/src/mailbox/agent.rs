@@ -285,16 +285,10 @@ fn claimed(
         (field::TAKEN_FROM, task.status().name().into()),
         (field::UNREAD, false.into()),
     ]);
-    if let Some(instance) = instance {
-        fields.push(field::INSTANCE, instance);
-    }
-    if let Some(origin) = stamp.sender.as_ref().and_then(|sender| sender.origin()) {
-        fields.push(field::CLAIMED_WITH, origin.clone());
-    }
-    if let Some(subject) = task.subject() {
-        let version = view.aggregate(subject).map_or(0, |about| about.version);
-        fields.push(field::SOURCE_VERSION, version as i64);
-    }
+    fields.push_some(field::INSTANCE, instance);
+    fields.push_some(field::CLAIMED_WITH, stamp.sender.as_ref().and_then(|sender| sender.origin()).cloned());
+    let version = |subject: &str| view.aggregate(subject).map_or(0, |about| about.version) as i64;
+    fields.push_some(field::SOURCE_VERSION, task.subject().map(version));
     if !is_assigned {
         fields.push(field::ASSIGNEE_TYPE, "agent");
         fields.push(field::ASSIGNEE_ID, agent_id);
@@ -341,9 +335,7 @@ fn completed(
     if !drafts.is_empty() {
         fields.push(field::ARTIFACTS, versions(view, task, drafts, stamp)?);
     }
-    if let Some(message) = message {
-        fields.push(field::MESSAGES, vec![message.entry(AuthorRole::Agent, stamp)]);
-    }
+    fields.push_some(field::MESSAGES, message.map(|message| vec![message.entry(AuthorRole::Agent, stamp)]));
     let kind = match next {
         Status::Completed => {
             fields.push(field::RESOLUTION, resolution("complete", &stamp.by, stamp.at_ms, ("", None)));

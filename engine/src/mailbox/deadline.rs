@@ -178,9 +178,8 @@ fn escalated(view: &View<'_>, task: &Task<'_>, number: usize, known: &DeadlineFa
     let mut fields =
         Object::from_iter([(field::ESCALATED, Value::Int(number as i64 + 1)), (field::UNREAD, true.into())]);
     let mut metadata = Object::from_iter([("step", Value::Int(number as i64))]);
-    if let Some(priority) = step.priority.filter(|priority| *priority > task.priority()) {
-        fields.push(field::PRIORITY, priority.name());
-    }
+    let raised = step.priority.filter(|priority| *priority > task.priority());
+    fields.push_some(field::PRIORITY, raised.map(|priority| priority.name()));
     if reassigned {
         fields.push(field::ASSIGNEE_TYPE, kind);
         fields.push(field::ASSIGNEE_ID, id);
@@ -188,8 +187,6 @@ fn escalated(view: &View<'_>, task: &Task<'_>, number: usize, known: &DeadlineFa
         metadata.push("previous_assignee_type", had_kind);
         metadata.push("previous_assignee_id", had_id);
     }
-    if let Some(reason) = not_assigned {
-        metadata.push("not_assigned", reason);
-    }
+    metadata.push_some("not_assigned", not_assigned);
     Some(NewEvent { metadata, ..event(task, TaskEvent::Escalated, next, fields) })
 }

@@ -136,9 +136,7 @@ fn delivered(
     let next = held(task, delivery, Verb::Deliver, circumstances)?;
     let artifacts = versions(view, task, drafts, stamp)?;
     let mut fields = Object::from_iter([(field::ARTIFACTS, artifacts.clone()), (field::UNREAD, true.into())]);
-    if let Some(message) = message {
-        fields.push(field::MESSAGES, delivery.message(message));
-    }
+    fields.push_some(field::MESSAGES, message.map(|message| delivery.message(message)));
     let kind = match next {
         Status::Completed => {
             fields.push(field::RESOLUTION, resolution("complete", &delivery.agent_id, stamp.at_ms, ("", None)));

@@ -133,17 +133,10 @@ impl Renewals {
         now_ms: i64,
     ) -> Result<Vec<LeaseRenewal>> {
         let (agents, rows) = held_rows(state, agent_ids, claims, now_ms);
-        let now = self.renew_rows(&rows).await?;
-        Ok(agents
-            .into_iter()
-            .zip(rows.iter().zip(now))
-            .map(|(agent_id, (row, until))| LeaseRenewal {
-                task_id: row.task_id.clone(),
-                agent_id,
-                claim: row.claim,
-                until,
-            })
-            .collect())
+        let ends = self.renew_rows(&rows).await?;
+        let renewal =
+            |((agent_id, LeaseRow { task_id, claim, .. }), until)| LeaseRenewal { task_id, agent_id, claim, until };
+        Ok(agents.into_iter().zip(rows).zip(ends).map(renewal).collect())
     }
 
     /// Renews leases. Returns the new end of each lease in milliseconds since the epoch, or `None` for a lease that had

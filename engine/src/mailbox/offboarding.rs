@@ -2,18 +2,16 @@
 //! goes to the assignee's successor. Without a successor, the task becomes unassigned, so that no task waits for an
 //! assignee who has left.
 
-use super::decision::{event, find_enabled_agent, signed};
-use super::person::parts;
+use super::decision::{find_enabled_agent, signed};
+use super::person::given_to;
 use crate::append::view::View;
 use crate::model::agent::{self, SUCCESSOR};
 use crate::model::aggregate::Aggregate;
 use crate::model::event::NewEvent;
 use crate::model::facts::Assignee;
 use crate::model::task::content::Stamp;
-use crate::model::task::record::field;
 use crate::model::task::transition::{self, Circumstances};
-use crate::model::task::{Act, Task, TaskEvent};
-use crate::model::value::{Object, Value};
+use crate::model::task::{Act, Task};
 
 /// An assignee who has left, and the assignee's successor.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,20 +59,8 @@ pub fn decide(view: &View<'_>, id: &str, left: &Departure, stamp: Option<&Stamp>
         Assignee::Agent(id) => find_enabled_agent(view, id).is_ok(),
         Assignee::User(_) => true,
     });
-    let ((kind, id), (had_kind, had_id)) = (parts(successor), parts(Some(&left.who)));
-    let fields = Object::from_iter([
-        (field::ASSIGNEE_TYPE, Value::from(kind)),
-        (field::ASSIGNEE_ID, id.into()),
-        (field::ATTEMPT, 1.into()),
-        (field::UNREAD, true.into()),
-    ]);
-    let event_kind = if successor.is_some() { TaskEvent::Assigned } else { TaskEvent::Unassigned };
-    let mut event = event(&task, event_kind, next, fields);
-    event.metadata = Object::from_iter([
-        ("previous_assignee_type", Value::from(had_kind)),
-        ("previous_assignee_id", had_id.into()),
-        ("reason", left.reason.into()),
-    ]);
+    let mut event = given_to(&task, successor, next);
+    event.metadata.push("reason", left.reason);
     Some(match stamp {
         Some(stamp) => signed(event, stamp, None),
         None => event,

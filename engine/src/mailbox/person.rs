@@ -85,6 +85,11 @@ pub fn decide(
         resolution(command.action().name(), &stamp.by, stamp.at_ms, (name, text.as_deref()))
     };
     let done = |kind, fields: Object| vec![event(&task, kind, next, fields)];
+    let noted = |kind, fields: Object, name: &str, text: Option<&str>| {
+        let mut event = event(&task, kind, next, fields);
+        text.into_iter().for_each(|text| event.metadata.push(name, text));
+        vec![event]
+    };
     let events = match command {
         TaskCommand::Approve { comment, accepted } => {
             superseded_output::check(&task, &task.current_artifacts(), *accepted)?;
@@ -122,11 +127,7 @@ pub fn decide(
             if task.status() != Status::Deferred {
                 fields.push(field::TAKEN_FROM, task.status().name());
             }
-            let mut events = done(TaskEvent::Deferred, fields);
-            for (event, reason) in events.iter_mut().zip(reason) {
-                event.metadata.push("reason", reason.as_str());
-            }
-            events
+            noted(TaskEvent::Deferred, fields, "reason", reason.as_deref())
         }
         TaskCommand::Ask { .. } | TaskCommand::Answer { .. }
             if task.get(field::INPUT_REQUEST) != prepared.question.as_ref() =>
@@ -151,9 +152,7 @@ pub fn decide(
                 TaskCommand::Answer { .. } => TaskEvent::Answered,
                 _ => TaskEvent::Asked,
             };
-            let mut events = done(kind, fields);
-            events.iter_mut().for_each(|event| event.metadata.push("action", command.action().name()));
-            events
+            noted(kind, fields, "action", Some(command.action().name()))
         }
         TaskCommand::Assign { assignee, due_at } => {
             assigned(view, &task, assignee.as_ref(), *due_at, next)?.into_iter().collect()
@@ -172,11 +171,7 @@ pub fn decide(
                 fields.push(field::ASSIGNEE_TYPE, Value::Null);
                 fields.push(field::ASSIGNEE_ID, Value::Null);
             }
-            let mut events = done(TaskEvent::Retried, fields);
-            for (event, comment) in events.iter_mut().zip(comment) {
-                event.metadata.push("comment", comment.as_str());
-            }
-            events
+            noted(TaskEvent::Retried, fields, "comment", comment.as_deref())
         }
         TaskCommand::Read if !task.is_unread() => Vec::new(),
         TaskCommand::Unread if task.is_unread() => Vec::new(),
@@ -324,20 +319,27 @@ fn assigned(
     if task.status() == next && kind == had_kind && id.as_deref() == had_id && due_at.is_none() {
         return Ok(None);
     }
-    let mut fields = Object::from_iter([
+    let mut event = given_to(task, assignee, next);
+    event.payload.push_some(field::DUE_AT, due_at.map(format_date));
+    Ok(Some(event))
+}
+
+/// Returns the event that gives a task to another assignee, or that leaves it without one. Its metadata contains the
+/// previous assignee.
+pub(super) fn given_to(task: &Task<'_>, assignee: Option<&Assignee>, next: Status) -> NewEvent {
+    let (kind, id) = parts(assignee);
+    let fields = Object::from_iter([
         (field::ASSIGNEE_TYPE, Value::from(kind)),
         (field::ASSIGNEE_ID, id.into()),
         (field::ATTEMPT, 1.into()),
         (field::UNREAD, true.into()),
     ]);
-    if let Some(due_at) = due_at {
-        fields.push(field::DUE_AT, format_date(due_at));
-    }
     let event_kind = if assignee.is_some() { TaskEvent::Assigned } else { TaskEvent::Unassigned };
-    let mut event = event(task, event_kind, next, fields);
-    event.metadata =
-        Object::from_iter([("previous_assignee_type", Value::from(had_kind)), ("previous_assignee_id", had_id.into())]);
-    Ok(Some(event))
+    let metadata = Object::from_iter([
+        ("previous_assignee_type", Value::from(task.text(field::ASSIGNEE_TYPE))),
+        ("previous_assignee_id", task.text(field::ASSIGNEE_ID).into()),
+    ]);
+    NewEvent { metadata, ..event(task, event_kind, next, fields) }
 }
 
 /// Returns the type and id of an assignee in the form that a task stores.

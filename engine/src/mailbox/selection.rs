@@ -143,37 +143,30 @@ impl TaskConditions {
         if let Some(project) = &self.project_id {
             keep(Some(&base.projects), &[project]);
         }
-        // A task without a status is pending, and a task without a priority is normal. Rows without a value therefore
-        // cannot be excluded if pending or normal tasks are selected.
-        if let Some(statuses) = self.statuses.as_ref().filter(|statuses| !statuses.contains(&Status::Pending)) {
-            keep(snapshot.column(field::STATUS), &statuses.iter().map(|status| status.name()).collect::<Vec<_>>());
-        } else if let Some(statuses) = &self.statuses {
-            let others: Vec<&str> = Status::VARIANTS
-                .iter()
-                .filter(|status| !statuses.contains(status))
-                .map(|status| status.name())
-                .collect();
-            if let Some(column) = snapshot.column(field::STATUS) {
-                exclude(&mut mask, column, segment, &others);
-            }
-        }
-        let mut keep = |name: &str, texts: &[&str]| {
-            if let Some(column) = snapshot.column(name) {
-                narrow(&mut mask, column, segment, texts);
-            }
-        };
         if let Some(Some(kind)) = self.assignee_type {
-            keep(field::ASSIGNEE_TYPE, &[kind]);
+            keep(snapshot.column(field::ASSIGNEE_TYPE), &[kind]);
         }
         if let Some(id) = &self.assignee_id {
-            keep(field::ASSIGNEE_ID, &[id]);
+            keep(snapshot.column(field::ASSIGNEE_ID), &[id]);
         }
         if let Some(kind) = &self.source_type {
-            keep(field::SOURCE_TYPE, &[kind]);
+            keep(snapshot.column(field::SOURCE_TYPE), &[kind]);
         }
+        // A task without a status is pending, and a task without a priority is normal. Rows without a value therefore
+        // cannot be excluded if pending or normal tasks are selected.
         if let Some(priorities) = self.priorities.as_ref().filter(|priorities| !priorities.contains(&Priority::Normal))
         {
-            keep(field::PRIORITY, &priorities.iter().map(|priority| priority.name()).collect::<Vec<_>>());
+            let names: Vec<&str> = priorities.iter().map(|priority| priority.name()).collect();
+            keep(snapshot.column(field::PRIORITY), &names);
+        }
+        if let (Some(statuses), Some(column)) = (&self.statuses, snapshot.column(field::STATUS)) {
+            if statuses.contains(&Status::Pending) {
+                let others = Status::VARIANTS.iter().filter(|status| !statuses.contains(status));
+                exclude(&mut mask, column, segment, &others.map(|status| status.name()).collect::<Vec<_>>());
+            } else {
+                let names: Vec<&str> = statuses.iter().map(|status| status.name()).collect();
+                narrow(&mut mask, column, segment, &names);
+            }
         }
         if self.assignee_type == Some(None)
             && let Some(column) = snapshot.column(field::ASSIGNEE_TYPE)

@@ -20,10 +20,11 @@ use super::offboarding::{self, Departure};
 use super::schedule::Schedule;
 use crate::append::appender::Appender;
 use crate::append::request::{Append, Decide};
+use crate::append::view::View;
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::{AGENT, TASK};
-use crate::model::event::Event;
+use crate::model::event::{Event, NewEvent};
 use crate::model::facts::Assignee;
 use crate::model::id::AggregateId;
 use crate::model::task::{LEASE_S, Task};
@@ -306,19 +307,13 @@ impl TimerLoop {
         let user = self.state.folded.get(id.as_str()).and_then(|task| deadline::user_of(&Task::new(&task), due));
         known.has_left = self.has_left_workspace(user.as_deref()).await?;
         let task_id = id.clone();
-        self.append(Box::new(move |view| {
-            Ok(deadline::decide(view, task_id.as_str(), due, now_ms, &known).into_iter().collect())
-        }))
-        .await?;
+        self.append(move |view| deadline::decide(view, task_id.as_str(), due, now_ms, &known)).await?;
         // The removal of a member may have looked for the member's tasks before this event was appended.
         if let Some(user) = user
             && self.has_left_workspace(Some(&user)).await?
         {
             let (task_id, left) = (id.clone(), Departure::member(&user, owner));
-            self.append(Box::new(move |view| {
-                Ok(offboarding::decide(view, task_id.as_str(), &left, None).into_iter().collect())
-            }))
-            .await?;
+            self.append(move |view| offboarding::decide(view, task_id.as_str(), &left, None)).await?;
         }
         Ok(None)
     }
@@ -330,7 +325,9 @@ impl TimerLoop {
         }
     }
 
-    async fn append(&self, decide: Decide) -> Result<()> {
+    /// Appends the event that `decide` returns, if there is one.
+    async fn append(&self, decide: impl Fn(&View<'_>) -> Option<NewEvent> + Send + Sync + 'static) -> Result<()> {
+        let decide: Decide = Box::new(move |view: &View<'_>| Ok(decide(view).into_iter().collect()));
         self.appender.append(Append::decided("system".into(), decide)).await.map(drop)
     }
 

@@ -85,10 +85,7 @@ impl From<&Aggregate> for AgentProfile {
             name: agent.text("name").unwrap_or_default(),
             description: agent.text("description").unwrap_or_default(),
             subscribed_traits: traits.iter().filter_map(|name| name.as_str().map(Arc::from)).collect(),
-            capabilities: match agent.state.get("capabilities") {
-                Some(Value::Object(capabilities)) => capabilities.clone(),
-                _ => Arc::default(),
-            },
+            capabilities: agent.state.get("capabilities").and_then(Value::shared_object).unwrap_or_default(),
             plugin: agent.text(PLUGIN),
         }
     }

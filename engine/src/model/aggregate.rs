@@ -105,10 +105,7 @@ impl Aggregate {
 
     /// Returns the string in a field of the state, or `None` if the field is absent or not a string.
     pub fn text(&self, name: &str) -> Option<Arc<str>> {
-        match self.state.get(name)? {
-            Value::String(text) => Some(text.clone()),
-            _ => None,
-        }
+        self.state.get(name)?.shared_str()
     }
 
     /// Returns the aggregate as a pipeline row: first the columns with the id, type and project, then the state's

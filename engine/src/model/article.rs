@@ -28,10 +28,7 @@ pub fn is_publication(after: &Aggregate) -> bool {
 
 /// Returns the time at which an article was last published, in milliseconds since the epoch.
 pub fn published_at(article: &Aggregate) -> Option<i64> {
-    match article.state.get("published_at") {
-        Some(Value::Date(ms)) => Some(*ms),
-        _ => None,
-    }
+    article.state.get("published_at")?.as_date()
 }
 
 /// An article, as a draft or as a published revision. Times are in milliseconds since the epoch.

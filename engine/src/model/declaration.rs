@@ -93,22 +93,14 @@ fn read_with(body: &Value, compiling: &mut Option<PatternCompilation>) -> (Defin
     };
     hint::add_unknown(object, &KEYS, "", &mut violations);
     let type_name = match object.get("type_name").map(|value| (value, value.as_str())) {
-        Some((_, Some(name))) if is_valid_name(name) => name,
+        Some((_, Some(name))) if is_valid_name(name) => Some(name),
         Some((other, _)) => {
-            violations.add(
-                "/type_name",
-                format!(
-                    "{} is not a type name: expected a lower-case letter, then up to 63 of a-z 0-9 _ -",
-                    excerpt(other)
-                ),
-            );
-            ""
+            let expected = "expected a lower-case letter, then up to 63 of a-z 0-9 _ -";
+            violations.refuse("/type_name", format!("{} is not a type name: {expected}", excerpt(other)))
         }
-        None => {
-            violations.add("/type_name", "required");
-            ""
-        }
+        None => violations.refuse("/type_name", "required"),
     };
+    let type_name = type_name.unwrap_or_default();
     let display_name = match object.get("display_name") {
         None | Some(Value::Null) => type_name.to_owned(),
         Some(Value::String(name)) => name.to_string(),
@@ -167,9 +159,7 @@ fn field_value(field: &Field) -> Value {
         ("fields", (!field.fields.is_empty()).then(|| field.fields.iter().map(field_value).collect::<Vec<_>>().into())),
     ];
     for (name, value) in optional {
-        if let Some(value) = value {
-            object.push(name, value);
-        }
+        object.push_some(name, value);
     }
     object.into()
 }
@@ -179,17 +169,21 @@ fn number(bound: f64) -> Value {
     if bound.fract() == 0.0 && bound.abs() < 9e15 { Value::Int(bound as i64) } else { Value::Double(bound) }
 }
 
-fn parse_traits(value: Option<&Value>, violations: &mut Violations) -> Vec<Arc<str>> {
-    let items = match value {
-        None | Some(Value::Null) => return Vec::new(),
-        Some(Value::Array(items)) => items,
+/// Returns the items of a list. A list that is missing or of another type has no items. `what` names the items.
+fn items<'v>(value: Option<&'v Value>, at: &str, what: &str, violations: &mut Violations) -> &'v [Value] {
+    match value {
+        None | Some(Value::Null) => &[],
+        Some(Value::Array(items)) => items.as_slice(),
         Some(other) => {
-            violations.add("/traits", format!("expected an array of strings, found {}", other.type_name()));
-            return Vec::new();
+            violations.add(at, format!("expected an array of {what}, found {}", other.type_name()));
+            &[]
         }
-    };
+    }
+}
+
+fn parse_traits(value: Option<&Value>, violations: &mut Violations) -> Vec<Arc<str>> {
     let mut traits: Vec<Arc<str>> = Vec::new();
-    for (index, item) in items.iter().enumerate() {
+    for (index, item) in items(value, "/traits", "strings", violations).iter().enumerate() {
         match item.as_str().filter(|name| is_valid_name(name)) {
             Some(name) if traits.iter().any(|known| &**known == name) => {}
             Some(name) => traits.push(name.into()),
@@ -207,14 +201,7 @@ fn parse_fields(
     compiling: &mut Option<PatternCompilation>,
     violations: &mut Violations,
 ) -> Vec<Field> {
-    let items = match value {
-        None | Some(Value::Null) => return Vec::new(),
-        Some(Value::Array(items)) => items,
-        Some(other) => {
-            violations.add(at, format!("expected an array of field definitions, found {}", other.type_name()));
-            return Vec::new();
-        }
-    };
+    let items = items(value, at, "field definitions", violations);
     if items.len() > MAX_FIELDS {
         violations.add(at, format!("{} fields; at most {MAX_FIELDS} are allowed", items.len()));
         return Vec::new();
@@ -243,8 +230,7 @@ fn parse_field(
     violations: &mut Violations,
 ) -> Option<Field> {
     let Some(object) = value.as_object() else {
-        violations.add(at, format!("expected an object, found {}", value.type_name()));
-        return None;
+        return violations.refuse(at, format!("expected an object, found {}", value.type_name()));
     };
     hint::add_unknown(object, &FIELD_KEYS, at, violations);
     if depth > 0 {
@@ -255,17 +241,10 @@ fn parse_field(
             Some(name)
         }
         Some((other, _)) => {
-            let message = format!(
-                "{} is not a field name: a name is not empty, not reserved, and starts with neither _ nor $",
-                excerpt(other)
-            );
-            violations.add(format!("{at}/name"), message);
-            None
+            let expected = "a name is not empty, not reserved, and starts with neither _ nor $";
+            violations.refuse(format!("{at}/name"), format!("{} is not a field name: {expected}", excerpt(other)))
         }
-        None => {
-            violations.add(format!("{at}/name"), "required");
-            None
-        }
+        None => violations.refuse(format!("{at}/name"), "required"),
     };
     parse_options(object, name, at, depth, compiling, violations)
 }
@@ -382,14 +361,10 @@ fn parse_pattern(
     let value = value.filter(|value| !value.is_null())?;
     let at = format!("{at}/pattern");
     let Value::String(text) = value else {
-        violations.add(at, format!("expected a regular expression, found {}", value.type_name()));
-        return None;
+        return violations.refuse(at, format!("expected a regular expression, found {}", value.type_name()));
     };
     match compiling.as_mut().map(|compiling| compiling.add(text)) {
-        Some(Err(reason)) => {
-            violations.add(at, reason);
-            None
-        }
+        Some(Err(reason)) => violations.refuse(at, reason),
         Some(Ok(())) | None => Some(text.clone()),
     }
 }
@@ -418,8 +393,8 @@ fn parse_allowed(value: Option<&Value>, at: &str, violations: &mut Violations) -
     match value.filter(|value| !value.is_null())? {
         Value::Array(items) if !items.is_empty() => Some(items.to_vec()),
         other => {
-            violations.add(format!("{at}/enum"), format!("expected a non-empty array, found {}", excerpt(other)));
-            None
+            let message = format!("expected a non-empty array, found {}", excerpt(other));
+            violations.refuse(format!("{at}/enum"), message)
         }
     }
 }
@@ -430,16 +405,10 @@ fn parse_reference_type(
     at: &str,
     violations: &mut Violations,
 ) -> Option<Arc<str>> {
-    let value = value.filter(|value| !value.is_null())?;
+    let (value, at) = (value.filter(|value| !value.is_null())?, format!("{at}/reference_type"));
     match value.as_str().filter(|name| is_valid_name(name)) {
         Some(name) if field_type == FieldType::Reference => Some(name.into()),
-        Some(_) => {
-            violations.add(format!("{at}/reference_type"), "allowed only on a field of type reference");
-            None
-        }
-        None => {
-            violations.add(format!("{at}/reference_type"), format!("{} is not a type name", excerpt(value)));
-            None
-        }
+        Some(_) => violations.refuse(at, "allowed only on a field of type reference"),
+        None => violations.refuse(at, format!("{} is not a type name", excerpt(value))),
     }
 }

@@ -29,13 +29,7 @@ impl Value {
                 levels.checked_sub(1).is_some_and(|levels| items.iter().all(|item| item.nests_within(levels)))
             }
             Value::Object(object) => object.nests_within(levels),
-            Value::Null
-            | Value::Bool(_)
-            | Value::Int(_)
-            | Value::Double(_)
-            | Value::Decimal(_)
-            | Value::Date(_)
-            | Value::String(_) => true,
+            _ => true,
         }
     }
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use super::decimal;
-use super::json::{NestedDeserializer, parse_with};
+use super::json::{NestedDeserializer, object_of, parse_with};
 use super::value::{Object, Value};
 
 const DATE: &str = "$date";
@@ -25,10 +25,8 @@ pub fn write(object: &Object) -> Result<String, serde_json::Error> {
 
 /// Reads an object from a text that [`write`] produced.
 pub fn read(text: &[u8]) -> Result<Object, serde_json::Error> {
-    match parse_with(text, NestedDeserializer::of_store_with(decode))? {
-        Value::Object(object) => Ok(std::sync::Arc::unwrap_or_clone(object)),
-        other => Err(serde::de::Error::custom(format_args!("expected an object, found {}", other.type_name()))),
-    }
+    let value = parse_with(text, NestedDeserializer::of_store_with(decode))?;
+    object_of(value).map(std::sync::Arc::unwrap_or_clone)
 }
 
 /// Converts an object in the JSON text to the value that the object represents.

@@ -32,9 +32,7 @@ impl From<&EdgeFact> for Value {
         };
         let mut fields = Object::from_iter([("kind", Value::from(edge.kind.clone())), (name, to)]);
         fields.push("weight", edge.weight);
-        if let Some(link) = &edge.link {
-            fields.push("link", link.clone());
-        }
+        fields.push_some("link", edge.link.clone());
         fields.into()
     }
 }

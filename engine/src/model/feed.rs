@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use strum::IntoStaticStr;
+use strum::{EnumString, IntoStaticStr};
 
 use super::aggregate::{Aggregate, UNSET};
 use super::builtin::{AGENT, TASK};
+use super::closed_set::named;
 use super::event::Event;
 use super::task::record::field;
 use super::task::{Status, Task, TaskEvent};
@@ -15,8 +16,10 @@ use super::value::Value;
 /// without the payload of the event.
 pub const MAX_BYTES: usize = 256 << 10;
 
+named!(News);
+
 /// The kind of a change of a task, as reported to the task's agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EnumString, IntoStaticStr)]
 #[strum(prefix = "task.", serialize_all = "snake_case")]
 pub enum News {
     Created,
@@ -37,42 +40,23 @@ pub enum News {
 }
 
 impl News {
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
     /// Returns the news that an event of a task causes for the agent that is assigned after the event. Assumes that the
     /// same agent was assigned before the event.
     fn of(event: &Event, after: &Task<'_>) -> Option<News> {
         match TaskEvent::parse(&event.event_type)? {
-            TaskEvent::Created => Some(News::Created),
             TaskEvent::Assigned | TaskEvent::Retried => Some(News::Assigned),
             TaskEvent::Message => is_from_another(event).then_some(News::Message),
-            TaskEvent::Asked => Some(News::Asked),
-            TaskEvent::ChangesRequested => Some(News::ChangesRequested),
-            TaskEvent::Answered => Some(News::Answered),
-            TaskEvent::Approved => Some(News::Approved),
-            TaskEvent::Edited => Some(News::Edited),
-            TaskEvent::Rejected => Some(News::Rejected),
-            TaskEvent::Deferred => Some(News::Deferred),
-            TaskEvent::Resumed => Some(News::Resumed),
-            TaskEvent::Canceled => Some(News::Canceled),
-            TaskEvent::Overdue => Some(News::Overdue),
-            TaskEvent::Escalated => Some(News::Escalated),
             // If the task is still open, the agent gets the task again, as work or as the question that awaits a reply.
             TaskEvent::Released | TaskEvent::Expired | TaskEvent::Failed => match after.status() {
                 Status::Pending => Some(News::Assigned),
                 Status::AwaitingReply => Some(News::Asked),
                 _ => None,
             },
-            TaskEvent::Unassigned
-            | TaskEvent::Claimed
-            | TaskEvent::Artifact
-            | TaskEvent::Delivered
-            | TaskEvent::Completed
-            | TaskEvent::InputRequested
-            | TaskEvent::Read
-            | TaskEvent::Unread => None,
+            // Only the former agent gets this news.
+            TaskEvent::Unassigned => None,
+            // News has the name of its event. The other events are no news to the agent. As in [`TaskEvent::parse`], the
+            // prefix is not part of a parsed name.
+            _ => event.event_type.strip_prefix("task.")?.parse().ok(),
         }
     }
 }

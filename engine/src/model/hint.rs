@@ -13,10 +13,11 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     if name.len() > 64 {
         return None;
     }
+    // The distance is the number of insertions, removals, replacements and swaps of adjacent characters, ignoring case.
     let allowed = (name.chars().count() / 3).clamp(1, 3);
     candidates
         .into_iter()
-        .map(|candidate| (distance(name, candidate), candidate))
+        .map(|candidate| (strsim::osa_distance(&name.to_lowercase(), &candidate.to_lowercase()), candidate))
         .filter(|(distance, _)| *distance <= allowed)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
@@ -43,12 +44,6 @@ pub fn add_unknown(fields: &Object, allowed: &[&str], at: &str, violations: &mut
     for name in fields.keys().filter(|name| !allowed.contains(&&***name)).take(MAX_SHOWN) {
         violations.add(format!("{at}/{}", segment(&excerpt_of(name))), unknown("field", name, allowed));
     }
-}
-
-/// Returns the number of insertions, removals, replacements, and swaps of adjacent characters between two names,
-/// ignoring case.
-fn distance(a: &str, b: &str) -> usize {
-    strsim::osa_distance(&a.to_lowercase(), &b.to_lowercase())
 }
 
 #[cfg(test)]

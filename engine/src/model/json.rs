@@ -2,6 +2,7 @@
 //! Dates are written as RFC 3339 strings, and decimals as strings.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
@@ -31,11 +32,11 @@ pub fn parse_stored(text: &[u8]) -> Result<Value, serde_json::Error> {
     parse_with(text, NestedDeserializer::of_store())
 }
 
-pub(super) fn parse_with(text: &[u8], nested: NestedDeserializer) -> Result<Value, serde_json::Error> {
+pub(super) fn parse_with<'t, S: DeserializeSeed<'t>>(text: &'t [u8], seed: S) -> Result<S::Value, serde_json::Error> {
     let mut reader = serde_json::Deserializer::from_slice(text);
-    // `nested` counts the levels and allows more than the parser's built-in limit.
+    // The deserializers of values count the levels and allow more than the parser's built-in limit.
     reader.disable_recursion_limit();
-    let value = nested.deserialize(&mut reader)?;
+    let value = seed.deserialize(&mut reader)?;
     reader.end()?;
     Ok(value)
 }
@@ -67,7 +68,7 @@ pub fn stored_object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<O
     StoredObject.deserialize(deserializer)
 }
 
-fn object_of<E: serde::de::Error>(value: Value) -> Result<Arc<Object>, E> {
+pub(super) fn object_of<E: serde::de::Error>(value: Value) -> Result<Arc<Object>, E> {
     match value {
         Value::Object(object) => Ok(object),
         other => Err(E::custom(format_args!("expected an object, found {}", other.type_name()))),
@@ -79,11 +80,7 @@ fn object_of<E: serde::de::Error>(value: Value) -> Result<Arc<Object>, E> {
 /// Such values may nest deeper than the parser's built-in limit. Their deserializers, [`RecordDeserializer`] and
 /// [`StoredObject`], count the levels instead.
 pub fn read<'t, T: serde::Deserialize<'t>>(text: &'t [u8]) -> Result<T, serde_json::Error> {
-    let mut reader = serde_json::Deserializer::from_slice(text);
-    reader.disable_recursion_limit();
-    let record = T::deserialize(&mut reader)?;
-    reader.end()?;
-    Ok(record)
+    parse_with(text, PhantomData::<T>)
 }
 
 impl Serialize for Value {

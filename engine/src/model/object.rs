@@ -122,10 +122,8 @@ impl Object {
     }
 
     pub fn get_mut(&mut self, name: &str) -> Option<&mut Value> {
-        match &mut self.fields {
-            ObjectFields::Own(fields) => fields.iter_mut().find(|(field, _)| &**field == name).map(|(_, value)| value),
-            ObjectFields::Shaped(shape, values) => values.get_mut(shape.iter().position(|field| **field == *name)?),
-        }
+        let index = self.index_of(name)?;
+        self.at_mut(index)
     }
 
     /// Returns the index of the field `name`, or `None` if the object has no such field.
@@ -161,6 +159,13 @@ impl Object {
     /// Appends a field without checking whether the name already exists. The caller must know that the name is new.
     pub fn push(&mut self, name: impl Into<Arc<str>>, value: impl Into<Value>) {
         self.own().push((name.into(), value.into()));
+    }
+
+    /// Appends a field like [`Object::push`], if there is a value.
+    pub fn push_some(&mut self, name: impl Into<Arc<str>>, value: Option<impl Into<Value>>) {
+        if let Some(value) = value {
+            self.push(name, value);
+        }
     }
 
     /// Removes a field and returns its value. The other fields keep their order.

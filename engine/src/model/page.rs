@@ -257,8 +257,8 @@ fn folded(path: &str) -> Vec<String> {
     segments
 }
 
-/// Returns the address that site generators give to the page with these folded segments: without the numbers that sort
-/// pages, without the underscore of collections, and with the date of a post as folders.
+/// Returns the address that site generators give to a page, from its segments, as [`folded`] returns them. The address
+/// has neither the numbers that sort pages nor the underscore of collections, and has the date of a post as folders.
 fn address_segments(folded: &[String]) -> Vec<String> {
     let Some((last, folders)) = folded.split_last() else { return Vec::new() };
     let mut address = folder_address(folders);
@@ -279,7 +279,7 @@ fn undated_segments(folded: &[String]) -> Option<Vec<String>> {
     Some(address)
 }
 
-/// Returns the address of the folder with these folded segments.
+/// Returns the address of a folder from its segments, as [`folded`] returns them.
 fn folder_address(folders: &[String]) -> Vec<String> {
     let shown = folders.iter().filter(|folder| !HIDDEN_FOLDERS.contains(&folder.as_str()));
     shown.map(|folder| address_segment(folder)).collect()

@@ -28,37 +28,36 @@ pub enum Value {
     Object(Arc<Object>),
 }
 
+/// Defines functions that return the content of a value of one variant, and `None` for every other value.
+macro_rules! contents {
+    ($($(#[$doc:meta])+ $name:ident -> $type:ty, $variant:ident($content:ident) => $result:expr;)+) => {
+        $($(#[$doc])+
+        pub fn $name(&self) -> Option<$type> {
+            match self {
+                Value::$variant($content) => Some($result),
+                _ => None,
+            }
+        })+
+    };
+}
+
 impl Value {
-    /// Returns the items if the value is an array.
-    pub fn as_array(&self) -> Option<&[Value]> {
-        match self {
-            Value::Array(items) => Some(items),
-            _ => None,
-        }
-    }
-
-    /// Returns the object if the value is an object.
-    pub fn as_object(&self) -> Option<&Object> {
-        match self {
-            Value::Object(object) => Some(object),
-            _ => None,
-        }
-    }
-
-    /// Returns the string if the value is a string.
-    pub fn as_str(&self) -> Option<&str> {
-        match self {
-            Value::String(text) => Some(text),
-            _ => None,
-        }
-    }
-
-    /// Returns the integer if the value is an integer. Returns `None` for a double, even if the double has no fraction.
-    pub fn as_int(&self) -> Option<i64> {
-        match self {
-            Value::Int(number) => Some(*number),
-            _ => None,
-        }
+    contents! {
+        /// Returns the items if the value is an array.
+        as_array -> &[Value], Array(items) => items;
+        /// Returns the object if the value is an object.
+        as_object -> &Object, Object(object) => object;
+        /// Returns the object if the value is an object. The result shares the memory of the value.
+        shared_object -> Arc<Object>, Object(object) => object.clone();
+        /// Returns the string if the value is a string.
+        as_str -> &str, String(text) => text;
+        /// Returns the string if the value is a string. The result shares the memory of the value.
+        shared_str -> Arc<str>, String(text) => text.clone();
+        /// Returns the integer if the value is an integer. Returns `None` for a double, even if the double has no
+        /// fraction.
+        as_int -> i64, Int(number) => *number;
+        /// Returns the date if the value is a date, in milliseconds since the epoch.
+        as_date -> i64, Date(ms) => *ms;
     }
 
     /// Returns the number as the nearest double if the value is a number.
@@ -123,12 +122,7 @@ impl Value {
                 Value::String(text) => text.len(),
                 Value::Array(items) => items.iter().map(Value::size_bytes).sum(),
                 Value::Object(object) => object.size_bytes(),
-                Value::Null
-                | Value::Bool(_)
-                | Value::Int(_)
-                | Value::Double(_)
-                | Value::Decimal(_)
-                | Value::Date(_) => 0,
+                _ => 0,
             }
     }
 
@@ -273,58 +267,27 @@ fn hash_decimal<H: Hasher>(number: Decimal, state: &mut H) {
     }
 }
 
-impl From<Decimal> for Value {
-    fn from(number: Decimal) -> Value {
-        Value::Decimal(number)
-    }
+/// Implements the conversion of types to values. Each type becomes the content of one variant.
+macro_rules! value_from {
+    ($($type:ty => $variant:ident),+ $(,)?) => {
+        $(impl From<$type> for Value {
+            fn from(content: $type) -> Value {
+                Value::$variant(content.into())
+            }
+        })+
+    };
 }
 
-impl From<bool> for Value {
-    fn from(flag: bool) -> Value {
-        Value::Bool(flag)
-    }
-}
-
-impl From<i64> for Value {
-    fn from(number: i64) -> Value {
-        Value::Int(number)
-    }
-}
-
-impl From<f64> for Value {
-    fn from(number: f64) -> Value {
-        Value::Double(number)
-    }
-}
-
-impl From<&str> for Value {
-    fn from(text: &str) -> Value {
-        Value::String(text.into())
-    }
-}
-
-impl From<String> for Value {
-    fn from(text: String) -> Value {
-        Value::String(text.into())
-    }
-}
-
-impl From<Arc<str>> for Value {
-    fn from(text: Arc<str>) -> Value {
-        Value::String(text)
-    }
-}
-
-impl From<Vec<Value>> for Value {
-    fn from(items: Vec<Value>) -> Value {
-        Value::Array(Arc::new(items))
-    }
-}
-
-impl From<Object> for Value {
-    fn from(object: Object) -> Value {
-        Value::Object(Arc::new(object))
-    }
+value_from! {
+    Decimal => Decimal,
+    bool => Bool,
+    i64 => Int,
+    f64 => Double,
+    &str => String,
+    String => String,
+    Arc<str> => String,
+    Vec<Value> => Array,
+    Object => Object,
 }
 
 impl<T: Into<Value>> From<Option<T>> for Value {

@@ -25,6 +25,12 @@ impl Violations {
         }
     }
 
+    /// Adds a violation and returns `None`: the violation is the reason why the caller has no value.
+    pub fn refuse<T>(&mut self, pointer: impl Into<String>, message: impl Into<String>) -> Option<T> {
+        self.add(pointer, message);
+        None
+    }
+
     /// Returns whether the maximum number of violations is reached. Further violations are left out, so the check can
     /// end.
     pub fn is_full(&self) -> bool {

@@ -24,7 +24,7 @@ const STALE_TEXTS: usize = 16_384;
 /// The columns of a workspace.
 #[derive(Default)]
 pub struct Columns {
-    base: BaseColumns,
+    pub base: BaseColumns,
     cached: FxHashMap<Arc<str>, CachedColumn>,
     clock: AtomicU64,
 }
@@ -84,10 +84,6 @@ impl Columns {
             None => self.base.column(path).is_none(),
         });
         missing.collect()
-    }
-
-    pub fn base(&self) -> &BaseColumns {
-        &self.base
     }
 
     pub fn column(&self, path: &str) -> Option<&Column> {

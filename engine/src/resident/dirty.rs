@@ -89,7 +89,7 @@ pub struct DirtyBatch {
 impl DirtyAggregates {
     /// Marks the aggregates of events whose states are already visible.
     pub fn mark(&self, events: &[Arc<Event>]) {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         for event in events {
             inner.enter(&event.aggregate_id, event.position);
             inner.marked = inner.marked.max(event.position);
@@ -99,7 +99,7 @@ impl DirtyAggregates {
 
     /// Marks aggregates whose states were refolded under a new definition.
     pub fn touch<'a>(&self, ids: impl IntoIterator<Item = &'a AggregateId>) {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         // The existing snapshots contain all marked events. Only the definition under which they were folded is
         // outdated.
         let next = inner.marked + 1;
@@ -108,13 +108,13 @@ impl DirtyAggregates {
 
     /// Sets the position up to which all events are in snapshots.
     pub fn begin_at(&self, position: u64) {
-        self.lock().marked = position;
+        self.inner.lock().marked = position;
     }
 
     /// Removes and returns the aggregates that have waited longest, except aggregates whose snapshots are paused. A
     /// later change marks the aggregates again.
     pub fn pop(&self, limit: usize, now_ms: i64) -> DirtyBatch {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         inner.end_rests(now_ms);
         let mut aggregates = Vec::new();
         while aggregates.len() < limit
@@ -137,7 +137,7 @@ impl DirtyAggregates {
             return;
         }
         let until_ms = now_ms.saturating_add(rest_ms.min(MAX_REST_MS));
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         if inner.rests.len() >= inner.cleanup_at {
             inner.rests.retain(|_, until_ms| *until_ms > now_ms);
             inner.cleanup_at = MIN_RESTS_FOR_CLEANUP.max(2 * inner.rests.len());
@@ -154,12 +154,12 @@ impl DirtyAggregates {
     /// Ends all pauses and starts no new ones. Called before the workspace closes, because later no snapshots can be
     /// written.
     pub fn skip_pauses(&self) {
-        self.lock().skips_pauses = true;
+        self.inner.lock().skips_pauses = true;
     }
 
     /// Marks taken aggregates again, because their snapshots could not be written.
     pub fn put_back(&self, taken: DirtyBatch) {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         for (id, first) in taken.aggregates {
             if let Some(place) = inner.places.remove(&id) {
                 inner.waiting.remove(&place);
@@ -169,10 +169,6 @@ impl DirtyAggregates {
             inner.places.insert(id.clone(), place);
             inner.waiting.insert(place, id);
         }
-    }
-
-    fn lock(&self) -> parking_lot::MutexGuard<'_, Inner> {
-        self.inner.lock()
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
 use super::ResidentStates;
@@ -23,7 +23,7 @@ pub struct FollowerStates {
 impl FollowerStates {
     /// Publishes states that are later than the follower's position, and keeps the replaced states for the follower.
     pub fn publish(&self, resident: &ResidentStates, aggregates: Vec<Arc<Aggregate>>, position: u64) {
-        let mut states = self.lock();
+        let mut states = self.states.lock();
         for aggregate in &aggregates {
             states.entry(aggregate.id.clone()).or_insert_with(|| resident.get(aggregate.id.as_str()));
         }
@@ -32,12 +32,12 @@ impl FollowerStates {
 
     /// Sets the state of an aggregate at the follower's position. Replaces the previous entry.
     pub fn set(&self, id: AggregateId, state: Option<Arc<Aggregate>>) {
-        self.lock().insert(id, state);
+        self.states.lock().insert(id, state);
     }
 
     /// Returns the state of an aggregate at the follower's position.
     pub fn state(&self, resident: &ResidentStates, id: &str) -> Option<Arc<Aggregate>> {
-        match self.lock().get(id) {
+        match self.states.lock().get(id) {
             Some(state) => state.clone(),
             None => resident.get(id),
         }
@@ -45,7 +45,7 @@ impl FollowerStates {
 
     /// Updates the entries after the follower has advanced. `aggregates` are the states at the follower's new position.
     pub fn pass(&self, resident: &ResidentStates, aggregates: impl IntoIterator<Item = Arc<Aggregate>>) {
-        let mut states = self.lock();
+        let mut states = self.states.lock();
         for aggregate in aggregates {
             let caught_up = resident.get(aggregate.id.as_str()).is_none_or(|now| now.version <= aggregate.version);
             if caught_up {
@@ -58,10 +58,6 @@ impl FollowerStates {
 
     /// Removes all entries. Called when the follower has reached the end of the log.
     pub fn clear(&self) {
-        self.lock().clear();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, FxHashMap<AggregateId, Option<Arc<Aggregate>>>> {
-        self.states.lock()
+        self.states.lock().clear();
     }
 }

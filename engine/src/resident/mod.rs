@@ -18,7 +18,7 @@ pub mod workload;
 
 use std::sync::Arc;
 
-use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use parking_lot::{Mutex, RwLock};
 
 use crate::model::aggregate::Aggregate;
 use crate::model::id::AggregateId;
@@ -34,6 +34,7 @@ pub use snapshot::Snapshot;
 /// The aggregates of one workspace.
 #[derive(Default)]
 pub struct ResidentStates {
+    // A panic during a write cannot leave a partial aggregate, because each write replaces one pointer.
     rows: RwLock<ResidentRows>,
     /// Locked while a thread builds columns, so that no two threads build the same column.
     making: Mutex<()>,
@@ -43,18 +44,18 @@ pub struct ResidentStates {
 impl ResidentStates {
     /// Returns the current state of an aggregate.
     pub fn get(&self, id: &str) -> Option<Arc<Aggregate>> {
-        self.read().get(id).cloned()
+        self.rows.read().get(id).cloned()
     }
 
     /// Returns the state of an aggregate in a snapshot of this workspace.
     pub fn get_in(&self, snapshot: &Snapshot, id: &str) -> Option<Arc<Aggregate>> {
         // An aggregate never moves to another row.
-        let row = self.read().row_of(id)?;
+        let row = self.rows.read().row_of(id)?;
         snapshot.at(row as usize).cloned()
     }
 
     pub fn snapshot(&self) -> Snapshot {
-        let rows = self.read();
+        let rows = self.rows.read();
         Snapshot { chunks: rows.chunks.clone(), position: rows.position, columns: None }
     }
 
@@ -66,7 +67,7 @@ impl ResidentStates {
 
     /// Returns whether all these paths have columns.
     pub fn has_columns(&self, paths: &[&Arc<str>]) -> bool {
-        self.read().columns.missing(paths).is_empty()
+        self.rows.read().columns.missing(paths).is_empty()
     }
 
     /// Returns a snapshot with columns of these paths. Building missing columns takes processor time, so threads that
@@ -75,10 +76,10 @@ impl ResidentStates {
         if !self.has_columns(paths) {
             self.make_columns(paths);
         }
-        let rows = self.read();
+        let rows = self.rows.read();
         let column = |path: &&Arc<str>| Some(((*path).clone(), rows.columns.column(path)?.clone()));
         let columns =
-            RequestedColumns { base: rows.columns.base().clone(), by_path: paths.iter().filter_map(column).collect() };
+            RequestedColumns { base: rows.columns.base.clone(), by_path: paths.iter().filter_map(column).collect() };
         Snapshot { chunks: rows.chunks.clone(), position: rows.position, columns: Some(Arc::new(columns)) }
     }
 
@@ -86,11 +87,11 @@ impl ResidentStates {
         let _one = self.making.lock();
         let snapshot = self.snapshot();
         let mut built: Vec<BuiltColumn> =
-            self.read().columns.missing(paths).into_iter().map(BuiltColumn::new).collect();
+            self.rows.read().columns.missing(paths).into_iter().map(BuiltColumn::new).collect();
         for (row, aggregate) in snapshot.iter().enumerate() {
             built.iter_mut().for_each(|column| column.put(row, aggregate));
         }
-        let mut rows = self.write();
+        let mut rows = self.rows.write();
         for (number, chunk) in rows.chunks.iter().enumerate() {
             // A writer copies a chunk that the snapshot holds, so an identical pointer means an unchanged chunk.
             if snapshot.chunks.get(number).is_some_and(|before| Arc::ptr_eq(before, chunk)) {
@@ -105,17 +106,17 @@ impl ResidentStates {
 
     /// Returns the position of the last folded event.
     pub fn position(&self) -> u64 {
-        self.read().position
+        self.rows.read().position
     }
 
     /// Returns the aggregates of a type and project that have this slug.
     pub fn by_slug(&self, aggregate_type: &str, project_id: Option<&str>, slug: &str) -> Vec<AggregateId> {
-        self.read().by_slug((aggregate_type, project_id, slug))
+        self.rows.read().by_slug((aggregate_type, project_id, slug))
     }
 
     /// Returns the approximate size of the columns in bytes.
     pub fn columns_bytes(&self) -> usize {
-        self.read().columns.size_bytes()
+        self.rows.read().columns.size_bytes()
     }
 
     /// Replaces parts of an aggregate by equal parts of other aggregates, which saves memory.
@@ -127,7 +128,7 @@ impl ResidentStates {
     /// must be sorted by the positions of their first events.
     pub fn publish(&self, aggregates: impl IntoIterator<Item = Arc<Aggregate>>, position: u64) {
         let aggregates: Vec<_> = aggregates.into_iter().map(|aggregate| self.share(aggregate)).collect();
-        let mut rows = self.write();
+        let mut rows = self.rows.write();
         for aggregate in aggregates {
             rows.put(aggregate);
         }
@@ -137,21 +138,12 @@ impl ResidentStates {
     /// Replaces the facts of aggregates. Ignores aggregates that are not resident.
     pub fn set_facts(&self, facts: impl IntoIterator<Item = (AggregateId, Arc<Object>)>) {
         let mut sharing = self.sharing.lock();
-        let mut rows = self.write();
+        let mut rows = self.rows.write();
         for (id, facts) in facts {
             if let Some(slot) = rows.slot(&id) {
                 Arc::make_mut(slot).facts = sharing.facts(&facts);
             }
         }
-    }
-
-    // A panic during a write cannot leave a partial aggregate, because each write replaces one pointer.
-    fn read(&self) -> RwLockReadGuard<'_, ResidentRows> {
-        self.rows.read()
-    }
-
-    fn write(&self) -> RwLockWriteGuard<'_, ResidentRows> {
-        self.rows.write()
     }
 }
 

@@ -32,7 +32,7 @@ impl<'a> NewestFirst<'a> {
     pub fn next_block(&mut self) -> Option<impl Iterator<Item = &Arc<Aggregate>>> {
         self.block.clear();
         match self.aggregate_type {
-            Some(name) => self.resident.read().rows_before(name, self.before, BLOCK_LENGTH, &mut self.block),
+            Some(name) => self.resident.rows.read().rows_before(name, self.before, BLOCK_LENGTH, &mut self.block),
             None => self.block.extend((0..self.before as u32).rev().take(BLOCK_LENGTH)),
         }
         self.before = *self.block.last()? as usize;

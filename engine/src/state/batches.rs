@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::State;
 use crate::error::Result;
 use crate::model::event::Event;
-use crate::store::workspace::log::EventRef;
+use crate::store::workspace::log::{EventRef, fitting};
 
 /// The limits of a batch. A batch ends at the limit that is reached first, but contains at least one event.
 #[derive(Debug, Clone, Copy)]
@@ -28,7 +28,7 @@ impl State {
     /// the store.
     pub async fn batch_after(&self, position: u64, limit: BatchLimit) -> Result<Vec<Arc<Event>>> {
         if let Some(mut events) = self.folded.last_events(position, limit.events) {
-            events.truncate(fitting(&events, limit.bytes));
+            events.truncate(fitting(events.iter().map(|event| event.size_bytes()), limit.bytes));
             return Ok(events);
         }
         Ok(self.stored_after(position, limit).await?.into_iter().map(Arc::new).collect())
@@ -49,16 +49,6 @@ impl State {
         }
         Ok(events)
     }
-}
-
-/// Returns the number of leading events that fit into `most_bytes`. Returns at least 1 unless `events` is empty.
-fn fitting(events: &[Arc<Event>], most_bytes: usize) -> usize {
-    let mut bytes = 0;
-    let fits = events.iter().take_while(|event| {
-        bytes += event.size_bytes();
-        bytes <= most_bytes
-    });
-    fits.count().max(1).min(events.len())
 }
 
 /// Splits references into ranges of whole commits. The store reads each range with one query.
@@ -86,6 +76,7 @@ mod tests {
 
     #[test]
     fn a_batch_ends_at_its_byte_limit_but_holds_at_least_one_event() {
+        let fitting = |events: &[Arc<Event>], bytes| fitting(events.iter().map(|event| event.size_bytes()), bytes);
         let large: Vec<_> = (1..=500).map(|position| event(position, 900_000)).collect();
         assert_eq!(fitting(&large, BATCH.bytes), 4);
         assert_eq!((fitting(&large, 1), fitting(&[], 1)), (1, 0));

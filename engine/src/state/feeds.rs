@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::follower_map::FollowerMap;
@@ -42,13 +42,9 @@ struct AgentEvent {
 }
 
 impl Feeds {
-    fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock()
-    }
-
     /// Clears the window and starts it at a position. The window does not contain earlier events.
     pub fn begin_at(&self, position: u64) {
-        let mut inner = self.inner();
+        let mut inner = self.inner.lock();
         inner.restart(position);
         inner.end = position;
     }
@@ -57,7 +53,7 @@ impl Feeds {
     /// with the index of the event.
     pub fn extend(&self, events: &[Arc<Event>], feed: &[(Arc<str>, usize)]) {
         let (Some(first), Some(last)) = (events.first(), events.last()) else { return };
-        let mut inner = self.inner();
+        let mut inner = self.inner.lock();
         if inner.end + 1 != first.position {
             inner.restart(first.position.saturating_sub(1));
         }
@@ -79,7 +75,7 @@ impl Feeds {
     /// Returns up to `limit` events after a position that concern `agent`, or any agent if `agent` is `None`. Also
     /// returns the position up to which the result is complete. Returns `None` if the window begins after `position`.
     pub fn after(&self, position: u64, agent: Option<&str>, limit: usize) -> Option<(Vec<Arc<Event>>, u64)> {
-        let inner = self.inner();
+        let inner = self.inner.lock();
         if position < inner.begin {
             return None;
         }
@@ -103,14 +99,14 @@ impl Feeds {
     /// Returns a receiver that changes when an event concerns `agent`, or any agent if `agent` is `None`.
     pub fn follow(&self, agent: Option<&Arc<str>>) -> watch::Receiver<u64> {
         match agent {
-            Some(agent) => self.inner().followed.follow(agent),
+            Some(agent) => self.inner.lock().followed.follow(agent),
             None => self.any.subscribe(),
         }
     }
 
     /// Returns the size of the events in the window, in bytes.
     pub fn size_bytes(&self) -> usize {
-        self.inner().bytes
+        self.inner.lock().bytes
     }
 }
 
@@ -159,7 +155,10 @@ mod tests {
         assert_eq!([changed(&mut of_a), changed(&mut of_b), changed(&mut of_all)], [true, false, true]);
         drop(of_b);
         feeds.extend(&events(13..=13), &[(a, 0), (b.clone(), 0)]);
-        assert!(changed(&mut of_a) && feeds.inner().followed.get(&b).is_none(), "the other agent has no followers");
+        assert!(
+            changed(&mut of_a) && feeds.inner.lock().followed.get(&b).is_none(),
+            "the other agent has no followers"
+        );
     }
 
     #[test]

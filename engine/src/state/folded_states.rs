@@ -55,10 +55,6 @@ impl Deref for FoldedStates {
 }
 
 impl FoldedStates {
-    fn last_events_bytes(&self) -> usize {
-        self.tail.size_bytes() + self.feeds.size_bytes() + self.streams.size_bytes()
-    }
-
     /// Returns at most `limit` visible events after a position. Returns `None` if some of these events are no longer or
     /// not yet in memory, and must be read from the store. No visible event is missing from the result.
     pub fn last_events(&self, position: u64, limit: usize) -> Option<Vec<Arc<Event>>> {
@@ -140,6 +136,7 @@ impl FoldedStates {
         if counted.0 != snapshot.position() {
             *counted = (snapshot.position(), snapshot.iter().map(|aggregate| aggregate.size_bytes()).sum());
         }
-        counted.1 + self.resident.columns_bytes() + self.last_events_bytes()
+        let last_events = self.tail.size_bytes() + self.feeds.size_bytes() + self.streams.size_bytes();
+        counted.1 + self.resident.columns_bytes() + last_events
     }
 }

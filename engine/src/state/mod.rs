@@ -272,7 +272,7 @@ impl State {
             self.search.redefined.increment();
         }
         if relabels || previous.revision != revision {
-            self.types.note_redefined();
+            self.types.redefined.increment();
         }
     }
 

@@ -20,15 +20,16 @@ use crate::state::releases::Releases;
 /// The plugins of one workspace, each in the version that the workspace has adopted. The plugins run on the engine's
 /// threads and are measured per workspace.
 pub struct PluginHost {
-    releases: Arc<Releases>,
+    /// The versions that all servers of the store use.
+    pub releases: Arc<Releases>,
     adopted: PluginMap<ArcSwap<PluginVersion>>,
     meters: PluginMap<Arc<CallMeter>>,
     /// Whether each plugin is stopped, as of the consumer's last commit.
     stopped: PluginMap<AtomicBool>,
     /// Whether parked steps have changed since they were last counted.
     parking_changed: AtomicBool,
-    /// The deadlines of the retries of parked steps.
-    retries: Deadlines,
+    /// The deadlines of the retries of parked steps. Only a server that leads the workspace updates these deadlines.
+    pub retries: Deadlines,
     /// The lock that a dry run holds. Only one dry run of a workspace runs at a time, because plugins share the
     /// engine's threads.
     trying: Mutex<()>,
@@ -48,11 +49,6 @@ impl PluginHost {
             releases,
             clock,
         }
-    }
-
-    /// Returns the versions that all servers of the store use.
-    pub fn releases(&self) -> &Releases {
-        &self.releases
     }
 
     /// Returns the version of a plugin that the workspace has adopted.
@@ -103,22 +99,8 @@ impl PluginHost {
         self.indexes().filter(move |plugin| called(&self.adopted[*plugin].load()))
     }
 
-    /// Calls a hook for each input in turn. Stops after `streak` failures in a row.
+    /// Calls a hook for each input in turn, in the given version of the plugin. Stops after `streak` failures in a row.
     pub async fn call<I, T>(
-        &self,
-        plugin: PluginIndex,
-        inputs: Vec<Arc<I>>,
-        hook: HookCall<I, T>,
-        streak: usize,
-    ) -> Vec<Outcome<T>>
-    where
-        I: Send + Sync + 'static,
-        T: Send + 'static,
-    {
-        self.call_with(plugin, &self.about(plugin), inputs, hook, streak).await
-    }
-
-    async fn call_with<I, T>(
         &self,
         plugin: PluginIndex,
         version: &PluginVersion,
@@ -131,7 +113,7 @@ impl PluginHost {
         T: Send + 'static,
     {
         let meter = self.meters[plugin].clone();
-        self.releases.plugins().call(version.plugin(), inputs, hook, streak, meter, self.clock.clone()).await
+        self.releases.plugins().call(&version.plugin, inputs, hook, streak, meter, self.clock.clone()).await
     }
 
     /// Calls a hook once, in the given version of the plugin. The workspace need not have adopted the version.
@@ -146,16 +128,7 @@ impl PluginHost {
         I: Send + Sync + 'static,
         T: Send + 'static,
     {
-        only(self.call_with(plugin, version, vec![input], hook, 1).await)
-    }
-
-    /// Calls a hook once.
-    pub async fn call_once<I, T>(&self, plugin: PluginIndex, input: Arc<I>, hook: HookCall<I, T>) -> Outcome<T>
-    where
-        I: Send + Sync + 'static,
-        T: Send + 'static,
-    {
-        only(self.call(plugin, vec![input], hook, 1).await)
+        only(self.call(plugin, version, vec![input], hook, 1).await)
     }
 
     /// Calls a hook once, in the given version of a plugin, without counting the call in the measures. The version need
@@ -172,7 +145,7 @@ impl PluginHost {
     {
         let meter: Arc<CallMeter> = Arc::default();
         let call =
-            self.releases.plugins().call(version.plugin(), vec![input], hook, 1, meter.clone(), self.clock.clone());
+            self.releases.plugins().call(&version.plugin, vec![input], hook, 1, meter.clone(), self.clock.clone());
         let outcomes = call.await;
         (only(outcomes), meter.read().p50_ms)
     }
@@ -194,12 +167,6 @@ impl PluginHost {
     /// Returns whether steps were parked or released since the last call. Also returns `true` in the first call.
     pub fn take_parking_changed(&self) -> bool {
         self.parking_changed.swap(false, Ordering::AcqRel)
-    }
-
-    /// Returns the deadlines of the retries of parked steps. Only a server that leads the workspace updates these
-    /// deadlines.
-    pub fn retries(&self) -> &Deadlines {
-        &self.retries
     }
 
     /// Returns the number of calls of all plugins since this server opened the workspace.
@@ -306,10 +273,12 @@ mod tests {
         let index = |name| host.find(name).expect("a plugin");
         let (first, second) = (index("much"), index("little"));
         let kept = host.clone();
-        let much = tokio::spawn(async move { kept.call(first, inputs, much, usize::MAX).await.len() });
+        let about = host.about(first);
+        let much = tokio::spawn(async move { kept.call(first, &about, inputs, much, usize::MAX).await.len() });
         has_begun.await.expect("a call");
 
-        let mut call = std::pin::pin!(host.call_once(second, input(None, None), little));
+        let about = host.about(second);
+        let mut call = std::pin::pin!(host.call_version(second, &about, input(None, None), little));
         assert!(futures_util::poll!(&mut call).is_pending(), "the only thread is busy");
         open.send(()).expect("the gate opens");
         let before = call.await.expect("called").value;

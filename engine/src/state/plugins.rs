@@ -23,7 +23,7 @@ pub(super) const PORTION_US: u64 = 5_000;
 
 /// A version of a plugin.
 pub struct PluginVersion {
-    plugin: Arc<dyn Plugin>,
+    pub plugin: Arc<dyn Plugin>,
     /// The digest of the version's source. `None` for a plugin that is compiled into the program.
     pub digest: Option<Arc<str>>,
 }
@@ -31,10 +31,6 @@ pub struct PluginVersion {
 impl PluginVersion {
     pub fn new(plugin: Arc<dyn Plugin>) -> PluginVersion {
         PluginVersion { digest: plugin.source().map(|source| source.digest()), plugin }
-    }
-
-    pub fn plugin(&self) -> &Arc<dyn Plugin> {
-        &self.plugin
     }
 
     /// Returns whether `other` is the same version.
@@ -56,7 +52,7 @@ impl Deref for PluginVersion {
 pub struct Plugins {
     slots: Vec<PluginSlot>,
     threads: rayon::ThreadPool,
-    loader: Option<Arc<dyn Loader>>,
+    pub(super) loader: Option<Arc<dyn Loader>>,
     /// The number of versions that were replaced by newer ones.
     replaced: Progress,
 }
@@ -92,10 +88,6 @@ impl Plugins {
     /// Sets the loader, which can load other versions of the plugins.
     pub fn with_loader(self, loader: Arc<dyn Loader>) -> Plugins {
         Plugins { loader: Some(loader), ..self }
-    }
-
-    pub fn loader(&self) -> Option<&Arc<dyn Loader>> {
-        self.loader.as_ref()
     }
 
     pub fn is_empty(&self) -> bool {

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tokio::sync::Notify;
 
@@ -67,7 +67,7 @@ impl Presence {
     /// reads the changes since the previous read. Concurrent calls share one query.
     pub async fn refresh(&self, now_ms: i64) -> Result<()> {
         let is_read = {
-            let mut inner = self.inner();
+            let mut inner = self.inner.lock();
             inner.now_ms = now_ms;
             inner.read_at.is_some()
         };
@@ -75,9 +75,9 @@ impl Presence {
     }
 
     async fn read_changed(&self) -> Result<()> {
-        let since = self.inner().read_at;
+        let since = self.inner.lock().read_at;
         let (rows, read_at) = self.db.read_presence_since(since).await?;
-        let mut inner = self.inner();
+        let mut inner = self.inner.lock();
         let latest = inner.latest();
         for (agent, record) in rows {
             inner.known.entry(agent).or_default().merge(record, latest);
@@ -94,7 +94,7 @@ impl Presence {
     /// Records a heartbeat of these agents.
     pub fn seen<'a>(&self, agents: impl IntoIterator<Item = &'a Arc<str>>, now_ms: i64) {
         let record = PresenceRecord { last_seen_at: now_ms, ..PresenceRecord::default() };
-        self.inner().now_ms = now_ms;
+        self.inner.lock().now_ms = now_ms;
         self.update(agents, record);
     }
 
@@ -106,7 +106,7 @@ impl Presence {
     /// Returns the time of the last known heartbeat of an agent, in milliseconds since the epoch. Returns `None` if
     /// this server knows of no heartbeat, or if the known time is too far in the future.
     pub fn last_seen_at(&self, agent: &str) -> Option<i64> {
-        let inner = self.inner();
+        let inner = self.inner.lock();
         let last_seen_at = inner.known.get(agent).map(|record| record.last_seen_at);
         last_seen_at.filter(|at| *at > 0 && *at <= inner.latest())
     }
@@ -114,13 +114,13 @@ impl Presence {
     /// Returns the position up to which an agent has processed its feed, or 0 if this server knows of no
     /// acknowledgement.
     pub fn acknowledged(&self, agent: &str) -> u64 {
-        self.inner().known.get(agent).map_or(0, |record| record.acknowledged)
+        self.inner.lock().known.get(agent).map_or(0, |record| record.acknowledged)
     }
 
     /// Removes the presence and acknowledgements of deleted agents, in memory and in the store.
     pub async fn forget(&self, agents: &[Arc<str>]) -> Result<()> {
         {
-            let mut inner = self.inner();
+            let mut inner = self.inner.lock();
             for agent in agents {
                 inner.known.remove(agent);
                 inner.unwritten.remove(agent);
@@ -149,7 +149,7 @@ impl Presence {
 
     /// Takes the waiting updates. Also returns the latest time that an accepted heartbeat can have.
     fn take_unwritten(&self) -> (Vec<(Arc<str>, PresenceRecord)>, i64) {
-        let mut inner = self.inner();
+        let mut inner = self.inner.lock();
         let unwritten = std::mem::take(&mut inner.unwritten);
         let row = |agent: Arc<str>| Some((agent.clone(), *inner.known.get(&agent)?));
         (unwritten.into_iter().filter_map(row).collect(), inner.latest())
@@ -157,7 +157,7 @@ impl Presence {
 
     /// Puts back updates that could not be written. Notifies the writer, because the next update may come much later.
     fn put_back(&self, rows: Vec<(Arc<str>, PresenceRecord)>) {
-        self.inner().unwritten.extend(rows.into_iter().map(|(agent, _)| agent));
+        self.inner.lock().unwritten.extend(rows.into_iter().map(|(agent, _)| agent));
         self.updated.notify_one();
     }
 
@@ -184,7 +184,7 @@ impl Presence {
     }
 
     fn update<'a>(&self, agents: impl IntoIterator<Item = &'a Arc<str>>, record: PresenceRecord) {
-        let mut inner = self.inner();
+        let mut inner = self.inner.lock();
         let latest = inner.latest();
         for agent in agents {
             let known = inner.known.entry(agent.clone()).or_default();
@@ -197,10 +197,6 @@ impl Presence {
         if !inner.unwritten.is_empty() {
             self.updated.notify_one();
         }
-    }
-
-    fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock()
     }
 }
 

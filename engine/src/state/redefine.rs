@@ -135,7 +135,7 @@ impl State {
         if self.is_exclusive() {
             return Ok(TypeRefold::none());
         }
-        let one = self.types.refolding().await;
+        let one = self.types.refolding.lock().await;
         let mut refolded = Vec::new();
         if self.db.types_changed().await? != self.types.changed() {
             for StoredDefinition { definition, .. } in self.db.read_definitions().await? {

@@ -102,12 +102,12 @@ impl Releases {
         &self,
         load: impl FnOnce(&dyn Loader) -> Result<Option<T>, VersionRefusal> + Send + 'static,
     ) -> Result<Result<Option<T>, VersionRefusal>> {
-        let Some(loader) = self.plugins.loader().cloned() else { return Ok(Ok(None)) };
+        let Some(loader) = self.plugins.loader.clone() else { return Ok(Ok(None)) };
         tokio::task::spawn_blocking(move || load(&*loader)).await.map_err(Error::internal)
     }
 
     async fn write(&self, version: &PluginVersion) -> Result<()> {
-        if let (Some(source), Some(digest)) = (version.plugin().source(), &version.digest) {
+        if let (Some(source), Some(digest)) = (version.plugin.source(), &version.digest) {
             self.control.write_release(source, digest).await?;
         }
         Ok(())

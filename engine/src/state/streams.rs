@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::follower_map::FollowerMap;
@@ -30,18 +30,14 @@ struct LastEvents {
 }
 
 impl FollowedStreams {
-    fn followed(&self) -> MutexGuard<'_, FollowerMap<AggregateId, LastEvents>> {
-        self.followed.lock()
-    }
-
     /// Returns a receiver that changes when the aggregate has new events.
     pub fn follow(&self, id: &AggregateId) -> watch::Receiver<u64> {
-        self.followed().follow(id)
+        self.followed.lock().follow(id)
     }
 
     /// Adds events of followed aggregates, and wakes the followers. `events` must be in the order of the log.
     pub fn extend(&self, events: &[Arc<Event>]) {
-        let mut followed = self.followed();
+        let mut followed = self.followed.lock();
         for event in events {
             followed.wake(&event.aggregate_id, event.position, |last| last.push(event));
         }
@@ -50,7 +46,7 @@ impl FollowedStreams {
     /// Returns the events of an aggregate after a version. Returns `None` if the events are not in memory and must be
     /// read from the store.
     pub fn after(&self, id: &AggregateId, version: u64) -> Option<Vec<Arc<Event>>> {
-        let followed = self.followed();
+        let followed = self.followed.lock();
         let events = &followed.get(id)?.events;
         events.front().filter(|first| first.version <= version + 1)?;
         let first = events.partition_point(|event| event.version <= version);
@@ -59,7 +55,7 @@ impl FollowedStreams {
 
     /// Returns the size of the events in memory, in bytes.
     pub fn size_bytes(&self) -> usize {
-        self.followed().kept().map(|last| last.bytes).sum()
+        self.followed.lock().kept().map(|last| last.bytes).sum()
     }
 }
 
@@ -117,7 +113,7 @@ mod tests {
         assert_eq!(versions(streams.after(&id("a"), 5)), Some(vec![6]));
         drop((of_a, of_b));
         streams.extend(&[event("a", 7, 1), event("b", 1, 1)]);
-        assert_eq!((streams.size_bytes(), streams.followed().kept().len()), (0, 0));
+        assert_eq!((streams.size_bytes(), streams.followed.lock().kept().len()), (0, 0));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::Mutex;
 
 use super::progress::Progress;
 use crate::model::builtin;
@@ -19,10 +19,13 @@ pub struct Types {
     definitions: ArcSwap<Definitions>,
     /// The number of changes to definitions that the definitions in memory include.
     changed: AtomicU64,
-    defining: Mutex<()>,
-    refolding: Mutex<()>,
-    /// The number of redefinitions that changed labels or states of existing aggregates, counted from 1.
-    redefined: Progress,
+    /// The lock of a redefinition, which blocks other redefinitions.
+    pub defining: Mutex<()>,
+    /// The lock of a task that refolds types that another server redefined. Blocks other such tasks.
+    pub refolding: Mutex<()>,
+    /// The number of redefinitions that changed labels or states of existing aggregates. The number begins at 1 when the
+    /// workspace is opened, and increases after the definition is set.
+    pub redefined: Progress,
 }
 
 impl Types {
@@ -64,27 +67,5 @@ impl Types {
 
     pub fn set_changed(&self, changed: u64) {
         self.changed.store(changed, Ordering::SeqCst);
-    }
-
-    /// Returns the number of redefinitions that changed labels or states of existing aggregates. The number begins at 1
-    /// when the workspace is opened.
-    pub fn redefined(&self) -> &Progress {
-        &self.redefined
-    }
-
-    /// Counts a redefinition that changed labels or states of existing aggregates. Must be called after the definition
-    /// is set.
-    pub fn note_redefined(&self) {
-        self.redefined.increment();
-    }
-
-    /// Blocks other tasks from refolding types that another server redefined, until the guard is dropped.
-    pub async fn refolding(&self) -> MutexGuard<'_, ()> {
-        self.refolding.lock().await
-    }
-
-    /// Blocks other redefinitions until the guard is dropped.
-    pub async fn one_at_a_time(&self) -> MutexGuard<'_, ()> {
-        self.defining.lock().await
     }
 }

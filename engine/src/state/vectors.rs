@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
 use sha2::{Digest, Sha256};
 use tokio::sync::OnceCell;
@@ -34,7 +34,8 @@ pub struct VectorInput<'a> {
     pub types: &'a Types,
 }
 
-/// The vectors of one workspace. This value exists only if vector search is enabled.
+/// The vectors of one workspace. This value exists only if vector search is enabled. Changes under its locks insert or
+/// remove whole entries, so a panic cannot leave a partial entry behind.
 pub struct Vectors {
     embed: Arc<dyn Embed>,
     /// The aggregates whose vectors may be out of date.
@@ -50,12 +51,12 @@ impl Vectors {
 
     /// Marks aggregates whose labels may have changed.
     pub fn touch<'a>(&self, ids: impl IntoIterator<Item = &'a AggregateId>) {
-        held(&self.changed).extend(ids.into_iter().cloned());
+        self.changed.lock().extend(ids.into_iter().cloned());
     }
 
     /// Returns the number of aggregates whose vectors may be out of date.
     pub fn waiting(&self) -> usize {
-        held(&self.changed).len()
+        self.changed.lock().len()
     }
 
     /// Runs the model on a thread for blocking work.
@@ -97,9 +98,9 @@ impl Vectors {
         let embedded = self.embedded(labelled, db).await?;
         let (mut pending, mut gone, mut taken) = (Vec::new(), Vec::new(), Vec::new());
         while pending.len() + gone.len() < AT_ONCE {
-            let Some(id) = held(&self.changed).iter().next().cloned() else { break };
-            held(&self.changed).remove(&id);
-            match (label(labelled, &id), held(embedded).get(&id)) {
+            let Some(id) = self.changed.lock().iter().next().cloned() else { break };
+            self.changed.lock().remove(&id);
+            match (label(labelled, &id), embedded.lock().get(&id)) {
                 (Some(label), known) => {
                     let hash = hash_of(&label);
                     if known != Some(&hash) {
@@ -142,7 +143,7 @@ impl Vectors {
             self.check_model(db).await?;
             return Err(error.into());
         }
-        let mut embedded = held(embedded);
+        let mut embedded = embedded.lock();
         embedded.extend(embeddings.into_iter().map(|embedding| (embedding.id, embedding.hash)));
         gone.iter().for_each(|id| drop(embedded.remove(id)));
         Ok(())
@@ -169,7 +170,7 @@ impl Vectors {
         most: usize,
     ) -> Result<Vec<(AggregateId, f64)>, String> {
         let embedded = self.embedded.get().ok_or("labels are being embedded for the first time")?;
-        if held(embedded).is_empty() {
+        if embedded.lock().is_empty() {
             return Err("no label is embedded yet".into());
         }
         let vectors = tokio::time::timeout(QUERY_TIMEOUT, self.embed(vec![query.to_owned()])).await;
@@ -194,9 +195,4 @@ fn label(labelled: VectorInput<'_>, id: &AggregateId) -> Option<String> {
 
 fn hash_of(label: &str) -> String {
     hex::encode(&Sha256::digest(label)[..16])
-}
-
-// Changes under these locks insert or remove whole entries, so a panic cannot leave a partial entry behind.
-fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
 }

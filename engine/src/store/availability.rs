@@ -27,9 +27,9 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 /// Whether a remote store responds. Clones share the state.
 #[derive(Clone)]
 pub struct Availability {
-    timeout: Duration,
+    pub timeout: Duration,
     /// The time of the store, for the deadlines of transactions.
-    time: Arc<StoreTime>,
+    pub time: Arc<StoreTime>,
     /// Whether a query got no response, and no later check has succeeded.
     unresponsive: Arc<AtomicBool>,
 }
@@ -37,14 +37,6 @@ pub struct Availability {
 impl Availability {
     pub fn new(timeout: Duration) -> Availability {
         Availability { timeout, time: Arc::default(), unresponsive: Arc::default() }
-    }
-
-    pub fn timeout(&self) -> Duration {
-        self.timeout
-    }
-
-    pub fn time(&self) -> &StoreTime {
-        &self.time
     }
 
     pub fn is_unresponsive(&self) -> bool {

@@ -58,6 +58,13 @@ pub trait StoredRecord: Sized {
     /// Returns the fields of the record without its id.
     fn fields(&self) -> RecordObject;
 
+    /// Returns the record with this id, as it is stored.
+    fn with_id(&self, id: Record) -> Record {
+        let mut fields = self.fields();
+        fields.insert("id", id);
+        Record::Object(fields)
+    }
+
     fn read(record: &Record) -> Result<Self> {
         match Self::KIND {
             Some(kind) => convert::named(kind, record, || Self::read_fields(record)),
@@ -66,30 +73,44 @@ pub trait StoredRecord: Sized {
     }
 }
 
+/// The name of a field in the database, which is the name in the struct unless another name is given.
+macro_rules! stored_name {
+    ($field:ident) => {
+        stringify!($field)
+    };
+    ($field:ident $name:literal) => {
+        $name
+    };
+}
+
 /// Implements [`StoredRecord`] for a struct. The field in brackets is the id of the record, which a query returns as
 /// `key`. The fields after `reads` are written by other statements.
 macro_rules! stored_record {
-    ($type:ident $(as $kind:literal)? [$($id:ident)?] { $($field:ident),+ } $(reads { $($read:ident),+ })?) => {
+    (
+        $type:ident $(as $kind:literal)? [$($id:ident)?]
+        { $($field:ident $(= $name:literal)?),+ } $(reads { $($read:ident),+ })?
+    ) => {
         impl $crate::store::record::StoredRecord for $type {
             $(const KIND: Option<&'static str> = Some($kind);)?
 
             fn read_fields(record: &surrealdb::types::Value) -> $crate::store::Result<$type> {
-                use $crate::store::record::FieldValue;
+                use $crate::store::record::{FieldValue, stored_name};
                 Ok($type {
                     $($id: FieldValue::read(record, "key")?,)?
-                    $($field: FieldValue::read(record, stringify!($field))?,)+
+                    $($field: FieldValue::read(record, stored_name!($field $($name)?))?,)+
                     $($($read: FieldValue::read(record, stringify!($read))?,)+)?
                 })
             }
 
             fn fields(&self) -> surrealdb::types::Object {
-                use $crate::store::record::FieldValue;
-                $crate::store::convert::fields([$((stringify!($field), FieldValue::stored(&self.$field))),+])
+                use $crate::store::record::{FieldValue, stored_name};
+                let fields = [$((stored_name!($field $($name)?), FieldValue::stored(&self.$field))),+];
+                $crate::store::convert::fields(fields)
             }
         }
     };
 }
-pub(super) use {field_value, stored_record};
+pub(super) use {field_value, stored_name, stored_record};
 
 impl DatabaseReader {
     /// Runs a statement, and reads each record that it returns.

@@ -44,6 +44,17 @@ pub enum StoreSession {
     Elsewhere(Surreal<Any>, Option<Availability>),
 }
 
+/// Sends a request through a session, whose type depends on the place of the store. Applies the time limit if the store
+/// is on another machine.
+macro_rules! request {
+    ($self:ident, |$session:ident| $request:expr) => {
+        match $self {
+            StoreSession::Here($session) => $self.within(async { Ok($request.await.map(drop)?) }).await,
+            StoreSession::Elsewhere($session, _) => $self.within(async { Ok($request.await.map(drop)?) }).await,
+        }
+    };
+}
+
 impl StoreSession {
     /// Opens a store in a folder. The client of the database cannot set the sizes, and would use as much memory as the
     /// machine has. This function therefore builds the datastore in the same way as the client, but with the given
@@ -88,13 +99,7 @@ impl StoreSession {
     }
 
     pub async fn sign_in(&self, root: surrealdb::opt::auth::Root) -> Result<()> {
-        match self {
-            StoreSession::Here(session) => drop(session.signin(root).await?),
-            StoreSession::Elsewhere(session, _) => {
-                self.within(async { Ok(session.signin(root).await.map(drop)?) }).await?
-            }
-        }
-        Ok(())
+        request!(self, |session| session.signin(root))
     }
 
     pub async fn health(&self) -> Result<()> {
@@ -108,23 +113,11 @@ impl StoreSession {
     }
 
     pub async fn use_namespace(&self, namespace: &str) -> Result<()> {
-        match self {
-            StoreSession::Here(session) => drop(session.use_ns(namespace).await?),
-            StoreSession::Elsewhere(session, _) => {
-                self.within(async { Ok(session.use_ns(namespace).await.map(drop)?) }).await?
-            }
-        }
-        Ok(())
+        request!(self, |session| session.use_ns(namespace))
     }
 
     pub async fn use_database(&self, namespace: &str, database: &str) -> Result<()> {
-        match self {
-            StoreSession::Here(session) => drop(session.use_ns(namespace).use_db(database).await?),
-            StoreSession::Elsewhere(session, _) => {
-                self.within(async { Ok(session.use_ns(namespace).use_db(database).await.map(drop)?) }).await?;
-            }
-        }
-        Ok(())
+        request!(self, |session| session.use_ns(namespace).use_db(database))
     }
 
     pub async fn query(&self, statements: &str, values: Variables) -> Result<surrealdb::IndexedResults> {
@@ -134,7 +127,7 @@ impl StoreSession {
             }
             StoreSession::Elsewhere(session, availability) => {
                 let (statements, values) = match availability {
-                    Some(availability) => availability.time().limit(availability.timeout(), statements, values),
+                    Some(availability) => availability.time.limit(availability.timeout, statements, values),
                     None => (statements.into(), values),
                 };
                 let query = on_stack(session.query(&*statements).bind(values).into_future());
@@ -146,7 +139,7 @@ impl StoreSession {
     /// Sets the time that a remote store has just reported, in milliseconds. Transactions have a deadline from then on.
     pub fn set_time(&self, now_ms: i64) {
         if let StoreSession::Elsewhere(_, Some(availability)) = self {
-            availability.time().set(now_ms);
+            availability.time.set(now_ms);
         }
     }
 
@@ -154,7 +147,7 @@ impl StoreSession {
     /// waits.
     pub fn forget_time(&self) {
         if let StoreSession::Elsewhere(_, Some(availability)) = self {
-            availability.time().forget();
+            availability.time.forget();
         }
     }
 

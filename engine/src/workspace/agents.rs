@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use indexmap::IndexSet;
+
 use super::call_context::{CallContext, Operation, first_event};
 use super::responses::IdempotentRequest;
 use super::rights::{Reader, Writer};
@@ -14,8 +16,9 @@ use crate::mailbox::offboarding::Departure;
 use crate::model::agent::{self, AgentStatus, NAME_KEY, name_key};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::AGENT;
-use crate::model::event::{NewEvent, StreamExpectation};
+use crate::model::event::StreamExpectation;
 use crate::model::facts::Assignee;
+use crate::model::fold::DELETED;
 use crate::model::id::is_valid_name;
 use crate::model::value::{Object, Value};
 use crate::model::violation::{Violation, segment};
@@ -75,8 +78,7 @@ impl AgentChange {
             refuse("/subscribed_traits".into(), format!("expected at most {MAX_TRAITS} traits"));
         }
         for (index, name) in traits.iter().enumerate().take(MAX_TRAITS).filter(|(_, name)| !is_valid_name(name)) {
-            let shown: String = name.chars().take(64).collect();
-            refuse(format!("/subscribed_traits/{index}"), format!("'{shown}' is not a valid trait name"));
+            refuse(format!("/subscribed_traits/{index}"), format!("'{name:.64}' is not a valid trait name"));
         }
         if let Some(capabilities) = &self.capabilities {
             if capabilities.len() > MAX_CAPABILITIES {
@@ -97,13 +99,8 @@ impl AgentChange {
     /// Returns the fields of the state that the change sets.
     fn payload(&self) -> Object {
         let traits = |names: &[String]| {
-            let mut unique: Vec<&String> = Vec::new();
-            names.iter().for_each(|name| {
-                if !unique.contains(&name) {
-                    unique.push(name)
-                }
-            });
-            Value::from(unique.into_iter().map(|name| Value::from(name.as_str())).collect::<Vec<_>>())
+            let unique: IndexSet<&str> = names.iter().map(String::as_str).collect();
+            Value::from(unique.into_iter().map(Value::from).collect::<Vec<_>>())
         };
         let status = |is_disabled: bool| if is_disabled { agent::DISABLED } else { agent::ENABLED };
         object_of([
@@ -154,7 +151,7 @@ impl Writer {
         change.check()?;
         self.context.check_successor(&Assignee::Agent(id.into()), change.successor.as_ref()).await?;
         let payload = change.payload();
-        let view = self.append_to_agent(id, expected, "updated", move |view, agent| {
+        let agent = Operation::change(self, (AGENT, id), expected, "updated", 0, move |view, agent| {
             let is_own = |name: &str| [agent::STATUS, agent::SUCCESSOR].contains(&name);
             if agent::is_scripted(agent) && payload.keys().any(|name| !is_own(name)) {
                 let message = "a plugin does the agent's work; only the agent's status can be changed";
@@ -173,7 +170,7 @@ impl Writer {
                 payload.iter().filter(differs).map(|(name, value)| (name.clone(), value.clone())).collect();
             Ok((!changed.is_empty()).then_some(changed))
         });
-        let view = view.await?;
+        let view = self.context.view(agent.await?).await?;
         self.hand_over_tasks(&view.agent).await?;
         Ok(view)
     }
@@ -191,55 +188,21 @@ impl Writer {
     pub async fn delete_agent(&self, id: &str, expected: StreamExpectation, successor: Option<Assignee>) -> Result<()> {
         self.context.check_successor(&Assignee::Agent(id.into()), successor.as_ref()).await?;
         let payload = object_of([(agent::SUCCESSOR, successor.map(|successor| successor.text().into()))]);
-        let deleted = self.append_to_agent(id, expected, "deleted", move |view, agent| {
+        let deleted = Operation::change(self, (AGENT, id), expected, DELETED, 0, move |view, agent| {
             if agent::plugin_of(agent).is_some_and(|plugin| view.plugins().has_agent(plugin)) {
                 let message = "a plugin does the agent's work; disable the agent instead";
                 return Err(Error::conflict(ErrorCode::ScriptedAgent, message));
             }
             Ok(Some(payload.clone()))
         });
-        let view = deleted.await?;
-        self.hand_over_tasks(&view.agent).await?;
+        let deleted = deleted.await?;
+        self.hand_over_tasks(&deleted).await?;
         let state = self.context.state();
         // The agent is already deleted. The next start tries again to remove the presence.
-        if let Err(error) = state.presence.forget(&[view.agent.id.text()]).await {
+        if let Err(error) = state.presence.forget(&[deleted.id.text()]).await {
             tracing::debug!(%error, "failed to remove the presence of a deleted agent");
         }
         Ok(())
-    }
-
-    /// Appends one event to a registered agent, unless `payload` returns `None`.
-    async fn append_to_agent(
-        &self,
-        id: &str,
-        expected: StreamExpectation,
-        verb: &'static str,
-        payload: impl Fn(&View<'_>, &Aggregate) -> Result<Option<Object>> + Send + Sync + 'static,
-    ) -> Result<AgentView> {
-        let id = id.to_owned();
-        let aggregate_id = id.clone();
-        let decide: Decide = Box::new(move |view: &View<'_>| {
-            let found = view.aggregate(&id).filter(|found| agent::is_agent(found));
-            let agent = found.ok_or_else(|| Error::not_found("agent", &id))?;
-            if !expected.allows(agent.version) {
-                return Err(Error::version_conflict(agent.version));
-            }
-            let event = |payload| NewEvent {
-                aggregate_id: id.clone(),
-                aggregate_type: AGENT.into(),
-                event_type: format!("{AGENT}.{verb}"),
-                payload,
-                ..NewEvent::default()
-            };
-            Ok(payload(view, &agent)?.into_iter().map(event).collect())
-        });
-        Operation::perform(self, |operation| async move {
-            let appended = operation.append(decide, None, 0).await?;
-            let found = operation.state_after(&appended, &aggregate_id);
-            let agent = found.ok_or_else(|| Error::not_found("agent", &aggregate_id))?;
-            operation.context().view(agent).await
-        })
-        .await
     }
 }
 

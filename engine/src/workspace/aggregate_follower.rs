@@ -12,7 +12,8 @@ use crate::error::{Error, Result};
 use crate::model::event::Event;
 use crate::model::id::AggregateId;
 
-/// A reader that returns the events of one aggregate as they are appended, and the version of the last returned event.
+/// A reader that returns the events of one aggregate as they are appended. `version` is the version of the last
+/// returned event.
 pub struct AggregateFollower {
     reader: Reader,
     id: AggregateId,

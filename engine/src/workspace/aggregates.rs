@@ -3,8 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::articles::unknown_project;
-use super::call_context::{CallContext, EVENT_BASE_BYTES, Operation};
+use super::call_context::{CallContext, Changing, EVENT_BASE_BYTES, Operation};
 use super::rights::{Reader, Writer};
 use super::{Page, PageLimit};
 use crate::append::request::{Append, Decide};
@@ -15,6 +14,7 @@ use crate::model::definition::Definition;
 use crate::model::event::{NewEvent, StreamExpectation};
 use crate::model::excerpt::excerpt_of;
 use crate::model::fold::DELETED;
+use crate::model::value::Object;
 use crate::pipeline::hint::did_you_mean;
 
 /// The moment for which a state is requested.
@@ -85,12 +85,7 @@ impl Reader {
             let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
             return Err(Error::invalid(format!("unknown aggregate type '{}'{hint}", excerpt_of(name))));
         }
-        let project = match &listing.project {
-            Some(project) => {
-                Some(self.context.find_project(project).ok_or_else(|| unknown_project(project))?.id.text())
-            }
-            None => None,
-        };
+        let project = self.context.project_id(listing.project.as_deref())?;
         let admits =
             |found: &Aggregate| project.as_ref().is_none_or(|project| found.project_id.as_ref() == Some(project));
         let aggregate_type = listing.aggregate_type.as_deref();
@@ -121,6 +116,43 @@ impl Writer {
         let append = Append::decided(self.context.actor(), decide);
         let append = Append { managed: false, size_bytes: EVENT_BASE_BYTES, ..append };
         Operation::perform(self, |operation| async move { operation.appender().append(append).await.map(drop) }).await
+    }
+}
+
+impl Operation {
+    /// Appends one event to an aggregate of a type, unless `payload` returns `None`. Fails if there is no such
+    /// aggregate, or if it is deleted. Returns the aggregate after the event.
+    pub(super) async fn change(
+        handle: &impl Changing,
+        (aggregate_type, id): (&'static str, &str),
+        expected: StreamExpectation,
+        verb: &'static str,
+        given_bytes: usize,
+        payload: impl Fn(&View<'_>, &Aggregate) -> Result<Option<Object>> + Send + Sync + 'static,
+    ) -> Result<Arc<Aggregate>> {
+        let id = id.to_owned();
+        let changed_id = id.clone();
+        let decide: Decide = Box::new(move |view: &View<'_>| {
+            let found = view.aggregate(&id).filter(|found| &*found.aggregate_type == aggregate_type && !found.deleted);
+            let found = found.ok_or_else(|| Error::not_found(aggregate_type, &id))?;
+            if !expected.allows(found.version) {
+                return Err(Error::version_conflict(found.version));
+            }
+            let event = |payload| NewEvent {
+                aggregate_id: id.clone(),
+                aggregate_type: aggregate_type.into(),
+                event_type: format!("{aggregate_type}.{verb}"),
+                payload,
+                ..NewEvent::default()
+            };
+            Ok(payload(view, &found)?.into_iter().map(event).collect())
+        });
+        Operation::perform(handle, |operation| async move {
+            let appended = operation.append(decide, None, given_bytes).await?;
+            let found = operation.state_after(&appended, &changed_id);
+            found.ok_or_else(|| Error::not_found(aggregate_type, &changed_id))
+        })
+        .await
     }
 }
 

@@ -19,7 +19,8 @@ use crate::model::article::{PUBLISHED, PUBLISHED_VERSION, STATUS, published_at, 
 use crate::model::builtin::ARTICLE;
 use crate::model::closed_set::named;
 use crate::model::date::format_date;
-use crate::model::event::{NewEvent, StreamExpectation};
+use crate::model::event::StreamExpectation;
+use crate::model::fold::DELETED;
 use crate::model::slug;
 use crate::model::value::{Object, Value};
 
@@ -148,10 +149,7 @@ impl Writer {
         let (id, request) = (self.context.state().clock.new_id().to_string(), new.request);
         let (title, body, tags, project) = (new.title, new.body, new.tags, new.project);
         let decide: Decide = Box::new(move |view: &View<'_>| {
-            let project_id = match &project {
-                None => None,
-                Some(project) => Some(view.project_id(project).ok_or_else(|| unknown_project(project))?),
-            };
+            let project_id = view.named_project(project.as_deref())?;
             let slug = match &chosen {
                 // The append rejects a slug that another article has.
                 Some(slug) => slug.clone(),
@@ -181,7 +179,7 @@ impl Writer {
     ) -> Result<Arc<Aggregate>> {
         let slug = change.slug.clone().map(check_slug).transpose()?;
         let given_bytes = change.size_bytes();
-        self.append_to_article(id, expected, "article.updated", given_bytes, move |article| {
+        self.append_to_article(id, expected, "updated", given_bytes, move |article| {
             let requested = object_of([
                 ("title", change.title.as_deref().map(Value::from)),
                 ("body", change.body.as_deref().map(Value::from)),
@@ -199,7 +197,7 @@ impl Writer {
     /// Publishes the current draft of an article.
     pub async fn publish_article(&self, id: &str, expected: StreamExpectation) -> Result<Arc<Aggregate>> {
         let now = self.context.state().clock.now_ms();
-        self.append_to_article(id, expected, "article.published", 0, move |article| {
+        self.append_to_article(id, expected, "published", 0, move |article| {
             if published_version(article) == Some(article.version) {
                 return Ok(None);
             }
@@ -214,7 +212,7 @@ impl Writer {
 
     /// Unpublishes an article. Its draft stays.
     pub async fn unpublish_article(&self, id: &str, expected: StreamExpectation) -> Result<Arc<Aggregate>> {
-        self.append_to_article(id, expected, "article.unpublished", 0, |article| {
+        self.append_to_article(id, expected, "unpublished", 0, |article| {
             let nothing = [
                 (STATUS, Some(Value::from("draft"))),
                 (PUBLISHED_VERSION, Some(Value::Null)),
@@ -227,7 +225,7 @@ impl Writer {
 
     /// Deletes an article. Its history stays.
     pub async fn delete_article(&self, id: &str, expected: StreamExpectation) -> Result<()> {
-        self.append_to_article(id, expected, "article.deleted", 0, |_| Ok(Some(Object::new()))).await.map(drop)
+        self.append_to_article(id, expected, DELETED, 0, |_| Ok(Some(Object::new()))).await.map(drop)
     }
 
     /// Appends one event to an existing article, unless `payload` returns `None`.
@@ -235,38 +233,15 @@ impl Writer {
         &self,
         id: &str,
         expected: StreamExpectation,
-        event_type: &'static str,
+        verb: &'static str,
         given_bytes: usize,
         payload: impl Fn(&Aggregate) -> Result<Option<Object>> + Send + Sync + 'static,
     ) -> Result<Arc<Aggregate>> {
         // Another server may have created the article.
         self.context.state().refresh().await?;
-        let article_id = self.context.live_article(id)?.id.clone();
-        let aggregate_id = article_id.clone();
-        let decide: Decide = Box::new(move |view: &View<'_>| {
-            let live = view.aggregate(article_id.as_str()).filter(|article| !article.deleted);
-            let article = live.ok_or_else(|| Error::not_found("article", article_id.as_str()))?;
-            if !expected.allows(article.version) {
-                return Err(Error::version_conflict(article.version));
-            }
-            let payload = payload(&article)?;
-            Ok(payload
-                .into_iter()
-                .map(|payload| NewEvent {
-                    aggregate_id: article_id.to_string(),
-                    aggregate_type: ARTICLE.into(),
-                    event_type: event_type.into(),
-                    payload,
-                    ..NewEvent::default()
-                })
-                .collect())
-        });
-        Operation::perform(self, |operation| async move {
-            let appended = operation.append(decide, None, given_bytes).await?;
-            let found = operation.state_after(&appended, aggregate_id.as_str());
-            found.ok_or_else(|| Error::not_found("article", aggregate_id.as_str()))
-        })
-        .await
+        self.context.live_article(id)?;
+        let payload = move |_: &View<'_>, article: &Aggregate| payload(article);
+        Operation::change(self, (ARTICLE, id), expected, verb, given_bytes, payload).await
     }
 }
 
@@ -286,12 +261,6 @@ impl CallContext {
             .filter(|found| &*found.aggregate_type == ARTICLE && !found.deleted)
             .ok_or_else(|| Error::not_found("article", id))
     }
-}
-
-/// Returns the error for a project that does not exist.
-pub(super) fn unknown_project(project: &str) -> Error {
-    let shown: String = project.chars().take(64).collect();
-    Error::invalid_at("/project_id", format!("unknown project '{shown}'"))
 }
 
 fn tag_values(tags: &[String]) -> Value {

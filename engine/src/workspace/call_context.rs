@@ -10,15 +10,13 @@ use tracing::Instrument;
 use super::runtime::Runtime;
 use crate::access::Access;
 use crate::access::grant::Grant;
-use crate::access::members::Member;
-use crate::access::signing::{Purpose, Signature};
 use crate::append::appender::Appender;
 use crate::append::idempotency::IdempotentRequest;
 use crate::append::request::{Append, AppendOutcome, Decide};
 use crate::consumer::{WorkerSlot, WorkerTurn};
 use crate::error::{Error, ErrorCode, Result};
 use crate::mailbox::leases::Renewals;
-use crate::model::access::{Caller, KeyRecord, UserRecord, WorkspaceRecord};
+use crate::model::access::{Caller, KeyRecord, WorkspaceRecord};
 use crate::model::aggregate::Aggregate;
 use crate::model::event::{NewEvent, StreamExpectation};
 use crate::model::license::Activation;
@@ -90,7 +88,7 @@ impl CallContext {
     /// known versions stay. Does nothing before an eventual read.
     pub(super) async fn refresh_versions(&self) {
         if matches!(self.consistency, Consistency::Strong)
-            && let Err(error) = self.state().plugins.releases().refresh().await
+            && let Err(error) = self.state().plugins.releases.refresh().await
         {
             tracing::warn!(%error, "the released versions of plugins could not be read");
         }
@@ -141,27 +139,12 @@ impl CallContext {
 
     /// Returns the keys of the workspace, newest first.
     pub(super) async fn keys(&self) -> Result<Vec<KeyRecord>> {
-        self.access.keys_of(&self.record().id).await
-    }
-
-    /// Signs a message for a purpose. A signature is not valid for another purpose.
-    pub(super) async fn sign(&self, purpose: Purpose, message: &[u8]) -> Result<Signature> {
-        self.access.sign(purpose, message).await
+        Ok(self.access.control().read_keys(&self.record().id).await?)
     }
 
     /// Returns whether a user is a member of this workspace.
     pub async fn is_member(&self, user_id: &str) -> Result<bool> {
         Ok(self.access.role_of(&self.record().id, user_id).await?.is_some())
-    }
-
-    /// Returns the members of the workspace and its invitations.
-    pub(super) async fn members(&self) -> Result<Vec<Member>> {
-        self.access.members_of(&self.record().id).await
-    }
-
-    /// Returns the caller's user record.
-    pub(super) async fn user(&self) -> Result<UserRecord> {
-        self.access.user(&self.caller.user_id).await
     }
 
     /// Returns the limits of the workspace's plan.
@@ -171,7 +154,7 @@ impl CallContext {
 
     /// Returns the devices of the caller.
     pub(super) async fn devices(&self) -> Result<Vec<Activation>> {
-        self.access.devices_of(&self.caller.user_id).await
+        Ok(self.access.control().read_activations(&self.caller.user_id).await?.activations)
     }
 
     /// Registers the caller's right. The returned grant signals the end of the right.

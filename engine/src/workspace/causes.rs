@@ -7,6 +7,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use super::call_context::CallContext;
 use super::rights::Reader;
 use crate::consumer::{ANSWERS, derived_id};
 use crate::error::{Error, Result};
@@ -46,10 +47,10 @@ impl Reader {
     pub async fn event(&self, event_id: &str) -> Result<EventCausality> {
         let state = self.context.state();
         self.context.refresh().await?;
-        let event = self.find_event(event_id).await?.ok_or_else(|| Error::not_found("event", event_id))?;
+        let event = self.context.find_event(event_id).await?.ok_or_else(|| Error::not_found("event", event_id))?;
         let plugin = Derivation::of(&event.metadata).map(|derivation| derivation.plugin.into());
         let by = match Derivation::of(&event.metadata) {
-            Some(derivation) => self.find_event(derivation.caused_by).await?,
+            Some(derivation) => self.context.find_event(derivation.caused_by).await?,
             None => None,
         };
         let mut ids = self.derived_ids(event_id);
@@ -74,13 +75,6 @@ impl Reader {
         edges.truncate(MAX_CAUSED);
         edges.sort_by_key(|edge| edge.opened);
         Ok(EventCausality { event, by, plugin, events, edges, more })
-    }
-
-    async fn find_event(&self, event_id: &str) -> Result<Option<Arc<Event>>> {
-        let state = self.context.state();
-        let id: Arc<str> = event_id.into();
-        let mut found = state.db.find_events(std::slice::from_ref(&id), state.folded.position()).await?;
-        Ok(found.remove(&id).map(Arc::new))
     }
 
     /// Returns the ids of all events that plugins could have derived from the event, including the answers of scripted
@@ -125,6 +119,15 @@ impl Reader {
             text(next, "task_id").as_deref() == Some(event.aggregate_id.as_str()) && text(next, "artifact_id").is_some()
         };
         Ok(following.into_iter().take_while(is_effect).collect())
+    }
+}
+
+impl CallContext {
+    /// Returns the event with this id, if the log has such an event.
+    pub(super) async fn find_event(&self, event_id: &str) -> Result<Option<Arc<Event>>> {
+        let (state, id) = (self.state(), Arc::from(event_id));
+        let mut found = state.db.find_events(std::slice::from_ref(&id), state.folded.position()).await?;
+        Ok(found.remove(&id).map(Arc::new))
     }
 }
 

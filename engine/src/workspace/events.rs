@@ -7,7 +7,6 @@ use std::time::Duration;
 use strum::IntoStaticStr;
 
 use super::Page;
-use super::articles::unknown_project;
 use super::call_context::{Operation, beyond};
 use super::responses::IdempotentRequest;
 use super::rights::{Reader, Writer};
@@ -212,7 +211,7 @@ impl Reader {
     /// Returns the id of the project with this id or slug, for a filter.
     pub async fn project_filter(&self, id_or_slug: &str) -> Result<Arc<str>> {
         self.context.refresh().await?;
-        let found = self.context.find_project(id_or_slug).ok_or_else(|| unknown_project(id_or_slug))?;
+        let found = self.context.named_project(id_or_slug)?;
         Ok(found.id.text())
     }
 
@@ -308,7 +307,7 @@ impl Reader {
         let state = self.context.state();
         let (mut worked, mut settled) = (state.graph_progress.follow(), state.settled.redefinitions.follow());
         // Waiting never fails, because the senders live as long as the workspace.
-        let _ = settled.wait_for(|settled| *settled >= state.types.redefined().position()).await;
+        let _ = settled.wait_for(|settled| *settled >= state.types.redefined.position()).await;
         let _ = worked.wait_for(|position| *position >= self.position()).await;
         let _ = state.settled.remaining.follow().wait_for(|remaining| *remaining == 0).await;
     }

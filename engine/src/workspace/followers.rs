@@ -51,9 +51,7 @@ impl Reader {
             follower(NODES, "stored snapshots of folded states", checkpoint, 0, 0),
         ])
     }
-}
 
-impl Reader {
     /// Returns the server that runs the plugins and timers of the workspace. Returns `None` if only one server uses the
     /// store.
     pub async fn leader(&self) -> Result<Option<LeaderStatus>> {

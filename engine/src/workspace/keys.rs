@@ -89,6 +89,21 @@ impl Writer {
         })
         .await
     }
+
+    /// Checks that the workspace has the agents to which a key is to be bound.
+    async fn check_agents(&self, agents: Option<&[Arc<str>]>) -> Result<()> {
+        let Some(agents) = agents else { return Ok(()) };
+        if agents.is_empty() || agents.len() > MAX_AGENTS {
+            return Err(Error::invalid_at("/agent_ids", format!("expected 1 to {MAX_AGENTS} ids")));
+        }
+        let state = self.context.state();
+        state.refresh().await?;
+        let is_known = |id: &Arc<str>| state.folded.get(id).is_some_and(|found| agent::is_agent(&found));
+        match agents.iter().position(|id| !is_known(id)) {
+            None => Ok(()),
+            Some(index) => Err(Error::invalid_at(format!("/agent_ids/{index}"), "the workspace has no such agent")),
+        }
+    }
 }
 
 impl AgentWriter {
@@ -119,23 +134,6 @@ async fn revocable(context: &CallContext, key_id: &str) -> Result<KeyRecord> {
         may_make(caller, &key.scopes, key.expires_at, key.opens_all)?;
     }
     Ok(key)
-}
-
-impl Writer {
-    /// Checks that the workspace has the agents to which a key is to be bound.
-    async fn check_agents(&self, agents: Option<&[Arc<str>]>) -> Result<()> {
-        let Some(agents) = agents else { return Ok(()) };
-        if agents.is_empty() || agents.len() > MAX_AGENTS {
-            return Err(Error::invalid_at("/agent_ids", format!("expected 1 to {MAX_AGENTS} ids")));
-        }
-        let state = self.context.state();
-        state.refresh().await?;
-        let is_known = |id: &Arc<str>| state.folded.get(id).is_some_and(|found| agent::is_agent(&found));
-        match agents.iter().position(|id| !is_known(id)) {
-            None => Ok(()),
-            Some(index) => Err(Error::invalid_at(format!("/agent_ids/{index}"), "the workspace has no such agent")),
-        }
-    }
 }
 
 impl Owner {

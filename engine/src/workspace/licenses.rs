@@ -10,9 +10,7 @@ use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::{AGENT, PROJECT};
 use crate::model::license::Activation;
-use crate::model::value::Value;
 
-const FILE: &str = "file";
 /// The maximum length of a text sent by a device, in characters.
 const MAX_CHARACTERS: usize = 200;
 
@@ -83,13 +81,7 @@ impl CallContext {
             count
         };
         let (projects, agents) = (count(PROJECT).await, count(AGENT).await);
-        let mut storage_bytes = 0;
-        let visit = |file: &Arc<Aggregate>| {
-            let size = file.state.get("size").and_then(Value::as_int).filter(|_| !file.deleted);
-            storage_bytes += size.and_then(|size| u64::try_from(size).ok()).unwrap_or_default();
-            ControlFlow::Continue(())
-        };
-        self.visit_newest(Some(FILE), None, visit).await;
+        let (_, storage_bytes) = self.file_usage().await;
         PlanUsage { projects, agents, storage_bytes }
     }
 }

@@ -17,7 +17,7 @@ const MAX_EMAIL_BYTES: usize = 320;
 impl ProfileReader {
     /// Returns the caller's user record. The record contains the address only if the caller has the scope `email:read`.
     pub async fn profile(&self) -> Result<UserRecord> {
-        let user = self.context.user().await?;
+        let user = self.context.access().user(self.caller().user_id()).await?;
         let shows = self.caller().holds(Scope::EmailRead);
         Ok(UserRecord { email: user.email.filter(|_| shows), ..user })
     }
@@ -27,7 +27,7 @@ impl Reader {
     /// Returns the members of the workspace, then its invitations. The records contain addresses, which must be hidden
     /// from users without the scope `email:read`.
     pub async fn list_members(&self) -> Result<Vec<Member>> {
-        self.context.members().await
+        self.context.access().members_of(&self.record().id).await
     }
 
     /// Returns whether a user is a member of this workspace.

@@ -83,7 +83,7 @@ impl Reader {
         Ok(PluginSource {
             version: version.version.clone(),
             digest: version.digest.clone(),
-            files: version.plugin().source().map(files).unwrap_or_default(),
+            files: version.plugin.source().map(files).unwrap_or_default(),
         })
     }
 }
@@ -96,7 +96,7 @@ impl Administrator {
         let plugin = self.context.plugin_index(name)?;
         Operation::perform(self, move |operation| async move {
             let state = operation.state();
-            let has_changed = state.plugins.releases().reload(plugin).await?;
+            let has_changed = state.plugins.releases.reload(plugin).await?;
             // The turn adopts the newest versions.
             let turn = operation.worker().await?;
             let stored = state.db.read_graph_checkpoint().await?.versions;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::articles::unknown_project;
 use super::call_context::{CallContext, Operation, first_event};
 use super::rights::{ContentReader, Reader, Writer};
 use super::{Page, PageLimit};
+use crate::append::checks::unknown_project;
 use crate::append::request::{AppendOutcome, Decide};
 use crate::append::staging::object_of;
 use crate::error::{Error, ErrorCode, Result};
@@ -13,6 +13,7 @@ use crate::model::aggregate::Aggregate;
 use crate::model::builtin::PROJECT;
 use crate::model::slug::{self, slugify};
 use crate::model::value::Value;
+use crate::state::State;
 
 /// The allowed slugs of projects, for error messages.
 const EXPECTED: &str = "expected 1 to 200 characters of a-z 0-9 - _ .";
@@ -80,7 +81,7 @@ impl Reader {
     /// Returns the project with this id or slug.
     pub async fn project(&self, id_or_slug: &str) -> Result<Arc<Aggregate>> {
         self.context.refresh().await?;
-        self.context.find_project(id_or_slug).ok_or_else(|| Error::not_found("project", id_or_slug))
+        find_project(self.context.state(), id_or_slug).ok_or_else(|| Error::not_found("project", id_or_slug))
     }
 
     /// Returns all projects, newest first.
@@ -94,20 +95,20 @@ impl ContentReader {
     /// does not exist, or if the caller may see none of its content.
     pub async fn project_named(&self, id_or_slug: &str) -> Result<Arc<Aggregate>> {
         self.context.refresh().await?;
-        let project = self.context.find_project(id_or_slug).ok_or_else(|| unknown_project(id_or_slug))?;
+        let project = self.context.named_project(id_or_slug)?;
         if self.shows(&project).await { Ok(project) } else { Err(unknown_project(id_or_slug)) }
     }
 }
 
 impl CallContext {
-    /// Returns the project with this id or slug from memory.
-    pub(super) fn find_project(&self, id_or_slug: &str) -> Option<Arc<Aggregate>> {
-        let resident = &self.state().folded;
-        let by_id = resident.get(id_or_slug).filter(|found| &*found.aggregate_type == PROJECT && !found.deleted);
-        by_id.or_else(|| {
-            let ids = resident.by_slug(PROJECT, None, id_or_slug);
-            ids.first().and_then(|id| resident.get(id.as_str()))
-        })
+    /// Returns the project that a request names by its id or slug. Fails if there is no such project.
+    pub(super) fn named_project(&self, id_or_slug: &str) -> Result<Arc<Aggregate>> {
+        find_project(self.state(), id_or_slug).ok_or_else(|| unknown_project(id_or_slug))
+    }
+
+    /// Returns the id of the project that a request names by its id or slug. Fails if there is no such project.
+    pub(super) fn project_id(&self, project: Option<&str>) -> Result<Option<Arc<str>>> {
+        Ok(project.map(|project| self.named_project(project)).transpose()?.map(|found| found.id.text()))
     }
 
     /// Returns the aggregate that an operation created, in the state right after its creation, and whether an earlier
@@ -118,6 +119,16 @@ impl CallContext {
         let definition = self.state().types.get(&event.aggregate_type).ok_or_else(none)?;
         Ok((Arc::new(Aggregate::fold(None, event, &definition)), appended.is_repeat()))
     }
+}
+
+/// Returns the project with this id or slug from memory.
+pub(super) fn find_project(state: &State, id_or_slug: &str) -> Option<Arc<Aggregate>> {
+    let resident = &state.folded;
+    let by_id = resident.get(id_or_slug).filter(|found| &*found.aggregate_type == PROJECT && !found.deleted);
+    by_id.or_else(|| {
+        let ids = resident.by_slug(PROJECT, None, id_or_slug);
+        ids.first().and_then(|id| resident.get(id.as_str()))
+    })
 }
 
 /// Validates a slug chosen by a client.

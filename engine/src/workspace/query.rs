@@ -17,11 +17,9 @@ mod preview;
 mod reader;
 mod states;
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Instant;
-
-use tokio::runtime::Handle;
 
 use page::{Continuation, PageRequest, ResultRows};
 use reader::{QueryReader, StreamScan, project_of_slug};
@@ -144,7 +142,8 @@ impl rights::Reader {
                 if query.explain && page.position != snapshot.position() {
                     warnings.push(format!("the log was read up to position {}", page.position));
                 }
-                let output = self.run_offloaded(prepared, spent, snapshot, page, admitted).await?;
+                let run = move |reader: &QueryReader<'_>| run_over(reader, &prepared);
+                let output = self.read_at(snapshot, page, spent, admitted, run).await?;
                 explain = query.explain.then_some(output.explain);
                 stages = preview.map(|_| output.stages);
                 ResultRows { rows: output.rows.into(), warnings: output.warnings.into() }
@@ -242,23 +241,6 @@ impl rights::Reader {
         context
     }
 
-    /// Runs a query on a thread for blocking work. Queries use much processor time and block on reads, so they must not
-    /// run on the threads that serve requests.
-    async fn run_offloaded(
-        &self,
-        prepared: PreparedPipeline,
-        spent: QueryCost,
-        snapshot: Snapshot,
-        moment: Continuation,
-        admitted: QueryPermit,
-    ) -> Result<pipeline::Output> {
-        let asked_by = self.clone();
-        let handle = Handle::current();
-        let run =
-            tokio::task::spawn_blocking(move || asked_by.run(&prepared, spent, &handle, snapshot, moment, &admitted));
-        run.await.map_err(Error::internal)?
-    }
-
     fn unknown_types(&self, prepared: &PreparedPipeline) -> Vec<String> {
         let definitions = self.context.state().types.all();
         let unknown = prepared.aggregate_types().into_iter().filter(|name| !definitions.contains_key(&***name));
@@ -268,42 +250,6 @@ impl rights::Reader {
             format!("unknown aggregate_type '{}'{hint}", excerpt_of(name))
         };
         unknown.take(MAX_UNKNOWN_TYPES).map(warning).collect()
-    }
-
-    fn run(
-        &self,
-        prepared: &PreparedPipeline,
-        spent: QueryCost,
-        handle: &Handle,
-        snapshot: Snapshot,
-        moment: Continuation,
-        admitted: &QueryPermit,
-    ) -> Result<pipeline::Output> {
-        let state = self.context.state();
-        let clock = &self.context.state().clock;
-        let began = clock.monotonic_us();
-        let elapsed_us = move || clock.monotonic_us().saturating_sub(began).saturating_add(spent.us);
-        let is_refused = Cell::new(false);
-        let share = sharing(admitted, &is_refused);
-        let context = self.context(moment.now_ms, moment.seed, &elapsed_us, spent, &share);
-        let reader = QueryReader {
-            state,
-            handle,
-            context: &context,
-            snapshot,
-            position: moment.position,
-            definitions: state.types.all(),
-            failed: RefCell::new(None),
-        };
-        let output = run_over(&reader, prepared);
-        if is_refused.get() {
-            return Err(QueryPermit::out_of_memory());
-        }
-        // A table that ends early cannot return an error, so the reader stores the error.
-        match reader.failed.take() {
-            Some(error) => Err(error),
-            None => output,
-        }
     }
 }
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::articles::unknown_project;
 use super::call_context::CallContext;
 use super::rights::Reader;
 use crate::error::{Error, Result};
@@ -90,16 +89,10 @@ impl Reader {
             return Err(Error::invalid_at("/query", format!("expected 1 to {MAX_QUERY} characters")));
         }
         self.context.refresh_graph().await?;
-        let project_id = match &search.project {
-            None => None,
-            Some(project) => {
-                Some(self.context.find_project(project).ok_or_else(|| unknown_project(project))?.id.text())
-            }
-        };
         let filter = SearchFilter {
             aggregate_type: search.aggregate_type.as_deref().map(Arc::from),
             without_types: WITHOUT_TYPES,
-            project_id,
+            project_id: self.context.project_id(search.project.as_deref())?,
         };
         let mut warnings = match &filter.aggregate_type {
             Some(name) if self.context.state().types.get(name).is_none() => {

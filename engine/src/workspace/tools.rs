@@ -41,7 +41,7 @@ impl Reader {
         }
         let profile = version.tool.as_ref();
         let arguments = profile.map_or(arguments.clone(), |profile| profile.completed(arguments));
-        let (checking, checked) = (version.plugin().clone(), arguments.clone());
+        let (checking, checked) = (version.plugin.clone(), arguments.clone());
         let checked = tokio::task::spawn_blocking(move || checking.check_arguments(&checked));
         let violations = checked.await.map_err(Error::internal)?;
         if !violations.is_empty() {

@@ -78,7 +78,7 @@ pub(super) async fn define(
     definition: Definition,
     force: bool,
 ) -> Result<DefinitionOutcome> {
-    let _one = state.types.one_at_a_time().await;
+    let _one = state.types.defining.lock().await;
     let attempt = || async {
         state.refresh().await?;
         try_define(state, appender, definition.clone(), force).await

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn responses_without_structured_content_or_long_numbers_stay_unchanged() {
+    fn responses_with_nothing_to_restore_stay_unchanged() {
         for response in [r#"{"id":1,"error":{"code":1}}"#, r#"{"id":1,"result":{"content":[]}}"#, "data: x", ""] {
             let same = kept(r#"{"n":18446744073709551617}"#).restored_in(response.as_bytes().to_vec());
             assert_eq!(same, response.as_bytes());

@@ -31,14 +31,16 @@ pub(super) fn text_to_dynamic(text: &str) -> Dynamic {
 
 /// A reader that converts values of the interpreter into values of the engine, and rejects values that are too large.
 pub(super) struct ValueReader {
+    max_bytes: usize,
     bytes_left: usize,
+    /// The path of the value that is being read, for messages.
     path: String,
 }
 
 impl ValueReader {
     /// Creates a reader for one value of at most `bytes` bytes. `name` is the name of the value in messages.
     pub(super) fn new(name: &str, bytes: usize) -> ValueReader {
-        ValueReader { bytes_left: bytes, path: name.to_owned() }
+        ValueReader { max_bytes: bytes, bytes_left: bytes, path: name.to_owned() }
     }
 
     pub(super) fn read(&mut self, value: &Dynamic) -> Result<Value, String> {
@@ -120,7 +122,10 @@ impl ValueReader {
                 self.bytes_left = remaining;
                 Ok(())
             }
-            None => Err(format!("too large at {}", cut(&self.path))),
+            None => {
+                let (max_bytes, path) = (self.max_bytes, cut(&self.path));
+                Err(format!("the value is larger than {max_bytes} bytes; the limit is exceeded at {path}"))
+            }
         }
     }
 }
@@ -148,7 +153,10 @@ mod tests {
         let read = |value: Dynamic, bytes| ValueReader::new("facts", bytes).read(&value).expect_err("refused");
         let map = |value: Dynamic| Dynamic::from_map(Map::from_iter([("x".into(), Dynamic::from_array(vec![value]))]));
         assert_eq!(read(map(Dynamic::from_float(f64::NAN)), 1_000), "facts.x[0] is not a finite number");
-        assert_eq!(read(map("long".repeat(100).into()), 300), "too large at facts.x[0]");
+        assert_eq!(
+            read(map("long".repeat(100).into()), 300),
+            "the value is larger than 300 bytes; the limit is exceeded at facts.x[0]"
+        );
         assert!(read(map(Dynamic::from(0..3_i64)), 1_000).contains("facts.x[0] has the type"));
         let nested = (0..300).fold(Dynamic::UNIT, |inner, _| Dynamic::from_array(vec![inner]));
         assert!(read(nested, 100_000).contains("nested more than 180 levels deep"));

@@ -2,8 +2,8 @@
 
 use foldwork_engine::model::license::Activation;
 use poem::web::Data;
+use poem_openapi::OpenApi;
 use poem_openapi::param::{Path, Query};
-use poem_openapi::{ApiResponse, OpenApi};
 
 use super::section::Section;
 use crate::auth::{ApiRead, ApiWrite};
@@ -12,17 +12,13 @@ use crate::wire::activation::ActivationBody;
 use crate::wire::body::JsonResponse;
 use crate::wire::list::{ListOrder, ListPart, time_key};
 use crate::wire::page::{PageBody, PageBytes, listed};
+use crate::wire::response::no_content;
 
 pub struct Api;
 
 listed!(ActivationBody as "ActivationPage": "A page of the caller's devices.");
 
-#[derive(ApiResponse)]
-enum ActivationRevocationResponse {
-    /// The device was revoked.
-    #[oai(status = 204)]
-    Done,
-}
+no_content!(ActivationRevocationResponse: "The device was revoked.");
 
 #[OpenApi(tag = "Section::License")]
 impl Api {

@@ -11,7 +11,7 @@ use foldwork_engine::{Error, Writer};
 use poem::web::Data;
 use poem_openapi::param::{Header, Path, Query};
 use poem_openapi::types::MaybeUndefined;
-use poem_openapi::{ApiResponse, Object, OpenApi};
+use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
 use super::section::Section;
@@ -26,126 +26,80 @@ use crate::wire::idempotency::{CreationOutcome, CreationResponse, idempotent};
 use crate::wire::json::{AnyObject, Text};
 use crate::wire::page::{PageBody, PageBytes, Whole, limit, listed, page_limit, read_cursor};
 use crate::wire::patch;
+use crate::wire::response::{no_content, tagged};
+use crate::wire::shown::shown;
 use crate::wire::successor::{read_successor, successor_parameter};
 
 pub struct Api;
 
-/// An agent of the workspace. A program or a plugin does the agent's work.
-#[derive(Object, Serialize)]
-#[oai(rename = "Agent")]
-struct AgentBody {
-    id: Text,
-    name: Text,
-    description: Text,
-    subscribed_traits: Vec<Text>,
-    /// Maps the name of each capability to whether the agent has it.
-    capabilities: AnyObject,
-    status: OneOf<AgentStatuses>,
-    /// The name of the plugin that does the agent's work, or null if a program does the work.
-    plugin: Option<Text>,
-    last_seen_at: Option<String>,
-    version: u64,
-    created_at: String,
-    updated_at: String,
-}
-
-impl From<&AgentView> for AgentBody {
-    fn from(view: &AgentView) -> AgentBody {
+shown! {
+    /// An agent of the workspace. A program or a plugin does the agent's work.
+    #[oai(rename = "Agent")]
+    struct AgentBody from view: &AgentView where {
         let agent = &*view.agent;
-        let AgentProfile { name, description, subscribed_traits, capabilities, plugin } = agent.into();
-        AgentBody {
-            id: agent.id.text().into(),
-            name: name.into(),
-            description: description.into(),
-            subscribed_traits: subscribed_traits.into_iter().map(Text).collect(),
-            capabilities: AnyObject(capabilities),
-            status: view.status.name().into(),
-            plugin: plugin.map(Text),
-            last_seen_at: view.last_seen_at.map(format_date),
-            version: agent.version,
-            created_at: format_date(agent.created_at),
-            updated_at: format_date(agent.last_event_at),
-        }
-    }
+        let profile = AgentProfile::from(agent);
+    };
+
+    id: Text = agent.id.text().into(),
+    name: Text = profile.name.into(),
+    description: Text = profile.description.into(),
+    subscribed_traits: Vec<Text> = profile.subscribed_traits.into_iter().map(Text).collect(),
+    /// Maps the name of each capability to whether the agent has it.
+    capabilities: AnyObject = AnyObject(profile.capabilities),
+    status: OneOf<AgentStatuses> = view.status.name().into(),
+    /// The name of the plugin that does the agent's work, or null if a program does the work.
+    plugin: Option<Text> = profile.plugin.map(Text),
+    last_seen_at: Option<String> = view.last_seen_at.map(format_date),
+    version: u64 = agent.version,
+    created_at: String = format_date(agent.created_at),
+    updated_at: String = format_date(agent.last_event_at),
 }
 
 listed!(AgentBody as "AgentPage": "A page of agents.");
 
-/// The card of an agent: a description for callers that want to assign tasks to the agent.
-#[derive(Object, Serialize)]
-#[oai(rename = "AgentCard")]
-struct CardBody {
-    id: Text,
-    name: Text,
-    description: Text,
-    capabilities: AnyObject,
-    traits: Vec<Text>,
+shown! {
+    /// The card of an agent: a description for callers that want to assign tasks to the agent.
+    #[oai(rename = "AgentCard")]
+    struct CardBody from view: &AgentView where {
+        let agent = AgentBody::from(view);
+        let of_traits = agent.subscribed_traits.iter().map(SkillBody::from).collect();
+    };
+
+    id: Text = agent.id,
+    name: Text = agent.name,
+    description: Text = agent.description,
+    capabilities: AnyObject = agent.capabilities,
+    traits: Vec<Text> = agent.subscribed_traits,
     /// The skills of the agent, one per subscribed trait.
-    skills: Vec<SkillBody>,
-    version: u64,
-    status: OneOf<AgentStatuses>,
-    last_seen_at: Option<String>,
+    skills: Vec<SkillBody> = of_traits,
+    version: u64 = agent.version,
+    status: OneOf<AgentStatuses> = agent.status,
+    last_seen_at: Option<String> = agent.last_seen_at,
 }
 
-/// A skill of an agent.
-#[derive(Object, Serialize)]
-#[oai(rename = "AgentSkill")]
-struct SkillBody {
-    id: Text,
-    name: String,
-    description: String,
+shown! {
+    /// A skill of an agent.
+    #[oai(rename = "AgentSkill")]
+    struct SkillBody from trait_name: &Text;
+
+    id: Text = trait_name.clone(),
+    name: String = trait_name.0.replace(['-', '_'], " "),
+    description: String = format!("works on content with the trait '{}'", trait_name.0),
 }
 
-impl From<&AgentView> for CardBody {
-    fn from(view: &AgentView) -> CardBody {
-        let AgentBody { id, name, description, capabilities, subscribed_traits, version, status, last_seen_at, .. } =
-            AgentBody::from(view);
-        let skill = |Text(name): &Text| SkillBody {
-            id: name.clone().into(),
-            name: name.replace(['-', '_'], " "),
-            description: format!("works on content with the trait '{name}'"),
-        };
-        let skills = subscribed_traits.iter().map(skill).collect();
-        CardBody {
-            id,
-            name,
-            description,
-            capabilities,
-            traits: subscribed_traits,
-            skills,
-            version,
-            status,
-            last_seen_at,
-        }
-    }
-}
+shown! {
+    /// The workload of an agent.
+    #[oai(rename = "AgentWorkload")]
+    struct WorkloadBody from (agent, workload): (Arc<Aggregate>, Workload);
 
-/// The workload of an agent.
-#[derive(Object, Serialize)]
-#[oai(rename = "AgentWorkload")]
-struct WorkloadBody {
-    agent_id: Text,
-    name: Text,
-    pending: u64,
+    agent_id: Text = agent.id.text().into(),
+    name: Text = AgentProfile::from(&*agent).name.into(),
+    pending: u64 = workload.pending,
     /// The number of open tasks that are unread. A task of any open status counts.
-    unread: u64,
-    in_progress: u64,
-    review: u64,
-    oldest_pending_at: Option<String>,
-}
-
-impl From<(Arc<Aggregate>, Workload)> for WorkloadBody {
-    fn from((agent, workload): (Arc<Aggregate>, Workload)) -> WorkloadBody {
-        WorkloadBody {
-            agent_id: agent.id.text().into(),
-            name: AgentProfile::from(&*agent).name.into(),
-            pending: workload.pending,
-            unread: workload.unread,
-            in_progress: workload.in_progress,
-            review: workload.review,
-            oldest_pending_at: workload.oldest_pending_at.map(format_date),
-        }
-    }
+    unread: u64 = workload.unread,
+    in_progress: u64 = workload.in_progress,
+    review: u64 = workload.review,
+    oldest_pending_at: Option<String> = workload.oldest_pending_at.map(format_date),
 }
 
 /// The workload of every agent.
@@ -192,19 +146,9 @@ struct ChangeAgent {
     expected_version: Option<Whole>,
 }
 
-#[derive(ApiResponse)]
-enum AgentUpdateResponse {
-    /// The agent after the change.
-    #[oai(status = 200)]
-    Done(JsonResponse<AgentBody>, #[oai(header = "ETag")] String),
-}
+tagged!(AgentUpdateResponse of AgentBody: "The agent after the change.");
 
-#[derive(ApiResponse)]
-enum AgentDeletionResponse {
-    /// The agent was deleted. Its history stays in the log.
-    #[oai(status = 204)]
-    Done,
-}
+no_content!(AgentDeletionResponse: "The agent was deleted. Its history stays in the log.");
 
 const LIST: &str = "agents";
 const ROSTER: &str = "roster";

@@ -8,7 +8,7 @@ use foldwork_engine::workspace::PageLimit;
 use foldwork_engine::workspace::aggregates::{AggregateFilter, StateMoment};
 use foldwork_engine::workspace::query::Query as PipelineQuery;
 use poem_openapi::param::{Header, Path, Query};
-use poem_openapi::{ApiResponse, Object, OpenApi};
+use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -21,6 +21,8 @@ use crate::http::offloading::offload;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::json::{AnyObject, AnyValue, Stages};
 use crate::wire::page::{self, PageBody, Whole, listed};
+use crate::wire::response::{no_content, revalidated};
+use crate::wire::shown::shown;
 
 pub struct Api;
 
@@ -75,53 +77,30 @@ struct QueryResult {
     stages: Option<Vec<StageRows>>,
 }
 
-/// The rows after a stage of a pipeline. The pipeline would return these rows if it ended with this stage.
-#[derive(Object, Serialize)]
-struct StageRows {
+shown! {
+    /// The rows after a stage of a pipeline. The pipeline would return these rows if it ended with this stage.
+    struct StageRows from stage: StagePreview where {
+        let has_more = stage.count > stage.rows.len() as u64;
+    };
+
     /// The index of the stage in `pipeline`.
-    index: u64,
+    index: u64 = stage.index as u64,
     /// The name of the stage, as in the plan of a dry run. For an alias, the name is the name of the stage itself:
     /// `$set` for `$addFields`.
-    stage: String,
+    stage: String = stage.name,
     /// The exact number of rows after the stage.
-    rows: u64,
+    rows: u64 = stage.count,
     /// The first rows after the stage, at most as many as the request's `preview`.
-    preview: Vec<AnyValue>,
+    preview: Vec<AnyValue> = stage.rows.into_iter().map(AnyValue).collect(),
     /// Whether the stage has more rows than `preview` contains.
-    more: bool,
+    more: bool = has_more,
     /// The duration of the stage in milliseconds, without the stages before it.
-    ms: f64,
+    ms: f64 = stage.us as f64 / 1_000.0,
 }
 
-impl From<StagePreview> for StageRows {
-    fn from(stage: StagePreview) -> StageRows {
-        StageRows {
-            index: stage.index as u64,
-            stage: stage.name,
-            rows: stage.count,
-            more: stage.count > stage.rows.len() as u64,
-            preview: stage.rows.into_iter().map(AnyValue).collect(),
-            ms: stage.us as f64 / 1_000.0,
-        }
-    }
-}
+revalidated!(StateResponse of AnyObject: "The folded state of the aggregate.");
 
-#[derive(ApiResponse)]
-enum StateResponse {
-    /// The folded state of the aggregate.
-    #[oai(status = 200)]
-    Found(JsonResponse<AnyObject>, #[oai(header = "ETag")] String),
-    /// The client has the current version.
-    #[oai(status = 304)]
-    Known(#[oai(header = "ETag")] String),
-}
-
-#[derive(ApiResponse)]
-enum AggregateDeletionResponse {
-    /// The aggregate was deleted. Its history stays in the log.
-    #[oai(status = 204)]
-    Done,
-}
+no_content!(AggregateDeletionResponse: "The aggregate was deleted. Its history stays in the log.");
 
 listed!(AnyObject as "AggregatePage": "A page of folded states, each as `get_aggregate` returns it.");
 

@@ -7,7 +7,7 @@ use foldwork_engine::{Error, Writer};
 use poem::web::Data;
 use poem_openapi::param::{Header, Path, Query};
 use poem_openapi::types::MaybeUndefined;
-use poem_openapi::{ApiResponse, Object, OpenApi};
+use poem_openapi::{Object, OpenApi};
 use serde::Deserialize;
 
 use super::section::Section;
@@ -24,6 +24,7 @@ use crate::wire::page::{
     PageBody, PageBytes, Whole, listed, named_cursor, not_of_this_list, page_limit, read_named_cursor,
 };
 use crate::wire::patch;
+use crate::wire::response::{no_content, revalidated, tagged};
 
 pub struct Api;
 
@@ -59,29 +60,11 @@ struct ChangeArticle {
 
 listed!(ArticleBody as "ArticlePage": "A page of articles.");
 
-#[derive(ApiResponse)]
-enum ArticleResponse {
-    /// The article.
-    #[oai(status = 200)]
-    Found(JsonResponse<ArticleBody>, #[oai(header = "ETag")] String),
-    /// The client has the current version.
-    #[oai(status = 304)]
-    Known(#[oai(header = "ETag")] String),
-}
+revalidated!(ArticleResponse of ArticleBody: "The article.");
 
-#[derive(ApiResponse)]
-enum ArticleUpdateResponse {
-    /// The article after the change.
-    #[oai(status = 200)]
-    Done(JsonResponse<ArticleBody>, #[oai(header = "ETag")] String),
-}
+tagged!(ArticleUpdateResponse of ArticleBody: "The article after the change.");
 
-#[derive(ApiResponse)]
-enum ArticleDeletionResponse {
-    /// The article was deleted. Its history stays in the log.
-    #[oai(status = 204)]
-    Done,
-}
+no_content!(ArticleDeletionResponse: "The article was deleted. Its history stays in the log.");
 
 const LIST: &str = "articles";
 

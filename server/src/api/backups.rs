@@ -185,7 +185,7 @@ async fn described(backups: &Backups, ids: &[Arc<str>]) -> Vec<BackupBody> {
         for (id, found) in ids.iter().zip(join_all(ids.iter().map(|id| describe(id))).await) {
             let here = progress.iter().find(|here| here.workspace_id == *id);
             match found.unwrap_or_else(|_| Err(Error::Unavailable(StoreError::Unresponsive))) {
-                Ok(Some(described)) => bodies.push(BackupBody::new(&described, here)),
+                Ok(Some(described)) => bodies.push(BackupBody::from((&described, here))),
                 Ok(None) => {}
                 Err(error) => bodies.push(BackupBody::unreadable(id, here, reason(&error))),
             }

@@ -28,6 +28,8 @@ use crate::wire::body::{Body, JsonResponse};
 use crate::wire::idempotency::request_id;
 use crate::wire::page::{PageBody, PageBytes, listed, page_limit, read_cursor};
 use crate::wire::raw_body::RawBody;
+use crate::wire::response::no_content;
+use crate::wire::shown::shown;
 
 pub struct Api;
 
@@ -53,47 +55,30 @@ struct DeleteFile {
     path: String,
 }
 
-/// The metadata of a stored file.
-#[derive(Object, Serialize)]
-#[oai(rename = "StoredFile")]
-pub(super) struct FileBody {
-    /// The path `workspace/project/type/aggregate/filename`, with `_` for each part that is absent.
-    path: String,
-    /// The id of the aggregate that represents the file. Its events are the file's history.
-    file_id: String,
-    filename: String,
-    mime_type: String,
-    /// The size in bytes.
-    size: u64,
-    sha256: String,
-    /// The id of the aggregate that the file is attached to.
-    aggregate_id: Option<String>,
-    aggregate_type: Option<String>,
-    project_id: Option<String>,
-    version: u64,
-    created_at: String,
-    updated_at: String,
-}
-
-impl From<&Aggregate> for FileBody {
-    fn from(found: &Aggregate) -> FileBody {
+shown! {
+    /// The metadata of a stored file.
+    #[oai(rename = "StoredFile")]
+    pub(super) struct FileBody from found: &Aggregate where {
         let text = |field| file::text(found, field).unwrap_or_default().to_owned();
         let optional = |field| found.state.get(field).and_then(Value::as_str).map(str::to_owned);
-        FileBody {
-            path: text(file::PATH),
-            file_id: found.id.to_string(),
-            filename: text(file::FILENAME),
-            mime_type: text(file::MIME_TYPE),
-            size: file::size_bytes(found),
-            sha256: text(file::SHA256),
-            aggregate_id: optional(file::ATTACHED_ID),
-            aggregate_type: optional(file::ATTACHED_TYPE),
-            project_id: found.project_id.as_deref().map(str::to_owned),
-            version: found.version,
-            created_at: format_date(found.created_at),
-            updated_at: format_date(found.last_event_at),
-        }
-    }
+    };
+
+    /// The path `workspace/project/type/aggregate/filename`, with `_` for each part that is absent.
+    path: String = text(file::PATH),
+    /// The id of the aggregate that represents the file. Its events are the file's history.
+    file_id: String = found.id.to_string(),
+    filename: String = text(file::FILENAME),
+    mime_type: String = text(file::MIME_TYPE),
+    /// The size in bytes.
+    size: u64 = file::size_bytes(found),
+    sha256: String = text(file::SHA256),
+    /// The id of the aggregate that the file is attached to.
+    aggregate_id: Option<String> = optional(file::ATTACHED_ID),
+    aggregate_type: Option<String> = optional(file::ATTACHED_TYPE),
+    project_id: Option<String> = found.project_id.as_deref().map(str::to_owned),
+    version: u64 = found.version,
+    created_at: String = format_date(found.created_at),
+    updated_at: String = format_date(found.last_event_at),
 }
 
 listed!(FileBody as "FilePage": "A page of files.");
@@ -133,12 +118,7 @@ pub(super) enum FileUploadResponse {
     ),
 }
 
-#[derive(ApiResponse)]
-enum FileDeletionResponse {
-    /// The file's bytes were deleted. The file's history stays in the log.
-    #[oai(status = 204)]
-    Done,
-}
+no_content!(FileDeletionResponse: "The file's bytes were deleted. The file's history stays in the log.");
 
 const LIST: &str = "files";
 /// The base64 decoder. Padding is optional.

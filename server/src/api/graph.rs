@@ -18,57 +18,64 @@ use crate::wire::body::JsonResponse;
 use crate::wire::closed_sets::{EdgeDirection, OneOf};
 use crate::wire::json::AnyObject;
 use crate::wire::page::{Whole, time};
+use crate::wire::shown::shown;
 
 pub struct Api;
 
-/// A part of the knowledge graph: nodes, and the edges between these nodes.
-#[derive(Object, Serialize)]
-struct GraphBody {
+shown! {
+    /// A part of the knowledge graph: nodes, and the edges between these nodes.
+    struct GraphBody from graph: &GraphNeighbourhood;
+
     /// The requested aggregate, followed by the other nodes in the order of their distance.
-    nodes: Vec<NodeBody>,
-    edges: Vec<EdgeBody>,
+    nodes: Vec<NodeBody> = graph.nodes.iter().map(NodeBody::from).collect(),
+    edges: Vec<EdgeBody> = graph.edges.iter().map(|edge| EdgeBody::from(&**edge)).collect(),
     /// Whether nodes or closed edges were left out because the graph exceeds the size limit.
-    truncated: bool,
+    truncated: bool = graph.truncated,
 }
 
-/// An aggregate as a node of the graph.
-#[derive(Object, Serialize)]
-#[oai(rename = "Node")]
-struct NodeBody {
-    aggregate_id: String,
-    aggregate_type: String,
-    project_id: Option<String>,
+shown! {
+    /// An aggregate as a node of the graph.
+    #[oai(rename = "Node")]
+    struct NodeBody from node: &GraphNode where {
+        let aggregate = &node.aggregate;
+    };
+
+    aggregate_id: String = aggregate.id.to_string(),
+    aggregate_type: String = aggregate.aggregate_type.to_string(),
+    project_id: Option<String> = aggregate.project_id.as_deref().map(str::to_owned),
     /// The label. A label of more than 512 bytes is cut.
-    label: Option<String>,
+    label: Option<String> = node.label.as_deref().map(str::to_owned),
     /// Further names that plugins found for the aggregate.
-    labels: Vec<String>,
+    labels: Vec<String> =
+        node.facts.values().flat_map(|of_plugin| &of_plugin.labels).map(ToString::to_string).collect(),
     /// The facts about the aggregate, by the plugin that derived them.
-    facts: AnyObject,
+    facts: AnyObject = AnyObject(facts_of(&node.facts)),
     /// The number of edges between this node and the requested aggregate.
-    distance: u32,
-    version: u64,
-    position: u64,
-    deleted: bool,
+    distance: u32 = node.distance,
+    version: u64 = aggregate.version,
+    position: u64 = aggregate.position,
+    deleted: bool = aggregate.deleted,
 }
 
-/// An edge of the knowledge graph, with the event in which a plugin found the edge.
-#[derive(Object, Serialize)]
-#[oai(rename = "Edge")]
-pub struct EdgeBody {
-    from: String,
-    to: String,
-    kind: String,
-    weight: f64,
-    source: SourceBody,
+shown! {
+    /// An edge of the knowledge graph, with the event in which a plugin found the edge.
+    #[oai(rename = "Edge")]
+    pub struct EdgeBody from edge: &Edge;
+
+    from: String = edge.from.to_string(),
+    to: String = edge.to.to_string(),
+    kind: String = edge.kind.to_string(),
+    weight: f64 = edge.weight,
+    source: SourceBody = SourceBody { event_id: edge.event_id.to_string(), plugin: edge.plugin.to_string() },
     /// The position of the event that opened the edge: the event in which the plugin found the edge or, if the target
     /// did not exist yet, the event that created the target.
-    position: u64,
+    position: u64 = edge.opened,
     /// The event in which the plugin found the edge.
-    event_id: String,
-    plugin: String,
-    valid_from: String,
+    event_id: String = edge.event_id.to_string(),
+    plugin: String = edge.plugin.to_string(),
+    valid_from: String = format_date(edge.valid_from),
     /// The time at which a later event closed the edge, or null if the edge is open.
-    valid_to: Option<String>,
+    valid_to: Option<String> = edge.valid_to.map(format_date),
 }
 
 /// The event in which a plugin found an edge.
@@ -133,52 +140,7 @@ fn size_bytes(graph: &GraphNeighbourhood) -> usize {
     facts + (graph.nodes.len() + graph.edges.len()) * ENTRY_BYTES
 }
 
-impl From<&GraphNeighbourhood> for GraphBody {
-    fn from(graph: &GraphNeighbourhood) -> GraphBody {
-        GraphBody {
-            nodes: graph.nodes.iter().map(NodeBody::from).collect(),
-            edges: graph.edges.iter().map(|edge| EdgeBody::from(&**edge)).collect(),
-            truncated: graph.truncated,
-        }
-    }
-}
-
 fn read_direction(direction: Option<&str>) -> Result<Direction, Error> {
     let Some(name) = direction else { return Ok(Direction::Both) };
     Direction::parse(name).ok_or_else(|| Error::invalid("direction must be out, in or both"))
-}
-
-impl From<&GraphNode> for NodeBody {
-    fn from(node: &GraphNode) -> NodeBody {
-        let aggregate = &node.aggregate;
-        NodeBody {
-            aggregate_id: aggregate.id.to_string(),
-            aggregate_type: aggregate.aggregate_type.to_string(),
-            project_id: aggregate.project_id.as_deref().map(str::to_owned),
-            label: node.label.as_deref().map(str::to_owned),
-            labels: node.facts.values().flat_map(|of_plugin| &of_plugin.labels).map(ToString::to_string).collect(),
-            facts: AnyObject(facts_of(&node.facts)),
-            distance: node.distance,
-            version: aggregate.version,
-            position: aggregate.position,
-            deleted: aggregate.deleted,
-        }
-    }
-}
-
-impl From<&Edge> for EdgeBody {
-    fn from(edge: &Edge) -> EdgeBody {
-        EdgeBody {
-            from: edge.from.to_string(),
-            to: edge.to.to_string(),
-            kind: edge.kind.to_string(),
-            weight: edge.weight,
-            source: SourceBody { event_id: edge.event_id.to_string(), plugin: edge.plugin.to_string() },
-            position: edge.opened,
-            event_id: edge.event_id.to_string(),
-            plugin: edge.plugin.to_string(),
-            valid_from: format_date(edge.valid_from),
-            valid_to: edge.valid_to.map(format_date),
-        }
-    }
 }

@@ -23,24 +23,29 @@ use crate::wire::closed_sets::{EventClocks, OneOf};
 use crate::wire::event::EventBody;
 use crate::wire::json::Text;
 use crate::wire::page::time;
+use crate::wire::shown::shown;
 
 pub struct Api;
 
-/// The number of events over time.
-#[derive(Object, Serialize)]
-#[oai(rename = "EventHistogram")]
-struct HistogramBody {
+shown! {
+    /// The number of events over time.
+    #[oai(rename = "EventHistogram")]
+    struct HistogramBody from (counted, by): (&Histogram, CountedBy) where {
+        let bucket =
+            |(number, count): (usize, &u64)| BucketBody { at: format_date(counted.begin(number)), count: *count };
+    };
+
     /// The start of the range. The range includes both its start and its end.
-    from: String,
-    to: String,
+    from: String = format_date(counted.from),
+    to: String = format_date(counted.to),
     /// The time by which events are counted.
-    by: OneOf<EventClocks>,
+    by: OneOf<EventClocks> = by.name().into(),
     /// The length of a bucket in milliseconds. The last bucket may end after `to`, but counts no later event.
-    bucket_ms: u64,
+    bucket_ms: u64 = counted.bucket_ms.unsigned_abs(),
     /// The number of events in all buckets.
-    total: u64,
+    total: u64 = counted.counts.iter().sum(),
     /// The buckets in order, including buckets without events.
-    buckets: Vec<BucketBody>,
+    buckets: Vec<BucketBody> = counted.counts.iter().enumerate().map(bucket).collect(),
 }
 
 /// A bucket: a part of the range.
@@ -52,37 +57,41 @@ struct BucketBody {
     count: u64,
 }
 
-/// An event, with its cause and the events that it caused.
-#[derive(Object, Serialize)]
-#[oai(rename = "EventWithConsequences")]
-struct CausedBody {
+shown! {
+    /// An event, with its cause and the events that it caused.
+    #[oai(rename = "EventWithConsequences")]
+    struct CausedBody from found: &EventCausality;
+
     #[oai(flatten)]
     #[serde(flatten)]
-    event: EventBody,
+    event: EventBody = EventBody::from(&*found.event),
     /// The event from which a plugin derived this event.
     #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
-    caused_by: Option<ConsequenceBody>,
+    caused_by: Option<ConsequenceBody> =
+        found.by.as_ref().map(|event| ConsequenceBody::from((event, found.plugin.as_ref()))),
     /// The events that this event caused, in the order of the log, at most 200: events that plugins derived from this
     /// event, tasks that plugins assigned because of this event, results of scripted agents, and the effects of an
     /// approval.
-    caused: Vec<ConsequenceBody>,
+    caused: Vec<ConsequenceBody> =
+        found.events.iter().map(|(event, plugin)| ConsequenceBody::from((event, plugin.as_ref()))).collect(),
     /// Whether the event has more consequences than `caused` contains, or more edges than `edges` contains.
-    more: bool,
+    more: bool = found.more,
     /// The edges that plugins found in this event, open or closed.
-    edges: Vec<EdgeBody>,
+    edges: Vec<EdgeBody> = found.edges.iter().map(EdgeBody::from).collect(),
 }
 
-/// An event that is the cause or a consequence of another event.
-#[derive(Object, Serialize)]
-#[oai(rename = "CausedEvent")]
-struct ConsequenceBody {
-    event_id: Text,
-    event_type: Text,
-    aggregate_id: Text,
-    position: u64,
+shown! {
+    /// An event that is the cause or a consequence of another event.
+    #[oai(rename = "CausedEvent")]
+    struct ConsequenceBody from (event, plugin): (&Arc<Event>, Option<&Arc<str>>);
+
+    event_id: Text = event.event_id.clone().into(),
+    event_type: Text = event.event_type.clone().into(),
+    aggregate_id: Text = event.aggregate_id.text().into(),
+    position: u64 = event.position,
     /// The plugin that produced the consequence, or null for the effects of an approval.
-    plugin: Option<Text>,
+    plugin: Option<Text> = plugin.cloned().map(Text),
 }
 
 #[OpenApi(tag = "Section::Aggregates")]
@@ -123,7 +132,7 @@ impl Api {
         let filter = named.filter(&access.0).await?;
         let buckets = buckets.0.map_or(DEFAULT_BUCKETS, |buckets| buckets as usize);
         let counted = access.0.histogram(HistogramQuery { buckets, by, from, to, filter }).await?;
-        Ok(JsonResponse::new(&HistogramBody::new(&counted, by)))
+        Ok(JsonResponse::new(&HistogramBody::from((&counted, by))))
     }
 
     /// Returns an event with its cause and its consequences.
@@ -143,38 +152,4 @@ fn read_clock(by: Option<&str>) -> Result<CountedBy, Error> {
     let Some(name) = by else { return Ok(CountedBy::default()) };
     let wrong = || Error::invalid(format!("the query parameter 'by' must be {}", names::<CountedBy>().join(" or ")));
     CountedBy::parse(name).ok_or_else(wrong)
-}
-
-impl HistogramBody {
-    fn new(counted: &Histogram, by: CountedBy) -> HistogramBody {
-        let bucket =
-            |(number, count): (usize, &u64)| BucketBody { at: format_date(counted.begin(number)), count: *count };
-        HistogramBody {
-            from: format_date(counted.from),
-            to: format_date(counted.to),
-            by: by.name().into(),
-            bucket_ms: counted.bucket_ms.unsigned_abs(),
-            total: counted.counts.iter().sum(),
-            buckets: counted.counts.iter().enumerate().map(bucket).collect(),
-        }
-    }
-}
-
-impl From<&EventCausality> for CausedBody {
-    fn from(found: &EventCausality) -> CausedBody {
-        let cause = |(event, plugin): (&Arc<Event>, Option<&Arc<str>>)| ConsequenceBody {
-            event_id: event.event_id.clone().into(),
-            event_type: event.event_type.clone().into(),
-            aggregate_id: event.aggregate_id.text().into(),
-            position: event.position,
-            plugin: plugin.cloned().map(Text),
-        };
-        CausedBody {
-            event: EventBody::from(&*found.event),
-            caused_by: found.by.as_ref().map(|event| cause((event, found.plugin.as_ref()))),
-            caused: found.events.iter().map(|(event, plugin)| cause((event, plugin.as_ref()))).collect(),
-            more: found.more,
-            edges: found.edges.iter().map(EdgeBody::from).collect(),
-        }
-    }
 }

@@ -2,9 +2,8 @@
 
 use foldwork_engine::model::access::{Invitation, Membership, WorkspaceRecord};
 use foldwork_engine::model::date::format_date;
+use poem_openapi::OpenApi;
 use poem_openapi::param::Path;
-use poem_openapi::{ApiResponse, Object, OpenApi};
-use serde::Serialize;
 
 use super::section::Section;
 use crate::auth::SignedInUser;
@@ -12,66 +11,41 @@ use crate::http::error::ApiResult;
 use crate::wire::body::JsonResponse;
 use crate::wire::closed_sets::{OneOf, Roles};
 use crate::wire::page::{PageBody, listed};
+use crate::wire::response::no_content;
+use crate::wire::shown::shown;
 
 pub struct Api;
 
-/// An invitation to a workspace.
-#[derive(Object, Serialize)]
-#[oai(rename = "Invitation")]
-struct InvitationBody {
-    id: String,
-    workspace_id: String,
-    workspace_name: String,
+shown! {
+    /// An invitation to a workspace.
+    #[oai(rename = "Invitation")]
+    struct InvitationBody from (invitation, workspace): &(Invitation, WorkspaceRecord);
+
+    id: String = invitation.id.to_string(),
+    workspace_id: String = workspace.id.to_string(),
+    workspace_name: String = workspace.name.clone(),
     /// The role of the user in the workspace after accepting the invitation.
-    role: OneOf<Roles>,
-    created_at: String,
+    role: OneOf<Roles> = invitation.role.name().into(),
+    created_at: String = format_date(invitation.created_at),
     /// The expiry time of the invitation, which is the expiry time of the key that created the invitation. Null if that
     /// key does not expire.
-    expires_at: Option<String>,
-}
-
-impl InvitationBody {
-    fn new((invitation, workspace): &(Invitation, WorkspaceRecord)) -> InvitationBody {
-        InvitationBody {
-            id: invitation.id.to_string(),
-            workspace_id: workspace.id.to_string(),
-            workspace_name: workspace.name.clone(),
-            role: invitation.role.name().into(),
-            created_at: format_date(invitation.created_at),
-            expires_at: invitation.expires_at.map(format_date),
-        }
-    }
+    expires_at: Option<String> = invitation.expires_at.map(format_date),
 }
 
 listed!(InvitationBody as "InvitationPage": "The user's open invitations.");
 
-/// A workspace that the user is a member of.
-#[derive(Object, Serialize)]
-#[oai(rename = "Membership")]
-struct MembershipBody {
-    workspace_id: String,
-    workspace_name: String,
-    role: OneOf<Roles>,
-    joined_at: String,
+shown! {
+    /// A workspace that the user is a member of.
+    #[oai(rename = "Membership")]
+    struct MembershipBody from (member, workspace): &(Membership, WorkspaceRecord);
+
+    workspace_id: String = workspace.id.to_string(),
+    workspace_name: String = workspace.name.clone(),
+    role: OneOf<Roles> = member.role.name().into(),
+    joined_at: String = format_date(member.joined_at),
 }
 
-impl MembershipBody {
-    fn new((member, workspace): &(Membership, WorkspaceRecord)) -> MembershipBody {
-        MembershipBody {
-            workspace_id: workspace.id.to_string(),
-            workspace_name: workspace.name.clone(),
-            role: member.role.name().into(),
-            joined_at: format_date(member.joined_at),
-        }
-    }
-}
-
-#[derive(ApiResponse)]
-enum DeclineResponse {
-    /// The invitation was declined and deleted.
-    #[oai(status = 204)]
-    Done,
-}
+no_content!(DeclineResponse: "The invitation was declined and deleted.");
 
 #[OpenApi(tag = "Section::Members")]
 impl Api {
@@ -82,7 +56,7 @@ impl Api {
     #[oai(path = "/invitations", method = "get", operation_id = "list_invitations")]
     async fn list_invitations(&self, session: SignedInUser) -> ApiResult<JsonResponse<PageBody<InvitationBody>>> {
         let invitations = session.0.invitations().await?;
-        let data = invitations.iter().map(InvitationBody::new).collect();
+        let data = invitations.iter().map(InvitationBody::from).collect();
         Ok(JsonResponse::new(&PageBody { data, next_cursor: None }))
     }
 
@@ -97,7 +71,7 @@ impl Api {
         session: SignedInUser,
         invitation_id: Path<String>,
     ) -> ApiResult<JsonResponse<MembershipBody>> {
-        Ok(JsonResponse::new(&MembershipBody::new(&session.0.accept(&invitation_id).await?)))
+        Ok(JsonResponse::new(&MembershipBody::from(&session.0.accept(&invitation_id).await?)))
     }
 
     /// Declines an invitation and deletes it.

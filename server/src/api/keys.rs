@@ -23,6 +23,7 @@ use crate::wire::idempotency::{CreationOutcome, CreationResponse, idempotent_kep
 use crate::wire::key::KeyBody;
 use crate::wire::list::{ListOrder, ListPart, time_key};
 use crate::wire::page::{PageBody, PageBytes, listed};
+use crate::wire::response::no_content;
 
 pub struct Api;
 
@@ -179,12 +180,7 @@ enum KeyExchangeResponse {
 
 listed!(KeyBody as "KeyPage": "All keys of the workspace.");
 
-#[derive(ApiResponse)]
-enum KeyRevocationResponse {
-    /// The key was revoked.
-    #[oai(status = 204)]
-    Done,
-}
+no_content!(KeyRevocationResponse: "The key was revoked.");
 
 #[OpenApi(tag = "Section::Keys")]
 impl Api {

@@ -4,6 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use foldwork_engine::model::date::format_date;
 use foldwork_engine::model::license::{Activation, LicenseVerdict};
+use foldwork_engine::model::plan::UserPlan;
 use foldwork_engine::workspace::licenses::{Device, PlanUsage, Validation};
 use foldwork_engine::{Engine, Error, Unlocker};
 use poem::web::Data;
@@ -18,6 +19,7 @@ use crate::wire::activation::ActivationBody;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::closed_sets::{LicenseCodes, LicenseStates, OneOf, PlanStates, Scopes};
 use crate::wire::plan::LimitsBody;
+use crate::wire::shown::shown;
 
 pub struct Api;
 
@@ -86,13 +88,14 @@ struct LicenseUsage {
     agents: u64,
 }
 
-/// The plan that limits the number of devices.
-#[derive(Object, Serialize)]
-struct LicensePlan {
-    id: String,
-    name: String,
-    status: OneOf<PlanStates>,
-    trial_ends_at: Option<String>,
+shown! {
+    /// The plan that limits the number of devices.
+    struct LicensePlan from plan: &UserPlan;
+
+    id: String = plan.id.clone(),
+    name: String = plan.name.clone(),
+    status: OneOf<PlanStates> = plan.status.name().into(),
+    trial_ends_at: Option<String> = plan.trial_ends_at.map(format_date),
 }
 
 /// The period for which a client may cache the response.
@@ -213,12 +216,7 @@ impl License {
                 agents: usage.agents,
             },
             limits: plan.limits.into(),
-            plan: LicensePlan {
-                id: plan.id.clone(),
-                name: plan.name.clone(),
-                status: plan.status.name().into(),
-                trial_ends_at: plan.trial_ends_at.map(format_date),
-            },
+            plan: plan.into(),
             scopes: access.caller().scopes().iter().map(|scope| scope.name().into()).collect(),
             cache: Cache::new(*verdict, *now),
             server_time: format_date(*now),

@@ -6,7 +6,7 @@ use foldwork_engine::workspace::responses::IdempotentRequest;
 use foldwork_engine::{Error, Member, Owner};
 use poem::web::Data;
 use poem_openapi::param::{Header, Path, Query};
-use poem_openapi::{ApiResponse, Object, OpenApi};
+use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
 use super::section::Section;
@@ -19,6 +19,7 @@ use crate::wire::idempotency::{CreationOutcome, CreationResponse, idempotent_kep
 use crate::wire::list::{ListOrder, ListPart, time_key};
 use crate::wire::page::{PageBody, PageBytes, listed};
 use crate::wire::plan::PlanBody;
+use crate::wire::response::no_content;
 use crate::wire::successor::{read_successor, successor_parameter};
 
 pub struct Api;
@@ -102,12 +103,7 @@ struct ChangeMember {
     workspace_owner: Option<bool>,
 }
 
-#[derive(ApiResponse)]
-enum MemberRemovalResponse {
-    /// The member was removed, or the invitation was withdrawn.
-    #[oai(status = 204)]
-    Done,
-}
+no_content!(MemberRemovalResponse: "The member was removed, or the invitation was withdrawn.");
 
 #[OpenApi(tag = "Section::Members")]
 impl Api {

@@ -19,21 +19,23 @@ use crate::wire::body::JsonResponse;
 use crate::wire::closed_sets::{LanguageKinds, OneOf};
 use crate::wire::json::{AnyObject, AnyValue};
 use crate::wire::page::{PageBody, listed};
+use crate::wire::shown::shown;
 
 pub struct Api;
 
-/// An argument of an operator.
-#[derive(Object, Serialize)]
-struct OperatorArgument {
-    name: String,
+shown! {
+    /// An argument of an operator.
+    struct OperatorArgument from argument: Argument;
+
+    name: String = argument.name.into(),
     /// The type: `any`, `number`, `integer`, `string`, `boolean`, `date`, `object` or `array`. Several types are
     /// separated by `|`.
-    r#type: String,
-    required: bool,
+    r#type: String = argument.type_name.into(),
+    required: bool = argument.required,
     /// Whether the argument may occur any number of times.
     #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
-    repeated: Option<bool>,
+    repeated: Option<bool> = argument.repeated.then_some(true),
 }
 
 /// An example with its result.
@@ -94,17 +96,6 @@ impl Api {
 fn read_kind(name: &str) -> Result<NameKind, Error> {
     let refused = || Error::invalid(format!("kind is '{name}'; allowed are {}", names::<NameKind>().join(", ")));
     NameKind::parse(name).ok_or_else(refused)
-}
-
-impl From<Argument> for OperatorArgument {
-    fn from(argument: Argument) -> OperatorArgument {
-        OperatorArgument {
-            name: argument.name.into(),
-            r#type: argument.type_name.into(),
-            required: argument.required,
-            repeated: argument.repeated.then_some(true),
-        }
-    }
 }
 
 impl From<&CatalogueEntry> for OperatorBody {

@@ -2,8 +2,8 @@
 
 use foldwork_engine::Error;
 use foldwork_engine::workspace::parked::StepId;
+use poem_openapi::OpenApi;
 use poem_openapi::param::{Path, Query};
-use poem_openapi::{ApiResponse, OpenApi};
 
 use super::section::Section;
 use crate::auth::{ApiRead, ApiWrite};
@@ -11,15 +11,11 @@ use crate::http::error::ApiResult;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::page::{PageBody, limit, not_of_this_list};
 use crate::wire::parked::{DeleteParked, DeletedSteps, GroupsBody, ParkedBody, ReplayParked, ReplayedBody};
+use crate::wire::response::no_content;
 
 pub struct Api;
 
-#[derive(ApiResponse)]
-enum StepDeletionResponse {
-    /// The step was deleted.
-    #[oai(status = 204)]
-    Done,
-}
+no_content!(StepDeletionResponse: "The step was deleted.");
 
 #[OpenApi(tag = "Section::Plugins")]
 impl Api {

@@ -53,7 +53,7 @@ impl Api {
     #[oai(path = "/plugins/:name/reload", method = "post", operation_id = "reload_plugin")]
     async fn reload_plugin(&self, access: OperatorWrite, name: Path<String>) -> ApiResult<JsonResponse<ReloadResult>> {
         let reloaded = access.0.reload_plugin(&name).await?;
-        Ok(JsonResponse::new(&ReloadResult::new(name.0, reloaded)))
+        Ok(JsonResponse::new(&ReloadResult::from((name.0, reloaded))))
     }
 
     /// Calls a plugin for events and returns the plugin's output. The server stores nothing.

@@ -4,7 +4,7 @@ use foldwork_engine::Writer;
 use foldwork_engine::workspace::projects::NewProject;
 use poem::web::Data;
 use poem_openapi::param::{Header, Query};
-use poem_openapi::{ApiResponse, Object, OpenApi};
+use poem_openapi::{Object, OpenApi};
 use serde::Deserialize;
 
 use super::section::Section;
@@ -17,6 +17,7 @@ use crate::wire::body::{Body, JsonResponse};
 use crate::wire::idempotency::{CreationOutcome, CreationResponse, idempotent};
 use crate::wire::page::{PageBody, PageBytes, listed, page_limit, read_cursor};
 use crate::wire::project::ProjectBody;
+use crate::wire::response::revalidated;
 
 pub struct Api;
 
@@ -32,15 +33,7 @@ struct CreateProject {
 
 listed!(ProjectBody as "ProjectPage": "A page of projects.");
 
-#[derive(ApiResponse)]
-enum ProjectResponse {
-    /// The project.
-    #[oai(status = 200)]
-    Found(JsonResponse<ProjectBody>, #[oai(header = "ETag")] String),
-    /// The client has the current version.
-    #[oai(status = 304)]
-    Known(#[oai(header = "ETag")] String),
-}
+revalidated!(ProjectResponse of ProjectBody: "The project.");
 
 const LIST: &str = "projects";
 

@@ -10,6 +10,7 @@ use crate::auth::ApiRead;
 use crate::http::error::ApiResult;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::closed_sets::{MatchKinds, OneOf};
+use crate::wire::shown::shown;
 
 pub struct Api;
 
@@ -38,65 +39,44 @@ struct SearchResult {
     warnings: Option<Vec<String>>,
 }
 
-/// A hit of a search.
-#[derive(Object, Serialize)]
-struct SearchHit {
-    aggregate_id: String,
-    aggregate_type: String,
-    project_id: Option<String>,
+shown! {
+    /// A hit of a search.
+    struct SearchHit from hit: Hit;
+
+    aggregate_id: String = hit.aggregate.id.to_string(),
+    aggregate_type: String = hit.aggregate.aggregate_type.to_string(),
+    project_id: Option<String> = hit.aggregate.project_id.as_deref().map(str::to_owned),
     /// The label. A label of more than 512 bytes is cut.
-    label: String,
+    label: String = hit.label.to_string(),
     /// The total score from 0 to 1. Without an embedding, the total score is the highest score in `match`. With an
     /// embedding, the total score combines the hit's ranks in the text search and in the vector search.
-    score: f64,
-    r#match: SearchMatch,
+    score: f64 = hit.score,
+    r#match: SearchMatch = SearchMatch::from(&hit),
     #[oai(rename = "_last_event_at")]
     #[serde(rename = "_last_event_at")]
-    last_event_at: String,
+    last_event_at: String = format_date(hit.aggregate.last_event_at),
 }
 
-/// The similarity of the aggregate and the query as separate scores, each from 0 to 1.
-#[derive(Object, Serialize)]
-struct SearchMatch {
+shown! {
+    /// The similarity of the aggregate and the query as separate scores, each from 0 to 1.
+    struct SearchMatch from hit: &Hit;
+
     /// The name of the highest score.
-    kind: OneOf<MatchKinds>,
+    kind: OneOf<MatchKinds> = hit.kind.into(),
     /// The score for an equal label. Case, accents and punctuation are ignored.
-    exact: f64,
+    exact: f64 = hit.scores.exact,
     /// The score for a label that begins with the query or, with less weight, has a word that begins with the query.
-    prefix: f64,
+    prefix: f64 = hit.scores.prefix,
     /// The share of trigrams that the label and the query have in common.
-    trigram: f64,
+    trigram: f64 = hit.scores.trigram,
     /// The score for words that the label and the query have in common, in any order and with typing errors.
-    token_set: f64,
+    token_set: f64 = hit.scores.token_set,
     /// The BM25 score of the label and the body.
-    bm25: f64,
+    bm25: f64 = hit.scores.bm25,
     /// The cosine similarity of the embeddings of label and query, if an embedding is configured.
     #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
-    vector: Option<f64>,
-}
-
-impl From<Hit> for SearchHit {
-    fn from(found: Hit) -> SearchHit {
-        let Hit { aggregate, label, score, kind, scores, vector } = found;
-        SearchHit {
-            aggregate_id: aggregate.id.to_string(),
-            aggregate_type: aggregate.aggregate_type.to_string(),
-            project_id: aggregate.project_id.as_deref().map(str::to_owned),
-            label: label.to_string(),
-            score,
-            r#match: SearchMatch {
-                kind: kind.into(),
-                exact: scores.exact,
-                prefix: scores.prefix,
-                trigram: scores.trigram,
-                token_set: scores.token_set,
-                bm25: scores.bm25,
-                vector: vector.map(|cosine| (cosine * 1e4).round() / 1e4),
-            },
-            last_event_at: format_date(aggregate.last_event_at),
-        }
-    }
+    vector: Option<f64> = hit.vector.map(|cosine| (cosine * 1e4).round() / 1e4),
 }
 
 #[OpenApi(tag = "Section::Aggregates")]

@@ -16,6 +16,7 @@ use crate::http::error::ApiResult;
 use crate::wire::body::JsonResponse;
 use crate::wire::closed_sets::{OneOf, ServerCounts, StoreKinds};
 use crate::wire::page::MAX_LIMIT;
+use crate::wire::shown::shown;
 
 pub struct Api;
 
@@ -30,47 +31,50 @@ struct Consumers {
     leader: Option<LeaderBody>,
 }
 
-/// The server that runs the plugins and timers of a workspace.
-#[derive(Object, Serialize)]
-#[oai(rename = "Leader")]
-struct LeaderBody {
+shown! {
+    /// The server that runs the plugins and timers of a workspace.
+    #[oai(rename = "Leader")]
+    struct LeaderBody from status: LeaderStatus;
+
     /// The id of the server, or null while no server runs the plugins and timers. A server gets a new id at each start.
-    server_id: Option<String>,
+    server_id: Option<String> = status.leader.server.map(|id| id.to_string()),
     /// Whether the server that responds to this request is the leader.
-    is_here: bool,
+    is_here: bool = status.is_here,
     /// A number that grows when another server takes over.
-    epoch: u64,
+    epoch: u64 = status.leader.epoch,
     /// The number of milliseconds since the responding server last read the progress of the other servers.
-    pulse_age_ms: u64,
+    pulse_age_ms: u64 = u64::try_from(status.beat_age.as_millis()).unwrap_or(u64::MAX),
 }
 
-/// A consumer of the log.
-#[derive(Object, Serialize)]
-#[oai(rename = "Consumer")]
-struct ConsumerBody {
-    name: String,
+shown! {
+    /// A consumer of the log.
+    #[oai(rename = "Consumer")]
+    struct ConsumerBody from follower: FollowerStatus;
+
+    name: String = follower.name.into(),
     /// A description of the data that the consumer maintains.
-    keeps: String,
+    keeps: String = follower.keeps.into(),
     /// The position of the last event that the consumer has applied.
-    position: u64,
+    position: u64 = follower.position,
     /// The number of events that the consumer has not applied yet.
-    lag: u64,
+    lag: u64 = follower.lag,
     /// The number of parked steps.
-    parked: u64,
+    parked: u64 = follower.parked,
     /// The number of aggregates whose edges have yet to be compared with redefined types and the enabled plugins.
-    unsettled: u64,
+    unsettled: u64 = follower.unsettled,
 }
 
-/// The result of a rebuild.
-#[derive(Object, Serialize)]
-struct RebuildResult {
-    events: u64,
+shown! {
+    /// The result of a rebuild.
+    struct RebuildResult from rebuilt: RebuildOutcome;
+
+    events: u64 = rebuilt.events,
     /// The number of aggregates with facts from plugins.
-    nodes: u64,
+    nodes: u64 = rebuilt.nodes,
     /// The number of open edges.
-    edges: u64,
+    edges: u64 = rebuilt.edges,
     /// The number of parked steps.
-    parked: u64,
+    parked: u64 = rebuilt.parked,
 }
 
 /// Information about the server that handles the request.
@@ -178,31 +182,6 @@ impl Api {
     /// plugin was reloaded meanwhile, or if another server has rebuilt the graph.
     #[oai(path = "/system/rebuild-graph", method = "post", operation_id = "rebuild_graph")]
     async fn rebuild_graph(&self, access: ApiWrite) -> ApiResult<JsonResponse<RebuildResult>> {
-        let RebuildOutcome { events, nodes, edges, parked } = access.0.rebuild_graph().await?;
-        Ok(JsonResponse::new(&RebuildResult { events, nodes, edges, parked }))
-    }
-}
-
-impl From<LeaderStatus> for LeaderBody {
-    fn from(LeaderStatus { leader, is_here, beat_age }: LeaderStatus) -> LeaderBody {
-        LeaderBody {
-            server_id: leader.server.map(|id| id.to_string()),
-            is_here,
-            epoch: leader.epoch,
-            pulse_age_ms: u64::try_from(beat_age.as_millis()).unwrap_or(u64::MAX),
-        }
-    }
-}
-
-impl From<FollowerStatus> for ConsumerBody {
-    fn from(follower: FollowerStatus) -> ConsumerBody {
-        ConsumerBody {
-            name: follower.name.into(),
-            keeps: follower.keeps.into(),
-            position: follower.position,
-            lag: follower.lag,
-            parked: follower.parked,
-            unsettled: follower.unsettled,
-        }
+        Ok(JsonResponse::new(&RebuildResult::from(access.0.rebuild_graph().await?)))
     }
 }

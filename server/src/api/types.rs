@@ -21,77 +21,83 @@ use crate::wire::json::{AnyObject, AnyValue, Number};
 use crate::wire::list::{ListOrder, ListPart};
 use crate::wire::page::{PageBody, PageBytes, limit, listed, read_cursor};
 use crate::wire::request_body::ForwardedBody;
+use crate::wire::shown::shown;
 
 pub struct Api;
 
-/// A field of an aggregate type.
-#[derive(Object, Serialize)]
-struct FieldDefinition {
-    name: String,
-    r#type: OneOf<FieldTypes>,
+shown! {
+    /// A field of an aggregate type.
+    struct FieldDefinition from field: &Field;
+
+    name: String = field.name.to_string(),
+    r#type: OneOf<FieldTypes> = field.field_type.name().into(),
     #[serde(skip_serializing_if = "Option::is_none")]
-    required: Option<bool>,
+    required: Option<bool> = Some(field.required),
     /// The default value, which may have any type or be null. The schema has no type, so that null is allowed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    default: Option<AnyValue>,
+    default: Option<AnyValue> = field.default.clone().map(AnyValue),
     #[serde(skip_serializing_if = "Option::is_none")]
-    r#enum: Option<Vec<AnyValue>>,
+    r#enum: Option<Vec<AnyValue>> =
+        field.allowed.as_ref().map(|allowed| allowed.iter().cloned().map(AnyValue).collect()),
     #[serde(skip_serializing_if = "Option::is_none")]
-    min: Option<Number>,
+    min: Option<Number> = field.min.map(Number),
     #[serde(skip_serializing_if = "Option::is_none")]
-    max: Option<Number>,
+    max: Option<Number> = field.max.map(Number),
     #[serde(skip_serializing_if = "Option::is_none")]
-    pattern: Option<String>,
+    pattern: Option<String> = field.pattern.as_deref().map(str::to_owned),
     /// Whether the field is the label of the aggregate's node in the knowledge graph.
     #[serde(skip_serializing_if = "Option::is_none")]
-    label: Option<bool>,
+    label: Option<bool> = field.label.then_some(true),
     /// Whether the field holds personal data.
     #[serde(skip_serializing_if = "Option::is_none")]
-    personal: Option<bool>,
+    personal: Option<bool> = field.personal.then_some(true),
     /// Whether search finds aggregates by this field, which must have the type string or array. If no field of a type
     /// has `search`, search finds the aggregates by all fields of type string.
     #[serde(skip_serializing_if = "Option::is_none")]
-    search: Option<bool>,
+    search: Option<bool> = field.search.then_some(true),
     /// The weight of each word of the field in a search, from 1 (the default) to 10.
     #[serde(skip_serializing_if = "Option::is_none")]
-    search_weight: Option<u32>,
+    search_weight: Option<u32> = (field.search_weight != 1).then_some(field.search_weight),
     /// The rule that combines the field's values; the default keeps the last value.
     #[serde(skip_serializing_if = "Option::is_none")]
-    fold: Option<OneOf<FieldFolds>>,
+    fold: Option<OneOf<FieldFolds>> = (field.fold != Fold::Last).then(|| field.fold.name().into()),
     /// The type of the referenced aggregate, for fields that hold references.
     #[serde(skip_serializing_if = "Option::is_none")]
-    reference_type: Option<String>,
+    reference_type: Option<String> = field.reference_type.as_deref().map(str::to_owned),
     /// Whether the referenced aggregate must exist when an event refers to it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    must_exist: Option<bool>,
+    must_exist: Option<bool> = field.must_exist.then_some(true),
     /// The items of an array.
     #[serde(skip_serializing_if = "Option::is_none")]
-    items: Option<Box<ItemDefinition>>,
+    items: Option<Box<ItemDefinition>> = field.items.as_deref().map(|items| Box::new(items.into())),
     /// The declared fields of an object, which may have other fields as well, unless the type's `unknown` is `reject`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    fields: Option<Vec<FieldDefinition>>,
+    fields: Option<Vec<FieldDefinition>> = inner(field),
 }
 
-/// The items of an array. The properties have the same meanings as the properties of a field.
-#[derive(Object, Serialize)]
-struct ItemDefinition {
-    r#type: OneOf<FieldTypes>,
+shown! {
+    /// The items of an array. The properties have the same meanings as the properties of a field.
+    struct ItemDefinition from item: &Field where {
+        let field = FieldDefinition::from(item);
+    };
+
+    r#type: OneOf<FieldTypes> = field.r#type,
     #[serde(skip_serializing_if = "Option::is_none")]
-    r#enum: Option<Vec<AnyValue>>,
+    r#enum: Option<Vec<AnyValue>> = field.r#enum,
     #[serde(skip_serializing_if = "Option::is_none")]
-    min: Option<Number>,
+    min: Option<Number> = field.min,
     #[serde(skip_serializing_if = "Option::is_none")]
-    max: Option<Number>,
+    max: Option<Number> = field.max,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pattern: Option<String>,
+    pattern: Option<String> = field.pattern,
     #[serde(skip_serializing_if = "Option::is_none")]
-    reference_type: Option<String>,
+    reference_type: Option<String> = field.reference_type,
     #[serde(skip_serializing_if = "Option::is_none")]
-    must_exist: Option<bool>,
+    must_exist: Option<bool> = field.must_exist,
     #[serde(skip_serializing_if = "Option::is_none")]
-    items: Option<Box<ItemDefinition>>,
+    items: Option<Box<ItemDefinition>> = field.items,
     #[serde(skip_serializing_if = "Option::is_none")]
-    fields: Option<Vec<FieldDefinition>>,
+    fields: Option<Vec<FieldDefinition>> = field.fields,
 }
 
 /// The definition of an aggregate type.
@@ -110,20 +116,22 @@ struct TypeDefinition {
     unknown: Option<OneOf<UnknownFieldRules>>,
 }
 
-/// An aggregate type.
-#[derive(Object, Serialize)]
-struct AggregateType {
-    type_name: String,
-    display_name: String,
-    traits: Vec<String>,
-    fields: Vec<FieldDefinition>,
-    events: AnyObject,
+shown! {
+    /// An aggregate type.
+    struct AggregateType from definition: &Definition;
+
+    type_name: String = definition.type_name.to_string(),
+    display_name: String = definition.display_name.clone(),
+    traits: Vec<String> = definition.traits.iter().map(ToString::to_string).collect(),
+    fields: Vec<FieldDefinition> = definition.fields().iter().map(FieldDefinition::from).collect(),
+    events: AnyObject = AnyObject(definition.events.clone()),
     /// The rule for fields that the type does not declare. Present if it is not `accept`.
     #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
-    unknown: Option<OneOf<UnknownFieldRules>>,
-    builtin: bool,
-    managed: bool,
+    unknown: Option<OneOf<UnknownFieldRules>> =
+        (definition.unknown != UnknownFields::Accept).then(|| definition.unknown.name().into()),
+    builtin: bool = definition.builtin,
+    managed: bool = definition.managed,
 }
 
 /// An aggregate type with the schemas of its events.
@@ -278,55 +286,8 @@ impl Api {
     }
 }
 
-impl From<&Field> for FieldDefinition {
-    fn from(field: &Field) -> FieldDefinition {
-        FieldDefinition {
-            name: field.name.to_string(),
-            r#type: field.field_type.name().into(),
-            required: Some(field.required),
-            default: field.default.clone().map(AnyValue),
-            r#enum: field.allowed.as_ref().map(|allowed| allowed.iter().cloned().map(AnyValue).collect()),
-            min: field.min.map(Number),
-            max: field.max.map(Number),
-            pattern: field.pattern.as_deref().map(str::to_owned),
-            label: field.label.then_some(true),
-            personal: field.personal.then_some(true),
-            search: field.search.then_some(true),
-            search_weight: (field.search_weight != 1).then_some(field.search_weight),
-            fold: (field.fold != Fold::Last).then(|| field.fold.name().into()),
-            reference_type: field.reference_type.as_deref().map(str::to_owned),
-            must_exist: field.must_exist.then_some(true),
-            items: field.items.as_deref().map(|items| Box::new(items.into())),
-            fields: inner(field),
-        }
-    }
-}
-
-impl From<&Field> for ItemDefinition {
-    fn from(item: &Field) -> ItemDefinition {
-        let FieldDefinition { r#type, r#enum, min, max, pattern, reference_type, must_exist, items, fields, .. } =
-            item.into();
-        ItemDefinition { r#type, r#enum, min, max, pattern, reference_type, must_exist, items, fields }
-    }
-}
-
 fn inner(field: &Field) -> Option<Vec<FieldDefinition>> {
     (!field.fields.is_empty()).then(|| field.fields.iter().map(FieldDefinition::from).collect())
-}
-
-impl From<&Definition> for AggregateType {
-    fn from(definition: &Definition) -> AggregateType {
-        AggregateType {
-            type_name: definition.type_name.to_string(),
-            display_name: definition.display_name.clone(),
-            traits: definition.traits.iter().map(ToString::to_string).collect(),
-            fields: definition.fields().iter().map(FieldDefinition::from).collect(),
-            events: AnyObject(definition.events.clone()),
-            unknown: (definition.unknown != UnknownFields::Accept).then(|| definition.unknown.name().into()),
-            builtin: definition.builtin,
-            managed: definition.managed,
-        }
-    }
 }
 
 impl From<&TypeSchema> for AggregateTypeSchema {

@@ -4,7 +4,7 @@ use foldwork_engine::model::access::Membership;
 use foldwork_engine::workspace::deletion::{ListedUser, PageById};
 use poem_openapi::param::{Path, Query};
 use poem_openapi::{Object, OpenApi};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::section::Section;
 use crate::auth::OperatorWrite;
@@ -13,6 +13,7 @@ use crate::wire::body::{Body, JsonResponse};
 use crate::wire::closed_sets::{OneOf, Roles};
 use crate::wire::page::{PageBody, limit, listed, named_cursor, read_named_cursor};
 use crate::wire::plan::PlanBody;
+use crate::wire::shown::shown;
 use crate::wire::workspace::WorkspaceBody;
 
 pub struct Api;
@@ -25,46 +26,32 @@ const USERS: &str = "users";
 
 listed!(WorkspaceBody as "WorkspacePage": "A page of workspaces.");
 
-/// A user of the installation.
-#[derive(Object, Serialize)]
-#[oai(rename = "User")]
-struct UserBody {
-    id: String,
-    name: Option<String>,
-    email: Option<String>,
+shown! {
+    /// A user of the installation.
+    #[oai(rename = "User")]
+    struct UserBody from user: &ListedUser where {
+        let record = &user.record;
+    };
+
+    id: String = record.id.to_string(),
+    name: Option<String> = record.name.as_deref().map(str::to_owned),
+    email: Option<String> = record.email.as_deref().map(str::to_owned),
     /// Whether an identity provider has verified the address.
-    email_verified: bool,
-    plan: PlanBody,
+    email_verified: bool = record.email_verified,
+    plan: PlanBody = PlanBody::from(&user.plan),
     /// The workspaces of the user in the order of joining, at most 100.
-    workspaces: Vec<UserWorkspace>,
+    workspaces: Vec<UserWorkspace> = user.memberships.iter().take(MAX_MEMBERSHIPS).map(UserWorkspace::from).collect(),
 }
 
-/// A workspace of a user.
-#[derive(Object, Serialize)]
-struct UserWorkspace {
-    id: String,
-    role: OneOf<Roles>,
+shown! {
+    /// A workspace of a user.
+    struct UserWorkspace from member: &Membership;
+
+    id: String = member.workspace_id.to_string(),
+    role: OneOf<Roles> = member.role.name().into(),
 }
 
 listed!(UserBody as "UserPage": "A page of users.");
-
-impl From<&ListedUser> for UserBody {
-    fn from(user: &ListedUser) -> UserBody {
-        let ListedUser { record, plan, memberships } = user;
-        let workspace = |member: &Membership| UserWorkspace {
-            id: member.workspace_id.to_string(),
-            role: member.role.name().into(),
-        };
-        UserBody {
-            id: record.id.to_string(),
-            name: record.name.as_deref().map(str::to_owned),
-            email: record.email.as_deref().map(str::to_owned),
-            email_verified: record.email_verified,
-            plan: PlanBody::from(plan),
-            workspaces: memberships.iter().take(MAX_MEMBERSHIPS).map(workspace).collect(),
-        }
-    }
-}
 
 /// Changes to a workspace.
 #[derive(Object, Deserialize)]

@@ -7,15 +7,14 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use foldwork_engine::archive::{Archive, ArchiveVerification, SealingKey, VerificationResult, reason};
 use foldwork_engine::model::date::format_date;
-use reqwest::Method;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::archive::{configured, open, shown_on};
-use super::client::{Client, ServerArguments};
+use super::client::{CallError, Client, ServerArguments};
 use super::output::print_line;
 use super::progress::ProgressIndicator;
-use super::table::{Table, print_records};
+use super::{pages, table};
 
 /// The arguments of `foldwork backup`.
 pub type Arguments = ServerArguments<Action>;
@@ -25,11 +24,7 @@ pub enum Action {
     /// Prints a new key for FOLDWORK_BACKUP_KEY. Without this key, users, members and keys cannot be restored.
     Key,
     /// Lists the backups of a running server.
-    Status {
-        /// Prints the records as JSON, one per line.
-        #[arg(long)]
-        json: bool,
-    },
+    Status(table::ListFormat),
     /// Restores the archives into memory and compares their states with the recorded digests. Exits with 1 if an
     /// archive is damaged or has other states.
     Verify(VerifyArguments),
@@ -60,29 +55,23 @@ struct BackupListPage {
 pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     match arguments.action {
         Action::Key => print_line(&SealingKey::generate()),
-        Action::Status { json } => status(&arguments.connection.client()?, json).await,
+        Action::Status(format) => status(&arguments.connection.client()?, format.json).await,
         Action::Verify(arguments) => verify(arguments).await,
     }
 }
 
 async fn status(client: &Client, as_json: bool) -> anyhow::Result<()> {
     let mut records: Vec<Value> = Vec::new();
-    let mut cursor: Option<String> = None;
-    let (url, control_at) = loop {
-        let mut request = client.request(Method::GET, &["system", "backups"]).query(&[("limit", "200")]);
-        if let Some(cursor) = &cursor {
-            request = request.query(&[("cursor", cursor)]);
-        }
-        let page: BackupListPage = client.call(request).await?.json()?;
+    let (mut url, mut control_at) = (String::new(), None);
+    let take = |page: BackupListPage| {
         records.extend(page.workspaces);
-        match page.next_cursor {
-            Some(next) if cursor.as_ref() != Some(&next) => cursor = Some(next),
-            _ => break (page.url, page.control_at),
-        }
+        (url, control_at) = (page.url, page.control_at);
+        Ok::<_, CallError>(page.next_cursor)
     };
+    pages::each(client, &["system", "backups"], &[("limit", "200")], None, take).await?;
     let control_at = control_at.map_or_else(|| "not archived yet".to_owned(), |at| format!("archived at {at}"));
     let shown = || format!("{url}, control database {control_at}\n\n{}", listing(&records));
-    print_records(&records, as_json, shown)
+    table::print_records(&records, as_json, shown)
 }
 
 fn listing(records: &[Value]) -> String {
@@ -99,11 +88,7 @@ fn listing(records: &[Value]) -> String {
         ("verified_at", "/verified/at"),
         ("error", "/error"),
     ];
-    let mut table = Table::new(&COLUMNS.map(|(heading, _)| heading));
-    for record in records {
-        table.push(&COLUMNS.map(|(_, place)| record.pointer(place).unwrap_or(&Value::Null)));
-    }
-    table.render()
+    table::pointed(&COLUMNS, records)
 }
 
 async fn verify(arguments: VerifyArguments) -> anyhow::Result<()> {

@@ -1,6 +1,5 @@
 //! Combines events in order into request bodies of limited size.
 
-use std::fmt;
 use std::mem;
 
 /// The maximum size of a batch in bytes. A larger event forms a batch alone.
@@ -12,20 +11,13 @@ const OPENING: &str = r#"{"events":["#;
 /// valid.
 const CLOSING: &str = r#"],"rename_slugs":true}"#;
 
-/// The place of an event in the source, for error messages.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EventOrigin {
-    /// A line of a file, numbered from 1.
-    Line(u64),
-}
-
 /// A batch of events, which one request sends.
 #[derive(Debug, Default)]
 pub struct RequestBatch {
     /// The body of the request.
     pub body: String,
-    /// The place of each event in the source, in the order of the events.
-    pub origins: Vec<EventOrigin>,
+    /// The number of each event's line in the source, from 1, in the order of the events.
+    pub lines: Vec<u64>,
     /// The distinct projects that the events name.
     pub projects: Vec<String>,
     /// The position in the source after the last event of the batch, for the progress bar.
@@ -41,12 +33,12 @@ pub struct Batcher {
 impl Batcher {
     /// Adds an event's JSON to the open batch. If the event does not fit, returns the open batch and starts a new batch
     /// with the event.
-    pub fn push(&mut self, json: &str, project: Option<&str>, origin: EventOrigin, read: u64) -> Option<RequestBatch> {
+    pub fn push(&mut self, json: &str, project: Option<&str>, line: u64, read: u64) -> Option<RequestBatch> {
         let full = if self.fits(json) { None } else { self.take() };
         let open = &mut self.open;
-        open.body.push_str(if open.origins.is_empty() { OPENING } else { "," });
+        open.body.push_str(if open.lines.is_empty() { OPENING } else { "," });
         open.body.push_str(json);
-        open.origins.push(origin);
+        open.lines.push(line);
         open.read = read;
         if let Some(project) = project
             && !open.projects.iter().any(|known| known == project)
@@ -58,7 +50,7 @@ impl Batcher {
 
     /// Closes and returns the open batch. Returns `None` if the batch is empty.
     pub fn take(&mut self) -> Option<RequestBatch> {
-        if self.open.origins.is_empty() {
+        if self.open.lines.is_empty() {
             return None;
         }
         let mut batch = mem::take(&mut self.open);
@@ -68,36 +60,24 @@ impl Batcher {
 
     fn fits(&self, json: &str) -> bool {
         let bytes = self.open.body.len() + 1 + json.len() + CLOSING.len();
-        self.open.origins.is_empty() || (self.open.origins.len() < MAX_EVENTS && bytes <= MAX_BYTES)
+        self.open.lines.is_empty() || (self.open.lines.len() < MAX_EVENTS && bytes <= MAX_BYTES)
     }
 }
 
 impl RequestBatch {
     /// Returns the number of events in the batch.
     pub fn len(&self) -> u64 {
-        self.origins.len() as u64
-    }
-
-    /// Returns the place of the events in the source for an error message. `index` selects a single event.
-    pub fn whereabouts(&self, index: Option<usize>) -> String {
-        if let Some(origin) = index.and_then(|index| self.origins.get(index)) {
-            return origin.to_string();
-        }
-        match (self.origins.first(), self.origins.last()) {
-            (Some(EventOrigin::Line(first)), Some(EventOrigin::Line(last))) if first != last => {
-                format!("lines {first} to {last}")
-            }
-            (Some(only), _) => only.to_string(),
-            _ => "no event".to_owned(),
-        }
+        self.lines.len() as u64
     }
 }
 
-impl fmt::Display for EventOrigin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Line(number) => write!(f, "line {number}"),
-        }
+/// Returns the place of events in their source for an error message. `lines` are the numbers of their lines. `index`
+/// selects a single event.
+pub fn whereabouts(lines: &[u64], index: Option<usize>) -> String {
+    match (index.and_then(|index| lines.get(index)), lines) {
+        (Some(line), _) | (None, [line]) => format!("line {line}"),
+        (None, [first, .., last]) => format!("lines {first} to {last}"),
+        (None, []) => "no event".to_owned(),
     }
 }
 
@@ -109,7 +89,7 @@ mod tests {
         let mut batcher = Batcher::default();
         let mut batches: Vec<RequestBatch> = Vec::new();
         for (number, event) in (1..).zip(events) {
-            batches.extend(batcher.push(event, Some("p"), EventOrigin::Line(number), number));
+            batches.extend(batcher.push(event, Some("p"), number, number));
         }
         batches.extend(batcher.take());
         batches
@@ -138,7 +118,7 @@ mod tests {
         let batches = batches(&events);
         assert_eq!(batches.iter().map(RequestBatch::len).collect::<Vec<_>>(), [2, 1, 1, 1]);
         assert!([0, 1, 3].iter().all(|&index| batches[index].body.len() <= MAX_BYTES));
-        assert_eq!(batches[2].whereabouts(None), "line 4");
+        assert_eq!(whereabouts(&batches[2].lines, None), "line 4");
     }
 
     #[test]
@@ -149,7 +129,7 @@ mod tests {
     #[test]
     fn events_of_a_batch_are_located_by_their_lines() {
         let batch = &batches(&vec!["{}".to_owned(); 5])[0];
-        assert_eq!(batch.whereabouts(None), "lines 1 to 5");
-        assert_eq!(batch.whereabouts(Some(2)), "line 3");
+        assert_eq!(whereabouts(&batch.lines, None), "lines 1 to 5");
+        assert_eq!(whereabouts(&batch.lines, Some(2)), "line 3");
     }
 }

@@ -21,7 +21,7 @@ pub struct Client {
     http: reqwest::Client,
     base: Url,
     token: Token,
-    retry_policy: CallRetries,
+    pub(super) retry_policy: CallRetries,
 }
 
 /// The server that a command connects to.
@@ -50,14 +50,17 @@ pub struct ServerArguments<A: clap::Subcommand> {
 }
 
 /// The reason why a call failed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum CallError {
     /// The server responded with an error status.
+    #[error("{0}")]
     Refused(Box<ErrorReply>),
     /// The server could not be reached, or the response is incomplete.
-    Unreachable(reqwest::Error),
+    #[error("the server cannot be reached")]
+    Unreachable(#[source] reqwest::Error),
     /// The response has an unexpected format.
-    Unreadable(serde_json::Error),
+    #[error("the server's response has an unexpected format")]
+    Unreadable(#[source] serde_json::Error),
 }
 
 /// An error response.
@@ -127,11 +130,6 @@ impl Client {
         &self.token.0
     }
 
-    /// Returns the retry policy.
-    pub(super) fn retry_policy(&self) -> &CallRetries {
-        &self.retry_policy
-    }
-
     /// Creates a request to a path below the API's root. Each segment is percent-encoded.
     pub(super) fn request(&self, method: Method, path: &[&str]) -> RequestBuilder {
         let mut url = self.base.clone();
@@ -152,9 +150,7 @@ impl Client {
         let body = response.text().await.map_err(CallError::Unreachable)?;
         Ok(Success { replayed, body })
     }
-}
 
-impl Client {
     /// Follows a link to the bytes of a file. The link is the credential, so the token is not sent.
     pub(super) async fn download(&self, url: &str) -> Result<Response, CallError> {
         let builder = reqwest::Client::builder().connect_timeout(Duration::from_secs(10));
@@ -190,26 +186,6 @@ impl CallError {
     /// Returns whether the error is a response with this status.
     pub fn has_status(&self, status: StatusCode) -> bool {
         matches!(self, Self::Refused(refusal) if refusal.status == status)
-    }
-}
-
-impl fmt::Display for CallError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Refused(refusal) => refusal.fmt(f),
-            Self::Unreachable(_) => f.write_str("the server cannot be reached"),
-            Self::Unreadable(_) => f.write_str("the server's response has an unexpected format"),
-        }
-    }
-}
-
-impl std::error::Error for CallError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Refused(_) => None,
-            Self::Unreachable(error) => Some(error),
-            Self::Unreadable(error) => Some(error),
-        }
     }
 }
 

@@ -1,7 +1,5 @@
 //! `foldwork dashboard`: prints a link that signs a browser in once.
 
-use std::io::{self, Write};
-
 use foldwork_engine::clock::{Clock, SystemClock};
 use foldwork_engine::model::access::Scope;
 use foldwork_engine::model::closed_set::names;
@@ -10,7 +8,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::client::{Client, ServerConnection};
-use super::output::print_line;
+use super::output::{note, print_line};
 
 /// The maximum time that a browser stays signed in, in milliseconds.
 const SESSION_MS: i64 = 12 * 3_600_000;
@@ -28,9 +26,7 @@ pub struct Arguments {
 pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     let link = link(&arguments.connection.client()?, MINUTES).await?;
     // Only the link is printed to standard output, so that a script can pass it to a browser.
-    let note = format!("This link signs a browser in once, within {MINUTES} minutes:\n");
-    // Ignores an error of writing the note, so that the link is printed in any case.
-    let _ = io::stderr().write_all(note.as_bytes());
+    note(&format!("This link signs a browser in once, within {MINUTES} minutes:\n"));
     print_line(&link)
 }
 

@@ -122,7 +122,7 @@ async fn lines_before_an_invalid_one_are_sent() {
 async fn an_unreachable_server_is_an_error_with_its_cause() {
     let stub = Stub::start(|_| (200, "", Value::Null)).await;
     let client = Client::new("http://127.0.0.1:1", "sk_test").expect("valid address");
-    let client = client.with_retry_policy(stub.client().retry_policy().clone());
+    let client = client.with_retry_policy(stub.client().retry_policy);
     let text = error_text(import_text(&client, lines(1)).await);
     assert!(text.contains("the projects cannot be listed: the server cannot be reached: "), "{text}");
 }

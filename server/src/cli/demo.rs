@@ -8,26 +8,20 @@ use anyhow::Context as _;
 use foldwork_engine::clock::{Clock, SystemClock};
 use jiff::Timestamp;
 use reqwest::{Method, StatusCode};
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::client::Client;
 use super::dashboard;
 use super::git::{self, SourcePlace};
 use super::output::{print, print_line};
+use super::pages::QueryResults;
 use super::progress::ProgressIndicator;
 use super::projects::Projects;
-use super::table::Table;
+use super::table::{self, Table};
 
 /// The time in which the printed link can be opened, in minutes. The time is long, because the import of a large
 /// repository takes a while.
 const LINK_MINUTES: u32 = 60;
-
-/// The response to a pipeline request.
-#[derive(Debug, Deserialize)]
-struct QueryResponse {
-    results: Vec<Value>,
-}
 
 /// Returns the owner key of the demo's store. The first run creates the key and saves it next to the store for later
 /// runs.
@@ -141,12 +135,13 @@ async fn import(client: &Client, repo: &Path) -> anyhow::Result<Option<String>> 
 async fn ask_questions(client: &Client, project: &str) -> anyhow::Result<Option<String>> {
     let folders = of_project(folders_pipeline(), project);
     let rows = ask(client, "Which folders hold the most articles?", &folders).await?;
-    print(&table(&["_id", "articles"], &["folder", "articles"], &rows))?;
+    print(&table::pointed(&[("folder", "/_id"), ("articles", "/articles")], &rows))?;
 
     let rows =
         ask(client, "Which articles were revised most, and how long ago?", &of_project(revisions_pipeline(), project))
             .await?;
-    print(&table(&["title", "revisions", "days_since"], &["title", "revisions", "days since"], &rows))?;
+    let columns = [("title", "/title"), ("revisions", "/revisions"), ("days since", "/days_since")];
+    print(&table::pointed(&columns, &rows))?;
 
     let Some(id) = rows.first().and_then(|row| row.get("_id")).and_then(Value::as_str) else { return Ok(None) };
     compare(client, id).await?;
@@ -178,7 +173,7 @@ async fn ask(client: &Client, question: &str, pipeline: &Value) -> anyhow::Resul
 
 async fn query(client: &Client, pipeline: &Value) -> anyhow::Result<Vec<Value>> {
     let request = client.request(Method::POST, &["aggregates", "query"]).json(&json!({"pipeline": pipeline}));
-    let response: QueryResponse = client.call(request).await?.json()?;
+    let response: QueryResults<Value> = client.call(request).await?.json()?;
     Ok(response.results)
 }
 
@@ -227,15 +222,6 @@ fn midway(article: &Value) -> Option<String> {
     let (first, last) = (time("first_event_at")?.as_second(), time("last_event_at")?.as_second());
     let middle = Timestamp::from_second(first.midpoint(last)).ok()?;
     Some(middle.strftime("%Y-%m-%dT%H:%M:%S.000Z").to_string())
-}
-
-fn table(names: &[&str], headings: &[&str], rows: &[Value]) -> String {
-    let mut table = Table::new(headings);
-    for row in rows {
-        let cells: Vec<&Value> = names.iter().map(|name| row.get(name).unwrap_or(&Value::Null)).collect();
-        table.push(&cells);
-    }
-    table.render()
 }
 
 /// Returns shell commands that users can run next, in this order.

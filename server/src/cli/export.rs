@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
+use foldwork_engine::model::builtin::FILE;
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -17,9 +18,6 @@ use super::portable::source::{BytesReference, ExportPage, ExportSource};
 use super::portable::store::{OpenStore, StoreArguments};
 use super::progress::ProgressIndicator;
 use super::projects::Projects;
-
-/// The aggregate type of files. The events of files refer to stored bytes.
-const FILE: &str = "file";
 
 /// Writes a workspace as NDJSON: its projects, the definitions of its types, and its events, oldest first.
 ///
@@ -200,8 +198,7 @@ impl ExportRun<'_> {
         let mut after = selection.after;
         loop {
             let body = self.source.page(selection, after).await?;
-            let page: ExportPage<'_> =
-                serde_json::from_str(&body).context("the server's response has an unexpected format")?;
+            let page: ExportPage<'_> = parsed(&body)?;
             for event in &page.data {
                 self.write_event(event, output).await?;
             }
@@ -214,17 +211,13 @@ impl ExportRun<'_> {
     }
 
     async fn write_event(&mut self, json: &RawValue, output: &mut Output) -> anyhow::Result<()> {
-        let unexpected = "the server's response has an unexpected format";
-        let event: ExportedEvent<'_> = serde_json::from_str(json.get()).context(unexpected)?;
+        let event: ExportedEvent<'_> = parsed(json.get())?;
         let last = self.written.position;
         ensure!(event.position > last, "the server returned position {} after position {last}", event.position);
         self.written.position = event.position;
+        let fields: BTreeMap<Cow<'_, str>, &RawValue> = parsed(json.get())?;
         let mut fields: BTreeMap<Cow<'_, str>, Cow<'_, RawValue>> =
-            serde_json::from_str::<BTreeMap<Cow<'_, str>, &RawValue>>(json.get())
-                .context(unexpected)?
-                .into_iter()
-                .map(|(name, value)| (name, Cow::Borrowed(value)))
-                .collect();
+            fields.into_iter().map(|(name, value)| (name, Cow::Borrowed(value))).collect();
         let mut put = |name: &'static str, value: Box<RawValue>| fields.insert(Cow::Borrowed(name), Cow::Owned(value));
         if event.aggregate_type == FILE {
             let Some(folder) = &self.files else {
@@ -241,7 +234,7 @@ impl ExportRun<'_> {
         if let Some(id) = event.project_id.as_deref() {
             if !self.projects.contains(id) {
                 // Lists the projects again, because the project was created after the last listing.
-                let listed = self.projects.listed().len();
+                let listed = self.projects.listed.len();
                 self.projects = self.source.projects().await?;
                 self.write_projects(output, listed)?;
             }
@@ -281,12 +274,10 @@ impl ExportRun<'_> {
         let (selection, mut after) = (ExportSelection { types, ..ExportSelection::default() }, 0);
         while after < position {
             let body = self.source.page(&selection, after).await?;
-            let page: ExportPage<'_> =
-                serde_json::from_str(&body).context("the server's response has an unexpected format")?;
+            let page: ExportPage<'_> = parsed(&body)?;
             let mut last = after;
             for event in &page.data {
-                let event: ExportedEvent<'_> =
-                    serde_json::from_str(event.get()).context("the server's response has an unexpected format")?;
+                let event: ExportedEvent<'_> = parsed(event.get())?;
                 last = event.position;
                 if last <= position {
                     deleted.insert(event.aggregate_id.into_owned());
@@ -307,11 +298,16 @@ impl ExportRun<'_> {
 
     /// Writes the listed projects after the first `start`.
     fn write_projects(&self, output: &mut Output, start: usize) -> anyhow::Result<()> {
-        for project in self.projects.listed().iter().skip(start) {
+        for project in self.projects.listed.iter().skip(start) {
             output.write_line(&lines::text(&ProjectLine { project: project.clone() })?)?;
         }
         Ok(())
     }
+}
+
+/// Parses a response of the source, or a part of it.
+fn parsed<'a, T: Deserialize<'a>>(json: &'a str) -> anyhow::Result<T> {
+    serde_json::from_str(json).context("the server's response has an unexpected format")
 }
 
 impl ExportSelection {

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail, ensure};
+use foldwork_engine::model::builtin::{AGENT, FILE, PROJECT, TASK};
 use serde::Deserialize;
 
-use super::batch::EventOrigin;
 use super::client::{Client, ServerConnection};
 use super::event::{LineIds, PortableEvent};
 use super::git::{self, SourcePlace};
@@ -18,13 +18,11 @@ use super::portable::lines::ExportLine;
 use super::portable::restore::{ImportReport, restore};
 use super::portable::store::StoreArguments;
 use super::progress::ProgressIndicator;
-use super::sender::{Outlet, SendTally, deliver};
+use super::sender::{Outlet, Parcel, SendTally, deliver};
 use super::uploads::NamedFile;
 
 /// The aggregate types whose events only special operations append. A server imports no events of these types.
-const MANAGED_TYPES: [&str; 4] = ["agent", FILE, "project", "task"];
-/// The type of files, which an import through a server uploads.
-const FILE: &str = "file";
+const MANAGED_TYPES: [&str; 4] = [AGENT, FILE, PROJECT, TASK];
 
 /// Imports events in order. The projects and types of an export are created as well.
 ///
@@ -89,7 +87,7 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         }
         (None, Some(file)) => {
             let input = LineInput::open(&file)?;
-            let progress = ProgressIndicator::start(input.size_bytes());
+            let progress = ProgressIndicator::start(input.size_bytes);
             let imported = import_lines(&client, input, files.as_deref(), &progress).await;
             let time = progress.finish();
             output::print_line(&format!("imported {} in {time}", imported.with_context(|| named(&file))?))?;
@@ -136,7 +134,7 @@ async fn run_offline(
 ) -> anyhow::Result<()> {
     let input = LineInput::open(file)?;
     let engine = store.engine().await?;
-    let progress = ProgressIndicator::start(input.size_bytes());
+    let progress = ProgressIndicator::start(input.size_bytes);
     let imported = restore(engine, store.workspace.as_deref(), with_members, input, files, &progress).await;
     let time = progress.finish();
     let ImportReport { tally, people: admitted, left_out, .. } = imported.with_context(|| named(file))?;
@@ -170,48 +168,32 @@ pub(super) fn read_lines(
         let consumed = input.consumed_bytes();
         let Some((number, line)) = input.next_line()? else { break };
         let at = || format!("line {number}");
-        let text = match ExportLine::parse(line).with_context(at)? {
-            ExportLine::Header(_) => {
-                (is_export, has_ended) = (true, false);
-                continue;
+        match ExportLine::parse(line).with_context(at)? {
+            ExportLine::Header(_) => (is_export, has_ended) = (true, false),
+            ExportLine::Definition(definition) => outlet.pass(Parcel::Definition(definition, number))?,
+            ExportLine::Project(project) => outlet.pass(Parcel::Project(project))?,
+            ExportLine::Access(_) => has_people = true,
+            ExportLine::End(_) => has_ended = true,
+            ExportLine::Event(text) => {
+                let mut event = PortableEvent::parse(text).with_context(at)?;
+                if let (FILE, Some(folder)) = (&*event.aggregate_type, files)
+                    && serde_json::from_str::<FileMark>(text).with_context(at)?.bytes
+                {
+                    let mut file: NamedFile = serde_json::from_str(event.payload.get())
+                        .with_context(|| format!("line {number}: /payload"))?;
+                    file.project = event.project_id.as_deref().map(str::to_owned);
+                    outlet.pass(Parcel::File(file, folder.clone(), number))?;
+                } else if MANAGED_TYPES.contains(&&*event.aggregate_type) {
+                    // Events of projects are not counted, because other lines of an export describe the projects.
+                    left_out += u64::from(event.aggregate_type != PROJECT);
+                } else {
+                    if !is_export {
+                        ids.assign(&mut event).with_context(at)?;
+                    }
+                    outlet.push(&event, number, consumed)?;
+                }
             }
-            ExportLine::Definition(definition) => {
-                outlet.define(definition, number)?;
-                continue;
-            }
-            ExportLine::Project(project) => {
-                outlet.describe(project)?;
-                continue;
-            }
-            ExportLine::Access(_) => {
-                has_people = true;
-                continue;
-            }
-            ExportLine::End(_) => {
-                has_ended = true;
-                continue;
-            }
-            ExportLine::Event(text) => text,
-        };
-        let mut event = PortableEvent::parse(text).with_context(at)?;
-        if let (FILE, Some(folder)) = (&*event.aggregate_type, files)
-            && serde_json::from_str::<FileMark>(text).with_context(at)?.bytes
-        {
-            let mut file: NamedFile =
-                serde_json::from_str(event.payload.get()).with_context(|| format!("line {number}: /payload"))?;
-            file.project = event.project_id.as_deref().map(str::to_owned);
-            outlet.upload(file, folder.clone(), number)?;
-            continue;
         }
-        if MANAGED_TYPES.contains(&&*event.aggregate_type) {
-            // Events of projects are not counted, because other lines of an export describe the projects.
-            left_out += u64::from(event.aggregate_type != "project");
-            continue;
-        }
-        if !is_export {
-            ids.assign(&mut event).with_context(at)?;
-        }
-        outlet.push(&event, EventOrigin::Line(number), consumed)?;
     }
     if left_out > 0 {
         progress.note(&format!(

@@ -19,7 +19,8 @@ const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 pub struct LineInput {
     reader: Box<dyn BufRead + Send>,
     consumed: Arc<AtomicU64>,
-    size_bytes: Option<u64>,
+    /// The size of the file in bytes, or `None` if the input is not a regular file.
+    pub size_bytes: Option<u64>,
     line: Vec<u8>,
     number: u64,
 }
@@ -51,11 +52,6 @@ impl LineInput {
         let consumed = Arc::new(AtomicU64::new(0));
         let reader = unpacked(CountingReader { inner: reader, consumed: Arc::clone(&consumed) })?;
         Ok(Self { reader, consumed, size_bytes, line: Vec::new(), number: 0 })
-    }
-
-    /// Returns the size of the file in bytes, or `None` if the input is not a regular file.
-    pub fn size_bytes(&self) -> Option<u64> {
-        self.size_bytes
     }
 
     /// Returns the number of bytes read from the file, before decompression.

@@ -1,15 +1,13 @@
 //! `foldwork keys`: creates, lists, rotates and revokes API keys, and creates a new owner key while the server is
 //! stopped.
 
-use std::io::{self, Write};
-
 use anyhow::Context;
 use jiff::SignedDuration;
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::client::{CallError, Client, ServerArguments};
-use super::output::print_line;
+use super::output::{note, print_line};
 use super::{pages, reset, table};
 
 /// The scopes of a key for which no scopes are given.
@@ -36,11 +34,7 @@ pub enum Action {
         json: bool,
     },
     /// Lists the keys without their secrets.
-    List {
-        /// Prints the records as JSON, one per line.
-        #[arg(long)]
-        json: bool,
-    },
+    List(table::ListFormat),
     /// Replaces a key by a successor with the same name, scopes, agents and expiry time, and prints the successor to
     /// standard output. The old key ends later, and the keys derived from it stay valid.
     Rotate {
@@ -74,7 +68,7 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
         Action::Create { name, scopes, expires_at, json } => {
             create(&client()?, &name, &scopes, expires_at.as_deref(), json).await
         }
-        Action::List { json } => list(&client()?, json).await,
+        Action::List(format) => list(&client()?, format.json).await,
         Action::Rotate { id, after, json } => rotate(&client()?, &id, after, json).await,
         Action::Revoke { id, cascade } => revoke(&client()?, &id, cascade).await,
         Action::Reset(arguments) => reset::run(arguments).await,
@@ -110,18 +104,9 @@ fn print_key(record: &Value, about: &str) -> anyhow::Result<()> {
     print_line(key)
 }
 
-/// Writes text to standard error. Ignores an error.
-fn note(text: &str) {
-    let _ = io::stderr().write_all(text.as_bytes());
-}
-
 async fn list(client: &Client, as_json: bool) -> anyhow::Result<()> {
-    let records = keys(client).await?;
+    let records: Vec<Value> = pages::rows(client, &["keys"], &[], None).await?;
     table::print_records(&records, as_json, || listing(&records))
-}
-
-async fn keys(client: &Client) -> Result<Vec<Value>, CallError> {
-    pages::rows(client, &["keys"], None, None).await
 }
 
 async fn rotate(client: &Client, id: &str, after: SignedDuration, as_json: bool) -> anyhow::Result<()> {
@@ -132,7 +117,7 @@ async fn rotate(client: &Client, id: &str, after: SignedDuration, as_json: bool)
         return print_line(&successor.to_string());
     }
     // The list fails if the client's own key is the old key and has ended. Prints the new key in any case.
-    let all = keys(client).await.unwrap_or_default();
+    let all: Vec<Value> = pages::rows(client, &["keys"], &[], None).await.unwrap_or_default();
     print_key(&successor, &changes(id, &successor, &all))
 }
 

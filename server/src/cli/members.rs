@@ -13,11 +13,7 @@ pub type Arguments = ServerArguments<Action>;
 #[derive(clap::Subcommand, Debug)]
 pub enum Action {
     /// Lists the members and the invited persons.
-    List {
-        /// Prints the records as JSON, one per line.
-        #[arg(long)]
-        json: bool,
-    },
+    List(table::ListFormat),
     /// Invites an e-mail address. A user who signs in with this address can accept the invitation.
     Invite {
         email: String,
@@ -50,9 +46,9 @@ pub enum Action {
 pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     let client = arguments.connection.client()?;
     match arguments.action {
-        Action::List { json } => {
-            let records: Vec<Value> = pages::rows(&client, &["members"], None, None).await?;
-            table::print_records(&records, json, || listing(&records))
+        Action::List(format) => {
+            let records: Vec<Value> = pages::rows(&client, &["members"], &[], None).await?;
+            table::print_records(&records, format.json, || listing(&records))
         }
         Action::Invite { email, role } => {
             let request = client.request(Method::POST, &["members"]).json(&json!({"email": email, "role": role}));

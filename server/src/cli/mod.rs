@@ -69,6 +69,7 @@ pub enum Command {
 
 /// Runs a command and returns the exit code. The caller prints an error with its causes and exits with code 1.
 pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
+    let mut code = ExitCode::SUCCESS;
     let outcome = match command {
         Command::Keys(arguments) => keys::run(arguments).await,
         Command::Dashboard(arguments) => dashboard::run(arguments).await,
@@ -76,13 +77,8 @@ pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Plans(arguments) => plans::run(arguments).await,
         Command::Workspaces(arguments) => workspaces::run(arguments).await,
         Command::Users(arguments) => workspaces::run_users(arguments).await,
-        Command::Import(arguments) => {
-            // Passes on the exit code of the import, which differs if files are left out with `--strict`.
-            return match import::run(arguments).await {
-                Err(error) if is_closed_pipe(&error) => Ok(ExitCode::SUCCESS),
-                outcome => outcome,
-            };
-        }
+        // The exit code of an import differs if files are left out with `--strict`.
+        Command::Import(arguments) => import::run(arguments).await.map(|of_import| code = of_import),
         Command::Export(arguments) => export::run(arguments).await,
         Command::Backup(arguments) => backup::run(arguments).await,
         Command::Restore(arguments) => restore::run(arguments).await,
@@ -90,8 +86,8 @@ pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Plugins(arguments) => plugins::run(arguments),
     };
     match outcome {
-        Err(error) if is_closed_pipe(&error) => Ok(ExitCode::SUCCESS),
-        outcome => outcome.map(|()| ExitCode::SUCCESS),
+        Err(error) if !is_closed_pipe(&error) => Err(error),
+        _ => Ok(code),
     }
 }
 

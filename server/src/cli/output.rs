@@ -46,6 +46,11 @@ pub fn print_line(text: &str) -> anyhow::Result<()> {
     print(&format!("{text}\n"))
 }
 
+/// Writes text to standard error. Ignores an error, so that a command prints its result in any case.
+pub fn note(text: &str) {
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
 impl Output {
     /// Opens an output; `-` is standard output.
     pub fn open(path: &Path) -> anyhow::Result<Self> {

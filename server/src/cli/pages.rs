@@ -7,34 +7,56 @@ use serde::de::DeserializeOwned;
 use super::client::{CallError, Client};
 use super::retry;
 
+/// A page of a list.
 #[derive(Debug, Deserialize)]
-struct ListPage<T> {
-    data: Vec<T>,
-    next_cursor: Option<String>,
+pub struct ListPage<T> {
+    pub data: Vec<T>,
+    pub next_cursor: Option<String>,
 }
 
-/// Returns all rows of the list at `path`, read in pages of `limit` rows. If `note` is given, a failed request for a
-/// page is sent again, and `note` receives the reason.
+/// The rows of a pipeline.
+#[derive(Debug, Deserialize)]
+pub struct QueryResults<T> {
+    pub results: Vec<T>,
+}
+
+/// Returns all rows of the list at `path`. `query` is the query of each request. If `note` is given, a failed request
+/// for a page is sent again, and `note` receives the reason.
 pub async fn rows<T: DeserializeOwned>(
     client: &Client,
     path: &[&str],
-    limit: Option<&str>,
+    query: &[(&str, &str)],
     note: Option<&dyn Fn(&str)>,
 ) -> Result<Vec<T>, CallError> {
-    let (mut rows, mut cursor) = (Vec::new(), None::<String>);
+    let mut rows = Vec::new();
+    let take = |page: ListPage<T>| {
+        rows.extend(page.data);
+        Ok::<_, CallError>(page.next_cursor)
+    };
+    each(client, path, query, note, take).await?;
+    Ok(rows)
+}
+
+/// Passes each page of the list at `path` to `take`, which returns the cursor of the next page, or `None` to stop.
+/// `query` and `note` are as in [`rows`].
+pub async fn each<P: DeserializeOwned, E: From<CallError>>(
+    client: &Client,
+    path: &[&str],
+    query: &[(&str, &str)],
+    note: Option<&dyn Fn(&str)>,
+    mut take: impl FnMut(P) -> Result<Option<String>, E>,
+) -> Result<(), E> {
+    let mut cursor = None::<String>;
     loop {
-        let limit = limit.map(|limit| ("limit", limit));
         let cursor_of = cursor.as_deref().map(|cursor| ("cursor", cursor));
-        let query: Vec<(&str, &str)> = limit.into_iter().chain(cursor_of).collect();
-        let request = || client.request(Method::GET, path).query(&query);
-        let page: ListPage<T> = match note {
+        let request = || client.request(Method::GET, path).query(query).query(cursor_of.as_slice());
+        let page: P = match note {
             Some(note) => retry::call(client, note, request).await?.json()?,
             None => client.call(request()).await?.json()?,
         };
-        rows.extend(page.data);
-        match page.next_cursor {
+        match take(page)? {
             Some(next) if cursor.as_ref() != Some(&next) => cursor = Some(next),
-            _ => return Ok(rows),
+            _ => return Ok(()),
         }
     }
 }
@@ -57,7 +79,7 @@ mod tests {
             (200, "", body)
         })
         .await;
-        let rows: Vec<Value> = rows(&stub.client(), &["keys"], None, None).await.expect("the rows");
+        let rows: Vec<Value> = rows(&stub.client(), &["keys"], &[], None).await.expect("the rows");
         assert_eq!(rows, [json!(1), json!(2), json!(3), json!(4)]);
     }
 }

@@ -15,13 +15,14 @@ use super::{pages, retry};
 pub struct Projects {
     slugs: HashMap<String, String>,
     names: HashSet<String>,
-    listed: Vec<ExportedProject>,
+    /// The projects that the server or the store has listed, without the projects that `ensure` created.
+    pub listed: Vec<ExportedProject>,
 }
 
 impl Projects {
     /// Fetches all projects from the server.
     pub async fn load(client: &Client, note: impl Fn(&str)) -> anyhow::Result<Self> {
-        let listed = pages::rows::<ExportedProject>(client, &["projects"], Some("200"), Some(&note)).await;
+        let listed = pages::rows::<ExportedProject>(client, &["projects"], &[("limit", "200")], Some(&note)).await;
         Ok(listed.context("the projects cannot be listed")?.into_iter().collect())
     }
 
@@ -40,11 +41,6 @@ impl Projects {
         self.names.contains(name)
     }
 
-    /// Returns the projects that the server or the store has listed, without the projects that `ensure` created.
-    pub fn listed(&self) -> &[ExportedProject] {
-        &self.listed
-    }
-
     /// Creates a project with the slug `name`, unless a project with this id or slug exists. `about` is the project as
     /// described in an export.
     pub async fn ensure(
@@ -61,34 +57,28 @@ impl Projects {
         let description = about.and_then(|about| about.description.as_deref()).unwrap_or_default();
         let body = json!({"name": title, "slug": name, "description": description});
         let made = retry::call(client, &note, || client.request(Method::POST, &["projects"]).json(&body)).await;
-        match made {
-            Ok(_) => self.names.insert(name.to_owned()),
+        match &made {
+            Ok(_) => {
+                self.names.insert(name.to_owned());
+            }
             // Another client, or an earlier attempt whose response was lost, has created the project since the list was
             // fetched.
-            Err(error) if error.has_status(StatusCode::CONFLICT) => {
-                *self = Self::load(client, note).await?;
-                if !self.contains(name) {
-                    return Err(error).context(format!("project `{name}` cannot be created"));
-                }
-                true
-            }
-            Err(error) => return Err(error).context(format!("project `{name}` cannot be created")),
-        };
-        Ok(())
-    }
-
-    fn add(&mut self, project: ExportedProject) {
-        self.names.insert(project.id.clone());
-        self.names.insert(project.slug.clone());
-        self.slugs.insert(project.id.clone(), project.slug.clone());
-        self.listed.push(project);
+            Err(error) if error.has_status(StatusCode::CONFLICT) => *self = Self::load(client, note).await?,
+            Err(_) => {}
+        }
+        if self.contains(name) { Ok(()) } else { made.map(drop).context(format!("project `{name}` cannot be created")) }
     }
 }
 
 impl FromIterator<ExportedProject> for Projects {
     fn from_iter<I: IntoIterator<Item = ExportedProject>>(projects: I) -> Self {
         let mut all = Self::default();
-        projects.into_iter().for_each(|project| all.add(project));
+        for project in projects {
+            all.names.insert(project.id.clone());
+            all.names.insert(project.slug.clone());
+            all.slugs.insert(project.id.clone(), project.slug.clone());
+            all.listed.push(project);
+        }
         all
     }
 }

@@ -1,14 +1,13 @@
 //! `foldwork keys reset`: creates a new owner key for an operator who has lost all keys. Opens the store without a
 //! server.
 
-use std::io::{self, Write};
 use std::path::PathBuf;
 
 use anyhow::Context;
 use foldwork_engine::OwnerKey;
 use foldwork_engine::model::access::KeyRecord;
 
-use super::output::print_line;
+use super::output::{note, print_line};
 use super::portable::store::{check_presence, open_engine};
 use crate::config::Config;
 
@@ -40,15 +39,13 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     let engine = open_engine(&config).await?;
     let OwnerKey { workspace, key, others } =
         engine.reset_owner_key(arguments.revoke).await.context("could not create an owner key")?;
-    let about = format!(
+    // Only the key goes to standard output, so that a script can capture the key.
+    note(&format!(
         "created an owner key for the workspace '{}' ({})\n{}The key is shown only once:\n",
         workspace.name,
         workspace.id,
         fate(&others, arguments.revoke)
-    );
-    // Ignores a failed write of the message, so that the key is printed in any case. Only the key goes to standard
-    // output, so that a script can capture the key.
-    let _ = io::stderr().write_all(about.as_bytes());
+    ));
     print_line(&key)
 }
 

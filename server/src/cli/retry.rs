@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::time::Duration;
 
-use reqwest::RequestBuilder;
+use reqwest::{Method, RequestBuilder};
 
 use super::client::{CallError, Client, Success};
 
@@ -42,7 +42,7 @@ pub async fn call(
     note: impl Fn(&str),
     request: impl Fn() -> RequestBuilder,
 ) -> Result<Success, CallError> {
-    let retry_policy = client.retry_policy();
+    let retry_policy = &client.retry_policy;
     let mut attempt = 1;
     loop {
         let error = match client.call(request()).await {
@@ -60,6 +60,11 @@ pub async fn call(
         tokio::time::sleep(wait).await;
         attempt += 1;
     }
+}
+
+/// Repeats a request for the resource at `path`, as [`call`] does.
+pub async fn get(client: &Client, note: &dyn Fn(&str), path: &[&str]) -> Result<Success, CallError> {
+    call(client, note, || client.request(Method::GET, path)).await
 }
 
 /// Returns an error's text with its innermost cause.

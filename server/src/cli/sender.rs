@@ -12,8 +12,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::batch::{Batcher, EventOrigin, RequestBatch};
-use super::client::{CallError, Client};
+use super::batch::{Batcher, RequestBatch, whereabouts};
+use super::client::{CallError, Client, Success};
 use super::event::PortableEvent;
 use super::portable::folder::FilesFolder;
 use super::portable::lines::{ExportedDefinition, ExportedProject};
@@ -42,25 +42,20 @@ pub struct Outlet {
 }
 
 /// An item that a source passes to the sender. The sender handles the items in the order of the source.
-enum Parcel {
+pub enum Parcel {
     Events(RequestBatch),
     /// A definition of a type, and the number of its line in the source.
     Definition(ExportedDefinition, u64),
+    /// A project that an export describes.
     Project(ExportedProject),
-    /// A file with its bytes.
-    File(FileLine),
+    /// A file of the source, the folder that has its bytes, and the number of the line with the file's event.
+    File(NamedFile, FilesFolder, u64),
 }
 
-/// A file of the source, the folder that has its bytes, and the number of the line with the file's event.
-struct FileLine {
-    file: NamedFile,
-    folder: FilesFolder,
-    line: u64,
-}
-
+/// The response to a request that appends events.
 #[derive(Deserialize)]
-struct AppendReply {
-    appended: Option<u64>,
+pub struct AppendReply {
+    pub appended: Option<u64>,
     repeated: Option<u64>,
     #[serde(default)]
     renamed: Vec<RenamedArticle>,
@@ -122,31 +117,19 @@ where
 }
 
 impl Outlet {
-    /// Adds one event. `read` is the position in the source after the event.
-    pub fn push(&mut self, event: &PortableEvent<'_>, origin: EventOrigin, read: u64) -> anyhow::Result<()> {
+    /// Adds one event. `line` is the number of its line in the source, and `read` the position after the event.
+    pub fn push(&mut self, event: &PortableEvent<'_>, line: u64, read: u64) -> anyhow::Result<()> {
         let json = event.to_request()?;
-        match self.batcher.push(&json, event.project_id.as_deref(), origin, read) {
+        match self.batcher.push(&json, event.project_id.as_deref(), line, read) {
             Some(full) => self.hand_over(Parcel::Events(full)),
             None => Ok(()),
         }
     }
 
-    /// Adds a definition of a type. `line` is the number of its line in the source.
-    pub fn define(&mut self, definition: ExportedDefinition, line: u64) -> anyhow::Result<()> {
+    /// Passes an item to the sender, after the events of the open batch.
+    pub fn pass(&mut self, parcel: Parcel) -> anyhow::Result<()> {
         self.finish()?;
-        self.hand_over(Parcel::Definition(definition, line))
-    }
-
-    /// Adds a project that an export describes.
-    pub fn describe(&mut self, project: ExportedProject) -> anyhow::Result<()> {
-        self.finish()?;
-        self.hand_over(Parcel::Project(project))
-    }
-
-    /// Adds a file whose bytes are in a folder.
-    pub fn upload(&mut self, file: NamedFile, folder: FilesFolder, line: u64) -> anyhow::Result<()> {
-        self.finish()?;
-        self.hand_over(Parcel::File(FileLine { file, folder, line }))
+        self.hand_over(parcel)
     }
 
     fn run(parcels: mpsc::Sender<Parcel>, source: impl FnOnce(&mut Self) -> anyhow::Result<()>) -> anyhow::Result<()> {
@@ -179,17 +162,21 @@ async fn send_all(
     let mut projects = Projects::load(client, note).await?;
     let (mut types, mut uploads) = (Types::default(), Uploads::default());
     while let Some(parcel) = parcels.recv().await {
-        let batch = match parcel {
-            Parcel::Events(batch) => batch,
+        match parcel {
+            Parcel::Events(batch) => {
+                for project in &batch.projects {
+                    projects.ensure(client, project, None, note).await?;
+                }
+                let sent = send(client, progress, &batch).await.map_err(|error| explain(error, client, &batch))?;
+                tally.appended += sent.appended;
+                tally.repeated += sent.repeated;
+                progress.advance(batch.read, tally.total());
+            }
             Parcel::Definition(definition, line) => {
                 types.define(client, definition.definition, &note).await.with_context(|| format!("line {line}"))?;
-                continue;
             }
-            Parcel::Project(project) => {
-                projects.ensure(client, &project.slug, Some(&project), note).await?;
-                continue;
-            }
-            Parcel::File(FileLine { file, folder, line }) => {
+            Parcel::Project(project) => projects.ensure(client, &project.slug, Some(&project), note).await?,
+            Parcel::File(file, folder, line) => {
                 if let Some(project) = &file.project {
                     projects.ensure(client, project, None, note).await?;
                 }
@@ -198,35 +185,32 @@ async fn send_all(
                     true => tally.appended += 1,
                     false => tally.repeated += 1,
                 }
-                continue;
             }
-        };
-        for project in &batch.projects {
-            projects.ensure(client, project, None, note).await?;
         }
-        let sent = send(client, progress, &batch).await.map_err(|error| explain(error, client, &batch))?;
-        tally.appended += sent.appended;
-        tally.repeated += sent.repeated;
-        progress.advance(batch.read, tally.total());
     }
     Ok(())
 }
 
 async fn send(client: &Client, progress: &ProgressIndicator, batch: &RequestBatch) -> Result<SendTally, CallError> {
+    let response = append(client, progress, &batch.body).await?;
+    let AppendReply { appended, repeated, renamed } = response.json()?;
+    for renamed in renamed {
+        progress.note(&format!("warning: {}: {renamed}", whereabouts(&batch.lines, Some(renamed.index))));
+    }
+    let repeated = repeated.unwrap_or(if response.replayed { batch.len() } else { 0 });
+    Ok(SendTally { appended: appended.unwrap_or(batch.len().saturating_sub(repeated)), repeated })
+}
+
+/// Sends the body of a request that appends events.
+pub async fn append(client: &Client, progress: &ProgressIndicator, body: &str) -> Result<Success, CallError> {
     let request = || {
         client
             .request(Method::POST, &["events"])
             .header(CONTENT_TYPE, "application/json")
             .header("Prefer", "return=minimal")
-            .body(batch.body.clone())
+            .body(body.to_owned())
     };
-    let response = retry::call(client, |text| progress.note(text), request).await?;
-    let AppendReply { appended, repeated, renamed } = response.json()?;
-    for renamed in renamed {
-        progress.note(&format!("warning: {}: {renamed}", batch.whereabouts(Some(renamed.index))));
-    }
-    let repeated = repeated.unwrap_or(if response.replayed { batch.len() } else { 0 });
-    Ok(SendTally { appended: appended.unwrap_or(batch.len().saturating_sub(repeated)), repeated })
+    retry::call(client, |text| progress.note(text), request).await
 }
 
 /// Adds to an error the place of the batch's events in the source. If the error is temporary, also adds the number of
@@ -236,13 +220,13 @@ fn explain(error: CallError, client: &Client, batch: &RequestBatch) -> anyhow::E
         CallError::Refused(refusal) => refusal.body.get("index").and_then(Value::as_u64),
         _ => None,
     };
-    let whereabouts = batch.whereabouts(index.and_then(|index| usize::try_from(index).ok()));
+    let place = whereabouts(&batch.lines, index.and_then(|index| usize::try_from(index).ok()));
     let tries = if error.is_passing() {
-        format!(" after {} attempts; the import can be repeated", client.retry_policy().tries)
+        format!(" after {} attempts; the import can be repeated", client.retry_policy.tries)
     } else {
         String::new()
     };
-    anyhow::Error::new(error).context(format!("{whereabouts} could not be appended{tries}"))
+    anyhow::Error::new(error).context(format!("{place} could not be appended{tries}"))
 }
 
 impl SendTally {

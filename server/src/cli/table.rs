@@ -15,6 +15,14 @@ pub struct Table {
     rows: Vec<Vec<TableCell>>,
 }
 
+// The options of a command that lists records. `clap` would show a doc comment as the description of each command.
+#[derive(clap::Args, Debug)]
+pub struct ListFormat {
+    /// Prints the records as JSON, one per line.
+    #[arg(long)]
+    pub json: bool,
+}
+
 #[derive(Debug)]
 struct TableCell {
     text: String,
@@ -78,10 +86,18 @@ fn printable(text: &str) -> String {
 
 /// Returns a table of JSON objects. Each column is a field of the objects.
 pub fn listing<'a>(columns: &[&str], records: impl IntoIterator<Item = &'a Value>) -> String {
-    let mut table = Table::new(columns);
+    let places: Vec<String> = columns.iter().map(|column| format!("/{column}")).collect();
+    let columns: Vec<(&str, &str)> = columns.iter().copied().zip(places.iter().map(String::as_str)).collect();
+    pointed(&columns, records)
+}
+
+/// Returns a table of JSON objects. Each column has a heading, and the JSON pointer to its value in an object.
+pub fn pointed<'a>(columns: &[(&str, &str)], records: impl IntoIterator<Item = &'a Value>) -> String {
+    let headings: Vec<&str> = columns.iter().map(|(heading, _)| *heading).collect();
+    let mut table = Table::new(&headings);
     for record in records {
-        let cells: Vec<&Value> = columns.iter().map(|column| record.get(*column).unwrap_or(&Value::Null)).collect();
-        table.push(&cells);
+        let cell = |(_, place): &(&str, &str)| record.pointer(place).unwrap_or(&Value::Null);
+        table.push(&columns.iter().map(cell).collect::<Vec<&Value>>());
     }
     table.render()
 }

@@ -29,7 +29,8 @@ impl Types {
             bail!("/definition/type_name: required string");
         };
         if self.present.is_none() {
-            let listed = load(client, note).await?;
+            let listed = pages::rows::<Value>(client, &["aggregate-types"], &[], Some(note)).await;
+            let listed = listed.context("the types cannot be listed")?;
             self.builtin = listed.iter().filter(|found| found["builtin"] == true).filter_map(name_of).collect();
             let named = listed.into_iter().filter_map(|found| Some((name_of(&found)?, declaration_of(found))));
             self.present = Some(named.collect());
@@ -58,8 +59,4 @@ impl Types {
 
 fn name_of(found: &Value) -> Option<String> {
     found.get("type_name")?.as_str().map(str::to_owned)
-}
-
-async fn load(client: &Client, note: &dyn Fn(&str)) -> anyhow::Result<Vec<Value>> {
-    pages::rows(client, &["aggregate-types"], None, Some(note)).await.context("the types cannot be listed")
 }

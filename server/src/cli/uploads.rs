@@ -8,8 +8,9 @@ use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, StatusCode};
 use serde::Deserialize;
 
-use super::client::{CallError, Client};
+use super::client::Client;
 use super::portable::folder::FilesFolder;
+use super::portable::lines::ExportedWorkspace;
 use super::projects::Projects;
 use super::retry;
 
@@ -36,11 +37,6 @@ struct ServerFile {
     sha256: String,
 }
 
-#[derive(Deserialize)]
-struct UploadWorkspace {
-    id: String,
-}
-
 /// The uploads of one import.
 #[derive(Debug, Default)]
 pub struct Uploads {
@@ -62,8 +58,7 @@ impl Uploads {
     ) -> anyhow::Result<bool> {
         let path = self.path(client, projects, file, note).await?;
         let id = FilePath::aggregate_id(path.as_str()).to_string();
-        let present = retry::call(client, note, || client.request(Method::GET, &["aggregates", &id])).await;
-        match present {
+        match retry::get(client, note, &["aggregates", &id]).await {
             Ok(answer) if answer.json::<ServerFile>()?.sha256 == file.sha256 => return Ok(false),
             Ok(_) => {}
             Err(error) if error.has_status(StatusCode::NOT_FOUND) => {}
@@ -100,15 +95,16 @@ impl Uploads {
         let workspace = match &self.workspace {
             Some(id) => id.clone(),
             None => {
-                let found = retry::call(client, note, || client.request(Method::GET, &["workspace"])).await;
-                found.and_then(|answer| answer.json::<UploadWorkspace>()).map_err(cannot_find)?.id
+                let found = retry::get(client, note, &["workspace"]).await;
+                let found = found.and_then(|answer| answer.json::<ExportedWorkspace>());
+                found.context("the workspace cannot be read")?.id
             }
         };
         self.workspace = Some(workspace.clone());
         let named = file.project.as_deref().map(|name| projects.id(name).unwrap_or(name).to_owned());
         // A file is in the project of the aggregate to which it is attached.
         let project = match &file.attached_id {
-            Some(id) => match retry::call(client, note, || client.request(Method::GET, &["aggregates", id])).await {
+            Some(id) => match retry::get(client, note, &["aggregates", id]).await {
                 Ok(answer) => answer.json::<FileScope>()?.project_id,
                 Err(error) if error.has_status(StatusCode::NOT_FOUND) => named,
                 Err(error) => return Err(error).context("the aggregate to which the file is attached cannot be read"),
@@ -126,8 +122,4 @@ impl Uploads {
 #[derive(Deserialize)]
 struct FileScope {
     project_id: Option<String>,
-}
-
-fn cannot_find(error: CallError) -> anyhow::Error {
-    anyhow::Error::new(error).context("the workspace cannot be read")
 }

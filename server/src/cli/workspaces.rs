@@ -1,11 +1,11 @@
 //! `foldwork workspaces` and `foldwork users`: the workspaces and users of an installation, for its operators.
 
 use reqwest::Method;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::client::{Client, ServerArguments};
 use super::output::print;
+use super::pages::{self, ListPage};
 use super::table;
 
 /// The arguments of `foldwork workspaces`.
@@ -14,11 +14,7 @@ pub type Arguments = ServerArguments<Action>;
 #[derive(clap::Subcommand, Debug)]
 pub enum Action {
     /// Lists all workspaces.
-    List {
-        /// Prints the records as JSON, one per line.
-        #[arg(long)]
-        json: bool,
-    },
+    List(table::ListFormat),
     /// Changes the name of a workspace.
     Rename {
         /// The id, as shown by `workspaces list`.
@@ -43,17 +39,7 @@ pub type UserArguments = ServerArguments<UserAction>;
 #[derive(clap::Subcommand, Debug)]
 pub enum UserAction {
     /// Lists all users with their plans and workspaces.
-    List {
-        /// Prints the records as JSON, one per line.
-        #[arg(long)]
-        json: bool,
-    },
-}
-
-#[derive(Debug, Deserialize)]
-struct WorkspaceListPage {
-    data: Vec<Value>,
-    next_cursor: Option<String>,
+    List(table::ListFormat),
 }
 
 const WORKSPACE: [&str; 5] = ["id", "name", "owner_id", "created_at", "delete_at"];
@@ -63,7 +49,7 @@ const USER: [&str; 3] = ["id", "name", "email"];
 pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     let client = arguments.connection.client()?;
     let request = match &arguments.action {
-        Action::List { json } => return list(&client, "workspaces", &WORKSPACE, *json).await,
+        Action::List(format) => return list(&client, "workspaces", &WORKSPACE, format.json).await,
         Action::Rename { id, name } => client.request(Method::PATCH, &["workspaces", id]).json(&json!({"name": name})),
         Action::Delete { id } => client.request(Method::DELETE, &["workspaces", id]),
         Action::Restore { id } => client.request(Method::POST, &["workspaces", id, "restore"]),
@@ -74,23 +60,15 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
 
 /// Runs a subcommand of `foldwork users`.
 pub async fn run_users(arguments: UserArguments) -> anyhow::Result<()> {
-    let UserAction::List { json } = arguments.action;
-    list(&arguments.connection.client()?, "users", &USER, json).await
+    let UserAction::List(format) = arguments.action;
+    list(&arguments.connection.client()?, "users", &USER, format.json).await
 }
 
 /// Prints a list page by page.
 async fn list(client: &Client, path: &str, columns: &[&str], as_json: bool) -> anyhow::Result<()> {
-    let mut cursor: Option<String> = None;
-    loop {
-        let mut request = client.request(Method::GET, &[path]).query(&[("limit", "200")]);
-        if let Some(cursor) = &cursor {
-            request = request.query(&[("cursor", cursor)]);
-        }
-        let page: WorkspaceListPage = client.call(request).await?.json()?;
+    let print_page = |page: ListPage<Value>| {
         table::print_records(&page.data, as_json, || table::listing(columns, &page.data))?;
-        match page.next_cursor {
-            Some(next) if cursor.as_ref() != Some(&next) => cursor = Some(next),
-            _ => return Ok(()),
-        }
-    }
+        Ok::<_, anyhow::Error>(page.next_cursor)
+    };
+    pages::each(client, &[path], &[("limit", "200")], None, print_page).await
 }

@@ -7,7 +7,7 @@ use anyhow::bail;
 use config::{Map, Value, ValueKind};
 
 /// The former names of settings: the section, the former name, the new name and the unit of a former number.
-const RENAMED: [Renaming; 14] = [
+const RENAMED: [(&str, &str, &str, &str); 14] = [
     ("http", "body_limit_bytes", "body_limit", "B"),
     ("http", "idle_timeout_s", "idle_timeout", "s"),
     ("http", "stop_delay_s", "stop_delay", "s"),
@@ -25,7 +25,7 @@ const RENAMED: [Renaming; 14] = [
 ];
 /// The former settings that another setting replaces: the former path, the path of the other setting, and the unit of a
 /// former number.
-const MERGED: [Merging; 5] = [
+const MERGED: [(&str, &str, &str); 5] = [
     ("http.event_streams_per_workspace", "http.streams_per_workspace", ""),
     ("realtime.sockets_per_workspace", "http.streams_per_workspace", ""),
     ("realtime.idle_timeout", "http.idle_timeout", ""),
@@ -87,17 +87,12 @@ const ADVICE: [(&str, &str); 4] = [
 /// The sections that were removed. A section inside another one has a dot in its path.
 const REMOVED_SECTIONS: [&str; 2] = ["realtime", "plugins.limits"];
 
-/// A former name of a setting: the section, the former name, the new name and the unit of a former number.
-type Renaming = (&'static str, &'static str, &'static str, &'static str);
-/// A former setting: its path, the path of the setting that replaces it, and the unit of a former number, if any.
-type Merging = (&'static str, &'static str, &'static str);
-
 /// Returns whether a path is a former name of a setting, or a setting that was removed.
 pub fn is_former(path: &[&str]) -> bool {
     let path = path.join(".");
-    let is_renamed = |(section, former, ..): &Renaming| path == format!("{section}.{former}");
+    let is_renamed = RENAMED.iter().any(|(section, former, ..)| path == format!("{section}.{former}"));
     let is_merged = MERGED.iter().any(|(former, ..)| *former == path);
-    RENAMED.iter().any(is_renamed) || is_merged || REMOVED.contains(&&*path)
+    is_renamed || is_merged || REMOVED.contains(&&*path)
 }
 
 /// Replaces the former names in the settings of one source by the new names, and removes the settings that no longer

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use serde::de::{Error as _, Visitor};
+use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A size in bytes. A setting is a text with a unit, such as `64 MiB`, or a number of bytes.
@@ -77,50 +77,41 @@ impl Serialize for TimeSpan {
 
 impl<'de> Deserialize<'de> for DataSize {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<DataSize, D::Error> {
-        deserializer.deserialize_any(TextOrNumber).and_then(|value| match value {
-            Scalar::Text(text) => text.parse().map_err(D::Error::custom),
-            Scalar::Number(bytes) => Ok(DataSize(bytes)),
-        })
+        deserializer.deserialize_any(TextOrNumber(|bytes| Ok(DataSize(bytes))))
     }
 }
 
 impl<'de> Deserialize<'de> for TimeSpan {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<TimeSpan, D::Error> {
-        deserializer.deserialize_any(TextOrNumber).and_then(|value| match value {
-            Scalar::Text(text) => text.parse().map_err(D::Error::custom),
+        deserializer.deserialize_any(TextOrNumber(|number| match number {
             // Without a unit, only the number 0 is unambiguous.
-            Scalar::Number(0) => Ok(TimeSpan(Duration::ZERO)),
-            Scalar::Number(number) => Err(D::Error::custom(format_args!(
-                "expected a time with a unit, such as \"{number} s\", found {number}"
-            ))),
-        })
+            0 => Ok(TimeSpan(Duration::ZERO)),
+            _ => Err(format!("expected a time with a unit, such as \"{number} s\", found {number}")),
+        }))
     }
 }
 
-enum Scalar {
-    Text(String),
-    Number(u64),
-}
+/// Reads a value from a text, or with the function from a number without a unit.
+struct TextOrNumber<T>(fn(u64) -> Result<T, String>);
 
-struct TextOrNumber;
-
-impl Visitor<'_> for TextOrNumber {
-    type Value = Scalar;
+impl<T: FromStr<Err = String>> Visitor<'_> for TextOrNumber<T> {
+    type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a text with a number and a unit")
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Scalar, E> {
-        Ok(Scalar::Text(text.to_owned()))
+    fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+        text.parse().map_err(E::custom)
     }
 
-    fn visit_u64<E>(self, number: u64) -> Result<Scalar, E> {
-        Ok(Scalar::Number(number))
+    fn visit_u64<E: Error>(self, number: u64) -> Result<T, E> {
+        (self.0)(number).map_err(E::custom)
     }
 
-    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<Scalar, E> {
-        u64::try_from(number).map(Scalar::Number).map_err(|_| E::custom("expected a number of at least 0"))
+    fn visit_i64<E: Error>(self, number: i64) -> Result<T, E> {
+        let number = u64::try_from(number).map_err(|_| E::custom("expected a number of at least 0"))?;
+        self.visit_u64(number)
     }
 }
 

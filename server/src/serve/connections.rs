@@ -225,21 +225,19 @@ impl Drop for ConnectionPermit {
 
 /// Sends an error response and closes the connection, without waiting for the peer.
 fn refuse(stream: TcpStream, refusal: ConnectionRefusal) {
-    let (status, code, message) = match refusal {
+    let (status, code, reason, message) = match refusal {
         ConnectionRefusal::Full => (
             "503 Service Unavailable",
             ErrorCode::Busy,
+            ["503", "connections"],
             "the server has as many open connections as `http.max_connections` allows",
         ),
         ConnectionRefusal::TooManyOfOne => (
             "429 Too Many Requests",
             ErrorCode::TooManyConnections,
+            ["429", "too_many_connections"],
             "this address has as many connections as `http.max_connections_per_address` allows",
         ),
-    };
-    let reason = match refusal {
-        ConnectionRefusal::Full => ["503", "connections"],
-        ConnectionRefusal::TooManyOfOne => ["429", "too_many_connections"],
     };
     REJECTIONS.add(&reason, 1);
     tracing::debug!(status, "a connection was rejected");

@@ -77,16 +77,13 @@ pub fn print_key(format: Format, key: &str) -> std::io::Result<()> {
 /// Reports the address of the server and the address of its metrics: on standard output or, with the format `json`, in
 /// the log.
 pub fn print_address(format: Format, address: SocketAddr, metrics: Option<SocketAddr>) -> std::io::Result<()> {
-    if let Some(metrics) = metrics {
+    let metrics = metrics.map(|metrics| (metrics, format!("metrics on http://{metrics}/metrics")));
+    // Prints the server's line last, because a program that waits for the server may stop reading after this line.
+    for (address, line) in metrics.into_iter().chain([(address, format!("listening on http://{address}"))]) {
         match format {
-            Format::Text => print(&format!("metrics on http://{metrics}/metrics"))?,
-            Format::Json => tracing::info!(address = %metrics, "metrics on http://{metrics}/metrics"),
+            Format::Text => print(&line)?,
+            Format::Json => tracing::info!(%address, "{line}"),
         }
-    }
-    // Prints this line last, because a program that waits for the server may stop reading after this line.
-    match format {
-        Format::Text => print(&format!("listening on http://{address}"))?,
-        Format::Json => tracing::info!(%address, "listening on http://{address}"),
     }
     Ok(())
 }

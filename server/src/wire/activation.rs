@@ -2,37 +2,22 @@
 
 use foldwork_engine::model::date::format_date;
 use foldwork_engine::model::license::Activation;
-use poem_openapi::Object;
-use serde::Serialize;
 
-/// An activated or revoked device.
-#[derive(Object, Serialize)]
-#[oai(rename = "Activation")]
-pub struct ActivationBody {
-    id: String,
+use super::shown::shown;
+
+shown! {
+    /// An activated or revoked device.
+    #[oai(rename = "Activation")]
+    pub struct ActivationBody from activation: &Activation;
+
+    id: String = activation.id.to_string(),
     /// The id that the device chose.
-    instance_id: String,
-    name: Option<String>,
-    platform: Option<String>,
-    app_version: Option<String>,
-    created: String,
-    activated_at: String,
-    last_validated_at: String,
-    revoked_at: Option<String>,
-}
-
-impl From<&Activation> for ActivationBody {
-    fn from(activation: &Activation) -> ActivationBody {
-        ActivationBody {
-            id: activation.id.to_string(),
-            instance_id: activation.instance_id.clone(),
-            name: activation.name.clone(),
-            platform: activation.platform.clone(),
-            app_version: activation.app_version.clone(),
-            created: format_date(activation.activated_at),
-            activated_at: format_date(activation.activated_at),
-            last_validated_at: format_date(activation.last_validated_at),
-            revoked_at: activation.revoked_at.map(format_date),
-        }
-    }
+    instance_id: String = activation.instance_id.clone(),
+    name: Option<String> = activation.name.clone(),
+    platform: Option<String> = activation.platform.clone(),
+    app_version: Option<String> = activation.app_version.clone(),
+    created: String = format_date(activation.activated_at),
+    activated_at: String = format_date(activation.activated_at),
+    last_validated_at: String = format_date(activation.last_validated_at),
+    revoked_at: Option<String> = activation.revoked_at.map(format_date),
 }

@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::closed_sets::{OneOf, RestoreStatuses, VerificationOutcomes};
 use super::idempotency::to_json_bytes;
 use super::page::listed;
+use super::shown::shown;
 
 /// A page of the backups of workspaces.
 #[derive(Object, Serialize)]
@@ -21,76 +22,80 @@ pub struct BackupPage {
     pub next_cursor: Option<String>,
 }
 
-/// The backup of a workspace.
-#[derive(Object, Serialize)]
-#[oai(rename = "Backup")]
-pub struct BackupBody {
-    workspace_id: String,
+shown! {
+    /// The backup of a workspace.
+    #[oai(rename = "Backup")]
+    pub struct BackupBody from (described, progress): (&ArchivedWorkspace, Option<&ArchiveProgress>);
+
+    workspace_id: String = described.workspace_id.to_string(),
     /// The number of the current epoch. A new epoch begins if the store was set back to an earlier state, because the
     /// log in the store then differs from the archived log.
-    epoch: u64,
+    epoch: u64 = described.epoch,
     /// The position of the last archived event.
-    position: u64,
+    position: u64 = described.position,
     /// The position of the last event in the log, or null if this server does not archive the workspace at present.
-    head: Option<u64>,
+    head: Option<u64> = progress.map(|progress| progress.head),
     /// The number of events that this server has yet to archive, or null if this server does not archive the workspace
     /// at present.
-    lag: Option<u64>,
+    lag: Option<u64> = progress.map(|progress| progress.head.saturating_sub(progress.position)),
     /// The time at which the first archived event was appended, or null if the archive has no event.
-    from: Option<String>,
+    from: Option<String> = described.from.map(format_date),
     /// The time at which the last archived event was appended, or null if the archive has no event.
-    to: Option<String>,
+    to: Option<String> = described.to.map(format_date),
     /// The number of archived segments of the log.
-    segments: u64,
+    segments: u64 = described.segments,
     /// The size of the archived segments in bytes.
-    bytes: u64,
+    bytes: u64 = described.bytes,
     /// The reason why the backup cannot be read, or why this server's last attempt to archive the workspace failed.
     /// Null if there was no failure.
-    error: Option<String>,
+    error: Option<String> = progress.and_then(|progress| progress.error.clone()),
     /// The last verification of the archive, or null if the archive has not been verified.
-    verified: Option<VerificationBody>,
+    verified: Option<VerificationBody> = described.verified.as_ref().map(VerificationBody::from),
 }
 
-/// A verification of an archive: the server restored the workspace into memory and compared the states.
-#[derive(Object, Serialize)]
-#[oai(rename = "Verification")]
-struct VerificationBody {
+shown! {
+    /// A verification of an archive: the server restored the workspace into memory and compared the states.
+    #[oai(rename = "Verification")]
+    struct VerificationBody from verified: &ArchiveVerification;
+
     /// The position up to which the archive has been verified.
-    position: u64,
-    at: String,
-    outcome: OneOf<VerificationOutcomes>,
+    position: u64 = verified.position,
+    at: String = format_date(verified.at),
+    outcome: OneOf<VerificationOutcomes> = verified.outcome.name().into(),
     /// The number of events that were read from the archive.
-    events: u64,
+    events: u64 = verified.events,
     /// The problems of the archive. Each problem names the segment or the file.
-    problems: Vec<String>,
+    problems: Vec<String> = verified.problems.clone(),
 }
 
-/// A restore of a workspace from its archive into a new workspace.
-#[derive(Object, Serialize, Clone)]
-#[oai(rename = "Restore")]
-pub struct RestoreBody {
-    id: String,
+shown! {
+    /// A restore of a workspace from its archive into a new workspace.
+    #[derive(Clone)]
+    #[oai(rename = "Restore")]
+    pub struct RestoreBody from restore: &RestoreRecord;
+
+    id: String = restore.id.to_string(),
     /// The id of the archived workspace.
-    source_id: String,
+    source_id: String = restore.source_id.to_string(),
     /// The id of the new workspace. The workspace appears when the restore is complete.
-    workspace_id: String,
+    workspace_id: String = restore.workspace_id.to_string(),
     /// The name of the new workspace.
-    name: String,
-    status: OneOf<RestoreStatuses>,
+    name: String = restore.name.clone(),
+    status: OneOf<RestoreStatuses> = restore.status.name().into(),
     /// The position up to which events have been restored.
-    position: u64,
+    position: u64 = restore.position,
     /// The position at which the restore ends, or null if this position is not known yet.
-    end: Option<u64>,
+    end: Option<u64> = restore.end,
     /// The reason why the restore failed, or a note about files that could not be restored; null if there is neither.
-    message: Option<String>,
-    started_at: String,
-    ended_at: Option<String>,
+    message: Option<String> = restore.message.clone(),
+    started_at: String = format_date(restore.started_at),
+    ended_at: Option<String> = restore.ended_at.map(format_date),
     /// A key with the scopes of the caller's key, which works in the new workspace when the restore is complete.
     /// Present only in the response to the request that begins the restore, and only if the caller's key is valid in a
     /// single workspace.
     #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
-    key: Option<String>,
+    key: Option<String> = None,
 }
 
 impl RestoreBody {
@@ -109,23 +114,6 @@ impl RestoreBody {
 listed!(RestoreBody as "RestorePage": "The newest restores, at most 100.");
 
 impl BackupBody {
-    /// Creates the body of a backup. `progress` is the progress of this server, if this server archives the workspace.
-    pub fn new(described: &ArchivedWorkspace, progress: Option<&ArchiveProgress>) -> BackupBody {
-        BackupBody {
-            workspace_id: described.workspace_id.to_string(),
-            epoch: described.epoch,
-            position: described.position,
-            head: progress.map(|progress| progress.head),
-            lag: progress.map(|progress| progress.head.saturating_sub(progress.position)),
-            from: described.from.map(format_date),
-            to: described.to.map(format_date),
-            segments: described.segments,
-            bytes: described.bytes,
-            error: progress.and_then(|progress| progress.error.clone()),
-            verified: described.verified.as_ref().map(VerificationBody::from),
-        }
-    }
-
     /// Creates the body of a backup that cannot be read.
     pub fn unreadable(workspace_id: &str, progress: Option<&ArchiveProgress>, error: String) -> BackupBody {
         let described = ArchivedWorkspace {
@@ -138,36 +126,6 @@ impl BackupBody {
             bytes: 0,
             verified: None,
         };
-        BackupBody { error: Some(error), ..BackupBody::new(&described, progress) }
-    }
-}
-
-impl From<&ArchiveVerification> for VerificationBody {
-    fn from(verified: &ArchiveVerification) -> VerificationBody {
-        VerificationBody {
-            position: verified.position,
-            at: format_date(verified.at),
-            outcome: verified.outcome.name().into(),
-            events: verified.events,
-            problems: verified.problems.clone(),
-        }
-    }
-}
-
-impl From<&RestoreRecord> for RestoreBody {
-    fn from(restore: &RestoreRecord) -> RestoreBody {
-        RestoreBody {
-            id: restore.id.to_string(),
-            source_id: restore.source_id.to_string(),
-            workspace_id: restore.workspace_id.to_string(),
-            name: restore.name.clone(),
-            status: restore.status.name().into(),
-            position: restore.position,
-            end: restore.end,
-            message: restore.message.clone(),
-            started_at: format_date(restore.started_at),
-            ended_at: restore.ended_at.map(format_date),
-            key: None,
-        }
+        BackupBody { error: Some(error), ..BackupBody::from((&described, progress)) }
     }
 }

@@ -2,8 +2,8 @@
 //! several operations return.
 //!
 //! Each type describes in the OpenAPI document what the server parses or serialises. Responses are built from the
-//! engine's data, such as `TaskView` and `Event`, which defines no wire format. `request_body.rs` reads fields that
-//! have several names.
+//! engine's data, such as `TaskView` and `Event`, which defines no wire format: `shown.rs` declares each field together
+//! with its value. `request_body.rs` reads fields that have several names.
 
 pub mod activation;
 pub mod append_result;
@@ -29,6 +29,8 @@ pub mod plugin;
 pub mod project;
 pub mod raw_body;
 pub mod request_body;
+pub mod response;
+pub mod shown;
 pub mod successor;
 pub mod task;
 pub mod trial;

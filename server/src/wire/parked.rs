@@ -12,33 +12,37 @@ use serde::{Deserialize, Serialize};
 
 use super::closed_sets::{Hooks, OneOf};
 use super::page::{Whole, listed};
+use super::shown::shown;
 
-/// A parked step: a failed call of a plugin's hook for an event.
-#[derive(Object, Serialize)]
-#[oai(rename = "ParkedStep")]
-pub struct ParkedBody {
-    id: String,
-    plugin: String,
-    hook: OneOf<Hooks>,
-    event_id: String,
-    event_type: String,
-    aggregate_id: String,
-    position: u64,
+shown! {
+    /// A parked step: a failed call of a plugin's hook for an event.
+    #[oai(rename = "ParkedStep")]
+    pub struct ParkedBody from parked: &ParkedStep where {
+        let ParkedStep { id: step, reason } = parked;
+    };
+
+    id: String = step.text(),
+    plugin: String = step.plugin.to_string(),
+    hook: OneOf<Hooks> = step.hook.to_string().into(),
+    event_id: String = reason.event_id.to_string(),
+    event_type: String = reason.event_type.to_string(),
+    aggregate_id: String = reason.aggregate_id.to_string(),
+    position: u64 = step.position,
     /// The kind of failure, such as `thrown`, `deadline`, `memory` or `circuit_open`.
-    kind: String,
+    kind: String = reason.kind.to_string(),
     /// The error message.
-    message: String,
+    message: String = reason.message.clone(),
     /// The line in the plugin's file at which the step failed.
-    line: Option<u32>,
-    column: Option<u32>,
+    line: Option<u32> = reason.line,
+    column: Option<u32> = reason.column,
     /// The version of the plugin at the time of the failure.
-    version: String,
+    version: String = reason.version.clone(),
     /// The number of calls. 0 if the plugin was stopped or paused and therefore not called for the step.
-    attempts: u32,
-    parked_at: String,
+    attempts: u32 = reason.attempts,
+    parked_at: String = format_date(reason.parked_at),
     /// The time of the next retry, if the plugin's `on_error` is `retry`. `null` for a step that waits until a client
     /// replays or deletes the step.
-    retry_at: Option<String>,
+    retry_at: Option<String> = reason.retry_at.map(format_date),
 }
 
 listed!(ParkedBody as "ParkedPage": "A page of parked steps.");
@@ -96,104 +100,53 @@ pub struct GroupName {
     line: Option<u32>,
 }
 
-/// Parked steps of one plugin and hook that failed with the same kind of failure at the same line.
-#[derive(Object, Serialize)]
-#[oai(rename = "ParkedGroup")]
-pub struct GroupBody {
-    plugin: String,
-    hook: OneOf<Hooks>,
+shown! {
+    /// Parked steps of one plugin and hook that failed with the same kind of failure at the same line.
+    #[oai(rename = "ParkedGroup")]
+    pub struct GroupBody from group: StepGroup;
+
+    plugin: String = group.cause.plugin.to_string(),
+    hook: OneOf<Hooks> = group.cause.hook.to_string().into(),
     /// The kind of failure.
-    kind: String,
+    kind: String = group.cause.kind.to_string(),
     /// The line in the plugin's file at which the steps failed.
-    line: Option<u32>,
+    line: Option<u32> = group.cause.line,
     /// The error message of the newest event's step.
-    message: String,
-    count: u64,
+    message: String = group.last.reason.message.clone(),
+    count: u64 = group.count,
     /// The step of the oldest event.
-    first: ParkedBody,
+    first: ParkedBody = ParkedBody::from(&group.first),
     /// The step of the newest event.
-    last: ParkedBody,
+    last: ParkedBody = ParkedBody::from(&group.last),
     /// The ids of the steps of the oldest events, at most 20.
-    ids: Vec<String>,
+    ids: Vec<String> = group.sample.iter().map(StepId::text).collect(),
 }
 
-/// The groups of parked steps, the largest first.
-#[derive(Object, Serialize)]
-#[oai(rename = "ParkedGroupList")]
-pub struct GroupsBody {
-    data: Vec<GroupBody>,
+shown! {
+    /// The groups of parked steps, the largest first.
+    #[oai(rename = "ParkedGroupList")]
+    pub struct GroupsBody from found: StepGroups;
+
+    data: Vec<GroupBody> = found.groups.into_iter().map(GroupBody::from).collect(),
     /// Whether groups are missing or counts are too low: the response has at most 200 groups and counts at most 100,000
     /// parked steps.
-    more: bool,
+    more: bool = found.more,
 }
 
-/// The result of replaying parked steps.
-#[derive(Object, Serialize)]
-pub struct ReplayedBody {
+shown! {
+    /// The result of replaying parked steps.
+    pub struct ReplayedBody from replayed: ReplayOutcome;
+
     /// The number of steps that the request selects. If `more` is true, the request may select further steps.
-    selected: u64,
+    selected: u64 = replayed.selected,
     /// The number of replayed steps that succeeded.
-    done: u64,
+    done: u64 = replayed.done,
     /// The steps that failed again, each with the new failure.
-    failed: Vec<ParkedBody>,
+    failed: Vec<ParkedBody> = replayed.failed.iter().map(ParkedBody::from).collect(),
     /// Whether parked steps remain that this request did not replay.
-    more: bool,
+    more: bool = replayed.more,
     /// The id of the last step that was replayed. A request with this id as `after` continues after that step.
-    last: Option<String>,
-}
-
-impl From<&ParkedStep> for ParkedBody {
-    fn from(parked: &ParkedStep) -> ParkedBody {
-        let ParkedStep { id, reason } = parked;
-        ParkedBody {
-            id: id.text(),
-            plugin: id.plugin.to_string(),
-            hook: id.hook.to_string().into(),
-            event_id: reason.event_id.to_string(),
-            event_type: reason.event_type.to_string(),
-            aggregate_id: reason.aggregate_id.to_string(),
-            position: id.position,
-            kind: reason.kind.to_string(),
-            message: reason.message.clone(),
-            line: reason.line,
-            column: reason.column,
-            version: reason.version.clone(),
-            attempts: reason.attempts,
-            parked_at: format_date(reason.parked_at),
-            retry_at: reason.retry_at.map(format_date),
-        }
-    }
-}
-
-impl From<ReplayOutcome> for ReplayedBody {
-    fn from(replayed: ReplayOutcome) -> ReplayedBody {
-        let failed = replayed.failed.iter().map(ParkedBody::from).collect();
-        let last = replayed.last.map(|last| last.text());
-        ReplayedBody { selected: replayed.selected, done: replayed.done, failed, more: replayed.more, last }
-    }
-}
-
-impl From<StepGroup> for GroupBody {
-    fn from(group: StepGroup) -> GroupBody {
-        let StepGroup { cause: FailureCause { plugin, hook, kind, line }, count, first, last, sample } = group;
-        GroupBody {
-            plugin: plugin.to_string(),
-            hook: hook.to_string().into(),
-            kind: kind.to_string(),
-            line,
-            message: last.reason.message.clone(),
-            count,
-            first: ParkedBody::from(&first),
-            last: ParkedBody::from(&last),
-            ids: sample.iter().map(StepId::text).collect(),
-        }
-    }
-}
-
-impl From<StepGroups> for GroupsBody {
-    fn from(groups: StepGroups) -> GroupsBody {
-        GroupsBody { data: groups.groups.into_iter().map(GroupBody::from).collect(), more: groups.more }
-    }
+    last: Option<String> = replayed.last.map(|last| last.text()),
 }
 
 impl ReplayParked {

@@ -6,6 +6,7 @@ use poem_openapi::Object;
 use serde::{Deserialize, Serialize};
 
 use super::closed_sets::{OneOf, PlanStates};
+use super::shown::shown;
 
 /// The limits of a plan. Null means no limit.
 #[derive(Object, Serialize, Deserialize, Default)]
@@ -29,25 +30,14 @@ impl From<PlanLimits> for LimitsBody {
     }
 }
 
-/// The plan of a user.
-#[derive(Object, Serialize)]
-#[oai(rename = "Plan")]
-pub struct PlanBody {
-    id: String,
-    name: String,
-    status: OneOf<PlanStates>,
-    trial_ends_at: Option<String>,
-    limits: LimitsBody,
-}
+shown! {
+    /// The plan of a user.
+    #[oai(rename = "Plan")]
+    pub struct PlanBody from plan: &UserPlan;
 
-impl From<&UserPlan> for PlanBody {
-    fn from(plan: &UserPlan) -> PlanBody {
-        PlanBody {
-            id: plan.id.clone(),
-            name: plan.name.clone(),
-            status: plan.status.name().into(),
-            trial_ends_at: plan.trial_ends_at.map(format_date),
-            limits: plan.limits.into(),
-        }
-    }
+    id: String = plan.id.clone(),
+    name: String = plan.name.clone(),
+    status: OneOf<PlanStates> = plan.status.name().into(),
+    trial_ends_at: Option<String> = plan.trial_ends_at.map(format_date),
+    limits: LimitsBody = plan.limits.into(),
 }

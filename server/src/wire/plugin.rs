@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::closed_sets::{FailurePolicies, Hooks, OneOf, PluginStates, ReplayedHooks};
 use super::json::AnyObject;
 use super::page::Whole;
+use super::shown::shown;
 
 /// All enabled plugins.
 #[derive(Object, Serialize)]
@@ -16,52 +17,57 @@ pub struct PluginList {
     pub data: Vec<PluginBody>,
 }
 
-/// A plugin with the statistics of its calls in this workspace since the server started.
-#[derive(Object, Serialize)]
-#[oai(rename = "Plugin")]
-pub struct PluginBody {
-    name: String,
-    version: String,
+shown! {
+    /// A plugin with the statistics of its calls in this workspace since the server started.
+    #[oai(rename = "Plugin")]
+    pub struct PluginBody from status: PluginStatus where {
+        let PluginStatus { about, adopted, measures, parked: steps, stopped_by: event } = status;
+        let list = |names: &[std::sync::Arc<str>]| names.iter().cloned().map(Value::from).collect::<Vec<_>>();
+    };
+
+    name: String = about.name.to_string(),
+    version: String = about.version,
     /// The SHA-256 of the plugin's source. Null for a native plugin, which is a part of the program.
-    digest: Option<String>,
+    digest: Option<String> = adopted.as_ref().map(|adopted| adopted.digest.to_string()),
     /// The position of the first event that this version of the plugin processes in this workspace.
-    from_position: Option<u64>,
-    description: String,
-    hooks: Vec<OneOf<Hooks>>,
+    from_position: Option<u64> = adopted.map(|adopted| adopted.from_position),
+    description: String = about.description,
+    hooks: Vec<OneOf<Hooks>> = about.hooks.iter().map(|hook| Hook::name(*hook).into()).collect(),
     /// The events and traits for which the plugin is called: `{events, traits}`.
-    on: AnyObject,
+    on: AnyObject = Fields::from_iter([("events", list(&about.on.events)), ("traits", list(&about.on.traits))]).into(),
     /// The policy for the plugin's failed steps.
-    on_error: OneOf<FailurePolicies>,
-    settings: AnyObject,
+    on_error: OneOf<FailurePolicies> = OnError::name(about.on_error).into(),
+    settings: AnyObject = about.settings.into(),
     /// The status. A plugin is `stopped` after failures for several aggregates in a row.
-    status: OneOf<PluginStates>,
+    status: OneOf<PluginStates> = if event.is_some() { "stopped" } else { "running" }.into(),
     /// The id of the event for which the plugin failed last before the plugin was stopped.
-    stopped_by: Option<String>,
+    stopped_by: Option<String> = event.map(|event| event.to_string()),
     /// The number of calls. All running servers count their calls from their first opening of the workspace on.
-    runs: u64,
+    runs: u64 = measures.runs,
     /// The number of failed calls among `runs`.
-    errors: u64,
+    errors: u64 = measures.errors,
     /// The number of parked steps.
-    parked: u64,
+    parked: u64 = steps,
     /// The median duration of the last 1,024 calls, in milliseconds. Of several servers, the server with the last call
     /// determines the value.
-    p50_ms: f64,
+    p50_ms: f64 = measures.p50_ms,
     /// The 99th percentile of the durations of the same calls, in milliseconds.
-    p99_ms: f64,
+    p99_ms: f64 = measures.p99_ms,
     /// The total number of script operations of all successful calls.
-    operations: u64,
-    last_error: Option<FailureBody>,
+    operations: u64 = measures.operations,
+    last_error: Option<FailureBody> = measures.last_error.map(FailureBody::from),
 }
 
-/// The reason why a plugin's call failed.
-#[derive(Object, Serialize)]
-#[oai(rename = "PluginFailure")]
-pub struct FailureBody {
-    kind: String,
-    message: String,
+shown! {
+    /// The reason why a plugin's call failed.
+    #[oai(rename = "PluginFailure")]
+    pub struct FailureBody from failure: Failure;
+
+    kind: String = failure.kind.name().to_owned(),
+    message: String = failure.message,
     /// The line in the plugin's file at which the call failed.
-    line: Option<u32>,
-    column: Option<u32>,
+    line: Option<u32> = failure.line,
+    column: Option<u32> = failure.column,
 }
 
 /// The source of the version of a plugin that processes this workspace's events.
@@ -112,91 +118,43 @@ pub struct ReplayBody {
     pub dry_run: Option<bool>,
 }
 
-/// The result of a replay.
-#[derive(Object, Serialize)]
-pub struct ReplayResult {
+shown! {
+    /// The result of a replay.
+    pub struct ReplayResult from tally: ReplayTally;
+
     /// The number of events that the plugin was called for. With `dry_run`, the number of events that a replay would
     /// call the plugin for.
-    pub events: u64,
+    pub events: u64 = tally.events,
     /// The number of failed calls. The step of each failed call is parked, unless the plugin's `on_error` is `skip`.
-    pub failed: u64,
+    pub failed: u64 = tally.failed,
     /// The number of aggregates whose facts changed.
-    pub changed: u64,
-    pub edges_opened: u64,
-    pub edges_closed: u64,
+    pub changed: u64 = tally.changed,
+    pub edges_opened: u64 = tally.edges_opened,
+    pub edges_closed: u64 = tally.edges_closed,
     /// The number of events for which the plugin assigned tasks.
-    pub assigned: u64,
+    pub assigned: u64 = tally.assigned,
     /// The number of events that were not routed again, because the plugin had already assigned tasks for these events.
-    pub assigned_before: u64,
+    pub assigned_before: u64 = tally.assigned_before,
     /// The number of tasks to which the plugin's agent delivered an answer.
-    pub delivered: u64,
+    pub delivered: u64 = tally.delivered,
 }
 
-/// The result of reloading a plugin.
-#[derive(Object, Serialize)]
-pub struct ReloadResult {
-    name: String,
-    version: String,
+shown! {
+    /// The result of reloading a plugin.
+    pub struct ReloadResult from (plugin, reloaded): (String, ReloadOutcome);
+
+    name: String = plugin,
+    version: String = reloaded.version,
     /// The SHA-256 of the plugin's source.
-    digest: String,
+    digest: String = reloaded.adopted.digest.to_string(),
     /// Whether the files differ from the version that was loaded before.
-    changed: bool,
+    changed: bool = reloaded.has_changed,
     /// The position of the first event that this version of the plugin processes in this workspace.
-    from_position: u64,
-}
-
-impl ReloadResult {
-    pub fn new(name: String, reloaded: ReloadOutcome) -> ReloadResult {
-        let ReloadOutcome { version, has_changed, adopted } = reloaded;
-        let (digest, from_position) = (adopted.digest.to_string(), adopted.from_position);
-        ReloadResult { name, version, digest, changed: has_changed, from_position }
-    }
+    from_position: u64 = reloaded.adopted.from_position,
 }
 
 /// The result of resuming a plugin. `resumed` is true if the plugin was stopped before.
 #[derive(Object, Serialize)]
 pub struct ResumeResult {
     pub resumed: bool,
-}
-
-impl From<PluginStatus> for PluginBody {
-    fn from(status: PluginStatus) -> PluginBody {
-        let PluginStatus { about, adopted, measures, parked, stopped_by } = status;
-        let list = |names: &[std::sync::Arc<str>]| names.iter().cloned().map(Value::from).collect::<Vec<_>>();
-        PluginBody {
-            name: about.name.to_string(),
-            version: about.version,
-            digest: adopted.as_ref().map(|adopted| adopted.digest.to_string()),
-            from_position: adopted.map(|adopted| adopted.from_position),
-            description: about.description,
-            hooks: about.hooks.iter().map(|hook| Hook::name(*hook).into()).collect(),
-            on: Fields::from_iter([("events", list(&about.on.events)), ("traits", list(&about.on.traits))]).into(),
-            on_error: OnError::name(about.on_error).into(),
-            settings: about.settings.into(),
-            status: if stopped_by.is_some() { "stopped" } else { "running" }.into(),
-            stopped_by: stopped_by.map(|event| event.to_string()),
-            runs: measures.runs,
-            errors: measures.errors,
-            parked,
-            p50_ms: measures.p50_ms,
-            p99_ms: measures.p99_ms,
-            operations: measures.operations,
-            last_error: measures.last_error.map(FailureBody::from),
-        }
-    }
-}
-
-impl From<ReplayTally> for ReplayResult {
-    fn from(tally: ReplayTally) -> ReplayResult {
-        let ReplayTally { events, failed, changed, edges_opened, edges_closed, assigned, assigned_before, delivered } =
-            tally;
-        ReplayResult { events, failed, changed, edges_opened, edges_closed, assigned, assigned_before, delivered }
-    }
-}
-
-impl From<Failure> for FailureBody {
-    fn from(failure: Failure) -> FailureBody {
-        let Failure { kind, message, line, column } = failure;
-        FailureBody { kind: kind.name().to_owned(), message, line, column }
-    }
 }

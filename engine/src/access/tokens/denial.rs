@@ -43,7 +43,9 @@ impl Denials {
     /// Writes a message about a denied token, unless the current period already has [`MAX_MESSAGES`] messages.
     pub fn log(&self, token: &str, denied: &TokenDenial, now: i64) {
         let Some(omitted) = self.admit(now) else { return };
-        let TokenIdentifiers { issuer, key_id } = TokenIdentifiers::by(token);
+        // The issuer and the key id that the token names are not verified yet, and are shortened.
+        let issuer = named_issuer(token).map(excerpt_of);
+        let key_id = jsonwebtoken::decode_header(token).ok().and_then(|header| header.kid).map(excerpt_of);
         // Debug formatting escapes the issuer and the key id, because a client may have put any text into its token.
         tracing::warn!(?issuer, ?key_id, reason = denied.reason, omitted, "denied a token");
     }
@@ -61,20 +63,6 @@ impl Denials {
         }
         period.messages += 1;
         Some(std::mem::take(&mut period.omitted))
-    }
-}
-
-/// The issuer and the key id that an unverified token names, shortened.
-#[derive(Default)]
-struct TokenIdentifiers {
-    issuer: Option<String>,
-    key_id: Option<String>,
-}
-
-impl TokenIdentifiers {
-    fn by(token: &str) -> TokenIdentifiers {
-        let key_id = jsonwebtoken::decode_header(token).ok().and_then(|header| header.kid);
-        TokenIdentifiers { issuer: named_issuer(token).map(excerpt_of), key_id: key_id.map(excerpt_of) }
     }
 }
 

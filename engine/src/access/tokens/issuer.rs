@@ -27,11 +27,12 @@ enum Verifier {
     Secret(DecodingKey),
 }
 
-/// The reason why a token was rejected.
+/// The reason why a token was not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenRefusal {
     /// The token is not valid. The reason is written only to the log.
     Invalid(&'static str),
+    /// The token could not be checked, because the issuer's keys have never been fetched successfully.
     Silent,
 }
 

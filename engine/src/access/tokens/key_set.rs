@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jsonwebtoken::jwk::{AlgorithmParameters, Jwk, KeyOperations, PublicKeyUse};
 use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use serde::Deserialize;
 
 /// The maximum size of a key set, in bytes.
@@ -85,7 +85,7 @@ impl KeySet {
         if let Err(error) = tokio::spawn(async move { set.refresh(now).await }).await {
             tracing::error!(%error, "fetching the keys of an issuer failed");
         }
-        self.search(id, algorithm).ok_or(match self.known().fetched_at {
+        self.search(id, algorithm).ok_or(match self.known.lock().fetched_at {
             Some(_) => MissingKey::Unknown,
             None => MissingKey::Silent,
         })
@@ -93,13 +93,13 @@ impl KeySet {
 
     /// Returns the number of changes to the keys. Tokens verified with an older set must be verified again.
     pub fn generation(&self) -> u64 {
-        self.known().generation
+        self.known.lock().generation
     }
 
     /// Starts a refresh in the background if the keys are no longer fresh.
     pub fn keep_fresh(self: &Arc<Self>, now: i64) {
         let is_due = {
-            let known = self.known();
+            let known = self.known.lock();
             !is_within(known.fetched_at, FRESH_MS, now) && !is_within(known.attempted_at, FETCH_INTERVAL_MS, now)
         };
         if is_due {
@@ -109,7 +109,7 @@ impl KeySet {
     }
 
     fn search(&self, id: Option<&str>, algorithm: Algorithm) -> Option<VerificationKey> {
-        let keys = self.known().keys.clone();
+        let keys = self.known.lock().keys.clone();
         let mut fitting = keys.iter().filter(|key| key.fits(algorithm));
         match id {
             Some(id) => fitting.find(|key| key.id.as_deref() == Some(id)).cloned(),
@@ -120,14 +120,14 @@ impl KeySet {
 
     async fn refresh(&self, now: i64) {
         let _fetching = self.fetching.lock().await;
-        if is_within(self.known().attempted_at, FETCH_INTERVAL_MS, now) {
+        if is_within(self.known.lock().attempted_at, FETCH_INTERVAL_MS, now) {
             return;
         }
-        self.known().attempted_at = Some(now);
+        self.known.lock().attempted_at = Some(now);
         let read = self.fetch.fetch(&self.url, MAX_BYTES).await.and_then(|text| Ok((read(&text)?, text)));
         match read {
             Ok((keys, text)) => {
-                let mut known = self.known();
+                let mut known = self.known.lock();
                 known.fetched_at = Some(now);
                 if known.text != text {
                     (known.keys, known.text) = (keys.into(), text);
@@ -138,10 +138,6 @@ impl KeySet {
                 tracing::warn!(%error, url = %self.url, "failed to fetch the keys of an issuer; keeping the known ones")
             }
         }
-    }
-
-    fn known(&self) -> MutexGuard<'_, KeySetCache> {
-        self.known.lock()
     }
 }
 

@@ -15,7 +15,7 @@ use claims::TokenClaims;
 use denial::{Denials, TokenDenial, named_issuer};
 use issuer::{Issuer, TokenRefusal};
 use key_set::FetchKeys;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
@@ -79,13 +79,13 @@ impl Tokens {
             return Err(invalid("the token is too long"));
         }
         let hash: [u8; 32] = Sha256::digest(token).into();
-        let known = self.verified().get(&hash).cloned();
+        let known = self.verified.lock().get(&hash).cloned();
         if let Some(identity) = known.filter(|identity| self.is_current(identity, now)) {
             return identity.at(now);
         }
         let identity = Arc::new(self.check(token, now).await?);
         let current = identity.at(now)?;
-        let mut verified = self.verified();
+        let mut verified = self.verified.lock();
         if verified.len() >= MAX_CACHED {
             verified.retain(|_, identity| identity.expires_at > now);
         }
@@ -124,10 +124,6 @@ impl Tokens {
             }
         }
         Err(denied)
-    }
-
-    fn verified(&self) -> MutexGuard<'_, HashMap<[u8; 32], Arc<TokenIdentity>>> {
-        self.verified.lock()
     }
 }
 

@@ -27,7 +27,8 @@ const MAX_UNSTORED_BYTES: usize = 16 << 20;
 pub struct Checkpointer {
     state: Arc<State>,
     db: Database,
-    lead: Lead,
+    /// The right to process the log, under which the changes are written.
+    pub lead: Lead,
     /// The follower's current checkpoint. The stored checkpoint may be older, if the events since then changed nothing.
     checkpoint: GraphCheckpoint,
     stored: u64,
@@ -47,11 +48,6 @@ impl Checkpointer {
         let (has_new_basis, new_versions, unstored_bytes, facts, edges) = Default::default();
         let (state, db) = (state.clone(), db.clone());
         Checkpointer { state, db, lead, checkpoint, stored, has_new_basis, new_versions, unstored_bytes, facts, edges }
-    }
-
-    /// Returns the right to process the log, under which the changes are written.
-    pub fn lead(&self) -> Lead {
-        self.lead
     }
 
     /// Returns the position of the last processed event.

@@ -51,7 +51,7 @@ impl Mirror {
         {
             // The leader may have processed events that changed nothing.
             state.graph_progress.advance(reported.consumed);
-            let is_settled = state.settled.redefinitions.position() >= state.types.redefined().position();
+            let is_settled = state.settled.redefinitions.position() >= state.types.redefined.position();
             let is_behind = state.graph_progress.position() < state.folded.position();
             if (is_settled && !is_behind) || read_at.elapsed() < READ_INTERVAL {
                 return Ok(());
@@ -166,7 +166,7 @@ async fn adopt(state: &Arc<State>, checkpoint: &GraphCheckpoint, before: Option<
     }
     if before.is_none_or(|before| before.versions != checkpoint.versions) {
         // A version that this server cannot load must not fail the reads of the graph.
-        if let Err(error) = state.plugins.releases().refresh().await {
+        if let Err(error) = state.plugins.releases.refresh().await {
             tracing::warn!(%error, workspace = %state.record.id, "the versions of plugins could not be read");
             has_adopted = false;
         }
@@ -179,7 +179,7 @@ async fn adopt(state: &Arc<State>, checkpoint: &GraphCheckpoint, before: Option<
     let is_settled = checkpoint.basis.as_ref() == Some(&basis.digest) || state.graph.is_empty();
     if is_settled {
         state.settled.remaining.set(0);
-        state.settled.redefinitions.advance(basis.redefinitions());
+        state.settled.redefinitions.advance(basis.redefinitions);
     }
     has_adopted
 }

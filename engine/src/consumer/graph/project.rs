@@ -14,7 +14,7 @@ use crate::state::plugins::PluginIndex;
 /// A projection of events to the graph in memory and to the roster.
 pub struct GraphProjection {
     state: Arc<State>,
-    roster: Roster,
+    pub roster: Roster,
 }
 
 impl GraphProjection {
@@ -23,14 +23,6 @@ impl GraphProjection {
         let mut roster = Roster::new(state.plugins.with_agents());
         view.aggregates().for_each(|aggregate| roster.observe(&aggregate));
         GraphProjection { state: state.clone(), roster }
-    }
-
-    pub fn roster(&self) -> &Roster {
-        &self.roster
-    }
-
-    pub fn roster_mut(&mut self) -> &mut Roster {
-        &mut self.roster
     }
 
     /// Applies an event and the facts that plugins found in the event. The view must show the aggregates right after

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::settling::Basis;
 use crate::append::appender::Appender;
-use crate::consumer::event_context::EventContext;
+use crate::consumer::event_context::{EventContext, observe};
 use crate::consumer::plugins::attempt::{Attempt, RetryPolicy};
 use crate::consumer::plugins::circuits::Circuits;
 use crate::consumer::plugins::enrich::{EnrichOutcome, Enricher};
@@ -171,10 +171,10 @@ impl Rebuild<'_> {
         let mut circuits = Circuits::forced_closed(state);
         let enricher = Enricher::new(state, RetryPolicy::AtOnce);
         while self.position < target {
-            let events = state.batch_after(self.position, BATCH).await?;
-            let Some(last) = events.last() else { break };
-            let position = last.position.min(target);
-            let contexts = self.observe(events.into_iter().filter(|event| event.position <= target));
+            let mut events = state.batch_after(self.position, BATCH).await?;
+            let Some(position) = events.last().map(|last| last.position.min(target)) else { break };
+            events.retain(|event| event.position <= target);
+            let contexts = observe(state, &events, usize::MAX, |id| self.past.aggregate(id)).contexts;
             let gone = |_| Error::Unavailable(store::Error::Closing);
             let enriched = enricher.enrich(&mut circuits, &contexts).await.map_err(gone)?;
             let mut changes = Changes::default();
@@ -185,24 +185,6 @@ impl Rebuild<'_> {
             self.position = position;
         }
         Ok(())
-    }
-
-    fn observe(&self, events: impl Iterator<Item = Arc<Event>>) -> Vec<Arc<EventContext>> {
-        let state = self.state;
-        let mut changed: FxHashMap<AggregateId, Arc<Aggregate>> = FxHashMap::default();
-        let mut contexts = Vec::new();
-        for event in events {
-            let Some(definition) = state.types.get(&event.aggregate_type) else { continue };
-            let id = event.aggregate_id.clone();
-            let before = changed.get(&id).or_else(|| self.past.states.get(&id)).cloned();
-            // Reuses the resident state if it has the same version, to save memory.
-            let resident = state.folded.get(id.as_str()).filter(|known| known.version == event.version);
-            let fold = || Arc::new(Aggregate::fold(before.as_deref(), &event, &definition));
-            let after = resident.unwrap_or_else(fold);
-            changed.insert(id, after.clone());
-            contexts.push(Arc::new(EventContext { event, before, after, definition }));
-        }
-        contexts
     }
 
     fn take(&mut self, context: &EventContext, enriched: Vec<EnrichOutcome>, changes: &mut Changes) {

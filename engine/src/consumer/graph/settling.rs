@@ -27,14 +27,14 @@ pub struct Basis {
     pub digest: Arc<str>,
     definitions: Arc<Definitions>,
     /// The number of redefinitions that the graph's index of addresses includes.
-    redefinitions: u64,
+    pub redefinitions: u64,
 }
 
 impl Basis {
     /// Returns the current definitions and plugins. Must be called before addresses are indexed. If the definitions
     /// change in between, the edges are compared once more. In the opposite order, the change would be missed.
     pub fn current(state: &State) -> Basis {
-        let redefinitions = state.types.redefined().position();
+        let redefinitions = state.types.redefined.position();
         let definitions = state.types.all();
         Basis { digest: digest(state, &definitions), definitions, redefinitions }
     }
@@ -48,11 +48,6 @@ impl Basis {
         let mut before = self.definitions.iter();
         self.redefinitions != later.redefinitions
             || before.any(|(name, before)| later.definitions.get(name).is_none_or(|after| !is_same(before, after)))
-    }
-
-    /// Returns the number of redefinitions that the basis includes.
-    pub fn redefinitions(&self) -> u64 {
-        self.redefinitions
     }
 }
 
@@ -84,7 +79,7 @@ impl RemainingEdges {
     /// Finds the edges that no longer match because types were redefined.
     pub fn refresh(&mut self) {
         let types = &self.state.types;
-        let is_current = types.redefined().position() == self.basis.redefinitions;
+        let is_current = types.redefined.position() == self.basis.redefinitions;
         if is_current && Arc::ptr_eq(&types.all(), &self.basis.definitions) {
             return;
         }

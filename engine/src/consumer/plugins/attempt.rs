@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::circuit::{CallSubject, Circuit};
 use super::retries::Retries;
 use super::step_end::Interruption;
-use crate::hook::{Failure, OnError, Outcome};
+use crate::hook::{Failure, FailureKind, OnError, Outcome};
 use crate::model::facts::{Assignment, Facts, Product};
 use crate::state::State;
 use crate::state::plugins::{HookCall, PluginIndex};
@@ -43,6 +43,11 @@ impl<T> Attempt<T> {
             Attempt::Done(_) | Attempt::Refused | Attempt::Postponed(_) => None,
         }
     }
+}
+
+/// Returns the failure of a call whose result is refused.
+pub fn refused_result(message: String) -> Failure {
+    Failure { kind: FailureKind::Result, message, line: None, column: None }
 }
 
 /// A value that a hook returned. The value may request appends to the log.
@@ -159,7 +164,8 @@ impl Calls<'_> {
         I: Send + Sync + 'static,
         T: Send + 'static,
     {
-        self.state.plugins.call(self.plugin, inputs, hook, self.circuit.bears(retries_later)).await
+        let version = self.state.plugins.about(self.plugin);
+        self.state.plugins.call(self.plugin, &version, inputs, hook, self.circuit.bears(retries_later)).await
     }
 
     /// Retries the failed calls. Each delay applies to all failed calls together. Returns each outcome with the number

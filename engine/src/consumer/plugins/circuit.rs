@@ -53,8 +53,8 @@ impl Circuit {
         self.opened_by.is_some()
     }
 
-    /// Returns whether the plugin is not called for further events, because steps for [`FAILURES`] aggregates wait for
-    /// a retry.
+    /// Returns whether the plugin is paused, because steps for [`FAILURES`] aggregates wait for a retry. A paused
+    /// plugin is called only for these steps.
     pub fn is_paused(&self) -> bool {
         self.retried.len() >= FAILURES
     }

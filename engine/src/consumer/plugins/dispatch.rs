@@ -8,16 +8,18 @@ use std::sync::Arc;
 use strum::IntoStaticStr;
 use uuid::Uuid;
 
+use super::attempt::refused_result;
 use crate::append::appender::Appender;
 use crate::append::request::Append;
 use crate::append::view::View;
 use crate::consumer::event_context::EventContext;
 use crate::error::{Error, ErrorCode, Result};
-use crate::hook::{Failure, FailureKind};
+use crate::hook::Failure;
 use crate::mailbox::deliver::{self, ScriptedOutput};
 use crate::mailbox::effect;
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::TASK;
+use crate::model::closed_set::named;
 use crate::model::derivation::{MAX_DEPTH, caused_by, depth_of};
 use crate::model::event::{Event, NewEvent, StreamExpectation};
 use crate::model::facts::{Assignee, Assignment, EventFact, Priority};
@@ -90,6 +92,8 @@ fn task(context: &EventContext, plugin: &Arc<str>, assignment: Assignment) -> Ne
 /// The type and id that stand for the workspace's owner in the id of a task. The user who is the owner may change.
 const OWNER: (&str, &str) = ("user", "owner");
 
+named!(TaskReason);
+
 /// The reason for creating a task. The reason is part of the task's id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
@@ -98,12 +102,6 @@ pub enum TaskReason {
     Assigned,
     /// The plugin's circuit opened.
     Stopped,
-}
-
-impl TaskReason {
-    fn name(self) -> &'static str {
-        self.into()
-    }
 }
 
 /// The content of a new task, without the event that caused the task.
@@ -163,9 +161,7 @@ pub fn new_task(
         ("attempt", 1.into()),
         ("created_by", format!("{ACTOR}{plugin}").into()),
     ]);
-    if let Some(due_at) = content.due_at {
-        payload.push("due_at", due_at);
-    }
+    payload.push_some("due_at", content.due_at);
     NewEvent {
         aggregate_id: format!("task-{id}"),
         aggregate_type: TASK.into(),
@@ -182,7 +178,7 @@ pub fn new_task(
 
 /// The dispatcher, which appends the events that plugins request.
 pub struct Dispatcher {
-    appender: Appender,
+    pub appender: Appender,
     lead: Lead,
 }
 
@@ -191,10 +187,6 @@ impl Dispatcher {
     /// server has taken over.
     pub fn new(appender: Appender, lead: Lead) -> Dispatcher {
         Dispatcher { appender, lead }
-    }
-
-    pub fn appender(&self) -> &Appender {
-        &self.appender
     }
 
     /// Appends all events that a plugin derived from one event, or none of these events. Returns the reason if the
@@ -271,8 +263,7 @@ fn is_deleted(result: &Result<()>) -> bool {
 fn refusal(error: &Error) -> Option<Failure> {
     match error {
         Error::Invalid { .. } | Error::Conflict { .. } | Error::Forbidden { .. } | Error::NotFound { .. } => {
-            let message = format!("the plugin's events were rejected: {error}");
-            Some(Failure { kind: FailureKind::Result, message, line: None, column: None })
+            Some(refused_result(format!("the plugin's events were rejected: {error}")))
         }
         _ => None,
     }

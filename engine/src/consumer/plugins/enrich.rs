@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 
-use super::attempt::{Attempt, Calls, RetryPolicy};
+use super::attempt::{Attempt, Calls, RetryPolicy, refused_result};
 use super::circuit::CallSubject;
 use super::circuits::Circuits;
 use super::step_end::Interruption;
@@ -75,15 +75,12 @@ pub fn call(plugin: &dyn Plugin, context: &EventContext) -> Outcome<Facts> {
     let facts = &mut done.value;
     // Facts are stored as JSON. Facts that nest too deep could not be read back from the store.
     if !facts.derived.nests_within(MAX_KEPT_DEPTH) {
-        return Err(refused(FailureKind::Depth, format!("derived: {}", too_deep(MAX_KEPT_DEPTH))));
+        let refused = refused_result(format!("derived: {}", too_deep(MAX_KEPT_DEPTH)));
+        return Err(Failure { kind: FailureKind::Depth, ..refused });
     }
     facts.derived = std::mem::take(&mut facts.derived).into_json();
     match facts.edges.iter().position(|edge| !edge.weight.is_finite()) {
-        Some(index) => Err(refused(FailureKind::Result, format!("edges[{index}].weight is not a finite number"))),
+        Some(index) => Err(refused_result(format!("edges[{index}].weight is not a finite number"))),
         None => Ok(done),
     }
-}
-
-fn refused(kind: FailureKind, message: String) -> Failure {
-    Failure { kind, message, line: None, column: None }
 }

@@ -15,7 +15,7 @@ use crate::store::workspace::parked::{ParkedStep, Reason, StepId};
 /// worker has processed or passed over.
 pub async fn retry_due(worker: &mut Worker, position: u64) -> Result<Option<i64>, StepEnd> {
     let next_at = retry_steps(worker).await?;
-    worker.state.plugins.retries().report(position, next_at);
+    worker.state.plugins.retries.report(position, next_at);
     Ok(next_at)
 }
 
@@ -24,18 +24,18 @@ async fn retry_steps(worker: &mut Worker) -> Result<Option<i64>> {
     for plugin in state.plugins.indexes() {
         if worker.circuits.get(plugin).is_open() {
             end_retries(worker, plugin).await?;
-        } else if !worker.parking.retries().has_called(plugin) {
+        } else if !worker.parking.retries.has_called(plugin) {
             worker.circuits.get_mut(plugin).end_pause();
         }
     }
-    let due = worker.parking.retries().due(&worker.circuits, state.clock.now_ms(), STEPS_PER_TURN);
+    let due = worker.parking.retries.due(&worker.circuits, state.clock.now_ms(), STEPS_PER_TURN);
     let mut streams = StreamData::default();
     for parked in stored(worker, &due).await? {
         if !retry_step(worker, parked, &mut streams).await? {
             break;
         }
     }
-    Ok(worker.parking.retries().next_at(&worker.circuits))
+    Ok(worker.parking.retries.next_at(&worker.circuits))
 }
 
 /// Reads parked steps, in log order. Forgets the retries of steps that were deleted.
@@ -55,7 +55,7 @@ async fn stored(worker: &mut Worker, steps: &[StepId]) -> Result<Vec<ParkedStep>
 
 /// Ends the retries of a stopped plugin. The steps that waited for a retry stay parked.
 async fn end_retries(worker: &mut Worker, plugin: PluginIndex) -> Result<()> {
-    let steps = worker.parking.retries().of(plugin);
+    let steps = worker.parking.retries.of(plugin);
     for steps in steps.chunks(MAX_WAITING / 4) {
         for parked in stored(worker, steps).await? {
             worker.parking.park_again(ParkedStep { reason: Reason { retry_at: None, ..parked.reason }, ..parked });

@@ -264,13 +264,13 @@ impl LateStep<'_> {
     async fn route(self) -> Result<Result<(), Failure>> {
         let state = self.worker.state.clone();
         let candidates = state.plugins.about(self.plugin).candidates;
-        let input = PreparedRoute::prepare(&state, self.worker.projection.roster_mut(), candidates, &self.context);
+        let input = PreparedRoute::prepare(&state, &mut self.worker.projection.roster, candidates, &self.context);
         let assigned = match self.call(Arc::new(input), route::call).await {
             Ok(assigned) => assigned,
             Err(failure) => return Ok(Err(failure)),
         };
         let Worker { router, projection, dispatcher, .. } = &mut *self.worker;
-        router.assign(self.plugin, &self.context, projection.roster(), assigned, dispatcher).await
+        router.assign(self.plugin, &self.context, &projection.roster, assigned, dispatcher).await
     }
 
     async fn work(self, cause: LateCause) -> Result<Result<(), Failure>> {
@@ -295,7 +295,8 @@ impl LateStep<'_> {
         I: Send + Sync + 'static,
         T: Send + 'static,
     {
-        self.worker.state.plugins.call_once(self.plugin, input, hook).await.map(|done| done.value)
+        let (plugins, plugin) = (&self.worker.state.plugins, self.plugin);
+        plugins.call_version(plugin, &plugins.about(plugin), input, hook).await.map(|done| done.value)
     }
 }
 

@@ -32,16 +32,12 @@ pub struct ParkingBuffer {
     state: Arc<State>,
     parked: Vec<ParkedStep>,
     released: Vec<StepId>,
-    retries: Retries,
+    pub retries: Retries,
 }
 
 impl ParkingBuffer {
     pub fn new(state: &Arc<State>, retries: Retries) -> ParkingBuffer {
         ParkingBuffer { state: state.clone(), parked: Vec::new(), released: Vec::new(), retries }
-    }
-
-    pub fn retries(&self) -> &Retries {
-        &self.retries
     }
 
     /// Returns the value of a successful call. Parks the step of a call that failed or was not made, for a retry or

@@ -70,7 +70,7 @@ impl<I: Input> PendingCalls<I> {
     ) -> Result<Option<CallResults<I, T>>, StepEnd> {
         let Some((plugin, inputs)) = self.by_plugin.pop_first() else { return Ok(None) };
         let circuit = circuits.get_mut(plugin);
-        let mut calls = Calls { state: &self.state, plugin, circuit, policy: RetryPolicy::Later(parking.retries()) };
+        let mut calls = Calls { state: &self.state, plugin, circuit, policy: RetryPolicy::Later(&parking.retries) };
         let attempts = calls.run(&inputs, step_of, call).await?;
         let (mut values, mut given_up) = (Vec::with_capacity(inputs.len()), Vec::new());
         for (input, attempt) in inputs.into_iter().zip(attempts) {

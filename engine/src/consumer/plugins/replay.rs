@@ -81,10 +81,7 @@ pub async fn replay_plugin(
     if hook == Hook::Work {
         return replay_work::replay(worker, plugin, from_position).await;
     }
-    let dispatched = match hook {
-        Hook::Route => dispatched(&worker.state, plugin).await,
-        _ => FxHashSet::default(),
-    };
+    let dispatched = dispatched(&worker.state, plugin, hook).await;
     let mut replay = PluginReplay { worker, plugin, dispatched, tally: ReplayTally::default(), last: IndexMap::new() };
     let contexts = Contexts { state: replay.worker.state.clone(), plugin, end: replay.worker.position() };
     let mut states = FxHashMap::default();
@@ -107,10 +104,7 @@ pub async fn count(state: &Arc<State>, plugin: PluginIndex, hook: Hook, from_pos
         tally.events = replay_work::count(state, plugin, from_position).await?;
         return Ok(tally);
     }
-    let dispatched = match hook {
-        Hook::Route => dispatched(state, plugin).await,
-        _ => FxHashSet::default(),
-    };
+    let dispatched = dispatched(state, plugin, hook).await;
     let contexts = Contexts { state: state.clone(), plugin, end: state.graph_progress.position() };
     let mut position = from_position;
     while let Some(events) = contexts.events(&mut position).await? {
@@ -121,8 +115,12 @@ pub async fn count(state: &Arc<State>, plugin: PluginIndex, hook: Hook, from_pos
     Ok(tally)
 }
 
-/// Returns the ids of the events for which a plugin has assigned tasks, including deleted tasks.
-async fn dispatched(state: &State, plugin: PluginIndex) -> FxHashSet<Arc<str>> {
+/// Returns the ids of the events for which a plugin has assigned tasks, including deleted tasks. The replay of another
+/// hook than `route` does not need these ids.
+async fn dispatched(state: &State, plugin: PluginIndex, hook: Hook) -> FxHashSet<Arc<str>> {
+    if hook != Hook::Route {
+        return FxHashSet::default();
+    }
     let name = state.plugins.name(plugin);
     let dispatched_for = |task: &Arc<Aggregate>| {
         let source = Task::new(task).get(SOURCE).and_then(Value::as_object)?;
@@ -222,7 +220,8 @@ impl PluginReplay<'_> {
     async fn enrich(&mut self, contexts: Vec<Arc<EventContext>>) -> Result<()> {
         let state = self.worker.state.clone();
         let name = state.plugins.name(self.plugin);
-        let outcomes = state.plugins.call(self.plugin, contexts.clone(), enrich::call, usize::MAX).await;
+        let version = state.plugins.about(self.plugin);
+        let outcomes = state.plugins.call(self.plugin, &version, contexts.clone(), enrich::call, usize::MAX).await;
         for (context, outcome) in contexts.into_iter().zip(outcomes) {
             self.tally.events += 1;
             let mut facts = match outcome {
@@ -259,11 +258,11 @@ impl PluginReplay<'_> {
             contexts.into_iter().filter(|context| !self.dispatched.contains(&context.event.event_id)).collect();
         self.tally.assigned_before += (all - waiting.len()) as u64;
         self.tally.events += waiting.len() as u64;
-        let roster = self.worker.projection.roster_mut();
-        let candidates = state.plugins.about(plugin).candidates;
-        let prepare = |context| Arc::new(PreparedRoute::prepare(&state, &mut *roster, candidates, context));
+        let roster = &mut self.worker.projection.roster;
+        let version = state.plugins.about(plugin);
+        let prepare = |context| Arc::new(PreparedRoute::prepare(&state, &mut *roster, version.candidates, context));
         let inputs = waiting.iter().map(prepare).collect();
-        let outcomes = state.plugins.call(plugin, inputs, route::call, usize::MAX).await;
+        let outcomes = state.plugins.call(plugin, &version, inputs, route::call, usize::MAX).await;
         for (context, outcome) in waiting.into_iter().zip(outcomes) {
             let assigned = match outcome {
                 Ok(done) => done.value,
@@ -275,7 +274,7 @@ impl PluginReplay<'_> {
             };
             let Worker { router, projection, dispatcher, .. } = &mut *self.worker;
             let has_work = !assigned.is_empty();
-            let appended = router.assign(plugin, &context, projection.roster(), assigned, dispatcher).await?;
+            let appended = router.assign(plugin, &context, &projection.roster, assigned, dispatcher).await?;
             match appended {
                 Ok(()) => {
                     self.tally.assigned += u64::from(has_work);

@@ -34,7 +34,8 @@ pub async fn replay(worker: &mut Worker, plugin: PluginIndex, from_position: u64
                 inputs.push(Arc::new(worker.scripted_agents.prepare(&FollowerView::new(&state), &Arc::new(context))));
             }
         }
-        let outcomes = state.plugins.call(plugin, inputs.clone(), work::call, usize::MAX).await;
+        let version = state.plugins.about(plugin);
+        let outcomes = state.plugins.call(plugin, &version, inputs.clone(), work::call, usize::MAX).await;
         for (input, outcome) in inputs.into_iter().zip(outcomes) {
             tally.events += 1;
             let Worker { scripted_agents, dispatcher, .. } = &*worker;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 
+use super::attempt::refused_result;
 use super::circuits::Circuits;
 use super::dispatch::{self, Dispatcher};
 use super::parking::ParkingBuffer;
@@ -13,7 +14,7 @@ use super::roster::Roster;
 use super::step_end::StepEnd;
 use crate::consumer::event_context::EventContext;
 use crate::error::Result;
-use crate::hook::{Candidates, Failure, FailureKind, Hook, Outcome, Plugin, RouteInput};
+use crate::hook::{Candidates, Failure, Hook, Outcome, Plugin, RouteInput};
 use crate::mailbox::members::Members;
 use crate::model::aggregate::{Aggregate, no_facts};
 use crate::model::depth::{MAX_CONTENT_DEPTH, too_deep};
@@ -67,12 +68,7 @@ pub fn call(plugin: &dyn Plugin, input: &PreparedRoute) -> Outcome<Vec<Assignmen
         agents: &input.agents,
     })?;
     match assigned.value.iter().enumerate().find_map(|(index, assignment)| Some((index, refused(assignment)?))) {
-        Some((index, (place, reason))) => Err(Failure {
-            kind: FailureKind::Result,
-            message: format!("assignments[{index}].{place}: {reason}"),
-            line: None,
-            column: None,
-        }),
+        Some((index, (place, reason))) => Err(refused_result(format!("assignments[{index}].{place}: {reason}"))),
         None => Ok(assigned),
     }
 }
@@ -123,8 +119,7 @@ impl Assignees {
             });
             for (place, named) in iter::once((String::new(), assignment.assignee.clone())).chain(escalated) {
                 if let Some(reason) = self.refused(roster, &named).await? {
-                    let message = format!("{place}{reason}");
-                    return Ok(Err(Failure { kind: FailureKind::Result, message, line: None, column: None }));
+                    return Ok(Err(refused_result(format!("{place}{reason}"))));
                 }
             }
         }

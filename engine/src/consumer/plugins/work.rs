@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 
+use super::attempt::refused_result;
 use super::dispatch::derived_id;
 use super::mentions::Mentions;
 use super::pending_calls::Input;
 use super::roster::Roster;
 use crate::consumer::event_context::{EventContext, FollowerView};
-use crate::hook::{Failure, FailureKind, Hook, Outcome, Plugin, WorkInput};
+use crate::hook::{Failure, Hook, Outcome, Plugin, WorkInput};
 use crate::mailbox::deliver::{ScriptedAnswer, ScriptedOutput};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::TASK;
@@ -148,12 +149,7 @@ pub fn call(plugin: &dyn Plugin, input: &PreparedWork) -> Outcome<Product> {
         now_ms: input.now_ms,
     })?;
     match product.value.artifacts.iter().enumerate().find_map(|(index, artifact)| Some((index, refused(artifact)?))) {
-        Some((index, (place, reason))) => Err(Failure {
-            kind: FailureKind::Result,
-            message: format!("product.artifacts[{index}].{place}: {reason}"),
-            line: None,
-            column: None,
-        }),
+        Some((index, (place, reason))) => Err(refused_result(format!("product.artifacts[{index}].{place}: {reason}"))),
         None => Ok(product),
     }
 }

@@ -56,8 +56,7 @@ fn parse_item(
 ) -> Option<Field> {
     let Some(object) = value.as_object() else {
         let message = format!("expected an object such as {{\"type\": \"string\"}}, found {}", value.type_name());
-        violations.add(at, message);
-        return None;
+        return violations.refuse(at, message);
     };
     hint::add_unknown(object, &ITEM_KEYS, at, violations);
     parse_options(object, Some(""), at, depth, compiling, violations)

@@ -16,14 +16,10 @@ const MAX_NESTED: usize = 256;
 #[derive(Debug, Default)]
 pub struct SchemaMeter {
     steps: u64,
-    evaluations: u64,
+    pub(super) evaluations: u64,
 }
 
 impl SchemaMeter {
-    pub(super) fn evaluations(&self) -> u64 {
-        self.evaluations
-    }
-
     /// Adds the evaluations and steps of checking a value. The error describes the limit that the check would exceed.
     pub(super) fn evaluate(&mut self, graph: &Graph, value: &Value) -> Result<(), &'static str> {
         self.at(graph, 0, value, 1, 0)

@@ -129,9 +129,7 @@ impl Message {
             ("text", self.text().into()),
             ("created_at", format_date(stamp.at_ms).into()),
         ]);
-        if let Some(in_reply_to) = &self.in_reply_to {
-            entry.push("in_reply_to", in_reply_to.as_str());
-        }
+        entry.push_some("in_reply_to", self.in_reply_to.as_deref());
         entry.into()
     }
 }
@@ -183,17 +181,13 @@ impl Effect {
     /// Returns the stored form of the effect.
     pub fn entry(&self) -> Value {
         let mut entry = Object::with_capacity(5);
-        if let Some(aggregate_id) = &self.aggregate_id {
-            entry.push("aggregate_id", aggregate_id.as_str());
-        }
+        entry.push_some("aggregate_id", self.aggregate_id.as_deref());
         entry.push("event_type", self.event_type.as_str());
         entry.push("payload", self.payload.rounded());
         if self.payload.has_numbers() {
             entry.push(PAYLOAD_TEXT, json::text(&self.payload));
         }
-        if let Some(version) = self.expected_version {
-            entry.push("expected_version", version as i64);
-        }
+        entry.push_some("expected_version", self.expected_version.map(|version| version as i64));
         entry.into()
     }
 
@@ -260,13 +254,9 @@ impl ArtifactDraft {
             ("created_by", stamp.by.as_str().into()),
             ("created_at", format_date(stamp.at_ms).into()),
         ]);
-        if let Some(before) = previous("id") {
-            entry.push("supersedes", before);
-        }
+        entry.push_some("supersedes", previous("id"));
         let kept = || previous("effect").filter(|_| !self.drops_effect);
-        if let Some(effect) = self.effect.as_ref().map(Effect::entry).or_else(kept) {
-            entry.push("effect", effect);
-        }
+        entry.push_some("effect", self.effect.as_ref().map(Effect::entry).or_else(kept));
         entry
     }
 }

@@ -122,9 +122,7 @@ pub fn edited(task: &Task<'_>, edit: &Edit, stamp: &Stamp) -> Result<Vec<Object>
         if let (Some(schema), Some(value)) = (&schema, argued(*before, &entry)) {
             violations.extend(schema.violations_within(&plain(&value), &mut meter));
         }
-        if let Some(before) = before {
-            entry.push("patch", difference(before, &entry));
-        }
+        entry.push_some("patch", before.map(|before| difference(before, &entry)));
         entries.push(entry);
     }
     check_names(&current, &changes, &entries)?;
@@ -199,7 +197,8 @@ fn carried<'a>(before: Option<&'a Object>, draft: &ArtifactDraft, subject: Optio
             let (at, supersedes, name) = (draft.at.clone(), draft.supersedes.clone(), draft.name.clone());
             ArtifactChange { draft: ArtifactDraft { at, supersedes, name, ..change.draft }, ..change }
         }
-        // An effect on the same aggregate keeps the version that the author of the previous effect has read.
+        // An effect without an expected version takes the version of the previous effect on the same aggregate: the
+        // author of that effect has read this version.
         (_, Some(effect), Some(previous)) if is_about_same(effect, &previous) => {
             let expected_version = effect.expected_version.or(previous.expected_version);
             let effect = Effect { expected_version, ..effect.clone() };
@@ -313,19 +312,13 @@ fn modified<'a>(before: Option<&'a Object>, modifications: &Object) -> ArtifactC
         }
         (None, Some(effect)) => {
             let effect = Effect { payload: merged(&effect.payload), ..effect };
-            ArtifactChange {
-                before,
-                draft: ArtifactDraft { effect: Some(effect), ..ArtifactDraft::default() },
-                unclear: None,
-            }
+            let draft = ArtifactDraft { effect: Some(effect), ..ArtifactDraft::default() };
+            ArtifactChange { before, draft, unclear: None }
         }
         (None, None) => {
             let data = data_part(merged(&Object::new()).into());
-            ArtifactChange {
-                before,
-                draft: ArtifactDraft { parts: Some(vec![data]), ..ArtifactDraft::default() },
-                unclear: None,
-            }
+            let draft = ArtifactDraft { parts: Some(vec![data]), ..ArtifactDraft::default() };
+            ArtifactChange { before, draft, unclear: None }
         }
     }
 }

@@ -76,22 +76,15 @@ fn step(object: &Object, at: &str, violations: &mut Violations) -> Option<Escala
         Some(None) => {
             let message =
                 "expected agent:ID, user:ID, or an object with assignee_type and assignee_id, agent_id or user_id";
-            violations.add(format!("{at}/to"), message);
-            return None;
+            return violations.refuse(format!("{at}/to"), message);
         }
     };
-    let priority = match field("priority") {
+    let priority = match field("priority").map(|name| (name, name.as_str().and_then(Priority::parse))) {
         None => None,
-        Some(name) => {
-            let found = name.as_str().and_then(Priority::parse);
-            if found.is_none() {
-                violations.add(
-                    format!("{at}/priority"),
-                    format!("expected low, normal, high or urgent, found {}", excerpt(name)),
-                );
-                return None;
-            }
-            found
+        Some((_, Some(priority))) => Some(priority),
+        Some((name, None)) => {
+            let message = format!("expected low, normal, high or urgent, found {}", excerpt(name));
+            return violations.refuse(format!("{at}/priority"), message);
         }
     };
     if to.is_none() && priority.is_none() {

@@ -2,7 +2,11 @@
 
 use strum::{EnumString, IntoStaticStr};
 
-/// The kind of an event in a task's stream.
+use crate::model::closed_set::named;
+
+named!(TaskEvent);
+
+/// The kind of an event in a task's stream. Its name is the event type that the log uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EnumString, IntoStaticStr)]
 #[strum(prefix = "task.", serialize_all = "snake_case")]
 pub enum TaskEvent {
@@ -42,11 +46,6 @@ pub enum TaskEvent {
 }
 
 impl TaskEvent {
-    /// Returns the event type that the log uses for this kind.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
     /// Returns the kind with this event type.
     pub fn parse(event_type: &str) -> Option<TaskEvent> {
         // `strum` puts the prefix before the names, but does not expect it in parsed texts.

@@ -165,10 +165,7 @@ impl<'a> Task<'a> {
     }
 
     pub fn date(&self, name: &str) -> Option<i64> {
-        match self.get(name)? {
-            Value::Date(ms) => Some(*ms),
-            _ => None,
-        }
+        self.get(name)?.as_date()
     }
 
     pub fn messages(&self) -> &'a [Value] {

@@ -81,45 +81,36 @@ pub fn is_in(metadata: &Object) -> bool {
 
 /// Returns the violations in the review settings of a new task's metadata.
 pub fn check(metadata: &Value) -> Vec<Violation> {
-    let mut violations = Vec::new();
-    let mut add = |place: &str, message: String| {
-        violations.push(Violation { pointer: format!("/metadata/review{place}"), message });
-    };
-    let Some(review) = metadata.get("review").filter(|review| !review.is_null()) else { return violations };
+    const AT: &str = "/metadata/review";
+    let mut violations = Violations::default();
+    let Some(review) = metadata.get("review").filter(|review| !review.is_null()) else { return Vec::new() };
     let Some(settings) = review.as_object() else {
-        add("", "expected an object".into());
-        return violations;
+        violations.add(AT, "expected an object");
+        return violations.into_vec();
     };
+    let given = |name: &str| settings.get(name).filter(|value| !value.is_null());
     // Without this check, a misspelt setting would have no effect, and anybody could decide.
-    let mut unknown = Violations::default();
-    hint::add_unknown(settings, &SETTINGS, "", &mut unknown);
-    unknown.into_vec().into_iter().for_each(|wrong| add(&wrong.pointer, wrong.message));
-    if let Some(allowed) = review.get("allowed_decisions").filter(|allowed| !allowed.is_null()) {
+    hint::add_unknown(settings, &SETTINGS, AT, &mut violations);
+    if let Some(allowed) = given("allowed_decisions") {
         let is_decision = |name: &Value| name.as_str().and_then(Action::parse).is_some_and(Action::is_decision);
         if !allowed.as_array().is_some_and(|names| names.iter().all(is_decision)) {
-            add(
-                "/allowed_decisions",
-                "expected an array of approve, edit, reject, defer, ask, request_changes and answer".into(),
-            );
+            let message = "expected an array of approve, edit, reject, defer, ask, request_changes and answer";
+            violations.add(format!("{AT}/allowed_decisions"), message);
         }
     }
-    if let Some(role) = review.get("required_role").filter(|role| !role.is_null()) {
+    if let Some(role) = given("required_role") {
         let may_decide = |role: Role| role >= Role::Editor;
         if !role.as_str().and_then(Role::parse).is_some_and(may_decide) {
-            add("/required_role", "expected editor or owner".into());
+            violations.add(format!("{AT}/required_role"), "expected editor or owner");
         }
     }
-    if let Some(schema) = review.get("arguments_schema").filter(|schema| !schema.is_null())
-        && let Err(refused) = compile(schema)
-    {
-        add(&format!("/arguments_schema{}", refused.pointer), refused.message);
+    if let Some(Err(refused)) = given("arguments_schema").map(compile) {
+        violations.add(format!("{AT}/arguments_schema{}", refused.pointer), refused.message);
     }
-    if let Some(steps) = review.get("escalate").filter(|steps| !steps.is_null()) {
-        for refused in escalation::check(steps) {
-            add(&format!("/escalate{}", refused.pointer), refused.message);
-        }
+    for refused in given(ESCALATE).map(escalation::check).unwrap_or_default() {
+        violations.add(format!("{AT}/{ESCALATE}{}", refused.pointer), refused.message);
     }
-    violations
+    violations.into_vec()
 }
 
 pub(super) fn compile(schema: &Value) -> Result<Schema, Violation> {

@@ -101,37 +101,29 @@ fn of_leaving(status: Status) -> Cell {
 fn of_person(status: Status, action: Action) -> Cell {
     use Cell::{No, OtherTime, Stays, To, WithOutput};
     use Status::*;
-    let [approve, edit, reject, defer, ask, changes, answer, assign, retry, read] = match status {
-        //                 approve               edit                  reject        defer         ask                request_changes            answer             assign       retry        read, unread
-        Pending       => [To(Approved),         To(Approved),         To(Rejected), To(Deferred), To(AwaitingReply), WithOutput(AwaitingReply), No,                To(Pending), No,          Stays],
-        InProgress    => [WithOutput(Approved), WithOutput(Approved), To(Rejected), No,           Stays,             WithOutput(InProgress),    No,                To(Pending), No,          Stays],
-        Review        => [To(Approved),         To(Approved),         To(Rejected), To(Deferred), To(AwaitingReply), To(AwaitingReply),         No,                To(Pending), No,          Stays],
-        InputRequired => [No,                   No,                   To(Rejected), To(Deferred), To(AwaitingReply), No,                        To(AwaitingReply), To(Pending), No,          Stays],
-        AwaitingReply => [To(Approved),         To(Approved),         To(Rejected), To(Deferred), To(AwaitingReply), WithOutput(AwaitingReply), No,                To(Pending), No,          Stays],
-        Deferred      => [To(Approved),         To(Approved),         To(Rejected), OtherTime,    To(AwaitingReply), WithOutput(AwaitingReply), No,                To(Pending), No,          Stays],
-        Failed        => [No,                   No,                   No,           No,           No,                No,                        No,                No,          To(Pending), Stays],
+    // The columns are the actions before `Read`, in the order of their declaration.
+    let cells: [Cell; Action::Read as usize] = match status {
+        //                 approve               edit                  reject        defer         ask                request_changes            answer             assign       retry
+        Pending       => [To(Approved),         To(Approved),         To(Rejected), To(Deferred), To(AwaitingReply), WithOutput(AwaitingReply), No,                To(Pending), No],
+        InProgress    => [WithOutput(Approved), WithOutput(Approved), To(Rejected), No,           Stays,             WithOutput(InProgress),    No,                To(Pending), No],
+        Review        => [To(Approved),         To(Approved),         To(Rejected), To(Deferred), To(AwaitingReply), To(AwaitingReply),         No,                To(Pending), No],
+        InputRequired => [No,                   No,                   To(Rejected), To(Deferred), To(AwaitingReply), No,                        To(AwaitingReply), To(Pending), No],
+        AwaitingReply => [To(Approved),         To(Approved),         To(Rejected), To(Deferred), To(AwaitingReply), WithOutput(AwaitingReply), No,                To(Pending), No],
+        Deferred      => [To(Approved),         To(Approved),         To(Rejected), OtherTime,    To(AwaitingReply), WithOutput(AwaitingReply), No,                To(Pending), No],
+        Failed        => [No,                   No,                   No,           No,           No,                No,                        No,                No,          To(Pending)],
         Approved | Rejected | Completed | Canceled
-                      => [No,                   No,                   No,           No,           No,                No,                        No,                No,          No,          Stays],
+                      => [No,                   No,                   No,           No,           No,                No,                        No,                No,          No],
     };
-    match action {
-        Action::Approve => approve,
-        Action::Edit => edit,
-        Action::Reject => reject,
-        Action::Defer => defer,
-        Action::Ask => ask,
-        Action::RequestChanges => changes,
-        Action::Answer => answer,
-        Action::Assign => assign,
-        Action::Retry => retry,
-        Action::Read | Action::Unread => read,
-    }
+    // Every task may be marked as read or unread.
+    cells.get(action as usize).copied().unwrap_or(Stays)
 }
 
 #[rustfmt::skip]
 fn of_agent(status: Status, verb: Verb) -> Cell {
     use Cell::{Back, Done, No, Replayed, Stays, To};
     use Status::*;
-    let [claim, message, artifact, complete, deliver, decline, give_up, request_input, fail, release, cancel] = match status {
+    // The columns are the acts in the order of their declaration.
+    let cells: [Cell; Verb::VARIANTS.len()] = match status {
         //                claim           message     artifact complete deliver   decline      give_up     request_input      fail          release cancel
         Pending       => [To(InProgress), Stays,      No,      No,      Done,     To(Pending), To(Failed), No,                No,           No,     To(Canceled)],
         InProgress    => [No,             Stays,      Stays,   Done,    No,       No,          No,         To(InputRequired), Cell::Failed, Back,   To(Canceled)],
@@ -143,26 +135,15 @@ fn of_agent(status: Status, verb: Verb) -> Cell {
         Approved | Rejected | Completed | Canceled
                       => [No,             No,         No,      No,      No,       No,          No,         No,                No,           No,     No],
     };
-    match verb {
-        Verb::Claim => claim,
-        Verb::Message => message,
-        Verb::Artifact => artifact,
-        Verb::Complete => complete,
-        Verb::Deliver => deliver,
-        Verb::Decline => decline,
-        Verb::GiveUp => give_up,
-        Verb::RequestInput => request_input,
-        Verb::Fail => fail,
-        Verb::Release => release,
-        Verb::Cancel => cancel,
-    }
+    cells[verb as usize]
 }
 
 #[rustfmt::skip]
 fn of_time(status: Status, deadline: Deadline) -> Cell {
     use Cell::{Again, Back, Given, No, Stays};
     use Status::*;
-    let [wake, expire, overdue, escalate] = match status {
+    // The columns are the deadlines in the order of their declaration.
+    let cells: [Cell; Deadline::VARIANTS.len()] = match status {
         //                wake  expire overdue escalate
         InProgress    => [No,   Again, Stays,  Given],
         Deferred      => [Back, No,    Stays,  Given],
@@ -171,12 +152,7 @@ fn of_time(status: Status, deadline: Deadline) -> Cell {
         Approved | Rejected | Completed | Failed | Canceled
                       => [No,   No,    No,     No],
     };
-    match deadline {
-        Deadline::Wake => wake,
-        Deadline::Expire => expire,
-        Deadline::Overdue => overdue,
-        Deadline::Escalate => escalate,
-    }
+    cells[deadline as usize]
 }
 
 /// Returns the actions that a person may take now, in the order of their declaration. An action must be possible in the

@@ -92,8 +92,8 @@ pub struct TaskView {
 impl From<&Aggregate> for TaskView {
     fn from(aggregate: &Aggregate) -> TaskView {
         let task = Task::new(aggregate);
-        let text = |name: &str| task.get(name).and_then(text_of);
-        let object = |name: &str| task.get(name).and_then(object_of);
+        let text = |name: &str| task.get(name).and_then(Value::shared_str);
+        let object = |name: &str| task.get(name).and_then(Value::shared_object);
         TaskView {
             id: aggregate.id.text(),
             // Tasks of older versions of the program may have any text as their title.
@@ -240,9 +240,9 @@ impl From<&Event> for TimelineView {
     fn from(event: &Event) -> TimelineView {
         let ids = |name: &str| {
             let items = event.payload.get(name).and_then(Value::as_array).unwrap_or_default();
-            items.iter().filter_map(|item| text_of(item.get("id")?)).collect()
+            items.iter().filter_map(|item| item.get("id")?.shared_str()).collect()
         };
-        let signed = |name: &str| event.metadata.get(name).and_then(text_of);
+        let signed = |name: &str| event.metadata.get(name).and_then(Value::shared_str);
         let is_detail = |name: &str| {
             use field::{DELIVERED_BELOW, DELIVERED_BY, SOURCE_VERSION};
             !matches!(name, MESSAGES | ARTIFACTS | STATUS | DELIVERED_BY | DELIVERED_BELOW | SOURCE_VERSION)
@@ -282,7 +282,7 @@ pub struct EffectView {
 impl EffectView {
     /// Creates the view of an effect's event.
     pub fn new(event: Arc<Event>, state: Option<Value>) -> EffectView {
-        let artifact_id = event.metadata.get("artifact_id").and_then(text_of);
+        let artifact_id = event.metadata.get("artifact_id").and_then(Value::shared_str);
         EffectView { artifact_id, event, state, stale: None }
     }
 
@@ -323,7 +323,7 @@ struct StoredContent<'o>(&'o Object);
 
 impl StoredContent<'_> {
     fn text(&self, name: &str) -> Option<Arc<str>> {
-        self.0.get(name).and_then(text_of)
+        self.0.get(name).and_then(Value::shared_str)
     }
 
     fn number(&self, name: &str) -> Option<u64> {
@@ -331,20 +331,6 @@ impl StoredContent<'_> {
     }
 
     fn objects(&self, name: &str) -> Option<Vec<Arc<Object>>> {
-        Some(self.0.get(name)?.as_array()?.iter().filter_map(object_of).collect())
-    }
-}
-
-fn text_of(value: &Value) -> Option<Arc<str>> {
-    match value {
-        Value::String(text) => Some(text.clone()),
-        _ => None,
-    }
-}
-
-fn object_of(value: &Value) -> Option<Arc<Object>> {
-    match value {
-        Value::Object(object) => Some(object.clone()),
-        _ => None,
+        Some(self.0.get(name)?.as_array()?.iter().filter_map(Value::shared_object).collect())
     }
 }

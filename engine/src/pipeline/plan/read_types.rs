@@ -1,4 +1,4 @@
-//! Finds the aggregate types that a pipeline reads, so that a change of another type does not concern the pipeline.
+//! Finds the aggregate types that a pipeline reads. Events of aggregates of other types do not change the result.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -66,8 +66,8 @@ struct PathValue<'r> {
     value: Option<&'r Value>,
     /// The names that remain.
     names: &'r [Arc<str>],
-    /// Whether the value is an array that is itself an item of an array, reached by its index. Such an inner array
-    /// counts as one value.
+    /// Whether the value is an array that is itself an item of an array, reached by its index. If the path ends at such
+    /// an inner array, the array counts as one value.
     is_item: bool,
 }
 

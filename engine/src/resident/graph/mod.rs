@@ -9,7 +9,7 @@ mod walk;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use parking_lot::RwLock;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 pub use walk::{Kinds, Neighbourhood, PastGraph, PastMoment, Traversal};
@@ -25,6 +25,7 @@ use crate::resident::sharing::PartInterner;
 /// The knowledge graph at the position of the log's follower.
 #[derive(Default)]
 pub struct Graph {
+    // A panic during a write may leave an edge in one direction only. A rebuild of the graph repairs such edges.
     inner: RwLock<Edges>,
 }
 
@@ -86,7 +87,7 @@ impl Moment {
 impl Graph {
     /// Applies an event, together with the facts that plugins found in the event.
     pub fn take(&self, view: &dyn StateView, enriched: EnrichedEvent<'_>) -> Changes {
-        self.write().take(view, enriched)
+        self.inner.write().take(view, enriched)
     }
 
     /// Applies facts that a plugin found in an event that was already applied. `position` is the follower's position.
@@ -101,29 +102,29 @@ impl Graph {
         // Edges that open now get the follower's position. With the event's own position, such an edge could not be
         // distinguished from an edge that opened when the event was applied, and closed later.
         let event = Event { position, ..event.clone() };
-        self.write().amend(view, plugin, &event, facts)
+        self.inner.write().amend(view, plugin, &event, facts)
     }
 
     /// Indexes the addresses of all aggregates again, because definitions have changed. Returns the aggregates whose
     /// edges may no longer match.
     pub fn readdress_all(&self, view: &dyn StateView) -> BTreeSet<AggregateId> {
-        self.write().readdress_all(view)
+        self.inner.write().readdress_all(view)
     }
 
     /// Returns the aggregates with desired or open edges.
     pub fn with_edges(&self) -> BTreeSet<AggregateId> {
-        self.read().with_edges()
+        self.inner.read().with_edges()
     }
 
     /// Opens and closes the edges of aggregates, so that they match the desired edges. `moment` is the position and the
     /// time of the changes.
     pub fn settle(&self, view: &dyn StateView, ids: &[AggregateId], moment: Moment) -> Changes {
-        self.write().settle(view, ids, moment)
+        self.inner.write().settle(view, ids, moment)
     }
 
     /// Replaces the whole graph. Returns the ids of the aggregates that had facts in the previous graph.
     pub fn replace(&self, edges: Edges) -> Vec<AggregateId> {
-        let before = std::mem::replace(&mut *self.write(), edges);
+        let before = std::mem::replace(&mut *self.inner.write(), edges);
         before.facts.into_keys().collect()
     }
 
@@ -136,7 +137,7 @@ impl Graph {
         facts: EnrichmentFacts,
         is_enabled: &dyn Fn(&str) -> bool,
     ) -> (AggregateId, Arc<EnrichmentFacts>) {
-        let mut edges = self.write();
+        let mut edges = self.inner.write();
         edges.facts.remove(id);
         edges.hidden.remove(id);
         edges.restore(view, id, facts, is_enabled)
@@ -144,7 +145,7 @@ impl Graph {
 
     /// Replaces edges by their stored versions, which may be closed. Only used while another server reconciles edges.
     pub fn set_edges(&self, stored: Vec<Edge>) {
-        let mut edges = self.write();
+        let mut edges = self.inner.write();
         for edge in stored {
             let is_same =
                 |known: &&Arc<Edge>| known.kind == edge.kind && known.to == edge.to && known.opened == edge.opened;
@@ -159,37 +160,37 @@ impl Graph {
 
     /// Returns the approximate size of the graph in bytes.
     pub fn size_bytes(&self) -> usize {
-        self.read().size_bytes()
+        self.inner.read().size_bytes()
     }
 
     /// Returns whether no aggregate has facts, not even of plugins that are not enabled.
     pub fn is_empty(&self) -> bool {
-        let edges = self.read();
+        let edges = self.inner.read();
         edges.facts.is_empty() && edges.hidden.is_empty()
     }
 
     pub fn facts(&self, id: &str) -> Option<Arc<EnrichmentFacts>> {
-        self.read().facts(id)
+        self.inner.read().facts(id)
     }
 
     /// Returns the facts to store: the facts of enabled plugins, and the facts of plugins that may be enabled again.
     pub fn stored_facts(&self, id: &str) -> Option<Arc<EnrichmentFacts>> {
-        self.read().stored_facts(id)
+        self.inner.read().stored_facts(id)
     }
 
     /// Returns the ids and facts of all aggregates with facts.
     pub fn all_facts(&self) -> Vec<(AggregateId, Arc<EnrichmentFacts>)> {
-        self.read().facts.iter().map(|(id, facts)| (id.clone(), facts.clone())).collect()
+        self.inner.read().facts.iter().map(|(id, facts)| (id.clone(), facts.clone())).collect()
     }
 
     /// Returns the open edges that start at an aggregate.
     pub fn outgoing(&self, id: &str) -> Vec<Arc<Edge>> {
-        self.read().outgoing.get(id).cloned().unwrap_or_default()
+        self.inner.read().outgoing.get(id).cloned().unwrap_or_default()
     }
 
     /// Returns the neighbourhood of a node.
     pub fn walk(&self, from: &AggregateId, walk: &Traversal) -> Neighbourhood {
-        walk::walk(&self.read(), from, walk)
+        walk::walk(&self.inner.read(), from, walk)
     }
 
     /// Returns the neighbourhood of several nodes, now or in the past. `proceed` is called for each visited node and
@@ -201,16 +202,7 @@ impl Graph {
         past: Option<&PastGraph>,
         proceed: impl FnMut() -> Result<(), E>,
     ) -> Result<Neighbourhood, E> {
-        walk::walk_while(&self.read(), from, walk, past, proceed)
-    }
-
-    // A panic during a write may leave an edge in one direction only. A rebuild of the graph repairs such edges.
-    fn read(&self) -> RwLockReadGuard<'_, Edges> {
-        self.inner.read()
-    }
-
-    fn write(&self) -> RwLockWriteGuard<'_, Edges> {
-        self.inner.write()
+        walk::walk_while(&self.inner.read(), from, walk, past, proceed)
     }
 }
 

@@ -60,7 +60,7 @@ impl PastMoment {
 /// The difference between the edges that are open now and the edges that were open at a moment.
 #[derive(Debug)]
 pub struct PastGraph {
-    moment: PastMoment,
+    pub moment: PastMoment,
     /// The edges that were open at the moment and were closed later, by the node at their start.
     outgoing: FxHashMap<AggregateId, Vec<Arc<Edge>>>,
     /// The same edges, by the node at their end.
@@ -68,23 +68,9 @@ pub struct PastGraph {
 }
 
 impl PastGraph {
-    /// Creates the difference for a position. The caller must pass each edge that was closed later to
-    /// [`PastGraph::add`].
-    pub fn at(position: u64) -> PastGraph {
-        PastGraph::new(PastMoment::Position(position))
-    }
-
-    /// Creates the difference for a time, as [`PastGraph::at`] does for a position.
-    pub fn at_time(time_ms: i64) -> PastGraph {
-        PastGraph::new(PastMoment::Time(time_ms))
-    }
-
-    fn new(moment: PastMoment) -> PastGraph {
+    /// Creates the difference for a moment. The caller must pass each edge that was closed later to [`PastGraph::add`].
+    pub fn at(moment: PastMoment) -> PastGraph {
         PastGraph { moment, outgoing: FxHashMap::default(), incoming: FxHashMap::default() }
-    }
-
-    pub fn moment(&self) -> PastMoment {
-        self.moment
     }
 
     /// Adds an edge that was closed after the moment. Ignores edges that were also opened after the moment.

@@ -129,7 +129,7 @@ impl LabelIndex {
     }
 
     fn by_trigrams(&self, query: &LabelQuery) -> Vec<u32> {
-        let mut shared = vec![0u16; self.sizes().len()];
+        let mut shared = vec![0u16; self.sizes.len()];
         for trigram in &query.trigrams {
             for number in self.with_trigram(*trigram) {
                 if let Some(shared) = shared.get_mut(*number as usize) {
@@ -138,7 +138,7 @@ impl LabelIndex {
             }
         }
         let all = query.trigrams.len() as f32;
-        let found = shared.iter().zip(self.sizes()).enumerate().filter_map(|(number, (shared, size))| {
+        let found = shared.iter().zip(&self.sizes).enumerate().filter_map(|(number, (shared, size))| {
             let share = 2.0 * f32::from(*shared) / (all + f32::from(*size));
             if *shared == 0 || share < MIN_SHARE {
                 return None;
@@ -150,7 +150,7 @@ impl LabelIndex {
     }
 
     fn by_words(&self, query: &LabelQuery) -> Vec<u32> {
-        let mut weights = vec![0f32; self.sizes().len()];
+        let mut weights = vec![0f32; self.sizes.len()];
         let mut add = |words: &Words, number: u32, weight: f64| {
             let entries = words.entries(number);
             let weight = (weight * Words::rarity(self.len(), entries.len())) as f32;

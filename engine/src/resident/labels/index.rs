@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::fold::{fold, trigrams, words};
-use super::words::{MAX_ENTRIES, Words, length};
+use super::words::{MAX_ENTRIES, Words, length, put_in};
 use crate::model::id::AggregateId;
 
 /// The maximum number of bytes of a label that are indexed.
@@ -64,9 +64,9 @@ pub struct LabelIndex {
     further: FxHashMap<AggregateId, Vec<u32>>,
     /// The numbers of the entries that contain each trigram, in ascending order.
     trigrams: FxHashMap<u64, Vec<u32>>,
-    /// The number of trigrams of each entry. Stored in its own vector, because every search reads most of these
-    /// numbers.
-    sizes: Vec<u16>,
+    /// The number of trigrams of each entry, by entry number. Unused entry numbers have 0 trigrams. Stored in its own
+    /// vector, because every search reads most of these numbers.
+    pub sizes: Vec<u16>,
     pub labels: Words,
     pub bodies: Words,
 }
@@ -220,11 +220,6 @@ impl LabelIndex {
         self.entries.get(number as usize)?.as_ref()
     }
 
-    /// Returns the number of trigrams of each entry, by entry number. Unused entry numbers have 0 trigrams.
-    pub fn sizes(&self) -> &[u16] {
-        &self.sizes
-    }
-
     /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.entries.len() - self.free.len()
@@ -233,17 +228,6 @@ impl LabelIndex {
     /// Returns the entries that contain a trigram.
     pub fn with_trigram(&self, trigram: u64) -> &[u32] {
         self.trigrams.get(&trigram).map_or(&[], Vec::as_slice)
-    }
-}
-
-fn put_in(numbers: &mut Vec<u32>, number: u32) {
-    match numbers.last() {
-        Some(last) if *last >= number => {
-            if let Err(place) = numbers.binary_search(&number) {
-                numbers.insert(place, number);
-            }
-        }
-        _ => numbers.push(number),
     }
 }
 

@@ -31,7 +31,7 @@ mod words;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use parking_lot::{Mutex, MutexGuard, RwLock, RwLockWriteGuard};
+use parking_lot::{Mutex, RwLock};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use candidates::LabelQuery;
@@ -53,6 +53,8 @@ const MAX_INDEXED_PER_SEARCH: usize = 2_048;
 /// The search index over the labels of one workspace.
 #[derive(Default)]
 pub struct Labels {
+    // A panic during a write may leave an index with missing entries. Such an index is still better than no search at
+    // all.
     index: RwLock<Option<LabelIndex>>,
     /// Whether a first search has started to build the index. Until then, changes are not marked.
     used: AtomicBool,
@@ -76,7 +78,7 @@ impl Labels {
     /// Marks aggregates that changed, to be indexed again.
     pub fn touch<'a>(&self, ids: impl IntoIterator<Item = &'a AggregateId>) {
         if self.used.load(Ordering::SeqCst) {
-            self.changed().extend(ids.into_iter().cloned());
+            self.changed.lock().extend(ids.into_iter().cloned());
         }
     }
 
@@ -100,7 +102,7 @@ impl Labels {
 
     /// Returns whether there are marked aggregates that are not indexed again yet.
     pub fn is_behind(&self) -> bool {
-        !self.changed().is_empty()
+        !self.changed.lock().is_empty()
     }
 
     /// Returns the searchable text of an aggregate, or `None` if the aggregate is deleted or has no text.
@@ -135,7 +137,7 @@ impl Labels {
         if self.index.read().is_some() {
             return;
         }
-        let mut slot = self.write();
+        let mut slot = self.index.write();
         if slot.is_none() {
             let mut index = LabelIndex::default();
             each_text(&mut |text| index.set(text));
@@ -152,9 +154,9 @@ impl Labels {
             if !self.is_behind() {
                 return false;
             }
-            let mut slot = self.write();
+            let mut slot = self.index.write();
             let taken: Vec<AggregateId> = {
-                let mut changed = self.changed();
+                let mut changed = self.changed.lock();
                 let taken: Vec<_> = changed.iter().take(BATCH_SIZE).cloned().collect();
                 for id in &taken {
                     changed.remove(id);
@@ -201,16 +203,6 @@ impl Labels {
         found.sort_by(|a, b| closer(a, b).then_with(|| newer(a, b)));
         found.truncate(limit);
         found
-    }
-
-    // A panic during a write may leave an index with missing entries. Such an index is still better than no search at
-    // all.
-    fn write(&self) -> RwLockWriteGuard<'_, Option<LabelIndex>> {
-        self.index.write()
-    }
-
-    fn changed(&self) -> MutexGuard<'_, FxHashSet<AggregateId>> {
-        self.changed.lock()
     }
 }
 

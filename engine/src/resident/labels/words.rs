@@ -84,13 +84,7 @@ impl Words {
             let number = self.number(word);
             let posting = entry << COUNT_BITS | count.min(MAX_COUNT);
             if let Some(word) = self.words.get_mut(number as usize) {
-                match word.postings.last() {
-                    Some(last) if *last >= posting => {
-                        let place = word.postings.partition_point(|known| *known < posting);
-                        word.postings.insert(place, posting);
-                    }
-                    _ => word.postings.push(posting),
-                }
+                put_in(&mut word.postings, posting);
             }
         }
     }
@@ -172,6 +166,18 @@ impl Words {
     /// Returns the average number of words per entry. Entries without words do not count.
     pub fn average_length(&self) -> f64 {
         self.total as f64 / self.texts.max(1) as f64
+    }
+}
+
+/// Adds a number to numbers in ascending order, unless they contain it.
+pub fn put_in(numbers: &mut Vec<u32>, number: u32) {
+    match numbers.last() {
+        Some(last) if *last >= number => {
+            if let Err(place) = numbers.binary_search(&number) {
+                numbers.insert(place, number);
+            }
+        }
+        _ => numbers.push(number),
     }
 }
 

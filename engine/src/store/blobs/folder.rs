@@ -164,8 +164,8 @@ impl FolderWriter {
         Ok(())
     }
 
-    /// Starts to sync the written bytes in the background. The result of each sync is checked before the next sync
-    /// starts, or at the end.
+    /// Starts to sync the written bytes in the background if there are at least `SYNC_BYTES` of them and no sync is
+    /// running. The result of each sync is checked before the next sync starts, or at the end.
     async fn sync_meanwhile(&mut self, file: &File) -> Result<()> {
         if self.unsynced_bytes < SYNC_BYTES || self.syncing.as_ref().is_some_and(|syncing| !syncing.is_finished()) {
             return Ok(());

@@ -38,21 +38,13 @@ pub struct OpenObjects {
 }
 
 /// The storage for the bytes of files.
-pub struct Blobs {
-    place: BlobPlace,
-}
-
-enum BlobPlace {
+pub enum Blobs {
     Folder(BlobFolder),
     Objects(Objects),
 }
 
 /// A writer for the bytes under one key.
-pub struct BlobWriter {
-    writer: BlobSink,
-}
-
-enum BlobSink {
+pub enum BlobWriter {
     Folder(FolderWriter),
     Objects(ObjectsWriter),
 }
@@ -62,43 +54,41 @@ impl Blobs {
     /// configures the object store. Each option has the name of an environment variable of the vendor's tools.
     pub fn open(url: &str, options: impl IntoIterator<Item = (String, String)>) -> Result<Blobs> {
         let (scheme, rest) = url.split_once("://").unwrap_or((url, ""));
-        let place = match scheme {
-            "file" if !rest.is_empty() => BlobPlace::Folder(BlobFolder::open(rest)?),
-            "mem" => BlobPlace::Objects(Objects::memory()),
-            _ => BlobPlace::Objects(Objects::open(scheme, url, rest, options)?),
-        };
-        Ok(Blobs { place })
+        Ok(match scheme {
+            "file" if !rest.is_empty() => Blobs::Folder(BlobFolder::open(rest)?),
+            "mem" => Blobs::Objects(Objects::memory()),
+            _ => Blobs::Objects(Objects::open(scheme, url, rest, options)?),
+        })
     }
 
     /// Opens an object store for objects other than files. `url` and `options` are those of [`Blobs::open`].
     pub fn open_objects(url: &str, options: impl IntoIterator<Item = (String, String)>) -> Result<OpenObjects> {
-        Ok(match Blobs::open(url, options)?.place {
-            BlobPlace::Folder(folder) => folder.into_objects(),
-            BlobPlace::Objects(objects) => objects.into_objects(),
+        Ok(match Blobs::open(url, options)? {
+            Blobs::Folder(folder) => folder.into_objects(),
+            Blobs::Objects(objects) => objects.into_objects(),
         })
     }
 
     /// Creates a storage in memory. The bytes are lost when the process ends.
     pub fn memory() -> Blobs {
-        Blobs { place: BlobPlace::Objects(Objects::memory()) }
+        Blobs::Objects(Objects::memory())
     }
 
     /// Returns a writer for the bytes under a new key.
     pub async fn write(&self, key: &str, kind: BlobKind) -> Result<BlobWriter> {
         let key = parsed(key)?;
-        let writer = match &self.place {
-            BlobPlace::Folder(folder) => BlobSink::Folder(folder.write(&key).await?),
-            BlobPlace::Objects(objects) => BlobSink::Objects(objects.write(&key, kind)),
-        };
-        Ok(BlobWriter { writer })
+        Ok(match self {
+            Blobs::Folder(folder) => BlobWriter::Folder(folder.write(&key).await?),
+            Blobs::Objects(objects) => BlobWriter::Objects(objects.write(&key, kind)),
+        })
     }
 
     /// Returns a range of the bytes under a key as a stream of blocks. The blocks are read on demand, a few at a time.
     pub async fn read(&self, key: &str, range: Range<u64>) -> Result<BoxStream<'static, Result<Bytes>>> {
         let key = parsed(key)?;
-        match &self.place {
-            BlobPlace::Folder(folder) => folder.read(&key, range).await,
-            BlobPlace::Objects(objects) => objects.read(&key, range).await,
+        match self {
+            Blobs::Folder(folder) => folder.read(&key, range).await,
+            Blobs::Objects(objects) => objects.read(&key, range).await,
         }
     }
 
@@ -106,27 +96,27 @@ impl Blobs {
     /// nothing to remove.
     pub async fn remove(&self, key: &str, parts_id: Option<&str>) -> Result<()> {
         let key = parsed(key)?;
-        match &self.place {
-            BlobPlace::Folder(folder) => folder.remove(&key).await,
-            BlobPlace::Objects(objects) => objects.remove(&key, parts_id).await,
+        match self {
+            Blobs::Folder(folder) => folder.remove(&key).await,
+            Blobs::Objects(objects) => objects.remove(&key, parts_id).await,
         }
     }
 
     /// Removes the bytes under all keys that begin with `folder/`. Succeeds if there is nothing to remove.
     pub async fn remove_all(&self, folder: &str) -> Result<()> {
         let folder = parsed(folder)?;
-        match &self.place {
-            BlobPlace::Folder(files) => files.remove_all(&folder).await,
-            BlobPlace::Objects(objects) => objects.remove_all(&folder).await,
+        match self {
+            Blobs::Folder(files) => files.remove_all(&folder).await,
+            Blobs::Objects(objects) => objects.remove_all(&folder).await,
         }
     }
 
     /// Returns a link of the object store to the bytes under a key. The link expires after the time `valid`. Returns
     /// `None` if the storage does not support links.
     pub async fn link(&self, key: &str, valid: Duration) -> Result<Option<String>> {
-        match &self.place {
-            BlobPlace::Folder(_) => Ok(None),
-            BlobPlace::Objects(objects) => objects.link(&parsed(key)?, valid).await,
+        match self {
+            Blobs::Folder(_) => Ok(None),
+            Blobs::Objects(objects) => objects.link(&parsed(key)?, valid).await,
         }
     }
 }
@@ -135,18 +125,26 @@ impl BlobWriter {
     /// Writes the next bytes. Returns the id of the multipart upload in the call that starts the upload, and `None` in
     /// all other calls. The id is needed to remove the parts after a failure.
     pub async fn write(&mut self, block: Bytes) -> Result<Option<String>> {
-        match &mut self.writer {
-            BlobSink::Folder(writer) => writer.write(block).await.map(|()| None),
-            BlobSink::Objects(writer) => writer.write(block).await,
+        match self {
+            BlobWriter::Folder(writer) => writer.write(block).await.map(|()| None),
+            BlobWriter::Objects(writer) => writer.write(block).await,
         }
     }
 
     /// Completes the write. When this function returns, all bytes are stored durably.
     pub async fn finish(self) -> Result<()> {
-        match self.writer {
-            BlobSink::Folder(writer) => writer.finish().await,
-            BlobSink::Objects(writer) => writer.finish().await,
+        match self {
+            BlobWriter::Folder(writer) => writer.finish().await,
+            BlobWriter::Objects(writer) => writer.finish().await,
         }
+    }
+}
+
+/// Returns the result of a request for an object, or `None` if the object does not exist.
+pub fn found<T>(result: object_store::Result<T>) -> object_store::Result<Option<T>> {
+    match result {
+        Err(object_store::Error::NotFound { .. }) => Ok(None),
+        other => other.map(Some),
     }
 }
 
@@ -167,7 +165,7 @@ mod tests {
     #[tokio::test]
     async fn bytes_in_parts_have_the_metadata_of_bytes_in_one_request() {
         let blobs = Blobs::memory();
-        let BlobPlace::Objects(objects) = &blobs.place else { unreachable!("memory is an object store") };
+        let Blobs::Objects(objects) = &blobs else { unreachable!("memory is an object store") };
         for (key, blocks) in [("one", 1), ("several", 5)] {
             let mut writer = blobs.write(key, kind()).await.expect("a writer");
             for _ in 0..blocks {

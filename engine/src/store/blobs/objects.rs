@@ -20,7 +20,7 @@ use object_store::{
 };
 use tokio::task::JoinHandle;
 
-use super::{BlobKind, OpenObjects};
+use super::{BlobKind, OpenObjects, found};
 use crate::store::error::{Error, Result};
 
 /// The minimum size of every part except the last, in bytes. Smaller files are sent in one request.
@@ -57,22 +57,17 @@ impl Objects {
             let options = options.into_iter().map(|(name, value)| (name.to_ascii_lowercase(), value));
             options.filter(move |(name, _)| name.starts_with(prefix))
         };
+        macro_rules! built {
+            ($builder:ident, $prefix:literal) => {{
+                let known = of($prefix).filter_map(|(name, value)| Some((name.parse().ok()?, value)));
+                let builder = $builder::new().with_url(url);
+                Objects::of(known.fold(builder, |builder, (key, value)| builder.with_config(key, value)).build()?, rest)
+            }};
+        }
         match scheme {
-            "s3" | "s3a" => {
-                let known = of("aws_").filter_map(|(name, value)| Some((name.parse().ok()?, value)));
-                let builder = AmazonS3Builder::new().with_url(url);
-                Objects::of(known.fold(builder, |builder, (key, value)| builder.with_config(key, value)).build()?, rest)
-            }
-            "gs" => {
-                let known = of("google_").filter_map(|(name, value)| Some((name.parse().ok()?, value)));
-                let builder = GoogleCloudStorageBuilder::new().with_url(url);
-                Objects::of(known.fold(builder, |builder, (key, value)| builder.with_config(key, value)).build()?, rest)
-            }
-            "az" | "adl" | "azure" | "abfs" | "abfss" => {
-                let known = of("azure_").filter_map(|(name, value)| Some((name.parse().ok()?, value)));
-                let builder = MicrosoftAzureBuilder::new().with_url(url);
-                Objects::of(known.fold(builder, |builder, (key, value)| builder.with_config(key, value)).build()?, rest)
-            }
+            "s3" | "s3a" => built!(AmazonS3Builder, "aws_"),
+            "gs" => built!(GoogleCloudStorageBuilder, "google_"),
+            "az" | "adl" | "azure" | "abfs" | "abfss" => built!(MicrosoftAzureBuilder, "azure_"),
             _ => Err(Error::Opening(format!(
                 "cannot store files under '{url}'; expected file://PATH, mem://, s3://BUCKET, gs://BUCKET or az://CONTAINER"
             ))),
@@ -125,20 +120,14 @@ impl Objects {
                 Err(error) => return Err(error.into()),
             }
         }
-        match self.objects.delete(&path).await {
-            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+        Ok(found(self.objects.delete(&path).await).map(drop)?)
     }
 
     /// Removes all objects below a path.
     pub async fn remove_all(&self, folder: &Path) -> Result<()> {
-        let found = self.objects.list(Some(&self.path(folder))).map_ok(|meta| meta.location).boxed();
-        let deleted = self.objects.delete_stream(found).map(|deleted| match deleted {
-            // NotFound means that another server has removed the object since the list was read.
-            Ok(_) | Err(object_store::Error::NotFound { .. }) => Ok(()),
-            Err(error) => Err(Error::Blobs(error)),
-        });
+        let listed = self.objects.list(Some(&self.path(folder))).map_ok(|meta| meta.location).boxed();
+        // NotFound means that another server has removed the object since the list was read.
+        let deleted = self.objects.delete_stream(listed).map(|deleted| found(deleted).map(drop).map_err(Error::Blobs));
         deleted.try_collect().await
     }
 

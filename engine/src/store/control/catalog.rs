@@ -142,7 +142,7 @@ fn provisioned(workspace: &WorkspaceRecord, key: &KeyRecord) -> [(&'static str, 
 }
 
 /// Returns the membership of the owner of a new workspace.
-pub(super) fn owner_of(workspace: &WorkspaceRecord) -> Membership {
+pub fn owner_of(workspace: &WorkspaceRecord) -> Membership {
     Membership {
         workspace_id: workspace.id.clone(),
         user_id: workspace.owner_id.clone(),

@@ -213,7 +213,6 @@ impl Database {
     pub async fn delete_key(&self, id: &str, below: &[KeyRecord], moved: &[KeyRecord]) -> Result<()> {
         let values = [
             ("id", convert::record_id("key", id.to_owned())),
-            ("name", convert::text(id)),
             ("above", convert::text(id)),
             ("below", sorted_ids(below)),
             ("moved", moved_values(moved)),
@@ -222,10 +221,10 @@ impl Database {
             "BEGIN;
             IF !record::exists($id) {{ THROW 'stale head' }}; {BELOW} {MOVE}
             LET $workspace = (SELECT VALUE workspace_id FROM ONLY $id);
-            LET $keys = [$name]; {REVOKE_KEYS}
+            LET $keys = [$above]; {REVOKE_KEYS}
             DELETE $id RETURN NONE;
-            DELETE sign_in_code WHERE derived_from = $name RETURN NONE;
-            DELETE invitation WHERE derived_from = $name RETURN NONE;
+            DELETE sign_in_code WHERE derived_from = $above RETURN NONE;
+            DELETE invitation WHERE derived_from = $above RETURN NONE;
             COMMIT;"
         );
         self.query(&statements, values).await.map(drop)
@@ -246,7 +245,6 @@ impl Database {
     ) -> Result<OriginResult<()>> {
         let values = [
             ("old", convert::record_id("key", old.id.to_string())),
-            ("old_name", convert::text(&old.id)),
             ("above", convert::text(&old.id)),
             ("before", expired_at.map_or(Record::None, convert::integer)),
             ("below", sorted_ids(below)),
@@ -268,8 +266,8 @@ impl Database {
             UPDATE $old SET expires_at = $until RETURN NONE;
             CREATE $id CONTENT $content RETURN NONE;
             UPDATE $id SET ancestors = $ancestors RETURN NONE; {MOVE}
-            UPDATE sign_in_code SET derived_from = $name WHERE derived_from = $old_name RETURN NONE;
-            UPDATE invitation SET derived_from = $name WHERE derived_from = $old_name RETURN NONE;
+            UPDATE sign_in_code SET derived_from = $name WHERE derived_from = $above RETURN NONE;
+            UPDATE invitation SET derived_from = $name WHERE derived_from = $above RETURN NONE;
             COMMIT;"
         );
         refused_by_origin(self.query(&statements, values).await.map(drop))

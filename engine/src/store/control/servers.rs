@@ -162,9 +162,7 @@ impl Database {
     /// Reports the progress of workspaces to the other servers.
     pub async fn report_progress(&self, reports: &[(Arc<str>, WorkspaceProgress)]) -> Result<()> {
         let row = |(workspace, progress): &(Arc<str>, WorkspaceProgress)| {
-            let mut row = progress.fields();
-            row.insert("id", convert::record_id("progress", workspace.to_string()));
-            Record::Object(row)
+            progress.with_id(convert::record_id("progress", workspace.to_string()))
         };
         self.query_again(REPORT, [("rows", convert::array(reports.iter().map(row)))]).await.map(drop)
     }

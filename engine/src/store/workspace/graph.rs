@@ -103,21 +103,18 @@ impl FollowerWrites {
 
 impl DatabaseReader {
     pub async fn read_graph_checkpoint(&self) -> Result<GraphCheckpoint> {
-        let found = self.query("SELECT * FROM ONLY checkpoint:graph", []).await?;
-        match found.first() {
-            Some(record @ Record::Object(_)) => Ok(GraphCheckpoint {
+        let read = |record: &Record| {
+            let versions = convert::optional_text_field(record, "versions");
+            Ok(GraphCheckpoint {
                 position: convert::unsigned_field(record, "position")?,
                 generation: convert::unsigned_field(record, "generation")?,
                 circuits: convert::parse_json(convert::text_field(record, "circuits")?)?,
                 basis: convert::optional_text_field(record, "basis"),
-                versions: match convert::optional_text_field(record, "versions") {
-                    Some(versions) => convert::parse_json(&versions)?,
-                    None => Object::new(),
-                },
+                versions: versions.map_or_else(|| Ok(Object::new()), |versions| convert::parse_json(&versions))?,
                 writes: convert::unsigned_field(record, "writes").unwrap_or_default(),
-            }),
-            _ => Ok(GraphCheckpoint::default()),
-        }
+            })
+        };
+        Ok(self.read_first("SELECT * FROM ONLY checkpoint:graph", [], read).await?.unwrap_or_default())
     }
 
     /// Returns the facts of a generation about a range of aggregates, by aggregate id. The result contains an error for

@@ -39,8 +39,7 @@ pub struct Leader {
 impl DatabaseReader {
     /// Returns the last leader of the workspace, or `None` if the workspace never had a leader.
     pub async fn read_leader(&self) -> Result<Option<Leader>> {
-        let found = self.query("SELECT server, epoch FROM ONLY leader:consumer", []).await?;
-        found.first().filter(|record| matches!(record, Record::Object(_))).map(Leader::read).transpose()
+        self.read_first("SELECT server, epoch FROM ONLY leader:consumer", [], Leader::read).await
     }
 }
 

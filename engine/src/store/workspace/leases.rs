@@ -6,7 +6,10 @@ use std::sync::Arc;
 use surrealdb::types::Value as Record;
 
 use crate::model::id::AggregateId;
+use crate::store::record::{StoredRecord, stored_record};
 use crate::store::{Database, DatabaseReader, Error, Result, convert};
+
+stored_record!(LeaseRow as "lease" [] { task_id = "task", claim, until, expired });
 
 /// The state of a lease after a renewal or the expiry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,7 +45,7 @@ impl DatabaseReader {
     /// Returns the leases of the given tasks.
     pub async fn read_leases(&self, task_ids: &[Arc<str>]) -> Result<Vec<LeaseRow>> {
         let ids = convert::array(task_ids.iter().map(|id| lease_id(id)));
-        self.read_all("SELECT * FROM $ids", [("ids", ids)], read_lease).await
+        self.read_all("SELECT * FROM $ids", [("ids", ids)], LeaseRow::read).await
     }
 
     /// Returns the ids of all tasks with a stored lease.
@@ -59,18 +62,18 @@ impl Database {
         if leases.is_empty() {
             return Ok(Vec::new());
         }
-        let records = convert::array(leases.iter().map(LeaseRow::record));
+        let records = convert::array(leases.iter().map(lease_record));
         let found = self.query_again(RENEW, [("leases", records)]).await?;
-        convert::list(found.last())?.map(read_lease).collect()
+        convert::list(found.last())?.map(LeaseRow::read).collect()
     }
 
     /// Marks a lease as expired, unless the lease was renewed to a time after `now_ms`. If `now_ms` is `None`, the
     /// store's time applies. `lease.until` is the original end, which the claiming event recorded. Returns the current
     /// state of the lease.
     pub async fn expire_lease(&self, lease: &LeaseRow, now_ms: Option<i64>) -> Result<LeaseRow> {
-        let values = [("lease", lease.record()), ("now", now_ms.map_or(Record::None, convert::integer))];
+        let values = [("lease", lease_record(lease)), ("now", now_ms.map_or(Record::None, convert::integer))];
         let found = self.query_again(EXPIRE, values).await?;
-        let row = convert::list(found.last())?.next().map(read_lease).transpose()?;
+        let row = convert::list(found.last())?.next().map(LeaseRow::read).transpose()?;
         row.ok_or_else(|| Error::corrupt("a lease that was just written is missing"))
     }
 
@@ -86,31 +89,12 @@ impl Database {
     }
 }
 
-impl LeaseRow {
-    fn record(&self) -> Record {
-        Record::Object(convert::fields([
-            ("id", lease_id(&self.task_id)),
-            ("task", convert::text(&self.task_id)),
-            ("claim", convert::integer(self.claim)),
-            ("until", convert::integer(self.until)),
-            ("expired", Record::Bool(self.expired)),
-        ]))
-    }
+fn lease_record(lease: &LeaseRow) -> Record {
+    lease.with_id(lease_id(&lease.task_id))
 }
 
 fn lease_id(task_id: &str) -> Record {
     convert::record_id("lease", task_id.to_owned())
-}
-
-fn read_lease(record: &Record) -> Result<LeaseRow> {
-    convert::named("lease", record, || {
-        Ok(LeaseRow {
-            task_id: convert::text_field(record, "task")?.into(),
-            claim: convert::unsigned_field(record, "claim")?,
-            until: convert::int_field(record, "until")?,
-            expired: convert::bool_field(record, "expired"),
-        })
-    })
 }
 
 #[cfg(test)]

@@ -12,7 +12,10 @@ use super::graph::id_parts;
 use super::responses::EventRun;
 use crate::model::event::Event;
 use crate::model::id::{AggregateId, position_hint};
+use crate::store::record::{StoredRecord, stored_record};
 use crate::store::{DatabaseReader, Error, Result, convert};
+
+stored_record!(Ends [] { position, types_changed = "types", epoch, graph_writes = "writes" });
 
 /// A reference to an event: stream, version and position. A reference from a commit also has the time and size.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,16 +62,7 @@ SELECT position ?? 0 AS position, types ?? 0 AS types, (SELECT VALUE epoch FROM 
 impl DatabaseReader {
     /// Returns the values by which a server detects writes of other servers.
     pub async fn ends(&self) -> Result<Ends> {
-        let results = self.query(ENDS, []).await?;
-        match results.first() {
-            Some(record @ Record::Object(_)) => Ok(Ends {
-                position: convert::unsigned_field(record, "position")?,
-                types_changed: convert::unsigned_field(record, "types")?,
-                epoch: convert::unsigned_field(record, "epoch")?,
-                graph_writes: convert::unsigned_field(record, "writes")?,
-            }),
-            _ => Ok(Ends::default()),
-        }
+        Ok(self.read_first(ENDS, [], Ends::read).await?.unwrap_or_default())
     }
 
     /// Returns the number of changes of definitions.
@@ -241,13 +235,19 @@ impl DatabaseReader {
 /// Removes and returns the first references: at most `max_events`, whose events have at most `max_bytes` in total.
 /// Returns at least one reference. An event of unknown size counts as [`ASSUMED_EVENT_BYTES`].
 pub fn take_part(refs: &mut VecDeque<EventRef>, max_events: usize, max_bytes: usize) -> Vec<EventRef> {
-    let mut bytes = 0;
-    let fits = refs.iter().take(max_events).take_while(|event_ref| {
-        bytes += event_ref.size_bytes.unwrap_or(ASSUMED_EVENT_BYTES);
+    let some = refs.iter().take(max_events.max(1));
+    let count = fitting(some.map(|event_ref| event_ref.size_bytes.unwrap_or(ASSUMED_EVENT_BYTES)), max_bytes);
+    refs.drain(..count).collect()
+}
+
+/// Returns the number of leading sizes whose sum is at most `max_bytes`. Returns at least 1 unless there are no sizes.
+pub fn fitting(sizes: impl ExactSizeIterator<Item = usize>, max_bytes: usize) -> usize {
+    let (count, mut bytes) = (sizes.len(), 0usize);
+    let fits = sizes.take_while(|size| {
+        bytes += *size;
         bytes <= max_bytes
     });
-    let count = fits.count().max(1).min(refs.len());
-    refs.drain(..count).collect()
+    fits.count().max(1).min(count)
 }
 
 fn stream_range(id: &AggregateId, first: u64, last: u64) -> Record {

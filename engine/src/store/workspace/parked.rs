@@ -134,11 +134,7 @@ impl DatabaseReader {
     }
 
     pub async fn find_parked(&self, id: &StepId) -> Result<Option<ParkedStep>> {
-        let found = self.query("SELECT * FROM ONLY $id", [("id", id.record())]).await?;
-        match found.first() {
-            Some(record @ Record::Object(_)) => read_parked(record).map(Some),
-            _ => Ok(None),
-        }
+        self.read_first("SELECT * FROM ONLY $id", [("id", id.record())], read_parked).await
     }
 
     /// Returns the names of the plugins with parked steps, each with the number of its parked steps.

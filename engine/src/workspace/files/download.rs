@@ -71,7 +71,8 @@ impl ContentReader {
         if !published_only && let Some(url) = state.storage.blobs().link(&key, valid).await? {
             return Ok(FileLink::Stored { url, expires_at: expires_s * 1_000 });
         }
-        let signature = self.context.sign(Purpose::FileLink, &message(path, expires_s, published_only)).await?;
+        let message = message(path, expires_s, published_only);
+        let signature = self.context.access().sign(Purpose::FileLink, &message).await?;
         let (path, key_id, signature) = (path.to_owned(), signature.key_id, signature.mac);
         Ok(FileLink::Signed(SignedLink { path, expires_s, published_only, key_id, signature }))
     }
@@ -99,7 +100,8 @@ pub async fn check_link(access: &Access, link: &SignedLink, now_ms: i64) -> Resu
     if is_ours && now_ms < link.expires_s.saturating_mul(1_000) { Ok(()) } else { Err(refused()) }
 }
 
-fn refused() -> Error {
+/// Returns the error for a link that is not valid.
+pub(super) fn refused() -> Error {
     Error::forbidden(ErrorCode::InvalidLink, "the link is invalid or has expired")
 }
 

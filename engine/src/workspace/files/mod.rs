@@ -78,6 +78,20 @@ impl CallContext {
         Ok(quota.into_iter().chain(self.limits().await?.storage_bytes).min())
     }
 
+    /// Returns the number of files, and their total size in bytes.
+    pub(super) async fn file_usage(&self) -> (u64, u64) {
+        let (mut files, mut bytes) = (0, 0);
+        let visit = |found: &Arc<Aggregate>| {
+            if is_live(found) {
+                files += 1;
+                bytes += file::size_bytes(found);
+            }
+            ControlFlow::Continue(())
+        };
+        self.visit_newest(Some(FILE), None, visit).await;
+        (files, bytes)
+    }
+
     /// Returns the file at a path from memory.
     fn find_file(&self, path: &str) -> Result<Arc<Aggregate>> {
         let found = self.state().folded.get(FilePath::aggregate_id(path).as_str());
@@ -115,15 +129,7 @@ impl Reader {
     pub async fn storage_usage(&self) -> Result<StorageUsage> {
         let state = self.context.state();
         self.context.refresh().await?;
-        let (mut files, mut file_bytes) = (0, 0);
-        let visit = |found: &Arc<Aggregate>| {
-            if is_live(found) {
-                files += 1;
-                file_bytes += file::size_bytes(found);
-            }
-            ControlFlow::Continue(())
-        };
-        self.context.visit_newest(Some(FILE), None, visit).await;
+        let (files, file_bytes) = self.context.file_usage().await;
         let quota_bytes = self.context.storage_quota().await?;
         Ok(StorageUsage { used_bytes: state.db.used_bytes().await?, quota_bytes, files, file_bytes })
     }

@@ -33,8 +33,8 @@ pub struct RunningUpload {
     quota: Option<u64>,
     reserved: u64,
     parts_id: Option<String>,
-    /// Whether some of the bytes may be written, but not all of them while the upload was in progress. No file refers to
-    /// such bytes.
+    /// Whether bytes may be stored, but the upload is not complete: bytes are missing, or another server has cancelled
+    /// the upload. No file refers to the bytes of such an upload.
     is_partial: bool,
     _renewal: Option<Renewal>,
 }

@@ -21,7 +21,6 @@ use crate::model::file_path::{FileOwner, FilePath};
 use crate::model::id::AggregateId;
 use crate::model::value::{Object, Value};
 use crate::store::blobs::BlobKind;
-use crate::workspace::articles::unknown_project;
 use crate::workspace::call_context::{CallContext, Operation};
 use crate::workspace::responses::IdempotentRequest;
 use crate::workspace::rights::Writer;
@@ -97,9 +96,7 @@ impl CallContext {
         let mut place = new.place.clone();
         // Validates the place before it is used for lookups.
         self.path_of(&place, &new.filename)?;
-        if let Some(project) = &place.project {
-            place.project = Some(self.find_project(project).ok_or_else(|| unknown_project(project))?.id.to_string());
-        }
+        place.project = self.project_id(place.project.as_deref())?.map(|id| id.to_string());
         if let Some(name) = place.aggregate_type.as_deref().filter(|name| state.types.get(name).is_none()) {
             return Err(Error::invalid_at("/aggregate_type", format!("unknown aggregate type '{name}'")));
         }

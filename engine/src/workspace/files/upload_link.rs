@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::download::refused;
 use super::receive::Incoming;
 use super::upload::{NewFile, UploadOutcome};
 use crate::access::Access;
@@ -90,7 +91,7 @@ impl CheckedLink {
     pub async fn upload(self, right: Uploader) -> Result<LinkedUpload> {
         let LinkClaims { path, mime_type, max_bytes, version, .. } = self.0;
         let (_, place, filename) = FilePath::read(&path).map_err(Error::invalid)?;
-        let expected = if version == 0 { StreamExpectation::None } else { StreamExpectation::Version(version) };
+        let expected = StreamExpectation::at(version);
         let new = NewFile { filename, mime_type, place, path: Some(path), expected, ..NewFile::default() };
         let writer = right.into_writer();
         writer.context.state().refresh().await?;
@@ -132,10 +133,6 @@ fn version_of(context: &CallContext, id: &AggregateId) -> u64 {
 
 fn changed() -> Error {
     Error::conflict(ErrorCode::FileChanged, "the file at the path has changed since the link was created")
-}
-
-fn refused() -> Error {
-    Error::forbidden(ErrorCode::InvalidLink, "the link is invalid or has expired")
 }
 
 /// Replaces the error about a link's creator by a general error, so that the holder of the link does not learn the

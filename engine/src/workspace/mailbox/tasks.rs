@@ -28,7 +28,6 @@ use crate::model::violation::Violations;
 use crate::offload::on_blocking_thread;
 use crate::state::stream_pages::StreamPages;
 use crate::workspace::Page;
-use crate::workspace::articles::unknown_project;
 use crate::workspace::call_context::{CallContext, Operation, first_event};
 use crate::workspace::responses::IdempotentRequest;
 use crate::workspace::rights::{Reader, Writer};
@@ -123,9 +122,7 @@ impl NewTask {
             (field::ATTEMPT, 1.into()),
             (field::CREATED_BY, stamp.by.as_str().into()),
         ]);
-        if let Some(due_at) = self.due_at {
-            payload.push(field::DUE_AT, format_date(due_at));
-        }
+        payload.push_some(field::DUE_AT, self.due_at.map(format_date));
         if let Some(artifacts) = artifacts {
             payload.push(field::ARTIFACTS, artifacts);
             add_deliverers(&mut payload, None, stamp)?;
@@ -240,16 +237,12 @@ impl CallContext {
         limit: TaskLimit,
     ) -> Result<Page<Arc<Aggregate>>> {
         self.refresh().await?;
-        let project_id = match &filter.project {
-            None => None,
-            Some(project) => Some(self.find_project(project).ok_or_else(|| unknown_project(project))?.id.text()),
-        };
         let selection = TaskConditions {
             statuses: filter.statuses.clone().or(filter.waiting_on.map(WaitingOn::statuses)),
             waiting_on: filter.waiting_on,
             assignee_type: filter.assignee_type,
             assignee_id: filter.assignee_id.as_deref().map(Arc::from),
-            project_id,
+            project_id: self.project_id(filter.project.as_deref())?,
             source_type: filter.source_type.map(|kind| Arc::from(kind.name())),
             unread: filter.unread,
             priorities: filter.priorities.clone(),

@@ -124,9 +124,7 @@ impl AgentWriter {
             tracing::warn!(%error, agent = %id, "failed to write the presence of an agent");
         }
     }
-}
 
-impl AgentWriter {
     /// If the caller's key is bound to agents, rejects the action `Cancel`, and actions for agents to which the key is
     /// not bound. A request with a key that is bound to a single agent need not name the agent.
     pub(super) fn bind(&self, worker: &mut Claimant, work: &AgentAction) -> Result<()> {
@@ -150,6 +148,17 @@ impl Writer {
     /// Returns the handle for actions of agents on tasks, for the same caller.
     pub fn as_agent_writer(&self) -> AgentWriter {
         AgentWriter { context: self.context.clone() }
+    }
+
+    /// Renews all leases that the agents hold, regardless of the worker that made the claim.
+    pub async fn renew_leases(&self, agent_ids: Vec<Arc<str>>) -> Result<Vec<LeaseRenewal>> {
+        Operation::perform(self, |operation| async move {
+            let state = operation.state();
+            state.refresh().await?;
+            let renewals = operation.context().renewals();
+            renewals.renew(state, &agent_ids, &HeldClaims::All, state.clock.now_ms()).await
+        })
+        .await
     }
 }
 
@@ -179,21 +188,5 @@ impl Operation {
         let until =
             self.context().renewals().renew_rows(&[row]).await?.into_iter().flatten().next().ok_or_else(ended)?;
         Ok(HeldLease { until, ..lease })
-    }
-}
-
-impl Writer {
-    /// Renews all leases that the agents hold, regardless of the worker that made the claim.
-    pub async fn renew_leases(&self, agent_ids: Vec<Arc<str>>) -> Result<Vec<LeaseRenewal>> {
-        Operation::perform(self, |operation| async move { operation.renew_leases(&agent_ids).await }).await
-    }
-}
-
-impl Operation {
-    /// Renews all leases that the agents hold, regardless of the worker that made the claim.
-    pub async fn renew_leases(&self, agent_ids: &[Arc<str>]) -> Result<Vec<LeaseRenewal>> {
-        let state = self.state();
-        state.refresh().await?;
-        self.context().renewals().renew(state, agent_ids, &HeldClaims::All, state.clock.now_ms()).await
     }
 }

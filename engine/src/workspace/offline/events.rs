@@ -9,6 +9,7 @@ use crate::model::agent;
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::{AGENT, PROJECT};
 use crate::model::event::{Event, MAX_EVENTS_PER_APPEND, NewEvent};
+use crate::workspace::projects::find_project;
 
 /// The actor of imported events for which no actor is known.
 const IMPORT: &str = "system";
@@ -61,11 +62,6 @@ impl Offline {
 
     /// Returns the project with this id or slug.
     pub fn project(&self, id_or_slug: &str) -> Option<Arc<Aggregate>> {
-        let resident = &self.state.folded;
-        let is_project = |found: &Arc<Aggregate>| &*found.aggregate_type == PROJECT && !found.deleted;
-        resident.get(id_or_slug).filter(is_project).or_else(|| {
-            let ids = resident.by_slug(PROJECT, None, id_or_slug);
-            ids.first().and_then(|id| resident.get(id.as_str()))
-        })
+        find_project(&self.state, id_or_slug)
     }
 }

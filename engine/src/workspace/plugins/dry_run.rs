@@ -23,7 +23,8 @@ pub const MAX_TRIALS: usize = 200;
 /// The maximum number of events that a dry run reads to find events for the plugin.
 const MAX_EXAMINED_EVENTS: usize = 20_000;
 
-/// The total duration of the calls after which a dry run ends, in milliseconds. The remaining events are left out.
+/// The maximum duration of all calls of a dry run together, in milliseconds. A dry run that reaches this duration
+/// leaves out the remaining events.
 const MAX_TRIAL_MS: f64 = 10_000.0;
 /// The maximum size of the script of a draft, in bytes.
 pub const MAX_SCRIPT_BYTES: usize = 256 << 10;
@@ -130,40 +131,32 @@ impl CallContext {
             return Err(Error::not_found("plugin", name));
         }
         let (named, written): (Arc<str>, PluginDraft) = (name.into(), draft.clone());
-        let loaded = plugins.releases().load(move |loader| loader.draft(&named, &written)).await?;
+        let loaded = plugins.releases.load(move |loader| loader.draft(&named, &written)).await?;
         let loaded = loaded.map_err(|reason| refused(&reason, &draft))?;
         loaded.map(|plugin| Arc::new(PluginVersion::new(plugin))).ok_or_else(|| Error::not_found("plugin", name))
     }
 
     async fn dry_run_contexts(&self, about: &PluginDescription, input: DryRunInput) -> Result<Vec<EventContext>> {
         let state = self.state();
-        match input {
+        let mut contexts = Vec::new();
+        let events = match input {
             DryRunInput::Event(event_id) => {
-                let id: Arc<str> = event_id.as_str().into();
-                let mut found = state.db.find_events(std::slice::from_ref(&id), state.folded.position()).await?;
-                let event = found.remove(&id).ok_or_else(|| Error::not_found("event", &event_id))?;
-                Ok(recall(state, Arc::new(event)).await?.into_iter().collect())
+                let found = self.find_event(&event_id).await?;
+                vec![found.ok_or_else(|| Error::not_found("event", &event_id))?]
             }
-            DryRunInput::Last(limit) => {
-                let mut contexts = Vec::new();
-                for event in self.last_events(about, limit).await? {
-                    contexts.extend(recall(state, event).await?);
-                }
-                Ok(contexts)
-            }
+            DryRunInput::Last(limit) => self.last_events(about, limit).await?,
             DryRunInput::Steps(steps) => {
-                let mut contexts = Vec::new();
+                let mut events = Vec::with_capacity(steps.len());
                 for step in steps {
                     let found = state.events_after(step.position.saturating_sub(1), 1).await?.into_iter().next();
                     let found = found.filter(|event| event.position == step.position);
-                    let event = found.ok_or_else(|| Error::not_found("parked step", &step.text()))?;
-                    contexts.extend(recall(state, event).await?);
+                    events.push(found.ok_or_else(|| Error::not_found("parked step", &step.text()))?);
                 }
-                Ok(contexts)
+                events
             }
-            DryRunInput::New(new) => Ok(vec![self.hypothetical_context(*new)?]),
+            DryRunInput::New(new) => return Ok(vec![self.hypothetical_context(*new)?]),
             DryRunInput::From { position, limit } => {
-                let (mut contexts, mut position, mut examined) = (Vec::new(), position, 0);
+                let (mut position, mut examined) = (position, 0);
                 while examined < MAX_EXAMINED_EVENTS && contexts.len() < limit {
                     let events = state.events_after(position, 256).await?;
                     let Some(last) = events.last() else { break };
@@ -174,9 +167,13 @@ impl CallContext {
                         }
                     }
                 }
-                Ok(contexts)
+                Vec::new()
             }
+        };
+        for event in events {
+            contexts.extend(recall(state, event).await?);
         }
+        Ok(contexts)
     }
 
     /// Returns the last events for which a plugin is called, in the order of the log.

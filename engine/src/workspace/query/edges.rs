@@ -27,9 +27,10 @@ impl<'a> EdgeTable<'a> {
         reader.context.tick_many(kinds.len())?;
         reader.context.charge(kinds.len() * ENTRY_BYTES)?;
         let kinds: Kinds = kinds.iter().cloned().collect();
+        let past = PastGraph::at(PastMoment::Position(reader.position));
         let past = match reader.position == reader.snapshot.position() {
-            true => PastGraph::at(reader.position),
-            false => read_past(reader, PastGraph::at(reader.position), &kinds)?,
+            true => past,
+            false => read_past(reader, past, &kinds)?,
         };
         Ok(EdgeTable {
             reader,
@@ -85,7 +86,7 @@ pub fn read_past(reader: &QueryReader<'_>, mut past: PastGraph, kinds: &Kinds) -
     for key_range in reader.handle.block_on(log.edge_ranges(generation))? {
         reader.context.check_time()?;
         let closed = reader.handle.block_on(async {
-            match past.moment() {
+            match past.moment {
                 PastMoment::Position(position) => {
                     log.read_edges_closed_after(generation, key_range, position, reader.context.now_ms).await
                 }

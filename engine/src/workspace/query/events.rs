@@ -69,8 +69,7 @@ impl Table for EventTable<'_> {
         let mut count = 0u64;
         for stream in reader.snapshot.iter() {
             reader.context.tick()?;
-            let project_id = stream.project_id.as_deref();
-            if self.streams.admits(stream.id.as_str(), &stream.aggregate_type, project_id, reader.context)? {
+            if self.streams.admits_stream(stream, reader.context)? {
                 count = count.saturating_add(stream.version);
             }
         }

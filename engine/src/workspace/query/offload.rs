@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 
 use tokio::runtime::Handle;
 
+use super::page::Continuation;
 use super::reader::QueryReader;
 use super::{QueryCost, sharing};
 use crate::error::{Error, Result};
@@ -20,36 +21,49 @@ impl Reader {
         let admitted = self.context.admit_query().await?;
         self.context.refresh().await?;
         let snapshot = self.context.snapshot_with(&[]).await?;
-        let (asked_by, handle) = (self.clone(), Handle::current());
-        let task = tokio::task::spawn_blocking(move || asked_by.read_now(&handle, snapshot, &admitted, work));
-        task.await.map_err(Error::internal)?
+        let (position, now_ms) = (snapshot.position(), self.context.state().clock.now_ms());
+        let now = Continuation { position, now_ms, seed: 0, offset: 0, limit: u32::MAX, binding: 0 };
+        self.read_at(snapshot, now, QueryCost::default(), admitted, work).await
     }
 
-    fn read_now<T>(
+    /// Runs `work` over the states at a moment, on a thread for blocking work. Queries use much processor time and
+    /// block on reads, so they must not run on the threads that serve requests. The limits are reduced by the time and
+    /// memory in `spent`.
+    pub(super) async fn read_at<T: Send + 'static>(
         &self,
-        handle: &Handle,
         snapshot: Snapshot,
-        admitted: &QueryPermit,
-        work: impl FnOnce(&QueryReader<'_>) -> Result<T>,
+        moment: Continuation,
+        spent: QueryCost,
+        admitted: QueryPermit,
+        work: impl FnOnce(&QueryReader<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let state = self.context.state();
-        let clock = &state.clock;
-        let began = clock.monotonic_us();
-        let elapsed_us = move || clock.monotonic_us().saturating_sub(began);
-        let is_refused = Cell::new(false);
-        let share = sharing(admitted, &is_refused);
-        let context = self.context(clock.now_ms(), 0, &elapsed_us, QueryCost::default(), &share);
-        let position = snapshot.position();
-        let definitions = state.types.all();
-        let failed = RefCell::new(None);
-        let reader = QueryReader { state, handle, context: &context, snapshot, position, definitions, failed };
-        let done = work(&reader);
-        if is_refused.get() {
-            return Err(QueryPermit::out_of_memory());
-        }
-        match reader.failed.take() {
-            Some(error) => Err(error),
-            None => done,
-        }
+        let (asked_by, handle) = (self.clone(), Handle::current());
+        let read = move || {
+            let state = asked_by.context.state();
+            let began = state.clock.monotonic_us();
+            let elapsed_us = || state.clock.monotonic_us().saturating_sub(began).saturating_add(spent.us);
+            let is_refused = Cell::new(false);
+            let share = sharing(&admitted, &is_refused);
+            let context = asked_by.context(moment.now_ms, moment.seed, &elapsed_us, spent, &share);
+            let reader = QueryReader {
+                state,
+                handle: &handle,
+                context: &context,
+                snapshot,
+                position: moment.position,
+                definitions: state.types.all(),
+                failed: RefCell::new(None),
+            };
+            let done = work(&reader);
+            if is_refused.get() {
+                return Err(QueryPermit::out_of_memory());
+            }
+            // A table that ends early cannot return an error, so the reader stores the error.
+            match reader.failed.take() {
+                Some(error) => Err(error),
+                None => done,
+            }
+        };
+        tokio::task::spawn_blocking(read).await.map_err(Error::internal)?
     }
 }

@@ -6,10 +6,8 @@ use super::edges::read_past;
 use super::reader::QueryReader;
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
-use crate::model::fold::StreamFold;
 use crate::model::id::AggregateId;
-use crate::resident::graph::{Neighbourhood, PastGraph, Traversal};
-use crate::state::stream_pages::StreamPages;
+use crate::resident::graph::{Neighbourhood, PastGraph, PastMoment, Traversal};
 use crate::workspace::graph::{GraphMoment, GraphNeighbourhood, GraphNode};
 use crate::workspace::rights::Reader;
 
@@ -33,10 +31,10 @@ fn around(reader: &QueryReader<'_>, id: &str, walk: &Traversal, then: GraphMomen
     let from = now.id.clone();
     state_then(reader, &now, then)?.ok_or_else(not_found)?;
     let past = match then {
-        GraphMoment::Position(position) => PastGraph::at(position),
-        GraphMoment::Time(time) => PastGraph::at_time(time),
+        GraphMoment::Position(position) => PastMoment::Position(position),
+        GraphMoment::Time(time) => PastMoment::Time(time),
     };
-    let past = read_past(reader, past, &walk.kinds)?;
+    let past = read_past(reader, PastGraph::at(past), &walk.kinds)?;
     let context = reader.context;
     let found = reader.state.graph.walk_while(std::slice::from_ref(&from), walk, Some(&past), || context.tick())?;
     let Neighbourhood { nodes: reached, edges, truncated } = found;
@@ -61,24 +59,10 @@ fn node(reader: &QueryReader<'_>, id: &AggregateId, distance: u32, then: GraphMo
 
 /// Returns the state of an aggregate at a moment, or `None` if the moment is before the aggregate's first event.
 fn state_then(reader: &QueryReader<'_>, now: &Arc<Aggregate>, then: GraphMoment) -> Result<Option<Arc<Aggregate>>> {
-    let version = match then {
+    let (version, until) = match then {
         GraphMoment::Position(position) if now.position <= position => return Ok(Some(now.clone())),
-        GraphMoment::Position(position) => reader.handle.block_on(reader.state.version_at(now, position))?,
-        GraphMoment::Time(_) => now.version,
+        GraphMoment::Position(position) => (reader.handle.block_on(reader.state.version_at(now, position))?, None),
+        GraphMoment::Time(time) => (now.version, Some(time)),
     };
-    let Some(definition) = reader.definitions.get(&now.aggregate_type) else { return Ok(None) };
-    let mut pages = StreamPages::new(now.id.clone(), 1..=version);
-    let mut folding: Option<StreamFold> = None;
-    while let Some(events) = reader.handle.block_on(pages.next(&reader.state.db))? {
-        reader.context.check_time()?;
-        for event in events.iter().filter(|event| match then {
-            GraphMoment::Position(_) => true,
-            GraphMoment::Time(time) => event.occurred_at <= time,
-        }) {
-            folding.get_or_insert_with(|| StreamFold::new(event)).fold(event, definition);
-        }
-    }
-    let Some(aggregate) = folding.map(StreamFold::into_aggregate) else { return Ok(None) };
-    reader.context.charge(aggregate.size_bytes())?;
-    Ok(Some(Arc::new(aggregate)))
+    Ok(reader.fold(now, version, until)?.map(Arc::new))
 }

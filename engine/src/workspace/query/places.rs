@@ -46,11 +46,8 @@ impl EventPlaces {
         };
         let mut heads: Vec<StreamHead> = Vec::new();
         for aggregate in ids.iter().filter_map(|id| reader.state.folded.get(id)) {
-            let project_id = aggregate.project_id.as_deref();
             let is_known = heads.iter().any(|head| head.id == aggregate.id);
-            if is_known
-                || !streams.admits(aggregate.id.as_str(), &aggregate.aggregate_type, project_id, reader.context)?
-            {
+            if is_known || !streams.admits_stream(&aggregate, reader.context)? {
                 continue;
             }
             let versions = versions(reader, &aggregate, selection)?;
@@ -172,6 +169,5 @@ fn is_read(reader: &QueryReader<'_>, streams: &StreamScan<'_>, event_ref: &Event
         return Ok(true);
     }
     let Some(stream) = reader.state.folded.get(&event_ref.aggregate_id) else { return Ok(true) };
-    let project_id = stream.project_id.as_deref();
-    Ok(streams.admits(&event_ref.aggregate_id, &stream.aggregate_type, project_id, reader.context)?)
+    Ok(streams.admits_stream(&stream, reader.context)?)
 }

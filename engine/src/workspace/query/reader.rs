@@ -52,21 +52,26 @@ impl QueryReader<'_> {
         if now.position <= self.position {
             return Ok(Some(now));
         }
-        let Some(definition) = self.definitions.get(&now.aggregate_type) else { return Ok(None) };
-        let log = &self.state.db;
         let version = self.handle.block_on(self.state.version_at(&now, self.position))?;
+        let then = self.fold(&now, version, None)?;
+        Ok(then.map(|then| Arc::new(Aggregate { facts: now.facts.clone(), ..then })))
+    }
+
+    /// Folds an aggregate from the log, up to a version. With `until`, leaves out the events that occurred after this
+    /// time. Returns `None` if no events are left to fold.
+    pub fn fold(&self, now: &Aggregate, version: u64, until: Option<i64>) -> Result<Option<Aggregate>> {
+        let Some(definition) = self.definitions.get(&now.aggregate_type) else { return Ok(None) };
         let mut pages = StreamPages::new(now.id.clone(), 1..=version);
         let mut folding: Option<StreamFold> = None;
-        while let Some(events) = self.handle.block_on(pages.next(log))? {
+        while let Some(events) = self.handle.block_on(pages.next(&self.state.db))? {
             self.context.check_time()?;
-            for event in &events {
+            for event in events.iter().filter(|event| until.is_none_or(|until| event.occurred_at <= until)) {
                 folding.get_or_insert_with(|| StreamFold::new(event)).fold(event, definition);
             }
         }
-        let Some(mut then) = folding.map(StreamFold::into_aggregate) else { return Ok(None) };
+        let Some(then) = folding.map(StreamFold::into_aggregate) else { return Ok(None) };
         self.context.charge(then.size_bytes())?;
-        then.facts = now.facts.clone();
-        Ok(Some(Arc::new(then)))
+        Ok(Some(then))
     }
 
     /// Converts an error to the error that ends the pipeline. An error from outside the pipeline is stored in `failed`,
@@ -112,6 +117,11 @@ impl<'a> StreamScan<'a> {
     pub fn is_all(&self) -> bool {
         let StreamFilter { aggregate_ids, aggregate_types, project_ids, filter } = self.filter;
         aggregate_ids.is_none() && aggregate_types.is_none() && project_ids.is_none() && filter.is_none()
+    }
+
+    /// Returns whether the stream of an aggregate is read.
+    pub fn admits_stream(&self, stream: &Aggregate, context: &Context) -> pipeline::error::Result<bool> {
+        self.admits(stream.id.as_str(), &stream.aggregate_type, stream.project_id.as_deref(), context)
     }
 
     /// Returns whether a stream is read.

@@ -119,9 +119,7 @@ impl Columns for ResidentTable<'_> {
             let rows: Vec<u32> = mask.rows().collect();
             for row in rows {
                 let Some(aggregate) = self.reader.snapshot.at(segment * SEGMENT + row as usize) else { continue };
-                let (id, project_id) = (aggregate.id.as_str(), aggregate.project_id.as_deref());
-                let context = self.reader.context;
-                if !self.streams.admits(id, &aggregate.aggregate_type, project_id, context)? {
+                if !self.streams.admits_stream(aggregate, self.reader.context)? {
                     mask.clear(row as usize);
                 }
             }
@@ -269,12 +267,8 @@ pub fn states_at<'a>(
             break;
         }
         reader.context.tick()?;
-        let project_id = now.project_id.as_deref();
-        let id = now.id.as_str();
         // The type and the project of a stream never change.
-        if now.first_position > reader.position
-            || !streams.admits(id, &now.aggregate_type, project_id, reader.context)?
-        {
+        if now.first_position > reader.position || !streams.admits_stream(now, reader.context)? {
             continue;
         }
         let Some(aggregate) = reader.state_at(now.clone())? else { continue };
@@ -357,10 +351,7 @@ fn row(
     fields: Option<&BTreeSet<Arc<str>>>,
 ) -> Result<Option<Value>> {
     reader.context.tick()?;
-    let project_id = aggregate.project_id.as_deref();
-    if (aggregate.deleted && !scan.deleted)
-        || !streams.admits(aggregate.id.as_str(), &aggregate.aggregate_type, project_id, reader.context)?
-    {
+    if (aggregate.deleted && !scan.deleted) || !streams.admits_stream(aggregate, reader.context)? {
         return Ok(None);
     }
     let Some(definition) = reader.definitions.get(&aggregate.aggregate_type) else { return Ok(None) };

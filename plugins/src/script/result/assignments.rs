@@ -40,11 +40,8 @@ fn assignment(path: String, value: &Value) -> Result<Assignment, String> {
         None => None,
         Some(Value::Int(seconds @ 0..=LATEST_DUE_S)) => Some(*seconds as u64),
         Some(other) => {
-            return Err(format!(
-                "{} is {}, not a number of seconds from 0 to {LATEST_DUE_S}",
-                fields.path("due_in_s"),
-                kind(other)
-            ));
+            let found = other.as_int().map_or_else(|| kind(other).to_owned(), |seconds| seconds.to_string());
+            return Err(format!("{} is {found}, not an integer from 0 to {LATEST_DUE_S}", fields.path("due_in_s")));
         }
     };
     let priority = fields.text("priority")?.map_or(Ok(Priority::default()), |name| priority(&fields, name))?;
@@ -80,7 +77,11 @@ mod tests {
         );
         assert_eq!(
             refused(r#"[{"agent_id": "a", "due_in_s": -1}]"#),
-            "assignments[0].due_in_s is an integer, not a number of seconds from 0 to 316224000"
+            "assignments[0].due_in_s is -1, not an integer from 0 to 316224000"
+        );
+        assert_eq!(
+            refused(r#"[{"agent_id": "a", "due_in_s": "1"}]"#),
+            "assignments[0].due_in_s is a string, not an integer from 0 to 316224000"
         );
         assert_eq!(refused("{}"), "assignments is a map, not an array");
         let many = vec![r#"{"agent_id": "a"}"#; MAX_ASSIGNMENTS + 1].join(",");

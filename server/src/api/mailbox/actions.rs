@@ -1,7 +1,5 @@
 //! Actions of people on a task, such as `/mailbox/:task_id/approve`.
 
-use foldwork_engine::Writer;
-use foldwork_engine::model::event::StreamExpectation;
 use foldwork_engine::workspace::mailbox::TaskCommand;
 use poem_openapi::OpenApi;
 use poem_openapi::param::{Header, Path};
@@ -14,13 +12,39 @@ use crate::wire::body::Body;
 use crate::wire::request_body::ReceivedBody;
 use crate::wire::task::{
     AnswerTask, ApprovalResponse, ApproveTask, AskTask, AssignTask, DeferTask, EditTask, MarkTask, RejectTask,
-    RequestChanges, RetryTask, TaskActionResponse, acted, approved,
+    RequestChanges, RetryTask, TaskActionResponse,
 };
 
 pub struct Api;
 
-#[OpenApi(tag = "Section::Mailbox")]
-impl Api {
+/// Declares the operations, each with the schema of its body, its response and its command. `$access` and `$body` name
+/// the caller's access and the body in the commands.
+macro_rules! actions {
+    ($access:ident, $body:ident; $($(#[$about:meta])+ $name:ident: $sent:ident -> $response:ident = $command:expr;)+) => {
+        #[OpenApi(tag = "Section::Mailbox")]
+        impl Api {
+            $(
+                $(#[$about])+
+                async fn $name(
+                    &self,
+                    $access: ApiWrite,
+                    task_id: Path<String>,
+                    $body: Body<ReceivedBody<$sent>>,
+                    #[oai(name = "If-Match")] if_match: Header<Option<String>>,
+                ) -> ApiResult<$response> {
+                    let expected = expected_version(&$body.expected_version, if_match.as_deref())?;
+                    let command = $command;
+                    let done = $access.0.act_on_task(&task_id, command, expected).await?;
+                    Ok($response::of(done, &$access.0.decider()))
+                }
+            )+
+        }
+    };
+}
+
+actions! {
+    access, body;
+
     /// Approves the output, and appends the effects of the current artifacts.
     ///
     /// The server appends the events in `effect` of the current artifacts atomically with the approval. The response
@@ -35,17 +59,7 @@ impl Api {
     /// the allowed actions. A user who has delivered output of the task gets 403 `own_delivery`, unless the server
     /// allows such decisions.
     #[oai(path = "/mailbox/:task_id/approve", method = "post", operation_id = "approve_task")]
-    async fn approve_task(
-        &self,
-        access: ApiWrite,
-        task_id: Path<String>,
-        body: Body<ReceivedBody<ApproveTask>>,
-        #[oai(name = "If-Match")] if_match: Header<Option<String>>,
-    ) -> ApiResult<ApprovalResponse> {
-        let expected = expected_version(&body.expected_version, if_match.as_deref())?;
-        let command = body.command(access.0.now_ms())?;
-        Ok(approved(access.0.act_on_task(&task_id, command, expected).await?, &access.0.decider()))
-    }
+    approve_task: ApproveTask -> ApprovalResponse = body.command(access.0.now_ms())?;
 
     /// Approves the output with changes. The changed output is stored as the next version of the artifact.
     ///
@@ -55,162 +69,61 @@ impl Api {
     ///
     /// If the task's metadata has a schema for edits, an edit that does not match the schema gets 400.
     #[oai(path = "/mailbox/:task_id/edit", method = "post", operation_id = "edit_task")]
-    async fn edit_task(
-        &self,
-        access: ApiWrite,
-        task_id: Path<String>,
-        body: Body<ReceivedBody<EditTask>>,
-        #[oai(name = "If-Match")] if_match: Header<Option<String>>,
-    ) -> ApiResult<ApprovalResponse> {
-        let expected = expected_version(&body.expected_version, if_match.as_deref())?;
-        let command = body.command(access.0.now_ms())?;
-        Ok(approved(access.0.act_on_task(&task_id, command, expected).await?, &access.0.decider()))
-    }
+    edit_task: EditTask -> ApprovalResponse = body.command(access.0.now_ms())?;
 
     /// Rejects the output. An agent that holds the task loses its claim.
     ///
     /// The task's `resolution` contains the reason. The agent gets the resolution with the event `task.rejected`.
     #[oai(path = "/mailbox/:task_id/reject", method = "post", operation_id = "reject_task")]
-    async fn reject_task(
-        &self,
-        access: ApiWrite,
-        task_id: Path<String>,
-        body: Body<ReceivedBody<RejectTask>>,
-        #[oai(name = "If-Match")] if_match: Header<Option<String>>,
-    ) -> ApiResult<TaskActionResponse> {
-        let expected = expected_version(&body.expected_version, if_match.as_deref())?;
-        act(&access.0, &task_id, expected, body.command(access.0.now_ms())?).await
-    }
+    reject_task: RejectTask -> TaskActionResponse = body.command(access.0.now_ms())?;
 
     /// Defers the task. The task returns to its previous status at the given time, or at the next action on the task if
     /// that action comes earlier.
     ///
     /// Without a time, the task stays deferred until the next action on the task.
     #[oai(path = "/mailbox/:task_id/defer", method = "post", operation_id = "defer_task")]
-    async fn defer_task(
-        &self,
-        access: ApiWrite,
-        task_id: Path<String>,
-        body: Body<ReceivedBody<DeferTask>>,
-        #[oai(name = "If-Match")] if_match: Header<Option<String>>,
-    ) -> ApiResult<TaskActionResponse> {
-        let expected = expected_version(&body.expected_version, if_match.as_deref())?;
-        act(&access.0, &task_id, expected, body.command(access.0.now_ms())?).await
-    }
+    defer_task: DeferTask -> TaskActionResponse = body.command(access.0.now_ms())?;
 
     /// Asks the agent a question, or answers the agent's question. The actions `request-changes` and `answer` are more
     /// specific.
     ///
     /// The task then waits for its agent, and the server notifies the agent.
     #[oai(path = "/mailbox/:task_id/ask", method = "post", operation_id = "ask_task")]
-    async fn ask_task(
-        &self,
-        access: ApiWrite,
-        task_id: Path<String>,
-        body: Body<ReceivedBody<AskTask>>,
-        #[oai(name = "If-Match")] if_match: Header<Option<String>>,
-    ) -> ApiResult<TaskActionResponse> {
-        let expected = expected_version(&body.expected_version, if_match.as_deref())?;
-        act(&access.0, &task_id, expected, body.command(access.0.now_ms())?).await
-    }
+    ask_task: AskTask -> TaskActionResponse = body.command(access.0.now_ms())?;
 
     /// Sends the output back to the agent with a description of the requested changes.
     ///
     /// The task then waits for its agent, which gets the message as `task.changes_requested`.
     #[oai(path = "/mailbox/:task_id/request-changes", method = "post", operation_id = "request_changes")]
-    async fn request_changes(
-        &self,
-        access: ApiWrite,
-        task_id: Path<String>,
-        body: Body<ReceivedBody<RequestChanges>>,
-        #[oai(name = "If-Match")] if_match: Header<Option<String>>,
-    ) -> ApiResult<TaskActionResponse> {
-        let expected = expected_version(&body.expected_version, if_match.as_deref())?;
-        act(&access.0, &task_id, expected, body.command(access.0.now_ms())?).await
-    }
+    request_changes: RequestChanges -> TaskActionResponse = body.command(access.0.now_ms())?;
 
     /// Answers the question of the agent that asked for input.
     ///
     /// The task then waits for its agent, which gets the message as `task.answered`.
     #[oai(path = "/mailbox/:task_id/answer", method = "post", operation_id = "answer_task")]
-    async fn answer_task(
-        &self,
-        access: ApiWrite,
-        task_id: Path<String>,
-        body: Body<ReceivedBody<AnswerTask>>,
-        #[oai(name = "If-Match")] if_match: Header<Option<String>>,
-    ) -> ApiResult<TaskActionResponse> {
-        let expected = expected_version(&body.expected_version, if_match.as_deref())?;
-        act(&access.0, &task_id, expected, body.command(access.0.now_ms())?).await
-    }
+    answer_task: AnswerTask -> TaskActionResponse = body.command(access.0.now_ms())?;
 
     /// Assigns the task to an agent, a user, or nobody. An agent that holds the task loses its claim.
     ///
     /// The task keeps its messages and artifacts.
     #[oai(path = "/mailbox/:task_id/assign", method = "post", operation_id = "assign_task")]
-    async fn assign_task(
-        &self,
-        access: ApiWrite,
-        task_id: Path<String>,
-        body: Body<ReceivedBody<AssignTask>>,
-        #[oai(name = "If-Match")] if_match: Header<Option<String>>,
-    ) -> ApiResult<TaskActionResponse> {
-        let expected = expected_version(&body.expected_version, if_match.as_deref())?;
-        act(&access.0, &task_id, expected, body.command(access.0.now_ms())?).await
-    }
+    assign_task: AssignTask -> TaskActionResponse = body.command(access.0.now_ms())?;
 
     /// Returns a failed task to its assignee, and restarts the count of attempts.
     ///
     /// A failed task waits for a person until the task is marked as read. The server notifies the task's agent.
     #[oai(path = "/mailbox/:task_id/retry", method = "post", operation_id = "retry_task")]
-    async fn retry_task(
-        &self,
-        access: ApiWrite,
-        task_id: Path<String>,
-        body: Body<ReceivedBody<RetryTask>>,
-        #[oai(name = "If-Match")] if_match: Header<Option<String>>,
-    ) -> ApiResult<TaskActionResponse> {
-        let expected = expected_version(&body.expected_version, if_match.as_deref())?;
-        act(&access.0, &task_id, expected, body.command(access.0.now_ms())?).await
-    }
+    retry_task: RetryTask -> TaskActionResponse = body.command(access.0.now_ms())?;
 
     /// Marks the task as read.
     ///
     /// Marking a read task again changes nothing and appends no event.
     #[oai(path = "/mailbox/:task_id/read", method = "post", operation_id = "read_task")]
-    async fn read_task(
-        &self,
-        access: ApiWrite,
-        task_id: Path<String>,
-        body: Body<ReceivedBody<MarkTask>>,
-        #[oai(name = "If-Match")] if_match: Header<Option<String>>,
-    ) -> ApiResult<TaskActionResponse> {
-        let expected = expected_version(&body.expected_version, if_match.as_deref())?;
-        act(&access.0, &task_id, expected, TaskCommand::Read).await
-    }
+    read_task: MarkTask -> TaskActionResponse = TaskCommand::Read;
 
     /// Marks the task as unread.
     ///
     /// Marking an unread task again changes nothing and appends no event.
     #[oai(path = "/mailbox/:task_id/unread", method = "post", operation_id = "unread_task")]
-    async fn unread_task(
-        &self,
-        access: ApiWrite,
-        task_id: Path<String>,
-        body: Body<ReceivedBody<MarkTask>>,
-        #[oai(name = "If-Match")] if_match: Header<Option<String>>,
-    ) -> ApiResult<TaskActionResponse> {
-        let expected = expected_version(&body.expected_version, if_match.as_deref())?;
-        act(&access.0, &task_id, expected, TaskCommand::Unread).await
-    }
-}
-
-async fn act(
-    writer: &Writer,
-    id: &str,
-    expected: StreamExpectation,
-    command: TaskCommand,
-) -> ApiResult<TaskActionResponse> {
-    let done = writer.act_on_task(id, command, expected).await?;
-    Ok(acted(writer.decider().view(&done.task)))
+    unread_task: MarkTask -> TaskActionResponse = TaskCommand::Unread;
 }

@@ -6,8 +6,8 @@ use foldwork_engine::model::task::{SourceType, Task};
 use foldwork_engine::workspace::mailbox::tasks::{NewTask, TaskLimit};
 use foldwork_engine::{Error, Writer};
 use poem::web::Data;
+use poem_openapi::OpenApi;
 use poem_openapi::param::{Header, Path, Query};
-use poem_openapi::{ApiResponse, OpenApi};
 
 use super::command::{FilterTexts, assignee};
 use crate::api::section::Section;
@@ -21,21 +21,14 @@ use crate::wire::closed_sets::{AssigneesOrNone, OneOf, Sources, WaitedFor};
 use crate::wire::idempotency::{CreationOutcome, CreationResponse, idempotent};
 use crate::wire::page::{PageBody, PageBytes, limit, read_cursor};
 use crate::wire::request_body::ReceivedBody;
+use crate::wire::response::revalidated;
 use crate::wire::task::{CreateTask, TaskBody, WholeTaskBody, drafts};
 
 pub struct Api;
 
 const LIST: &str = "mailbox";
 
-#[derive(ApiResponse)]
-enum TaskResponse {
-    /// The task with its messages, artifacts and timeline.
-    #[oai(status = 200)]
-    Found(JsonResponse<WholeTaskBody>, #[oai(header = "ETag")] String),
-    /// The client has the current version.
-    #[oai(status = 304)]
-    Known(#[oai(header = "ETag")] String),
-}
+revalidated!(TaskResponse of WholeTaskBody: "The task with its messages, artifacts and timeline.");
 
 #[OpenApi(tag = "Section::Mailbox")]
 impl Api {
@@ -137,7 +130,7 @@ impl Api {
         let whole = access.0.whole_task(&task, timeline.0).await?;
         let timeline = whole.timeline.iter().map(|entry| entry.detail.size_bytes()).sum::<usize>();
         let bytes = task.size_bytes() + timeline + approval.size_bytes();
-        let body = offload(bytes, || WholeTaskBody::new(whole, approval));
+        let body = offload(bytes, || WholeTaskBody::from((whole, approval)));
         Ok(TaskResponse::Found(JsonResponse::large(&body, bytes), tag))
     }
 }

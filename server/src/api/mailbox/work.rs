@@ -4,6 +4,7 @@ use foldwork_engine::model::event::{Event, StreamExpectation};
 use foldwork_engine::model::task::LEASE_S;
 use foldwork_engine::model::task::record::field;
 use foldwork_engine::model::task::view::{ArtifactView, MessageView};
+use foldwork_engine::workspace::mailbox::actions::ActedTask;
 use foldwork_engine::workspace::mailbox::{AgentAction, Claimant};
 use foldwork_engine::workspace::responses::IdempotentRequest;
 use foldwork_engine::{AgentWriter, Error};
@@ -19,20 +20,15 @@ use crate::http::routes::API;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::idempotency::{CreationOutcome, CreationResponse, idempotent};
 use crate::wire::request_body::{ReceivedBody, first_text};
+use crate::wire::response::tagged;
 use crate::wire::task::{
     AddArtifact, AddMessage, ArtifactBody, CancelTask, ClaimNext, ClaimTask, ClaimedBody, ClaimedTasks, CompleteTask,
-    FailTask, MessageBody, ReleaseTask, RequestInput, TaskActionResponse, TaskBody, acted, drafts, message,
-    required_message,
+    FailTask, MessageBody, ReleaseTask, RequestInput, TaskActionResponse, TaskBody, drafts, message, required_message,
 };
 
 pub struct Api;
 
-#[derive(ApiResponse)]
-enum ClaimResponse {
-    /// The agent holds the task.
-    #[oai(status = 200)]
-    Done(JsonResponse<ClaimedBody>, #[oai(header = "ETag")] String),
-}
+tagged!(ClaimResponse of ClaimedBody: "The agent holds the task.");
 
 #[derive(ApiResponse)]
 enum ClaimedNext {
@@ -233,7 +229,8 @@ async fn work(
     expected: StreamExpectation,
 ) -> ApiResult<TaskActionResponse> {
     let worked = writer.work_on_task(id, who, operation, expected, None).await?;
-    Ok(acted(writer.decider().view(&worked.task)))
+    let acted = ActedTask { task: worked.task, appended: Vec::new() };
+    Ok(TaskActionResponse::of(acted, &writer.decider()))
 }
 
 /// A request that adds a message or an artifact to a task.

@@ -8,16 +8,17 @@ use super::{date, slug, title};
 
 /// The name of the field with the whole front matter.
 const FRONT_MATTER: &str = "front_matter";
-/// The names of a description in front matter, in order of preference.
+/// The fields of front matter that may contain a description, in order of preference.
 const DESCRIPTION: [&str; 3] = ["description", "summary", "excerpt"];
-/// The names of the date of a text in front matter, in order of preference. Hugo, Jekyll, Zola and Docusaurus use
-/// `date`, Astro uses `pubDate`, and notes in Obsidian use `created`.
+/// The fields of front matter that may contain the date of the text, in order of preference. Hugo, Jekyll, Zola and
+/// Docusaurus use `date`, Astro uses `pubDate`, and notes in Obsidian use `created`.
 const DATE: [&str; 5] = ["date", "pubDate", "publishDate", "created", "created_at"];
-/// The names of the date of the last change in front matter, in order of preference.
+/// The fields of front matter that may contain the date of the text's last change, in order of preference.
 const UPDATED: [&str; 7] =
     ["updated", "lastmod", "last_modified_at", "updatedDate", "modified", "updated_at", "last_update.date"];
-/// The names of tags in front matter, in order of preference. Zola uses `taxonomies.tags`. Without a field for tags,
-/// the categories of a file become its tags. Keywords are for search engines, so keywords do not become tags.
+/// The fields of front matter that may contain tags, in order of preference. Zola uses `taxonomies.tags`. Without a
+/// field for tags, the categories of a file become its tags. Keywords are for search engines, so keywords do not become
+/// tags.
 const TAGS: [&str; 6] = ["tags", "taxonomies.tags", "tag", "categories", "taxonomies.categories", "category"];
 /// The maximum number of characters of a description.
 const MAX_DESCRIPTION: usize = 10_000;
@@ -164,7 +165,7 @@ pub fn is_published(front: &Map<String, Value>) -> Option<bool> {
         _ => None,
     };
     let said = [flag("draft").map(|is_draft| !is_draft), flag("published"), flag("publish")];
-    // An article is published only if each of these fields that is present states that it is.
+    // If several of these fields are present, the article is published only if all of them state so.
     said.into_iter().flatten().reduce(|all, one| all && one)
 }
 

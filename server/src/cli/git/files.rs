@@ -14,8 +14,9 @@ use super::history::{is_markdown, is_regular};
 pub const MAX_FILE_BYTES: u64 = 512 * 1024;
 /// The maximum depth of the folders that are searched for files.
 const MAX_DEPTH: usize = 64;
-/// The maximum size in bytes of a pointer of Git LFS, and the first line of every pointer.
+/// The maximum size in bytes of a pointer of Git LFS.
 pub const MAX_POINTER_BYTES: usize = 1024;
+/// The first line of every pointer of Git LFS.
 const POINTER: &str = "version https://git-lfs.github.com/spec/v1\n";
 
 const NOT_UTF8: &str = "its path is not UTF-8";
@@ -61,7 +62,7 @@ impl Files {
         }
     }
 
-    /// Leaves out an entry of a tree, which is reported if it has the name of a Markdown file.
+    /// Leaves out an entry of a tree, and reports the entry if it has the name of a Markdown file.
     fn leave_out_file(&mut self, path: &[u8], reason: &str) {
         let path = String::from_utf8_lossy(path);
         if is_markdown(&path) {

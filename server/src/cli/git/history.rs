@@ -6,17 +6,7 @@ use anyhow::Context;
 use git2::{Delta, Diff, DiffDelta, DiffFile, DiffFindOptions, DiffOptions, ErrorCode, Oid, Repository, Tree};
 use jiff::Timestamp;
 
-/// The git path patterns that match Markdown files.
-const MARKDOWN: [&str; 7] = [
-    "*.[mM][dD]",
-    "*.[mM][aA][rR][kK][dD][oO][wW][nN]",
-    "*.[mM][dD][xX]",
-    "*.[mM][kK][dD]",
-    "*.[mM][kK][dD][nN]",
-    "*.[mM][kK][dD][oO][wW][nN]",
-    "*.[mM][dD][oO][wW][nN]",
-];
-/// The endings of the names of Markdown files, as in `MARKDOWN`.
+/// The endings of the names of Markdown files, in lower case.
 const ENDINGS: [&str; 7] = [".md", ".markdown", ".mdx", ".mkd", ".mkdn", ".mkdown", ".mdown"];
 /// The maximum number of characters of a commit's subject that an event includes.
 const MAX_SUBJECT_CHARS: usize = 500;
@@ -82,6 +72,12 @@ pub fn is_markdown(name: &str) -> bool {
     })
 }
 
+/// Returns the git path pattern of the names with an ending, such as `*.[mM][dD]` for `.md`.
+fn pattern(ending: &str) -> String {
+    let letters = ending.trim_start_matches('.').chars();
+    format!("*.{}", letters.map(|letter| format!("[{letter}{}]", letter.to_ascii_uppercase())).collect::<String>())
+}
+
 /// Returns whether a mode, as `TreeEntry::filemode` returns it, is the mode of a regular file, not of a symbolic link
 /// or a submodule.
 pub fn is_regular(mode: i32) -> bool {
@@ -120,9 +116,9 @@ pub fn steps(repository: &Repository, before: Option<Oid>, after: Oid) -> Result
     let before = before.map(|id| repository.find_commit(id)?.tree()).transpose()?;
     let after = repository.find_commit(after)?.tree()?;
     let mut options = DiffOptions::new();
-    MARKDOWN.iter().for_each(|pattern| {
-        options.pathspec(pattern);
-    });
+    for ending in ENDINGS {
+        options.pathspec(pattern(ending));
+    }
     let mut diff = || repository.diff_tree_to_tree(before.as_ref(), Some(&after), Some(&mut options));
     let mut found = diff()?;
     if find_renames(&mut found, false).is_err() {

@@ -115,7 +115,7 @@ async fn an_import_appends_new_commits_and_restores_articles_changed_by_hand() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_article_that_was_deleted_by_hand_is_created_again_no_earlier_than_its_deletion() {
+async fn an_article_deleted_by_hand_is_created_again_with_a_time_not_before_the_deletion() {
     let (served, scratch) = (LocalServer::start().await, Scratch::new());
     scratch.commit(0, &[("a.md", b"one")]);
     served.git(&scratch).await;

@@ -132,33 +132,12 @@ pub async fn import(
     place: &SourcePlace,
     options: &Options,
 ) -> anyhow::Result<Outcome> {
-    let outcome = reconcile(client, progress, place, options).await?;
+    let globs = glob_set(&options.paths)?;
+    let outcome = Import { client, progress, place, options, globs: &globs }.reconcile().await?;
     if options.publish {
         publishing::publish(client, progress, &outcome.project).await?;
     }
     Ok(outcome)
-}
-
-/// Brings a project to the state of a source's files.
-async fn reconcile(
-    client: &Client,
-    progress: &ProgressIndicator,
-    place: &SourcePlace,
-    options: &Options,
-) -> anyhow::Result<Outcome> {
-    let globs = glob_set(&options.paths)?;
-    let import = Import { client, progress, place, options, globs: &globs };
-    let mut version = None;
-    for _ in 1..MAX_STARTS {
-        match import.run(version).await {
-            Err(error) if error.is::<ImportConflict>() => {
-                version =
-                    error.downcast_ref::<ImportConflict>().map(|ImportConflict { current_version }| *current_version);
-            }
-            done => return done,
-        }
-    }
-    import.run(version).await
 }
 
 /// Returns the default slug of the project for a source: the name of its folder.
@@ -176,6 +155,19 @@ struct Import<'a> {
 }
 
 impl Import<'_> {
+    /// Brings a project to the state of the source's files.
+    async fn reconcile(&self) -> anyhow::Result<Outcome> {
+        let mut version = None;
+        for _ in 1..MAX_STARTS {
+            let done = self.run(version).await;
+            match done.as_ref().err().and_then(|error| error.downcast_ref::<ImportConflict>()) {
+                Some(conflict) => version = Some(conflict.current_version),
+                None => return done,
+            }
+        }
+        self.run(version).await
+    }
+
     /// Imports the source. `version` is the version of a deleted record, which the server does not list.
     async fn run(&self, version: Option<u64>) -> anyhow::Result<Outcome> {
         self.progress.say("reading the history");

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::events::PreparedEvent;
+use super::events::{ArticleDiff, EventMoment, PreparedEvent};
 
 /// The maximum size of a batch in bytes. A single event that is larger becomes a batch alone.
 const MAX_BYTES: usize = 512 * 1024;
@@ -31,7 +31,10 @@ pub struct Mark {
 
 /// Collects the events of an import in the open batch, and passes full batches to their recipient.
 pub struct Outbox<'a> {
-    project: String,
+    /// The slug of the project.
+    pub project: String,
+    /// The cause of the events that are collected now.
+    pub moment: EventMoment,
     open: ImportBatch,
     bytes: usize,
     mark: Mark,
@@ -44,29 +47,26 @@ pub struct Outbox<'a> {
 
 impl<'a> Outbox<'a> {
     pub fn new(project: &str, mark: Mark, put: &'a mut dyn FnMut(ImportBatch) -> anyhow::Result<()>) -> Self {
-        let (open, bytes, read, pushed) = Default::default();
-        Self { project: project.to_owned(), open, bytes, mark, read, pushed, put: Some(put) }
+        let (moment, open, bytes, read, pushed) = Default::default();
+        Self { project: project.to_owned(), moment, open, bytes, mark, read, pushed, put: Some(put) }
     }
 
     /// Returns an outbox that sends nothing.
     pub fn closed() -> Self {
-        let (project, open, bytes, mark, read, pushed) = Default::default();
-        Self { project, open, bytes, mark, read, pushed, put: None }
+        let (project, moment, open, bytes, mark, read, pushed) = Default::default();
+        Self { project, moment, open, bytes, mark, read, pushed, put: None }
     }
 
     pub fn is_closed(&self) -> bool {
         self.put.is_none()
     }
 
-    pub fn project(&self) -> &str {
-        &self.project
-    }
-
-    /// Begins the changes of a commit, whose events occur at a time. The mark has this time from now on, because an
-    /// import that is interrupted within the commit has appended some of the commit's events.
-    pub fn begin(&mut self, commit: &str, at: Option<Timestamp>) {
-        commit.clone_into(&mut self.mark.towards);
-        self.mark.at = at.max(self.mark.at);
+    /// Begins the changes of a commit. The mark has the time of its events from now on, because an import that is
+    /// interrupted within the commit has appended some of the commit's events.
+    pub fn begin(&mut self, moment: EventMoment) {
+        self.mark.towards = moment.commit_id();
+        self.mark.at = moment.at.max(self.mark.at);
+        self.moment = moment;
     }
 
     /// Ends the changes of a commit.
@@ -79,7 +79,16 @@ impl<'a> Outbox<'a> {
         }
     }
 
-    pub fn push(&mut self, event: PreparedEvent) -> anyhow::Result<()> {
+    /// Adds the event of a change. Returns the time of the event, or the reason why the event cannot be sent.
+    pub fn append(&mut self, change: ArticleDiff<'_>) -> anyhow::Result<Result<Option<Timestamp>, String>> {
+        let time = change.time(&self.moment);
+        match change.prepare(&self.project, &self.moment)? {
+            Ok(event) => self.push(event).map(|()| Ok(time)),
+            Err(reason) => Ok(Err(reason)),
+        }
+    }
+
+    fn push(&mut self, event: PreparedEvent) -> anyhow::Result<()> {
         let is_full = self.open.events.len() >= MAX_EVENTS || self.bytes + event.json.len() > MAX_BYTES;
         if is_full && !self.open.events.is_empty() {
             self.flush()?;

@@ -11,12 +11,12 @@ use super::source::FileSource;
 use super::state::{ArticleState, BODY, Digest, digest};
 use super::walk::{Article, fields_of};
 
-/// Fails if a folder has no file of the last import, or if the folder may have been moved and has less than half of the
-/// files.
+/// Fails if a folder has none of the files of the last import, not even under another name, or if the folder may have
+/// been moved and has less than half of the files. Never fails after an import without files.
 pub fn check(source: &FileSource, loaded: &ProjectState) -> anyhow::Result<()> {
     let FileSource::Folder(folder) = source else { return Ok(()) };
     let ProjectState { project, record, moved_from, held, .. } = loaded;
-    // A file that cannot be looked at may exist, and the import keeps its article.
+    // If a file's existence cannot be checked, the file may exist, and the import keeps its article.
     let is_there = |article: &&Article| !matches!(folder.join(&article.path).try_exists(), Ok(false));
     let (total, found) = (held.articles.len(), held.articles.iter().filter(is_there).count());
     let has_overlap = match moved_from {
@@ -33,7 +33,7 @@ pub fn check(source: &FileSource, loaded: &ProjectState) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns whether a file has the text of an article, because the file was renamed.
+/// Returns whether a file has the text of an article. Such a file was renamed since the last import.
 fn has_text_of(source: &FileSource, articles: &[Article]) -> anyhow::Result<bool> {
     let bodies: HashSet<Digest> =
         articles.iter().filter_map(|article| article.state.as_ref().and_then(ArticleState::body)).collect();

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use anyhow::{Context, bail};
 use jiff::Timestamp;
-use reqwest::{Method, StatusCode};
+use reqwest::StatusCode;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -13,8 +13,8 @@ use super::source::SourceIdentity;
 use super::state::ArticleState;
 use super::walk::{Article, ProjectArticles};
 use crate::cli::client::{CallError, Client};
+use crate::cli::pages::{self, ListPage};
 use crate::cli::projects::Projects;
-use crate::cli::retry;
 
 /// The maximum number of slugs that are tried for the project of a source, if other sources have the same name.
 const MAX_PROJECTS: u32 = 100;
@@ -39,12 +39,6 @@ pub struct WorkspaceReader<'a> {
     pub source: &'a SourceIdentity,
     /// Returns whether the source has a commit.
     pub knows: &'a dyn Fn(&str) -> bool,
-}
-
-#[derive(Deserialize)]
-struct StreamPage {
-    data: Vec<Value>,
-    next_cursor: Option<String>,
 }
 
 /// An event of an article, with the fields that state from where an import took the event.
@@ -101,7 +95,7 @@ impl WorkspaceReader<'_> {
             }
         };
         let held = ProjectArticles { seed: record.seed.clone(), salt: record.version, ..held };
-        let moved_from = moved.map(|row| row.root().to_owned());
+        let moved_from = moved.map(|row| row.root.clone());
         Ok(ProjectState { project, record, moved_from, held, is_typed })
     }
 
@@ -127,7 +121,7 @@ impl WorkspaceReader<'_> {
             [row] => Ok(Some(*row)),
             several => {
                 let name = &self.source.name;
-                let paths = several.iter().map(|row| row.root()).collect::<Vec<_>>().join(", ");
+                let paths = several.iter().map(|row| row.root.as_str()).collect::<Vec<_>>().join(", ");
                 bail!(
                     "project `{project}` has the articles of several folders with the name `{name}` that are not on \
                      this machine: {paths}; rename the folder, or set --project to another project"
@@ -151,18 +145,12 @@ impl WorkspaceReader<'_> {
 
     /// Returns the records of the workspace, and whether their type is defined.
     async fn records(&self) -> anyhow::Result<(Vec<Row>, bool)> {
-        let mut rows = Vec::new();
-        let read = self.pages(&["aggregates"], &[("type", record::TYPE)], |row| {
-            rows.push(row);
-            true
-        });
-        match read.await {
+        let query = [("limit", "200"), ("type", record::TYPE)];
+        match pages::rows(self.client, &["aggregates"], &query, Some(self.note)).await {
             // The server rejects a list of an unknown type.
-            Err(error) if error.has_status(StatusCode::BAD_REQUEST) => return Ok((Vec::new(), false)),
-            read => read?,
+            Err(error) if error.has_status(StatusCode::BAD_REQUEST) => Ok((Vec::new(), false)),
+            rows => Ok((rows?, true)),
         }
-        let rows = rows.into_iter().map(serde_json::from_value).collect::<Result<Vec<Row>, _>>()?;
-        Ok((rows, true))
     }
 
     async fn held(&self, record: &mut Record, project: &str, records: &[&Row]) -> anyhow::Result<ProjectArticles> {
@@ -214,10 +202,10 @@ impl WorkspaceReader<'_> {
             let mut add = |event: Value| {
                 let added = event.pointer("/payload/added").and_then(Value::as_array).into_iter().flatten();
                 let ids = added.filter_map(Value::as_str);
-                owners.extend(ids.map(|id| (id.to_owned(), record.id().to_owned())));
+                owners.extend(ids.map(|id| (id.to_owned(), record.id.clone())));
                 true
             };
-            self.pages(&["aggregates", record.id(), "events"], &[], &mut add).await?;
+            self.pages(&["aggregates", &record.id, "events"], &[], &mut add).await?;
         }
         Ok(owners)
     }
@@ -234,11 +222,8 @@ impl WorkspaceReader<'_> {
         let (mut own, mut others) = (HashSet::new(), HashSet::new());
         self.pages(&["events"], &query, |event| {
             if let Some((id, is_known)) = self.taken(event) {
-                if is_known {
-                    own.insert(id)
-                } else {
-                    others.insert(id)
-                };
+                let found = if is_known { &mut own } else { &mut others };
+                found.insert(id);
             }
             true
         })
@@ -275,26 +260,12 @@ impl WorkspaceReader<'_> {
         query: &[(&str, &str)],
         mut take: impl FnMut(Value) -> bool,
     ) -> Result<(), CallError> {
-        let mut cursor: Option<String> = None;
-        loop {
-            let request = || {
-                let request = self.client.request(Method::GET, path).query(&[("limit", "200")]).query(query);
-                match &cursor {
-                    Some(cursor) => request.query(&[("cursor", cursor)]),
-                    None => request,
-                }
-            };
-            let page: StreamPage = retry::call(self.client, self.note, request).await?.json()?;
-            for item in page.data {
-                if !take(item) {
-                    return Ok(());
-                }
-            }
-            match page.next_cursor {
-                Some(next) if cursor.as_ref() != Some(&next) => cursor = Some(next),
-                _ => return Ok(()),
-            }
-        }
+        let query = [&[("limit", "200")][..], query].concat();
+        let take_page = |page: ListPage<Value>| {
+            let goes_on = page.data.into_iter().all(&mut take);
+            Ok(page.next_cursor.filter(|_| goes_on))
+        };
+        pages::each(self.client, path, &query, Some(self.note), take_page).await
     }
 }
 

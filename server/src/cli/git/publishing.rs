@@ -4,22 +4,17 @@
 use anyhow::Context;
 use foldwork_engine::model::article::{PUBLISHED, PUBLISHED_VERSION, STATUS};
 use reqwest::{Method, StatusCode};
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::article;
 use crate::cli::client::Client;
+use crate::cli::pages::QueryResults;
 use crate::cli::progress::ProgressIndicator;
 use crate::cli::projects::Projects;
 use crate::cli::retry;
 
 /// The number of articles that one query returns.
 const PAGE: usize = 1_000;
-
-#[derive(Deserialize)]
-struct ResultPage {
-    results: Vec<Map<String, Value>>,
-}
 
 /// Publishes and unpublishes the articles of a project according to their front matter. Articles whose front matter
 /// does not state whether they are published stay as they are.
@@ -32,7 +27,7 @@ pub async fn publish(client: &Client, progress: &ProgressIndicator, project: &st
         let pipeline = json!({"pipeline": pipeline(project, &last)});
         let request = || client.request(Method::POST, &["aggregates", "query"]).json(&pipeline);
         let response = retry::call(client, note, request).await.context("the articles to publish cannot be read")?;
-        let page: ResultPage = response.json()?;
+        let page: QueryResults<Map<String, Value>> = response.json()?;
         for row in &page.results {
             let id = row.get("_id").and_then(Value::as_str).unwrap_or_default();
             if let Some(act) = act(row) {

@@ -37,7 +37,7 @@ pub struct Record {
 #[derive(Debug, Deserialize)]
 pub struct Row {
     #[serde(rename = "_id")]
-    id: String,
+    pub id: String,
     #[serde(rename = "_version")]
     version: u64,
     #[serde(default)]
@@ -46,8 +46,9 @@ pub struct Row {
     kind: String,
     #[serde(default)]
     name: String,
+    /// The full path of the folder, or the first commit of the repository.
     #[serde(default)]
-    root: String,
+    pub root: String,
     #[serde(default)]
     remote: String,
     #[serde(default)]
@@ -61,10 +62,6 @@ pub struct Row {
 }
 
 impl Row {
-    pub fn id(&self) -> &str {
-        &self.id
-    }
-
     /// Returns the record of a source among the records of a project. A folder is recognised by its full path, or by
     /// its name if an earlier version has written the record, without a path. A repository is recognised by its first
     /// commit, by the commit that was imported last, or by its remote. A rewritten history or a shallow clone may lack
@@ -96,19 +93,9 @@ impl Row {
         self.kind == source.kind && (self.name == source.name || self.root == source.root)
     }
 
-    /// Returns the full path of the folder, or the first commit of the repository.
-    pub fn root(&self) -> &str {
-        &self.root
-    }
-
     /// Returns the text that names the source of the record for the user.
     pub fn shown(&self) -> &str {
         shown(&self.kind, &self.name, &self.root, &self.remote)
-    }
-
-    /// Returns whether the record belongs to a repository with the same first commit as `source`.
-    pub fn has_root(&self, source: &SourceIdentity) -> bool {
-        self.kind == source.kind && !source.root.is_empty() && self.root == source.root
     }
 
     pub fn to_record(&self, source: &SourceIdentity) -> Record {
@@ -126,8 +113,9 @@ impl Record {
     /// workspace. If another project has articles of the same repository, `project` distinguishes the ids of the
     /// articles.
     pub fn new(source: &SourceIdentity, project: &str, rows: &[Row]) -> Self {
+        let has_root = |row: &Row| row.kind == source.kind && !source.root.is_empty() && row.root == source.root;
         let base = match source.kind {
-            "git" if !rows.iter().any(|row| row.has_root(source)) => source.root.clone(),
+            "git" if !rows.iter().any(has_root) => source.root.clone(),
             "git" => format!("{}\0{project}", source.root),
             kind => format!("{kind}\0{}\0{project}", source.root),
         };

@@ -10,7 +10,7 @@ const MAX_WARNINGS: usize = 10;
 
 /// The warnings of an import.
 pub struct ImportWarnings<'a> {
-    note: &'a dyn Fn(&str),
+    pub note: &'a dyn Fn(&str),
     /// The files that were reported as left out.
     pub left_out: HashSet<String>,
     /// The files with reported warnings about their front matter.
@@ -31,7 +31,7 @@ impl<'a> ImportWarnings<'a> {
     pub fn miss(&mut self, path: &str, moment: &EventMoment, reason: &str) {
         self.missing.insert(path.to_owned());
         if self.left_out.insert(path.to_owned()) {
-            self.note(&format!("warning: {} is left out: {reason}", place(path, &moment.commit_id())));
+            (self.note)(&format!("warning: {} is left out: {reason}", place(path, &moment.commit_id())));
         }
     }
 
@@ -42,12 +42,8 @@ impl<'a> ImportWarnings<'a> {
         }
         let commit = moment.commit_id();
         for Warning { line, reason } in warnings.into_iter().take(MAX_WARNINGS) {
-            self.note(&format!("warning: {}: {reason}", place(&format!("{path}:{line}"), &commit)));
+            (self.note)(&format!("warning: {}: {reason}", place(&format!("{path}:{line}"), &commit)));
         }
-    }
-
-    pub fn note(&self, text: &str) {
-        (self.note)(text);
     }
 }
 

@@ -4,9 +4,7 @@ use std::collections::HashSet;
 use std::mem;
 
 use anyhow::Context;
-use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, StatusCode};
-use serde::Deserialize;
 use serde_json::Value;
 
 use super::events::PreparedEvent;
@@ -17,6 +15,7 @@ use crate::cli::client::{CallError, Client, ErrorReply};
 use crate::cli::progress::ProgressIndicator;
 use crate::cli::projects::Projects;
 use crate::cli::retry;
+use crate::cli::sender::{AppendReply, append};
 
 /// The maximum number of ids in an event of a record.
 const MAX_IDS: usize = 5_000;
@@ -42,14 +41,10 @@ pub struct BatchSender<'a> {
 }
 
 /// The error of an import whose project was changed by another import of the same source.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("another import of the same source has changed the project; the import can be repeated")]
 pub struct ImportConflict {
     pub current_version: u64,
-}
-
-#[derive(Deserialize)]
-struct ImportResponse {
-    appended: Option<u64>,
 }
 
 /// The part of a request that caused a refusal.
@@ -127,15 +122,7 @@ impl BatchSender<'_> {
     /// Appends events together with the event of the record: all events or none.
     async fn append(&mut self, events: &[PreparedEvent], mark: &Mark, added: &[&str]) -> Result<(), CallError> {
         let body = self.body(events, mark, added);
-        let request = || {
-            self.client
-                .request(Method::POST, &["events"])
-                .header(CONTENT_TYPE, "application/json")
-                .header("Prefer", "return=minimal")
-                .body(body.clone())
-        };
-        let response = retry::call(self.client, |text| self.progress.note(text), request).await?;
-        let ImportResponse { appended } = response.json()?;
+        let AppendReply { appended, .. } = append(self.client, self.progress, &body).await?.json()?;
         // The event of the record is not counted.
         self.appended += appended.unwrap_or_default().saturating_sub(1);
         self.record.version += 1;
@@ -201,18 +188,11 @@ impl BatchSender<'_> {
             let hint = "this history was imported into another project before: set --project to that project";
             return anyhow::Error::new(error).context(hint);
         }
-        let is_passing = error.is_passing();
-        let error = anyhow::Error::new(error);
-        let tries = self.client.retry_policy().tries;
-        let error = match is_passing {
-            true => error
-                .context(format!("the events were not appended after {tries} attempts; the import can be repeated")),
-            false => error,
-        };
-        match self.appended {
-            0 => error,
-            appended => error.context(format!("stopped after {appended} events")),
-        }
+        let tries = self.client.retry_policy.tries;
+        let passing = format!("the events were not appended after {tries} attempts; the import can be repeated");
+        let passing = error.is_passing().then_some(passing);
+        let stopped = (self.appended > 0).then(|| format!("stopped after {} events", self.appended));
+        passing.into_iter().chain(stopped).fold(anyhow::Error::new(error), anyhow::Error::context)
     }
 
     /// Creates the project, unless the workspace already has the project.
@@ -252,11 +232,3 @@ fn fault(refusal: &ErrorReply, events: usize) -> RefusalSubject {
         _ => RefusalSubject::Import,
     }
 }
-
-impl std::fmt::Display for ImportConflict {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("another import of the same source has changed the project; the import can be repeated")
-    }
-}
-
-impl std::error::Error for ImportConflict {}

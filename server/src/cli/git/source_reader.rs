@@ -166,7 +166,7 @@ impl SourceReader {
             HistoryWalk::new(source, self.held.clone(), &self.globs, HashSet::new(), ImportWarnings::new(&quiet));
         let mut times = Times { last: None, now: self.now };
         self.follow(&mut walk, route, &mut times, &mut Outbox::closed())?;
-        Ok(walk.into_chosen())
+        Ok(walk.chosen)
     }
 
     fn follow(
@@ -188,7 +188,7 @@ impl SourceReader {
                 // The comparison with HEAD, which comes next, needs no earlier commit.
                 Err(error) if error.code() == ErrorCode::NotFound => {
                     let reason = "the clone does not have all folders of this commit or of its parent";
-                    walk.report.note(&format!("warning: commit {id}: {reason}; one step brings the project to HEAD"));
+                    (walk.report.note)(&format!("warning: commit {id}: {reason}; one step brings the project to HEAD"));
                     return Ok(());
                 }
                 steps => steps.with_context(|| format!("commit {id} cannot be read"))?,
@@ -201,8 +201,8 @@ impl SourceReader {
                     None => Ok(own()),
                 }
             };
-            outbox.begin(&id.to_string(), moment.at);
-            walk.follow(steps, origin, &moment, outbox)?;
+            outbox.begin(moment);
+            walk.follow(steps, origin, outbox)?;
             outbox.end();
         }
         Ok(())
@@ -220,12 +220,10 @@ impl SourceReader {
         walk.report.missing.clear();
         let read = |id: Oid| walk.source.as_repository().map(|repository| Commit::read(repository, id)).transpose();
         let Some(commit) = commit.map(read).transpose()?.flatten() else {
-            return walk.compare(files, &EventMoment::default(), outbox);
+            return walk.compare(files, outbox);
         };
-        let id = commit.id.to_string();
-        let moment = times.moment(commit, true);
-        outbox.begin(&id, moment.at);
-        walk.compare(files, &moment, outbox)?;
+        outbox.begin(times.moment(commit, true));
+        walk.compare(files, outbox)?;
         outbox.end();
         Ok(())
     }

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::article::Document;
-use super::events::{ArticleDiff, EventMoment, name_id};
+use super::events::{ArticleDiff, name_id};
 use super::history::{Birth, TreeChange};
 use super::outbox::Outbox;
 use super::report::ImportWarnings;
@@ -46,7 +46,8 @@ pub struct HistoryWalk<'a> {
     /// Distinguishes the ids of articles whose files were created, removed and created again in one commit.
     salt: u64,
     /// The ids of the articles that are imported from their creation on, because their files get a matching path later.
-    chosen: HashSet<String>,
+    /// A walk with a closed outbox collects these ids.
+    pub chosen: HashSet<String>,
     live: HashMap<String, Article>,
     /// Further articles of paths that already have an article.
     spare: Vec<Article>,
@@ -143,11 +144,6 @@ impl<'a> HistoryWalk<'a> {
         self.next
     }
 
-    /// Returns the ids of the articles whose paths matched the globs while the outbox was closed.
-    pub fn into_chosen(self) -> HashSet<String> {
-        self.chosen
-    }
-
     /// Returns the number of articles.
     pub fn articles(&self) -> usize {
         self.live.values().filter(|article| article.state.is_some()).count()
@@ -159,7 +155,6 @@ impl<'a> HistoryWalk<'a> {
         &mut self,
         steps: Vec<TreeChange>,
         mut origin: impl FnMut(&FileSource, &str) -> anyhow::Result<Birth>,
-        moment: &EventMoment,
         outbox: &mut Outbox<'_>,
     ) -> anyhow::Result<()> {
         let (mut removed, mut kept, mut born) = (Vec::new(), Vec::new(), Vec::new());
@@ -193,15 +188,15 @@ impl<'a> HistoryWalk<'a> {
             }
         }
         for article in removed {
-            self.remove(article, moment, outbox)?;
+            self.remove(article, outbox)?;
         }
         for SurvivingFile { article, path, blob, before } in kept {
-            self.write(article, path, blob, before, moment, outbox)?;
+            self.write(article, path, blob, before, outbox)?;
         }
         for (path, blob, birth) in created {
-            self.create(path, blob, &birth, moment, outbox)?;
+            self.create(path, blob, &birth, outbox)?;
         }
-        self.assign_released_slugs(moment, outbox)
+        self.assign_released_slugs(outbox)
     }
 
     /// Returns the id of the article for a file with this birth.
@@ -211,18 +206,11 @@ impl<'a> HistoryWalk<'a> {
 
     /// Creates the article of a new file. If a file with the same birth still exists under another path, the new file
     /// is a copy and gets an article of its own.
-    fn create(
-        &mut self,
-        path: String,
-        blob: Oid,
-        birth: &Birth,
-        moment: &EventMoment,
-        outbox: &mut Outbox<'_>,
-    ) -> anyhow::Result<()> {
+    fn create(&mut self, path: String, blob: Oid, birth: &Birth, outbox: &mut Outbox<'_>) -> anyhow::Result<()> {
         if let Some(other) = self.others.remove(&path) {
-            return self.adopt(other, path, blob, moment, outbox);
+            return self.adopt(other, path, blob, outbox);
         }
-        let commit = moment.commit_id();
+        let commit = outbox.moment.commit_id();
         let salt = self.salt.to_string();
         let ids =
             [self.id_of(birth), name_id(&[&self.seed, &path, &commit]), name_id(&[&self.seed, &path, &commit, &salt])];
@@ -230,28 +218,20 @@ impl<'a> HistoryWalk<'a> {
         let id = ids.iter().find(|id| !self.living.contains(*id)).unwrap_or(last).clone();
         let (number, last) = (self.admit(&id, ""), self.ended.get(&id).copied());
         let article = Article { number, id, path: path.clone(), last, ..Article::default() };
-        self.write(article, path, blob, None, moment, outbox)
+        self.write(article, path, blob, None, outbox)
     }
 
     /// Assigns an article that was not imported from this source to the file at the article's path.
-    fn adopt(
-        &mut self,
-        mut article: Article,
-        path: String,
-        blob: Oid,
-        moment: &EventMoment,
-        outbox: &mut Outbox<'_>,
-    ) -> anyhow::Result<()> {
+    fn adopt(&mut self, mut article: Article, path: String, blob: Oid, outbox: &mut Outbox<'_>) -> anyhow::Result<()> {
         if !outbox.is_closed() && (self.globs.is_match(&path) || self.chosen.contains(&article.id)) {
             let (payload, is_new, blob) = (Map::new(), true, Some(blob));
             let (id, after) = (article.id.as_str(), article.last);
             let change = ArticleDiff { id, path: &path, verb: "updated", payload, is_new, blob, after };
-            article.last = change.time(moment).or(article.last);
-            if let Ok(event) = change.prepare(outbox.project(), moment)? {
-                outbox.push(event)?;
+            if let Ok(last) = outbox.append(change)? {
+                article.last = last.or(article.last);
             }
         }
-        self.write(article, path, blob, None, moment, outbox)
+        self.write(article, path, blob, None, outbox)
     }
 
     /// Gives an article the text of its file. `before` is the content that the file had before. If the file cannot be
@@ -262,7 +242,6 @@ impl<'a> HistoryWalk<'a> {
         path: String,
         blob: Oid,
         before: Option<Oid>,
-        moment: &EventMoment,
         outbox: &mut Outbox<'_>,
     ) -> anyhow::Result<()> {
         if outbox.is_closed() {
@@ -276,17 +255,17 @@ impl<'a> HistoryWalk<'a> {
         article.is_chosen |= self.chosen.contains(&article.id) || self.globs.is_match(&path);
         let is_known = article.blob == Some(blob) && article.path == path && article.state.is_some();
         if article.is_chosen && !is_known {
-            match self.text_event(&mut article, &path, blob, before, moment, outbox)? {
+            match self.text_event(&mut article, &path, blob, before, outbox)? {
                 Ok(()) => {}
                 Err(TextFault::Unread(reason)) => {
-                    self.report.miss(&path, moment, &reason);
+                    self.report.miss(&path, &outbox.moment, &reason);
                     self.report.has_unread = true;
                     self.keep(article);
                     return Ok(());
                 }
                 Err(TextFault::Unfit(reason)) => {
-                    self.report.miss(&path, moment, &reason);
-                    self.delete(&mut article, moment, outbox)?;
+                    self.report.miss(&path, &outbox.moment, &reason);
+                    self.delete(&mut article, outbox)?;
                 }
             }
         }
@@ -309,7 +288,6 @@ impl<'a> HistoryWalk<'a> {
         path: &str,
         blob: Oid,
         before: Option<Oid>,
-        moment: &EventMoment,
         outbox: &mut Outbox<'_>,
     ) -> anyhow::Result<Result<(), TextFault>> {
         let text = match self.source.text(path, blob)? {
@@ -317,7 +295,11 @@ impl<'a> HistoryWalk<'a> {
             Err(fault) => return Ok(Err(fault)),
         };
         self.mark(article, before)?;
-        let fields = self.fields(article, path, &text, moment);
+        let mut warnings = Vec::new();
+        let document = Document::read(&text, &mut warnings);
+        let slug = self.slug(article, path, document.slug().as_deref());
+        let fields = document.into_fields(path, &slug, &mut warnings);
+        self.report.warn(path, &outbox.moment, warnings);
         let renamed = article.path != path;
         let (verb, payload) = match &article.state {
             None => ("created", fields.clone()),
@@ -327,12 +309,10 @@ impl<'a> HistoryWalk<'a> {
         if before.is_some() || renamed || !payload.is_empty() {
             let (is_new, blob, after) = (verb == "created", Some(blob), article.last);
             let change = ArticleDiff { id: &article.id, path, verb, payload, is_new, blob, after };
-            let last = change.time(moment);
-            match change.prepare(outbox.project(), moment)? {
-                Ok(event) => outbox.push(event)?,
+            match outbox.append(change)? {
+                Ok(last) => article.last = last.or(article.last),
                 Err(reason) => return Ok(Err(TextFault::Unfit(reason))),
             }
-            article.last = last.or(article.last);
         }
         article.state.get_or_insert_default().update(&fields);
         article.blob = Some(blob);
@@ -350,14 +330,14 @@ impl<'a> HistoryWalk<'a> {
         Ok(())
     }
 
-    fn remove(&mut self, mut article: Article, moment: &EventMoment, outbox: &mut Outbox<'_>) -> anyhow::Result<()> {
+    fn remove(&mut self, mut article: Article, outbox: &mut Outbox<'_>) -> anyhow::Result<()> {
         self.living.remove(&article.id);
-        self.delete(&mut article, moment, outbox)?;
+        self.delete(&mut article, outbox)?;
         self.ended.extend(article.last.map(|last| (article.id, last)));
         Ok(())
     }
 
-    fn delete(&mut self, article: &mut Article, moment: &EventMoment, outbox: &mut Outbox<'_>) -> anyhow::Result<()> {
+    fn delete(&mut self, article: &mut Article, outbox: &mut Outbox<'_>) -> anyhow::Result<()> {
         article.blob = None;
         let Some(state) = article.state.take() else { return Ok(()) };
         self.slugs.release(state.slug());
@@ -367,22 +347,10 @@ impl<'a> HistoryWalk<'a> {
         let Article { id, path, last, .. } = &*article;
         let (payload, is_new, blob, after) = (Map::new(), false, None, *last);
         let change = ArticleDiff { id, path, verb: "deleted", payload, is_new, blob, after };
-        let last = change.time(moment);
-        if let Ok(event) = change.prepare(outbox.project(), moment)? {
-            outbox.push(event)?;
+        if let Ok(last) = outbox.append(change)? {
+            article.last = last.or(article.last);
         }
-        article.last = last.or(article.last);
         Ok(())
-    }
-
-    /// Returns the fields that a text gives an article.
-    fn fields(&mut self, article: &Article, path: &str, text: &str, moment: &EventMoment) -> Map<String, Value> {
-        let mut warnings = Vec::new();
-        let document = Document::read(text, &mut warnings);
-        let slug = self.slug(article, path, document.slug().as_deref());
-        let fields = document.into_fields(path, &slug, &mut warnings);
-        self.report.warn(path, moment, warnings);
-        fields
     }
 }
 

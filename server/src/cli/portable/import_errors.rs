@@ -4,14 +4,9 @@ use anyhow::anyhow;
 use foldwork_engine::Error;
 
 /// The numbers of the lines that caused an error, as text.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 pub struct LineNumbers(pub String);
-
-impl std::fmt::Display for LineNumbers {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
 
 /// Returns the index of the event that caused an error.
 pub fn index_of(error: &Error, events: usize) -> Option<usize> {

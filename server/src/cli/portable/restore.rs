@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
 use foldwork_engine::model::access::WorkspaceRecord;
+use foldwork_engine::model::builtin::{AGENT, FILE, PROJECT};
 use foldwork_engine::model::date::parse_date;
 use foldwork_engine::model::event::{NewEvent, StreamExpectation};
 use foldwork_engine::model::json;
@@ -28,6 +29,7 @@ use super::recorded_fields::{RecordedFields, new_event};
 use super::slugs::{self, FileSlugs};
 use super::source::BytesReference;
 use super::store::{OpenStore, find};
+use crate::cli::batch::whereabouts;
 use crate::cli::event::{LineIds, PortableEvent};
 use crate::cli::input::LineInput;
 use crate::cli::output;
@@ -38,10 +40,6 @@ use crate::cli::sender::SendTally;
 const MAX_EVENTS: usize = 512;
 /// The maximum total size of the lines of a batch, in bytes.
 const MAX_BYTES: usize = 1 << 20;
-/// The aggregate type of files. The events of files refer to stored bytes.
-const FILE: &str = "file";
-/// The aggregate type of agents. A server itself registers the agents of its plugins.
-const AGENT: &str = "agent";
 /// The maximum size of the line of an event, in bytes. A server accepts only smaller events, and a much larger event
 /// would block the store.
 const MAX_EVENT_BYTES: usize = 16 << 20;
@@ -341,7 +339,7 @@ impl ImportRun {
             ];
             let event = NewEvent {
                 aggregate_id: id,
-                aggregate_type: "project".into(),
+                aggregate_type: PROJECT.into(),
                 event_type: "project.created".into(),
                 payload: fields.into_iter().filter_map(|(name, value)| Some((name, value?))).collect(),
                 expected: StreamExpectation::None,
@@ -371,23 +369,13 @@ impl ImportRun {
             Err(error) => error,
         };
         let index = index_of(&error, events.len());
-        let place = match index {
-            Some(index) => {
-                let before: Vec<NewEvent> = events.into_iter().take(index).collect();
-                if !before.is_empty() {
-                    let appended = store.workspace.append(before).await?;
-                    self.restored.tally.count(&appended);
-                    self.restored.renamed += slugs::warn(&self.progress, &appended, &sent, &lines);
-                }
-                format!("line {}", lines.get(index).copied().unwrap_or_default())
-            }
-            None => format!(
-                "lines {} to {}",
-                lines.first().copied().unwrap_or_default(),
-                lines.last().copied().unwrap_or_default()
-            ),
-        };
-        Err(shown(error).context(LineNumbers(place)))
+        let before: Vec<NewEvent> = events.into_iter().take(index.unwrap_or_default()).collect();
+        if !before.is_empty() {
+            let appended = store.workspace.append(before).await?;
+            self.restored.tally.count(&appended);
+            self.restored.renamed += slugs::warn(&self.progress, &appended, &sent, &lines);
+        }
+        Err(shown(error).context(LineNumbers(whereabouts(&lines, index))))
     }
 }
 

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use super::folder::FilesFolder;
 use super::lines::{ExportedDefinition, ExportedProject, ExportedWorkspace};
 use super::store::OpenStore;
-use crate::cli::client::{CallError, Client, Success};
+use crate::cli::client::Client;
 use crate::cli::export::ExportSelection;
 use crate::cli::pages;
 use crate::cli::projects::Projects;
@@ -69,7 +69,7 @@ impl ExportSource<'_> {
     pub async fn workspace(&self) -> anyhow::Result<ExportedWorkspace> {
         match self {
             Self::Server(client, note) => {
-                Ok(get(client, note, &["workspace"]).await.context("the workspace cannot be read")?.json()?)
+                Ok(retry::get(client, note, &["workspace"]).await.context("the workspace cannot be read")?.json()?)
             }
             Self::Store(store) => Ok(store.about()),
         }
@@ -99,7 +99,7 @@ impl ExportSource<'_> {
             Self::Server(..) if start > 0 => Ok(Vec::new()),
             Self::Server(client, note) => {
                 let path = ["aggregate-types", "definitions"];
-                let definitions = pages::rows(client, &path, Some("200"), Some(*note)).await;
+                let definitions = pages::rows(client, &path, &[("limit", "200")], Some(*note)).await;
                 definitions.context("the types cannot be read")
             }
             Self::Store(store) => {
@@ -119,7 +119,7 @@ impl ExportSource<'_> {
     pub async fn type_names(&self) -> anyhow::Result<Vec<String>> {
         match self {
             Self::Server(client, note) => {
-                let types: Vec<Value> = pages::rows(client, &["aggregate-types"], None, Some(*note)).await?;
+                let types: Vec<Value> = pages::rows(client, &["aggregate-types"], &[], Some(*note)).await?;
                 let names = types.iter().filter_map(|found| found.get("type_name")?.as_str());
                 Ok(names.map(str::to_owned).collect())
             }
@@ -163,7 +163,7 @@ impl ExportSource<'_> {
                 None => return Ok(false),
             },
             Self::Server(client, note) => {
-                let link: Value = match get(client, note, &["files", path]).await {
+                let link: Value = match retry::get(client, note, &["files", path]).await {
                     Ok(link) => link.json()?,
                     Err(error) if error.has_status(reqwest::StatusCode::NOT_FOUND) => return Ok(false),
                     Err(error) => return Err(error).with_context(|| format!("the file '{path}' cannot be read")),
@@ -182,10 +182,6 @@ impl ExportSource<'_> {
         anyhow::ensure!(is_same || !is_upload, "the bytes of the file '{path}' do not have the SHA-256 {sha256}");
         Ok(is_same)
     }
-}
-
-async fn get(client: &Client, note: &dyn Fn(&str), path: &[&str]) -> Result<Success, CallError> {
-    retry::call(client, note, || client.request(Method::GET, path)).await
 }
 
 #[derive(serde::Serialize)]

@@ -68,8 +68,8 @@ pub struct AddArtifact {
     /// The id of the previous version of this artifact. The default is the artifact with the same name.
     pub supersedes: SentText,
     /// The event that approval appends: `{aggregate_id, event_type, payload, expected_version}`. `expected_version` is
-    /// the version of the aggregate that the agent has read. The default is the version at the claim for the aggregate
-    /// of the task's source, and the version at this request for another aggregate.
+    /// the version of the aggregate that the agent has read. The default is the current version. If the task is about
+    /// the aggregate (`source`), the default is the version at the time of the claim.
     pub effect: SentField<Option<AnyObject>>,
     pub expected_version: SentField<Option<u64>>,
     /// Another name for `supersedes`.

@@ -1,79 +1,57 @@
 //! The JSON of an effect, which is an event that an approval appends, in previews and in the response to the approval.
 
 use foldwork_engine::model::task::view::{EffectView, StaleEffect};
-use poem_openapi::Object;
-use serde::Serialize;
 
 use crate::wire::json::{AnyObject, Text};
+use crate::wire::shown::shown;
 
-/// An event that approval appends, with the state after the approval.
-#[derive(Object, Serialize)]
-#[oai(rename = "Effect")]
-pub struct EffectBody {
+shown! {
+    /// An event that approval appends, with the state after the approval.
+    #[oai(rename = "Effect")]
+    pub struct EffectBody from view: EffectView where {
+        let event = view.event;
+    };
+
     /// The id of the artifact version that has the effect.
-    artifact_id: Option<Text>,
-    aggregate_id: Text,
-    aggregate_type: Text,
-    event_type: Text,
-    project_id: Option<Text>,
+    artifact_id: Option<Text> = view.artifact_id.map(Text),
+    aggregate_id: Text = event.aggregate_id.text().into(),
+    aggregate_type: Text = event.aggregate_type.clone().into(),
+    event_type: Text = event.event_type.clone().into(),
+    project_id: Option<Text> = event.project_id.clone().map(Text),
     /// The version of the aggregate after the event.
-    version: u64,
-    payload: AnyObject,
+    version: u64 = event.version,
+    payload: AnyObject = AnyObject(event.payload.clone()),
     /// The aggregate after the approval. Null if the states of the other effects are too large already.
-    state: Option<AnyObject>,
+    state: Option<AnyObject> = view.state.as_ref().and_then(AnyObject::of),
     /// The id of the event. `event_id` and `position` are present only if the event is in the log.
     #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
-    event_id: Option<Text>,
+    event_id: Option<Text> = Some(event.event_id.clone().into()),
     #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
-    position: Option<u64>,
+    position: Option<u64> = Some(event.position),
     /// The change of the aggregate since the author of the effect read it.
     #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
-    stale: Option<StaleBody>,
+    stale: Option<StaleBody> = view.stale.map(StaleBody::from),
 }
 
-/// The change of an aggregate since the author of an effect read it.
-#[derive(Object, Serialize)]
-#[oai(rename = "Stale")]
-struct StaleBody {
+shown! {
+    /// The change of an aggregate since the author of an effect read it.
+    #[oai(rename = "Stale")]
+    struct StaleBody from stale: StaleEffect;
+
     /// The version that the author has read.
-    expected_version: u64,
-    current_version: u64,
+    expected_version: u64 = stale.expected_version,
+    current_version: u64 = stale.current_version,
     /// The fields that differ, each with `was` and `now`. Null if the aggregates of the effects have too many events to
     /// compare, or if the differences of the other effects are too large already.
-    difference: Option<AnyObject>,
+    difference: Option<AnyObject> = stale.difference.map(AnyObject::from),
 }
 
 impl EffectBody {
     /// Returns the body of an effect that is not in the log yet.
     pub fn planned(view: EffectView) -> EffectBody {
-        EffectBody { event_id: None, position: None, ..EffectBody::appended(view) }
-    }
-
-    /// Returns the body of an effect that is in the log.
-    pub fn appended(view: EffectView) -> EffectBody {
-        let EffectView { artifact_id, event, state, stale } = view;
-        EffectBody {
-            artifact_id: artifact_id.map(Text),
-            aggregate_id: event.aggregate_id.text().into(),
-            aggregate_type: event.aggregate_type.clone().into(),
-            event_type: event.event_type.clone().into(),
-            project_id: event.project_id.clone().map(Text),
-            version: event.version,
-            payload: AnyObject(event.payload.clone()),
-            state: state.as_ref().and_then(AnyObject::of),
-            event_id: Some(event.event_id.clone().into()),
-            position: Some(event.position),
-            stale: stale.map(StaleBody::from),
-        }
-    }
-}
-
-impl From<StaleEffect> for StaleBody {
-    fn from(stale: StaleEffect) -> StaleBody {
-        let StaleEffect { expected_version, current_version, difference } = stale;
-        StaleBody { expected_version, current_version, difference: difference.map(AnyObject::from) }
+        EffectBody { event_id: None, position: None, ..EffectBody::from(view) }
     }
 }

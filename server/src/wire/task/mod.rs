@@ -15,7 +15,7 @@ use foldwork_engine::workspace::mailbox::approval::Approval;
 use foldwork_engine::workspace::mailbox::batch::TaskOutcome;
 use foldwork_engine::workspace::mailbox::decider::Decider;
 use foldwork_engine::workspace::mailbox::work::HeldLease;
-use poem_openapi::{ApiResponse, Object};
+use poem_openapi::Object;
 use serde::Serialize;
 
 pub use self::agent::*;
@@ -27,91 +27,64 @@ use super::body::JsonResponse;
 use super::closed_sets::{Assignees, OneOf, Priorities, Sources, TaskActions, TaskStatuses, WaitedFor};
 use super::json::{AnyObject, Text};
 use super::page::listed;
+use super::response::tagged;
+use super::shown::shown;
 use crate::http::error::ApiError;
 use crate::http::etag::etag;
 
-/// A task for an agent or a person.
-#[derive(Object, Serialize)]
-#[oai(rename = "Task")]
-pub struct TaskBody {
-    id: Text,
-    title: Text,
+shown! {
+    /// A task for an agent or a person.
+    #[oai(rename = "Task")]
+    pub struct TaskBody from view: TaskView where {
+        let (kind, id) = assignee(view.assignee);
+    };
+
+    id: Text = view.id.into(),
+    title: Text = view.title.into(),
     /// The status. `approved`, `rejected`, `completed`, `failed` and `canceled` are final.
-    status: OneOf<TaskStatuses>,
-    priority: OneOf<Priorities>,
-    assignee_type: Option<OneOf<Assignees>>,
-    assignee_id: Option<Text>,
-    project_id: Option<Text>,
-    source_type: Option<OneOf<Sources>>,
+    status: OneOf<TaskStatuses> = view.status.name().into(),
+    priority: OneOf<Priorities> = view.priority.name().into(),
+    assignee_type: Option<OneOf<Assignees>> = kind,
+    assignee_id: Option<Text> = id,
+    project_id: Option<Text> = view.project_id.map(Text),
+    source_type: Option<OneOf<Sources>> = view.source_type.map(|kind| kind.name().into()),
     /// The source that created the task. `aggregate_id` names the aggregate that the task is about.
-    source: AnyObject,
+    source: AnyObject = AnyObject(view.source),
     /// The metadata given at creation. `review.allowed_decisions` restricts the actions. An edit must match
     /// `review.arguments_schema`. `review.escalate` lists the escalation steps of an overdue task.
-    metadata: AnyObject,
+    metadata: AnyObject = AnyObject(view.metadata),
     /// Whether the task has changes that the party in `waiting_on` has not read.
-    unread: bool,
-    waiting_on: OneOf<WaitedFor>,
+    unread: bool = view.is_unread,
+    waiting_on: OneOf<WaitedFor> = view.waiting_on.name().into(),
     /// The final action: `{action, by, at}` and the comment, reason or error given with the action.
-    resolution: Option<AnyObject>,
+    resolution: Option<AnyObject> = view.resolution.map(AnyObject),
     /// The actions that the caller may take now. In feeds of agents, the actions that a person may take.
-    allowed_actions: Vec<OneOf<TaskActions>>,
+    allowed_actions: Vec<OneOf<TaskActions>> =
+        view.allowed_actions.into_iter().map(|action| action.name().into()).collect(),
     /// The number of the current or next attempt, from 1.
-    attempt: u64,
+    attempt: u64 = view.attempt,
     /// The id of the agent that holds the task.
-    claimed_by: Option<Text>,
+    claimed_by: Option<Text> = view.claimed_by.map(Text),
     /// The agent's question: `{message, schema}`.
-    input_request: Option<AnyObject>,
+    input_request: Option<AnyObject> = view.input_request.map(AnyObject),
     /// The time at which a deferred task becomes active again.
-    deferred_until: Option<String>,
+    deferred_until: Option<String> = view.deferred_until.map(format_date),
     /// The due date. When the due date passes, `task.overdue` is added to the timeline and the task becomes unread.
-    due_at: Option<String>,
+    due_at: Option<String> = view.due_at.map(format_date),
     /// Whether the due date has passed.
-    overdue: bool,
+    overdue: bool = view.is_overdue,
     /// The number of steps of `metadata.review.escalate` that were taken since the due date.
-    escalated: u64,
+    escalated: u64 = view.escalated,
     /// The user who created the task, or `plugin:<name>`.
-    created_by: Option<Text>,
-    created_at: String,
-    updated_at: String,
-    version: u64,
+    created_by: Option<Text> = view.created_by.map(Text),
+    created_at: String = format_date(view.created_at),
+    updated_at: String = format_date(view.updated_at),
+    version: u64 = view.version,
 }
 
 impl From<&Aggregate> for TaskBody {
     fn from(task: &Aggregate) -> TaskBody {
         TaskBody::from(TaskView::from(task))
-    }
-}
-
-impl From<TaskView> for TaskBody {
-    fn from(view: TaskView) -> TaskBody {
-        let (assignee_type, assignee_id) = assignee(view.assignee);
-        TaskBody {
-            id: view.id.into(),
-            title: view.title.into(),
-            status: view.status.name().into(),
-            priority: view.priority.name().into(),
-            assignee_type,
-            assignee_id,
-            project_id: view.project_id.map(Text),
-            source_type: view.source_type.map(|kind| kind.name().into()),
-            source: AnyObject(view.source),
-            metadata: AnyObject(view.metadata),
-            unread: view.is_unread,
-            waiting_on: view.waiting_on.name().into(),
-            resolution: view.resolution.map(AnyObject),
-            allowed_actions: view.allowed_actions.into_iter().map(|action| action.name().into()).collect(),
-            attempt: view.attempt,
-            claimed_by: view.claimed_by.map(Text),
-            input_request: view.input_request.map(AnyObject),
-            deferred_until: view.deferred_until.map(format_date),
-            due_at: view.due_at.map(format_date),
-            overdue: view.is_overdue,
-            escalated: view.escalated,
-            created_by: view.created_by.map(Text),
-            created_at: format_date(view.created_at),
-            updated_at: format_date(view.updated_at),
-            version: view.version,
-        }
     }
 }
 
@@ -123,39 +96,25 @@ fn assignee(assignee: Option<Assignee>) -> (Option<OneOf<Assignees>>, Option<Tex
     }
 }
 
-/// A task with its messages, artifacts and timeline.
-#[derive(Object, Serialize)]
-#[oai(rename = "WholeTask")]
-pub struct WholeTaskBody {
+shown! {
+    /// A task with its messages, artifacts and timeline.
+    #[oai(rename = "WholeTask")]
+    pub struct WholeTaskBody from (whole, approval): (WholeTask, Approval);
+
     #[oai(flatten)]
     #[serde(flatten)]
-    task: TaskBody,
-    messages: Vec<MessageBody>,
+    task: TaskBody = whole.task.into(),
+    messages: Vec<MessageBody> = whole.messages.into_iter().map(MessageBody::from).collect(),
     /// All versions of all artifacts. A task has at most 2,000 versions of artifacts, and at most 16 MiB of content.
     /// Output beyond these limits gets 409 `task_full`.
-    artifacts: Vec<ArtifactBody>,
+    artifacts: Vec<ArtifactBody> = whole.artifacts.into_iter().map(ArtifactBody::from).collect(),
     /// The task's events in the order of the log, at most the last 1,000.
-    timeline: Vec<TimelineEntry>,
+    timeline: Vec<TimelineEntry> = whole.timeline.into_iter().map(TimelineEntry::from).collect(),
     /// The events that approval would append now, at most 500, each with the state of its aggregate after the approval.
     /// Empty if approval would append more events: `would_refuse` then has `approval_too_large`.
-    would_append: Vec<EffectBody>,
+    would_append: Vec<EffectBody> = approval.would_append.into_iter().map(EffectBody::planned).collect(),
     /// The error that approval would return now, although the status of the task allows approval.
-    would_refuse: Option<AnyObject>,
-}
-
-impl WholeTaskBody {
-    /// Returns the body of a task with a preview of its approval.
-    pub fn new(whole: WholeTask, approval: Approval) -> WholeTaskBody {
-        let WholeTask { task, messages, artifacts, timeline } = whole;
-        WholeTaskBody {
-            task: task.into(),
-            messages: messages.into_iter().map(MessageBody::from).collect(),
-            artifacts: artifacts.into_iter().map(ArtifactBody::from).collect(),
-            timeline: timeline.into_iter().map(TimelineEntry::from).collect(),
-            would_append: approval.would_append.into_iter().map(EffectBody::planned).collect(),
-            would_refuse: approval.refusal.map(|error| ApiError::from(error).body.into()),
-        }
-    }
+    would_refuse: Option<AnyObject> = approval.refusal.map(|error| ApiError::from(error).body.into()),
 }
 
 /// A task that a person has approved.
@@ -187,21 +146,15 @@ pub struct ClaimedTasks {
     pub data: Vec<ClaimedBody>,
 }
 
-/// The lease of a claim: the agent holds the task until the lease expires.
-#[derive(Object, Serialize)]
-#[oai(rename = "Lease")]
-pub struct LeaseBody {
-    agent_id: String,
-    /// The number of this claim, unique within the task. An agent can send the number as `claim` with its requests.
-    claim: u64,
-    expires_at: String,
-}
+shown! {
+    /// The lease of a claim: the agent holds the task until the lease expires.
+    #[oai(rename = "Lease")]
+    pub struct LeaseBody from lease: HeldLease;
 
-impl From<HeldLease> for LeaseBody {
-    fn from(lease: HeldLease) -> LeaseBody {
-        let HeldLease { agent_id, claim, until } = lease;
-        LeaseBody { agent_id, claim, expires_at: format_date(until) }
-    }
+    agent_id: String = lease.agent_id,
+    /// The number of this claim, unique within the task. An agent can send the number as `claim` with its requests.
+    claim: u64 = lease.claim,
+    expires_at: String = format_date(lease.until),
 }
 
 listed!(TaskBody as "TaskPage": "A page of tasks.");
@@ -250,7 +203,7 @@ impl ActedOn {
     fn new(TaskOutcome { id, result }: TaskOutcome, decider: &Decider) -> ActedOn {
         match result {
             Ok(ActedTask { task, appended }) => {
-                let appended = appended.into_iter().map(EffectBody::appended).collect();
+                let appended = appended.into_iter().map(EffectBody::from).collect();
                 let task = TaskBody::from(decider.view(&task));
                 ActedOn { id, status: 200, task: Some(task), appended, error: None }
             }
@@ -268,31 +221,28 @@ impl ActedOn {
     }
 }
 
-#[derive(ApiResponse)]
-pub enum TaskActionResponse {
-    /// The task after the action.
-    #[oai(status = 200)]
-    Done(JsonResponse<TaskBody>, #[oai(header = "ETag")] String),
+tagged!(pub TaskActionResponse of TaskBody: "The task after the action.");
+
+impl TaskActionResponse {
+    /// Returns the response to an action. The task lists the actions that the caller, `decider`, may take.
+    pub fn of(acted: ActedTask, decider: &Decider) -> TaskActionResponse {
+        let task = TaskBody::from(decider.view(&acted.task));
+        TaskActionResponse::Done(JsonResponse::new(&task), etag(acted.task.version))
+    }
 }
 
-/// Returns the response to an action: the task after the action.
-pub fn acted(task: TaskView) -> TaskActionResponse {
-    let tag = etag(task.version);
-    TaskActionResponse::Done(JsonResponse::new(&TaskBody::from(task)), tag)
-}
+tagged!(
+    pub ApprovalResponse of ApprovedBody:
+        "The task after the approval, and the events that the approval has appended."
+);
 
-#[derive(ApiResponse)]
-pub enum ApprovalResponse {
-    /// The task after the approval, and the events that the approval has appended.
-    #[oai(status = 200)]
-    Done(JsonResponse<ApprovedBody>, #[oai(header = "ETag")] String),
-}
-
-/// Returns the response to an approval.
-pub fn approved(acted: ActedTask, decider: &Decider) -> ApprovalResponse {
-    let ActedTask { task, appended } = acted;
-    let bytes = task.size_bytes() + appended.iter().map(EffectView::size_bytes).sum::<usize>();
-    let appended = appended.into_iter().map(EffectBody::appended).collect();
-    let body = ApprovedBody { task: TaskBody::from(decider.view(&task)), appended };
-    ApprovalResponse::Done(JsonResponse::large(&body, bytes), etag(task.version))
+impl ApprovalResponse {
+    /// Returns the response to an approval. The task lists the actions that the caller, `decider`, may take.
+    pub fn of(acted: ActedTask, decider: &Decider) -> ApprovalResponse {
+        let ActedTask { task, appended } = acted;
+        let bytes = task.size_bytes() + appended.iter().map(EffectView::size_bytes).sum::<usize>();
+        let appended = appended.into_iter().map(EffectBody::from).collect();
+        let body = ApprovedBody { task: TaskBody::from(decider.view(&task)), appended };
+        ApprovalResponse::Done(JsonResponse::large(&body, bytes), etag(task.version))
+    }
 }

@@ -38,11 +38,12 @@ pub enum WindowFunction {
 /// The functions that number the rows of a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ranking {
-    /// `$rank`: equal rows have the same number, and the next row has its place in the order.
+    /// `$rank`: equal rows have the same number. The number of the next row is its place in the order, so numbers are
+    /// left out.
     Rank,
-    /// `$denseRank`: equal rows have the same number, and the next row has the next number.
+    /// `$denseRank`: equal rows have the same number, and no number is left out.
     Dense,
-    /// `$documentNumber`: every row has its place in the order.
+    /// `$documentNumber`: the number of every row is its place in the order.
     Number,
 }
 

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, HashMap};
 use git2::Oid;
 
 use super::{Article, HistoryWalk, fields_of};
-use crate::cli::git::events::EventMoment;
 use crate::cli::git::files::Files;
 use crate::cli::git::history::Birth;
 use crate::cli::git::outbox::Outbox;
@@ -13,10 +12,10 @@ use crate::cli::git::state::{ArticleState, BODY, Digest, digest};
 
 impl HistoryWalk<'_> {
     /// Compares the articles with the files at a commit, and changes the articles that differ.
-    pub fn compare(&mut self, files: Files, moment: &EventMoment, outbox: &mut Outbox<'_>) -> anyhow::Result<()> {
+    pub fn compare(&mut self, files: Files, outbox: &mut Outbox<'_>) -> anyhow::Result<()> {
         for (path, reason) in files.left_out.iter().chain(&files.unread) {
             if self.globs.is_match(path) {
-                self.report.miss(path, moment, reason);
+                self.report.miss(path, &outbox.moment, reason);
             }
         }
         let is_gone = |path: &&String| !files.blobs.contains_key(*path) && !files.is_unread(path);
@@ -28,20 +27,20 @@ impl HistoryWalk<'_> {
         let renamed = self.renames(&mut gone, &files)?;
         gone.append(&mut self.spare);
         for article in gone {
-            self.remove(article, moment, outbox)?;
+            self.remove(article, outbox)?;
         }
         for (path, blob) in files {
             if let Some(article) = self.live.remove(&path) {
-                self.write(article, path, blob, None, moment, outbox)?;
+                self.write(article, path, blob, None, outbox)?;
             } else if let Some(article) = renamed.get(&path) {
-                self.write(article.clone(), path, blob, None, moment, outbox)?;
+                self.write(article.clone(), path, blob, None, outbox)?;
             } else {
-                let commit = moment.commit.as_ref().map_or(Oid::ZERO_SHA1, |commit| commit.id);
+                let commit = outbox.moment.commit.as_ref().map_or(Oid::ZERO_SHA1, |commit| commit.id);
                 let birth = Birth { path: path.clone(), commit };
-                self.create(path, blob, &birth, moment, outbox)?;
+                self.create(path, blob, &birth, outbox)?;
             }
         }
-        self.assign_released_slugs(moment, outbox)
+        self.assign_released_slugs(outbox)
     }
 
     /// Finds the new files that have the text of a file that is gone, and takes their articles from `gone`.
@@ -104,7 +103,7 @@ mod tests {
             Ok(())
         };
         let mut outbox = Outbox::new("notes", Mark::default(), &mut put);
-        walk.compare(files, &EventMoment::default(), &mut outbox).expect("compared");
+        walk.compare(files, &mut outbox).expect("compared");
         outbox.finish(&Mark::default()).expect("sent");
         (changed, walk.articles(), walk.report.missing.into_iter().collect())
     }

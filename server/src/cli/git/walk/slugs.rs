@@ -4,7 +4,6 @@
 use git2::Oid;
 
 use super::{Article, HistoryWalk};
-use crate::cli::git::events::EventMoment;
 use crate::cli::git::outbox::Outbox;
 use crate::cli::git::slug;
 
@@ -40,14 +39,14 @@ impl HistoryWalk<'_> {
 
     /// Gives the waiting files the slugs that other articles have released since. Otherwise the next import would, even
     /// if no file has changed.
-    pub fn assign_released_slugs(&mut self, moment: &EventMoment, outbox: &mut Outbox<'_>) -> anyhow::Result<()> {
+    pub fn assign_released_slugs(&mut self, outbox: &mut Outbox<'_>) -> anyhow::Result<()> {
         // An article that gets another slug releases its own, for which another file may wait.
         while let Some(slug) = self.slugs.next_released() {
             // A file that no longer has the slug in its front matter leaves the slug to the next file.
             while let Some((path, blob)) = self.first_waiting(&slug) {
                 self.waiting.remove(&path);
                 if let Some(article) = self.live.remove(&path) {
-                    self.write(Article { blob: None, ..article }, path, blob, None, moment, outbox)?;
+                    self.write(Article { blob: None, ..article }, path, blob, None, outbox)?;
                 }
             }
         }

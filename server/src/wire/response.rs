@@ -1,0 +1,44 @@
+//! Declares responses that differ only in their bodies and descriptions. The document describes each of these responses
+//! in its own words.
+
+/// Declares the response of an operation that succeeds without a body.
+macro_rules! no_content {
+    ($name:ident: $about:literal) => {
+        #[derive(poem_openapi::ApiResponse)]
+        enum $name {
+            #[doc = $about]
+            #[oai(status = 204)]
+            Done,
+        }
+    };
+}
+pub(crate) use no_content;
+
+/// Declares the response with a resource after a change, and with the resource's entity tag.
+macro_rules! tagged {
+    ($visibility:vis $name:ident of $body:ident: $about:literal) => {
+        #[derive(poem_openapi::ApiResponse)]
+        $visibility enum $name {
+            #[doc = $about]
+            #[oai(status = 200)]
+            Done($crate::wire::body::JsonResponse<$body>, #[oai(header = "ETag")] String),
+        }
+    };
+}
+pub(crate) use tagged;
+
+/// Declares the response with a resource, or only with its entity tag if the client has the current version.
+macro_rules! revalidated {
+    ($name:ident of $body:ident: $about:literal) => {
+        #[derive(poem_openapi::ApiResponse)]
+        enum $name {
+            #[doc = $about]
+            #[oai(status = 200)]
+            Found($crate::wire::body::JsonResponse<$body>, #[oai(header = "ETag")] String),
+            /// The client has the current version.
+            #[oai(status = 304)]
+            Known(#[oai(header = "ETag")] String),
+        }
+    };
+}
+pub(crate) use revalidated;

@@ -1,0 +1,25 @@
+//! Declares the types of responses that show data of the engine: each field together with its value.
+
+/// Declares a type of responses, and its conversion from data of the engine. The name after `from` is that of the
+/// converted data in the values of the fields. `where` introduces further names.
+macro_rules! shown {
+    (
+        $(#[$about:meta])*
+        $visibility:vis struct $name:ident from $source:tt: $from:ty $(where { $($names:tt)* })?;
+        $($(#[$note:meta])* $seen:vis $field:ident: $type:ty = $value:expr,)+
+    ) => {
+        #[derive(poem_openapi::Object, serde::Serialize)]
+        $(#[$about])*
+        $visibility struct $name {
+            $($(#[$note])* $seen $field: $type,)+
+        }
+
+        impl From<$from> for $name {
+            fn from($source: $from) -> $name {
+                $($($names)*)?
+                $name { $($field: $value,)+ }
+            }
+        }
+    };
+}
+pub(crate) use shown;
