@@ -55,15 +55,24 @@ fn output() -> impl Strategy<Value = Value> {
     prop_oneof![3 => accumulator, 1 => of_order]
 }
 
-/// Generates a `$setWindowFields`, sometimes with a computed field before it and a grouping after it.
+/// Generates a `$setWindowFields`, sometimes with a projection before it and a grouping or a projection after it.
 pub fn stages() -> impl Strategy<Value = Vec<Value>> {
     let key = prop_oneof![3 => reference(), 1 => expression(), 1 => Just(Value::from("$z"))];
     let partition = prop::option::of(key);
     let names = prop::sample::select(vec!["x", "n", "a.w"]);
     let outputs = prop::collection::vec((names, output()), 1..3);
-    let before = prop::option::of((prop::sample::select(vec!["z", "n", "d"]), expression()));
+    let computed = (prop::sample::select(vec!["z", "n", "d", "_id"]), expression())
+        .prop_map(|(name, of)| object([("$set", object([(name, of)]))]));
+    let before = prop_oneof![
+        4 => computed,
+        1 => reference().prop_map(|of| object([("$set", object([("_id", of)]))])),
+        1 => Just(object([("$unset", "_id".into())])),
+        1 => Just(json!({"$project": {"_id": 0, "n": 1, "s": 1, "m": 1}}).into()),
+    ];
+    let after = prop_oneof![2 => group(), 1 => Just(json!({"$project": {"x": 1, "s": 1, "n": 1, "m": 1}}).into())];
     let windows = (partition, prop::option::weighted(0.9, sort_by()), outputs);
-    (before, windows, prop::option::weighted(0.3, group())).prop_map(|(before, (partition, sort, outputs), group)| {
+    let parts = (prop::option::of(before), windows, prop::option::weighted(0.4, after));
+    parts.prop_map(|(before, (partition, sort, outputs), after)| {
         let mut stage = Object::new();
         partition.into_iter().for_each(|key| stage.push("partitionBy", key));
         sort.into_iter().for_each(|keys| stage.push("sortBy", keys));
@@ -72,7 +81,6 @@ pub fn stages() -> impl Strategy<Value = Vec<Value>> {
             fields.insert(name, output);
         });
         stage.push("output", fields);
-        let before = before.map(|(name, of)| object([("$set", object([(name, of)]))]));
-        before.into_iter().chain([object([("$setWindowFields", stage.into())])]).chain(group).collect()
+        before.into_iter().chain([object([("$setWindowFields", stage.into())])]).chain(after).collect()
     })
 }

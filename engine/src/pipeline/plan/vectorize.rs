@@ -5,7 +5,7 @@ use super::logical::{PlanNode, PlanStep};
 use super::optimize::prune_fields;
 use crate::pipeline::expression::filter::Filter;
 use crate::pipeline::run::vectorized::{
-    ColumnGroup, ColumnProgram, ColumnWindows, PrecedingStep, ProgramTail, Selects, Top,
+    ColumnGroup, ColumnProgram, ColumnWindows, PrecedingStep, ProgramTail, Selects, Top, WrittenFields,
 };
 
 /// Returns the part of a plan that can run over columns: the filter and the limit of the scan, and the first steps in
@@ -18,7 +18,10 @@ pub fn vectorize(filter: Option<&Filter>, limit: Option<u64>, nodes: &[PlanNode]
 fn tail(nodes: &[PlanNode], shows_rows: bool) -> (ProgramTail, usize) {
     let mut steps = nodes.iter().map(|node| &node.step);
     let (first, second) = (steps.next(), steps.next());
-    let read = |nodes: &[PlanNode]| prune_fields::of_steps(nodes).filter(|_| !shows_rows);
+    let written = |nodes: &[PlanNode]| {
+        let read = prune_fields::of_steps(nodes).filter(|_| !shows_rows)?;
+        Some(WrittenFields { names: read.names, keeps_order: read.keeps_order })
+    };
     let (tail, covers) = match (first, second) {
         (Some(PlanStep::Count(name)), _) => (Some(ProgramTail::Count(name.clone())), 1),
         (Some(PlanStep::Sort { keys, limit }), _) => (Top::new(keys, *limit).map(ProgramTail::Top), 1),
@@ -32,10 +35,10 @@ fn tail(nodes: &[PlanNode], shows_rows: bool) -> (ProgramTail, usize) {
             (ColumnGroup::new(PrecedingStep::Project(projection), group).map(ProgramTail::Group), 2)
         }
         (Some(PlanStep::Windows(windows)), _) => {
-            (ColumnWindows::new(None, windows, read(&nodes[1..])).map(ProgramTail::Windows), 1)
+            (ColumnWindows::new(None, windows, written(&nodes[1..])).map(ProgramTail::Windows), 1)
         }
         (Some(PlanStep::Project(projection)), Some(PlanStep::Windows(windows))) => {
-            (ColumnWindows::new(Some(projection), windows, read(&nodes[2..])).map(ProgramTail::Windows), 2)
+            (ColumnWindows::new(Some(projection), windows, written(&nodes[2..])).map(ProgramTail::Windows), 2)
         }
         _ => (None, 0),
     };

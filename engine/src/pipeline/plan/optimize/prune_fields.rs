@@ -11,9 +11,11 @@ use crate::pipeline::plan::options::Surroundings;
 
 /// The fields that the steps read from a row.
 #[derive(Default)]
-struct ReadFields {
-    names: BTreeSet<Arc<str>>,
+pub struct ReadFields {
+    pub names: BTreeSet<Arc<str>>,
     whole: bool,
+    /// Whether a step returns fields in the order that they have in the row.
+    pub keeps_order: bool,
 }
 
 pub fn apply(plan: &mut LogicalPlan, around: &Surroundings) -> bool {
@@ -60,9 +62,9 @@ pub fn before_first(plan: &mut LogicalPlan) {
 }
 
 /// Returns the fields that the steps read from their rows, or `None` if they read whole rows.
-pub fn of_steps(nodes: &[PlanNode]) -> Option<BTreeSet<Arc<str>>> {
+pub fn of_steps(nodes: &[PlanNode]) -> Option<ReadFields> {
     let mut fields = ReadFields::default();
-    (read(nodes, &mut fields) && !fields.whole).then_some(fields.names)
+    (read(nodes, &mut fields) && !fields.whole).then_some(fields)
 }
 
 /// Collects the fields that the steps read, up to the first step that builds new rows. Returns `false` if the result
@@ -90,6 +92,7 @@ fn read(nodes: &[PlanNode], fields: &mut ReadFields) -> bool {
             PlanStep::Project(projection) => {
                 projection.visit_paths(&mut |path| fields.add(path));
                 if projection.kind == ProjectionKind::Inclusion {
+                    fields.keeps_order = true;
                     return true;
                 }
             }

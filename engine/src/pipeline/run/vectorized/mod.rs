@@ -24,7 +24,7 @@ pub use group::{ColumnGroup, PrecedingStep};
 pub use probe::RowProbe;
 pub use select::{RowSelection, Selects};
 pub use top::Top;
-pub use windows::ColumnWindows;
+pub use windows::{ColumnWindows, WrittenFields};
 
 /// The part of a program that runs over columns.
 #[derive(Debug)]

@@ -50,19 +50,30 @@ pub struct ColumnWindows {
     projects_output: bool,
 }
 
+/// The fields that the steps after the windows read.
+pub struct WrittenFields {
+    pub names: BTreeSet<Arc<str>>,
+    /// Whether a step returns fields in the order that they have in the row.
+    pub keeps_order: bool,
+}
+
 impl ColumnWindows {
-    /// Creates windows over columns. `written` contains the fields that the following steps read, or is `None` if these
-    /// steps read whole rows. Returns `None` if columns cannot replace the projection or provide the inputs.
+    /// Creates windows over columns. `written` is `None` if the following steps read whole rows. Returns `None` if
+    /// columns cannot replace the projection or provide the inputs and the order.
     pub fn new(
         before: Option<&Arc<Projection>>,
         stage: &Arc<ast::Windows>,
-        written: Option<BTreeSet<Arc<str>>>,
+        written: Option<WrittenFields>,
     ) -> Option<ColumnWindows> {
         let functions = || stage.outputs.iter().map(|output| &output.function);
         if functions().filter_map(WindowFunction::input).any(Expr::draws) {
             return None;
         }
         let sort_keys = stage.sort.iter().flatten();
+        // Equal rows are in the order of their ids, which the projection may replace or drop.
+        if sort_keys.clone().next().is_some() && before.is_some_and(|before| !before.leaves_alone(ID)) {
+            return None;
+        }
         let inputs = functions().filter_map(|function| function.input()?.plain_path());
         let mut read_of_all: Vec<Arc<str>> =
             inputs.clone().filter_map(|path| path.segments().first().cloned()).collect();
@@ -90,11 +101,13 @@ impl ColumnWindows {
         let mut fields = Fields::default();
         stage.visit_paths(&mut |path| fields.add(path));
         let read = fields.with(before);
-        let projects_output = before.is_some_and(|before| projects(before, written.as_ref()));
-        let written = written.map(|names| {
+        let names = written.as_ref().map(|written| &written.names);
+        let projects_output = before.is_some_and(|before| projects(before, names));
+        let written = written.map(|WrittenFields { names, keeps_order }| {
             let mut fields = Fields { names, is_whole: false };
             stage.write.visit_paths(&mut |path| fields.add(path));
-            fields.names.retain(|name| !stage.writes_whole(name));
+            // A field that is replaced keeps its place in the row.
+            fields.names.retain(|name| keeps_order || !stage.writes_whole(name));
             fields
         });
         let written = written.and_then(|fields| fields.with(before.filter(|_| projects_output)));

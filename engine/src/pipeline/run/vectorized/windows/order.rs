@@ -29,6 +29,22 @@ pub fn sort(
         let unequal = keys.iter().map(of_key).find(|order| order.is_ne());
         unequal.unwrap_or_else(|| id(a).cmp(&id(b)).then(a.cmp(&b)))
     };
+    // Long values take long to compare.
+    let weigh = |position: &u32| {
+        keys.iter().try_fold(0usize, |sum, (values, _)| match values {
+            TypedValues::Any(values) => match &values[*position as usize] {
+                Some(value) => Ok(sum.saturating_add(measure(value, query)?)),
+                None => Ok(sum),
+            },
+            TypedValues::Ints(_) | TypedValues::Dates(_) | TypedValues::Doubles(_) => Ok(sum),
+        })
+    };
+    for position in &*positions {
+        if weigh(position)? > 0 {
+            *positions = sorted(std::mem::take(positions), query, weigh, |a, b| compare(*a, *b))?;
+            return Ok(());
+        }
+    }
     match first {
         TypedValues::Ints(values) | TypedValues::Dates(values) => {
             sort_by(positions, |position| abbreviated_int(values[position], *descending), compare, query)
@@ -37,21 +53,6 @@ pub fn sort(
             sort_by(positions, |position| abbreviated_double(values[position], *descending), compare, query)
         }
         TypedValues::Any(values) => {
-            // Long values take long to compare.
-            for (values, _) in keys {
-                let TypedValues::Any(values) = values else { continue };
-                let mut weight = 0;
-                for position in &*positions {
-                    weight += values[*position as usize].as_ref().map_or(Ok(0), |value| measure(value, query))?;
-                }
-                if weight > 0 {
-                    let weigh = |position: &u32| {
-                        values[*position as usize].as_ref().map_or(Ok(0), |value| measure(value, query))
-                    };
-                    *positions = sorted(std::mem::take(positions), query, weigh, |a, b| compare(*a, *b))?;
-                    return Ok(());
-                }
-            }
             sort_by(positions, |position| abbreviated(values[position].as_ref(), *descending), compare, query)
         }
     }

@@ -49,18 +49,19 @@ impl<'a> WindowTable<'a> {
         let index = |row: &u32| (chunk.segment * SEGMENT) as u32 + *row;
         self.row_indexes.extend(chunk.rows.iter().map(index));
         for (values, source) in self.values.iter_mut().zip(sources) {
-            let before = query.bytes_left.get();
+            let before = query.remaining_bytes();
             let mut buffer = Vec::new();
             match source {
                 Some(source) => {
                     let input = source.values(chunk, &mut buffer)?;
-                    if !matches!(values, TypedValues::Any(_)) {
-                        // The computed values are copied, unless they remain of any type.
-                        query.bytes_left.set(before);
-                    }
+                    let computed = before.saturating_sub(query.remaining_bytes());
                     let bytes = values.len() * values.value_bytes();
-                    extend(values, input, chunk.rows, source.texts());
-                    query.charge((values.len() * values.value_bytes()).saturating_sub(bytes))?;
+                    let built = extend(values, input, chunk.rows, source.texts());
+                    query.charge((values.len() * values.value_bytes()).saturating_sub(bytes) + built)?;
+                    if !matches!(values, TypedValues::Any(_)) {
+                        // Computed numbers and dates are copied.
+                        query.give_back(computed);
+                    }
                 }
                 None => {
                     query.charge(chunk.rows.len() * size_of::<Option<Value>>())?;
@@ -90,18 +91,25 @@ impl<'a> WindowTable<'a> {
     }
 }
 
-/// Adds the values of some rows of a segment.
-fn extend(values: &mut TypedValues, input: InputValues, rows: &[u32], texts: &Dictionary) {
+/// Adds the values of some rows of a segment. Returns the number of bytes of the arrays that were built for them.
+fn extend(values: &mut TypedValues, input: InputValues, rows: &[u32], texts: &Dictionary) -> usize {
     if let InputValues::Segment(segment) = input
         && segment.is_plain()
         && let Cells::Ints(cells) = segment.cells()
     {
         values.extend_ints(rows.iter().map(|row| cells[*row as usize]));
-        return;
+        return 0;
     }
+    let builds = matches!(input, InputValues::Segment(segment) if matches!(segment.cells(), Cells::Lists(_)));
+    let mut bytes = 0;
     for (nth, row) in rows.iter().enumerate() {
-        values.push(input.value(nth, *row, texts));
+        let value = input.value(nth, *row, texts);
+        if builds {
+            bytes += value.as_ref().and_then(Value::as_array).map_or(0, size_of_val);
+        }
+        values.push(value);
     }
+    bytes
 }
 
 /// A partition whose rows are read from columns.
@@ -128,10 +136,10 @@ impl PartitionRows for ColumnPartition<'_> {
     }
 
     fn input(&self, row: usize) -> Result<Cow<'_, Value>> {
-        let ColumnWindows { read, before, .. } = self.table.windows;
+        let (ColumnWindows { read, before, .. }, run) = (self.table.windows, self.table.run);
         let row = self.table.columns.part(self.row_index(row), read.as_ref()).unwrap_or_default();
         Ok(Cow::Owned(match before {
-            Some(before) => before.apply(&self.table.run.env(&row))?,
+            Some(before) => run.passing(|| before.apply(&run.env(&row)))?,
             None => row,
         }))
     }
