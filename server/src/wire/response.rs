@@ -27,7 +27,8 @@ macro_rules! tagged {
 }
 pub(crate) use tagged;
 
-/// Declares the response with a resource, or only with its entity tag if the client has the current version.
+/// Declares a response that contains a resource. If the client already has the current version, the response contains
+/// only the entity tag.
 macro_rules! revalidated {
     ($name:ident of $body:ident: $about:literal) => {
         #[derive(poem_openapi::ApiResponse)]
