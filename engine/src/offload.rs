@@ -17,7 +17,8 @@ pub fn in_place<T>(work: impl FnOnce() -> T) -> T {
     if has_others() { tokio::task::block_in_place(work) } else { work() }
 }
 
-/// Runs a computation whose duration depends on client input on a thread for blocking work.
+/// Runs a computation on a thread for blocking work, because its duration depends on client input. Fails if the
+/// computation exceeds the time limit.
 pub async fn on_blocking_thread<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     let running = tokio::task::spawn_blocking(work);
     match tokio::time::timeout(TIMEOUT, running).await {

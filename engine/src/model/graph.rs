@@ -16,7 +16,7 @@ use super::value::{Object, Value};
 /// The maximum length of a label or field value that identifies a node, in bytes.
 const MAX_ADDRESS: usize = 512;
 
-/// An edge between two nodes. Edges are closed by later events, but never removed.
+/// An edge between two nodes. A later event can close an edge, but does not remove it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Edge {
     pub from: AggregateId,

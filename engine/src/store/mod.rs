@@ -280,7 +280,7 @@ impl Database {
             return self.query_bound(statements, values).await;
         };
         let mut results = self.query_bound(&transaction, values).await?;
-        // Without the results of `BEGIN` and `COMMIT`.
+        // Removes the results of `BEGIN` and `COMMIT`.
         results.pop();
         Ok(results.into_iter().skip(1).collect())
     }

@@ -1,5 +1,5 @@
-//! Former names of settings. The server accepts a former name for one release, and warns with the new name. A former
-//! setting that is a constant now only causes a warning.
+//! Former names of settings. The server accepts a former name for one release, and logs a warning with the new name. A
+//! setting that was removed has no effect and causes only a warning.
 
 use std::collections::HashSet;
 

@@ -42,7 +42,7 @@ pub struct Queue {
     filled: Notify,
     /// The signal that wakes tasks that wait for capacity in the queue.
     emptied: Notify,
-    /// Whether the peer supports binary frames.
+    /// Whether the peer has sent a binary frame. Any other peer receives no binary frames.
     pub takes_bytes: AtomicBool,
 }
 

@@ -16,7 +16,7 @@ const MAX_UNICODE_CLASSES: usize = 256;
 pub enum Syntax {
     /// The syntax of MongoDB's PCRE. Such a pattern may backtrack.
     Query,
-    /// The syntax of the `regex` crate, for patterns in type definitions. Such a pattern is always a regular language.
+    /// The syntax of the `regex` crate, for patterns in type definitions. Such a pattern describes a regular language.
     Type,
 }
 

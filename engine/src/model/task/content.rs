@@ -54,7 +54,7 @@ impl TaskSender {
         if self.agents.is_some() { &[] } else { self.lineage.get(1..).unwrap_or_default() }
     }
 
-    /// Returns the user as the last item of the lineage, `user:ID`.
+    /// Returns the last item of the lineage, which is the user as `user:ID`.
     pub fn user(&self) -> Option<&Arc<str>> {
         self.lineage.last()
     }

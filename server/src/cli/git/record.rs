@@ -82,7 +82,7 @@ impl Row {
     /// may be the record of the source before the folder was moved. The others belong to folders of other machines.
     pub fn of_moved<'r>(rows: &[&'r Row], source: &SourceIdentity) -> Vec<&'r Row> {
         let same_name = |row: &&Row| row.kind == source.kind && row.kind != "git" && row.name == source.name;
-        // A path that cannot be looked at, such as one below a locked folder, may exist.
+        // A path that cannot be checked, such as a path below a locked folder, may exist.
         let is_gone = |row: &&Row| matches!(Path::new(&row.root).try_exists(), Ok(false));
         rows.iter().copied().filter(same_name).filter(is_gone).collect()
     }

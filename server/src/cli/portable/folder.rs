@@ -88,7 +88,7 @@ impl FilesFolder {
         }))
     }
 
-    /// Returns the bytes with a hash as the body of a request. The request fails if the bytes cannot be read.
+    /// Returns a request body with the bytes that have a SHA-256. The request fails if the bytes cannot be read.
     pub fn body(&self, sha256: &str, size: u64) -> reqwest::Body {
         let (folder, sha256) = (self.clone(), sha256.to_owned());
         let blocks = stream::once(async move { folder.read(&sha256, size).await });

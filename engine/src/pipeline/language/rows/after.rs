@@ -19,7 +19,7 @@ use crate::pipeline::value::path::FieldPath;
 impl RowFields {
     /// Returns the known fields of the rows after a stage.
     pub fn after(self, stage: &Stage, query: &Context) -> Result<RowFields> {
-        // A change copies the known fields if other values share them.
+        // A change copies the known fields if the rows of another stage share them.
         query.tick_many(self.changed.len())?;
         Ok(match stage {
             Stage::Documents(_) => RowFields::new(BaseFields::Any),

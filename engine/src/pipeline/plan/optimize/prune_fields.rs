@@ -41,8 +41,8 @@ pub fn apply(plan: &mut LogicalPlan, around: &Surroundings) -> bool {
     true
 }
 
-/// Restricts a source to the fields that its first step reads, if the rows after the step contain nothing else. The
-/// rows after later steps stay complete.
+/// Restricts the source of a plan to the fields that the first step reads, if this step builds new rows. The rows of
+/// the later steps stay complete.
 pub fn before_first(plan: &mut LogicalPlan) {
     let mut fields = ReadFields::default();
     let is_rebuilt = plan.nodes.first().is_some_and(|first| read(std::slice::from_ref(first), &mut fields));
