@@ -197,7 +197,7 @@ fn of_node(node: FilterNode) -> Element {
             Element::Not(nodes.into_iter().map(|node| Element::Not(vec![of_node(node)])).collect())
         }
         FilterNode::Constant(answer) if answer => Element::Not(vec![Element::Not(Vec::new())]),
-        // Matches nothing. An empty `$all` is a constant, and the operators of a field produce no other of these nodes.
+        // Matches nothing. An empty `$all` produces the constant. The operators of a field never produce the others.
         FilterNode::Constant(_) | FilterNode::Nor(_) | FilterNode::Expr(_) | FilterNode::Schema(_) => {
             Element::Not(Vec::new())
         }
