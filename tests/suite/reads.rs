@@ -108,6 +108,73 @@ async fn events_held_by_a_query_count_against_its_memory() {
     assert_eq!(read(&workspace, json!([one, {"$count": "n"}])).await.0, [json!({"n": 1_000}).into()]);
 }
 
+/// Appends states with a string each, and with lists that take more memory than the rows that refer to them.
+async fn append_notes(workspace: &Handles, count: usize) {
+    let list = |number: usize| (0..30).map(|item| Value::from(format!("{item} of {number}"))).collect::<Vec<_>>();
+    let note = |number: usize| NewEvent {
+        aggregate_id: format!("n{number}"),
+        aggregate_type: "note".into(),
+        event_type: "note.created".into(),
+        payload: Object::from_iter([
+            ("text", Value::from(format!("{number} {}", "word ".repeat(17)))),
+            ("list", Value::from(list(number))),
+        ]),
+        ..NewEvent::default()
+    };
+    let notes: Vec<NewEvent> = (0..count).map(note).collect();
+    for part in notes.chunks(500) {
+        workspace.writer.append_events(part.to_vec()).await.expect("appended");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn values_that_groups_and_windows_keep_count_against_the_memory_of_a_query() {
+    let mut config = Config::default();
+    config.plugins.enabled.clear();
+    config.pipeline.memory = DataSize(1 << 20);
+    let server = Server::start_with(&config).await.expect("a server");
+    let workspace = server.workspace("owner").await.expect("a workspace");
+    let fields = json!([{"name": "text", "type": "string"}, {"name": "list", "type": "array"}]);
+    let note = json!({"type_name": "note", "fields": fields});
+    workspace.writer.define_type(&Value::from(note), false).await.expect("a type");
+    append_notes(&workspace, 6_000).await;
+    let notes = json!({"$match": {"aggregate_type": "note"}});
+    let (count, long) = (json!({"$count": "n"}), json!({"$concat": ["$text", "!"]}));
+    // The random number makes the pipeline build rows instead of reading columns.
+    let rows = json!({"$project": {"text": 1, "drawn": {"$rand": {}}}});
+    let nested = json!({"$project": {"of": {"text": long}, "drawn": {"$rand": {}}}});
+    let group = |key: &str, kept: serde_json::Value| json!({"$group": {"_id": key, "kept": kept}});
+    let used = json!({"$match": {"kept": {"$ne": "none"}}});
+    for (keeping, groups) in [
+        (vec![group("all", json!({"$push": {"of": {"text": long}}}))], None),
+        (vec![group("all", json!({"$addToSet": {"of": [long]}}))], None),
+        (vec![rows.clone(), group("all", json!({"$push": {"of": {"text": long}}}))], None),
+        (vec![nested.clone(), group("all", json!({"$push": "$of"}))], None),
+        (vec![nested.clone(), group("all", json!({"$firstN": {"input": "$of", "n": 6_000}}))], None),
+        (vec![nested.clone(), group("$of", json!({"$first": "$of"}))], None),
+        // A group keeps one value, regardless of the number of rows.
+        (vec![group("all", json!({"$max": long}))], Some(1)),
+        (vec![group("all", json!({"$last": {"of": [long]}}))], Some(1)),
+        (vec![rows.clone(), group("all", json!({"$max": long}))], Some(1)),
+        (vec![rows.clone(), group("all", json!({"$sum": {"$strLenCP": long}}))], Some(1)),
+        (vec![nested, group("all", json!({"$topN": {"output": "$of", "sortBy": {"of.text": 1}, "n": 9}}))], Some(1)),
+        // A row refers to the list of the state.
+        (vec![json!({"$setWindowFields": {"output": {"kept": {"$first": "$list"}}}})], Some(6_000)),
+    ] {
+        let pipeline: Vec<_> =
+            [vec![notes.clone(), json!({"$fold": {}})], keeping, vec![used.clone(), count.clone()]].concat();
+        let text = json!(pipeline).to_string();
+        match (ask(&workspace, json!(pipeline)).await, groups) {
+            (Ok(response), Some(groups)) => assert_eq!(response.rows, [json!({"n": groups}).into()], "{text}"),
+            (Err(Error::Pipeline(refused)), None) => {
+                assert!(refused.message.contains("the limit `pipeline.memory`"), "{text}: {}", refused.message);
+            }
+            (Ok(_), None) => panic!("{text} is accepted"),
+            (Err(error), _) => panic!("{text}: {error}"),
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn reading_a_published_revision_skips_the_rest_of_the_history() {
     let store = Store::connect("mem://").await.expect("a store");

@@ -115,7 +115,7 @@ fn steps(nodes: Vec<PlanNode>, above: RowOwner, lowering: &mut PlanLowering) -> 
             PlanStep::Project(projection) => {
                 ("project", Box::new(operator::ProjectOperator { projection }), RowOwner::Pipeline)
             }
-            PlanStep::Group(group) => ("group", Box::new(operator::GroupOperator { group }), RowOwner::Pipeline),
+            PlanStep::Group(group) => ("group", Box::new(operator::GroupOperator { group, owner }), RowOwner::Pipeline),
             PlanStep::Sort { keys, limit } => {
                 if let Some(limit) = limit {
                     about.push("keeps", i64::try_from(limit).unwrap_or(i64::MAX));
@@ -138,7 +138,9 @@ fn steps(nodes: Vec<PlanNode>, above: RowOwner, lowering: &mut PlanLowering) -> 
                 about.push("plans", plans);
                 ("facet", Box::new(operator::FacetOperator { facets, owner }), RowOwner::Pipeline)
             }
-            PlanStep::Bucket(bucket) => ("bucket", Box::new(operator::BucketOperator { bucket }), RowOwner::Pipeline),
+            PlanStep::Bucket(bucket) => {
+                ("bucket", Box::new(operator::BucketOperator { bucket, owner }), RowOwner::Pipeline)
+            }
             PlanStep::BucketAuto(bucket) => {
                 ("bucket_auto", Box::new(operator::BucketAutoOperator { bucket, owner }), RowOwner::Pipeline)
             }

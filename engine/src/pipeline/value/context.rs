@@ -164,6 +164,13 @@ impl<'a> Context<'a> {
         usize::try_from(self.bytes_left.get().saturating_sub(self.floor.get())).unwrap_or(0)
     }
 
+    /// Runs `work`, and returns its result and the number of bytes that `work` has charged.
+    pub fn charged<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<(T, usize)> {
+        let before = self.bytes_left.get();
+        let done = work()?;
+        Ok((done, usize::try_from(before.saturating_sub(self.bytes_left.get())).unwrap_or(0)))
+    }
+
     /// Runs `work`, which may charge at most `bytes` bytes. Afterwards, the charged bytes are returned to the query's
     /// budget.
     pub fn within<T>(&self, bytes: i64, work: impl FnOnce() -> T) -> T {

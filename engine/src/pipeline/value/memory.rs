@@ -12,9 +12,14 @@ const VALUE_BYTES: usize = 24;
 
 /// Charges the query for a row that is kept until the query ends.
 pub fn hold(row: &Value, query: &Context) -> Result<()> {
+    query.charge(expanded_bytes(row, query)?)
+}
+
+/// Returns the approximate expanded size of a value in bytes (see [`measure`]). Rejects what [`measure`] rejects.
+pub fn expanded_bytes(value: &Value, query: &Context) -> Result<usize> {
     let mut bytes = Bytes { counted: 0, query };
-    bytes.add(row, MAX_DEPTH)?;
-    query.charge(bytes.counted)
+    bytes.add(value, MAX_DEPTH)?;
+    Ok(bytes.counted)
 }
 
 /// Charges the query for a kept row that belongs to the source. Only the reference to the row takes memory.
@@ -44,11 +49,7 @@ pub fn check_depth(value: &Value, query: &Context) -> Result<()> {
 /// part once for each occurrence, so it may far exceed the memory that the value occupies.
 pub fn measure(value: &Value, query: &Context) -> Result<usize> {
     match value {
-        Value::Array(_) | Value::Object(_) => {
-            let mut bytes = Bytes { counted: 0, query };
-            bytes.add(value, MAX_DEPTH)?;
-            Ok(bytes.counted / VALUE_BYTES)
-        }
+        Value::Array(_) | Value::Object(_) => Ok(expanded_bytes(value, query)? / VALUE_BYTES),
         Value::String(text) => {
             let ticks = text.len() / 256;
             query.tick_many(ticks)?;

@@ -55,14 +55,10 @@ impl Reader {
                 failed: RefCell::new(None),
             };
             let done = work(&reader);
-            if is_refused.get() {
-                return Err(QueryPermit::out_of_memory());
-            }
             // A table that ends early cannot return an error, so the reader stores the error.
-            match reader.failed.take() {
-                Some(error) => Err(error),
-                None => done,
-            }
+            let done = reader.failed.take().map_or(done, Err);
+            // A pipeline may succeed with less memory after a first attempt was denied memory.
+            done.map_err(|error| if is_refused.get() { QueryPermit::out_of_memory() } else { error })
         };
         tokio::task::spawn_blocking(read).await.map_err(Error::internal)?
     }

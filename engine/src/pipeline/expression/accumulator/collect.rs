@@ -4,13 +4,15 @@ use std::collections::HashSet;
 
 use rustc_hash::FxBuildHasher;
 
+use super::input::InputValue;
 use super::kind::AccumulatorKind;
 use crate::model::excerpt::excerpt;
 use crate::model::object::FieldIndex;
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr::Env;
+use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::{Error, Result};
-use crate::pipeline::value::memory::measure;
+use crate::pipeline::value::memory::{self, expanded_bytes, measure};
 
 /// Distinct values, in the order of their first appearance.
 #[derive(Debug, Default)]
@@ -34,40 +36,40 @@ impl DistinctValues {
     }
 }
 
-/// Returns the minimum number of bytes that a value occupies in a list or set.
-pub(super) fn weight(value: &Value) -> usize {
+/// Returns the number of bytes that the query is charged for a value in a list or set. Unless the value was built for
+/// the query, the result is the minimum number of bytes that the value occupies.
+pub(super) fn weight(value: &Value, is_built: bool, query: &Context) -> Result<usize> {
+    if is_built {
+        return expanded_bytes(value, query);
+    }
     let shared = match value {
         Value::String(text) => text.len(),
         Value::Array(items) => size_of_val(items.as_slice()),
         Value::Object(object) => object.len() * 48,
         _ => 0,
     };
-    size_of::<Value>() + shared
+    Ok(size_of::<Value>() + shared)
 }
 
-pub(super) fn add(kind: &AccumulatorKind, items: &mut Vec<Value>, value: Option<Value>, env: &Env) -> Result<()> {
-    let Some(value) = value else { return Ok(()) };
+pub(super) fn add(kind: &AccumulatorKind, items: &mut Vec<Value>, input: InputValue, env: &Env) -> Result<()> {
+    let Some(value) = input.value else { return Ok(()) };
+    let bytes = weight(&value, input.is_built, env.query)?;
     if matches!(kind, AccumulatorKind::Push) {
-        env.query.charge(weight(&value))?;
+        env.query.charge(bytes)?;
         items.push(value);
         return Ok(());
     }
     let array = array_of("$concatArrays", &value)?;
-    env.query.charge(weight(&value))?;
+    env.query.charge(bytes)?;
     items.extend_from_slice(array);
     Ok(())
 }
 
-pub(super) fn add_to_set(
-    kind: &AccumulatorKind,
-    set: &mut DistinctValues,
-    value: Option<Value>,
-    env: &Env,
-) -> Result<()> {
-    let Some(value) = value else { return Ok(()) };
+pub(super) fn add_to_set(kind: &AccumulatorKind, set: &mut DistinctValues, input: InputValue, env: &Env) -> Result<()> {
+    let Some(value) = input.value else { return Ok(()) };
     if matches!(kind, AccumulatorKind::AddToSet) {
         measure(&value, env.query)?;
-        let bytes = weight(&value);
+        let bytes = weight(&value, input.is_built, env.query)?;
         if set.insert(value) {
             env.query.charge(2 * bytes)?;
         }
@@ -77,7 +79,7 @@ pub(super) fn add_to_set(
         env.query.tick()?;
         measure(item, env.query)?;
         if set.insert(item.clone()) {
-            env.query.charge(2 * weight(item))?;
+            env.query.charge(2 * weight(item, input.is_built, env.query)?)?;
         }
     }
     Ok(())
@@ -90,10 +92,13 @@ fn array_of<'v>(name: &str, value: &'v Value) -> Result<&'v [Value]> {
     })
 }
 
-pub(super) fn merge(object: &mut Object, index: &mut FieldIndex, value: Option<Value>, env: &Env) -> Result<()> {
-    match value {
+pub(super) fn merge(object: &mut Object, index: &mut FieldIndex, input: InputValue, env: &Env) -> Result<()> {
+    match input.value {
         None | Some(Value::Null) => Ok(()),
         Some(Value::Object(other)) => {
+            for (_, value) in other.iter().filter(|_| input.is_built) {
+                memory::hold(value, env.query)?;
+            }
             env.query.charge(other.len() * 48)?;
             for (name, value) in other.iter() {
                 index.insert(object, name.clone(), value.clone());

@@ -1,6 +1,7 @@
 //! Accumulators: the functions that `$group` and similar stages compute over the rows of a group.
 
 mod collect;
+mod input;
 mod kind;
 mod operator;
 mod ranked;
@@ -18,6 +19,7 @@ use crate::pipeline::value::number::parse_count;
 use crate::pipeline::value::path::FieldPath;
 use crate::pipeline::value::statistics::{self, Deviation};
 use crate::pipeline::value::sum::Sum;
+use input::InputValue;
 
 /// An accumulator with its parsed arguments.
 #[derive(Debug, Clone)]
@@ -37,7 +39,7 @@ pub struct AccumulatorState {
 enum Data {
     Sum(Sum),
     Average(Sum, u64),
-    One(Option<Value>),
+    One(single::KeptValue),
     Items(Vec<Value>),
     Set(collect::DistinctValues),
     Object(Object, FieldIndex),
@@ -94,7 +96,9 @@ impl Accumulator {
         let data = match &self.kind {
             AccumulatorKind::Sum => Data::Sum(Sum::default()),
             AccumulatorKind::Average => Data::Average(Sum::default(), 0),
-            AccumulatorKind::Extreme(_) | AccumulatorKind::First | AccumulatorKind::Last => Data::One(None),
+            AccumulatorKind::Extreme(_) | AccumulatorKind::First | AccumulatorKind::Last => {
+                Data::One(single::KeptValue::default())
+            }
             AccumulatorKind::Push | AccumulatorKind::ConcatArrays => Data::Items(Vec::new()),
             AccumulatorKind::AddToSet | AccumulatorKind::SetUnion => Data::Set(collect::DistinctValues::default()),
             AccumulatorKind::MergeObjects => Data::Object(Object::default(), FieldIndex::default()),
@@ -109,37 +113,37 @@ impl Accumulator {
         Ok(AccumulatorState { data })
     }
 
-    /// Adds the row of `env` to a group's state.
-    pub fn add(&self, state: &mut AccumulatorState, env: &Env) -> Result<()> {
-        self.add_row(state, env).map_err(in_group)
+    /// Adds the row of `env` to a group's state. `is_built` is whether the row was built for the query, so that the
+    /// query is charged for the values that the state keeps.
+    pub fn add(&self, state: &mut AccumulatorState, is_built: bool, env: &Env) -> Result<()> {
+        self.add_row(state, is_built, env).map_err(in_group)
     }
 
-    fn add_row(&self, state: &mut AccumulatorState, env: &Env) -> Result<()> {
+    fn add_row(&self, state: &mut AccumulatorState, is_built: bool, env: &Env) -> Result<()> {
+        if self.is_final(state) {
+            return Ok(());
+        }
         match (&self.kind, &mut state.data) {
             (
                 AccumulatorKind::Edge(..) | AccumulatorKind::ExtremeN(..) | AccumulatorKind::Ranked(..),
                 Data::Bounded(bounded),
-            ) => ranked::add(&self.kind, &self.input, bounded, env),
-            // The value of the first row is final.
-            (AccumulatorKind::First, Data::One(Some(_))) => Ok(()),
-            _ => {
-                let value = self.input.eval(env)?;
-                self.add_input(state, value, env)
-            }
+            ) => ranked::add(&self.kind, &self.input, bounded, is_built, env),
+            _ => self.add_input(state, InputValue::of_row(&self.input, is_built, env)?, env),
         }
     }
 
     /// Adds the input value of one row.
-    fn add_input(&self, state: &mut AccumulatorState, value: Option<Value>, env: &Env) -> Result<()> {
+    fn add_input(&self, state: &mut AccumulatorState, input: InputValue, env: &Env) -> Result<()> {
+        let value = input.value.as_ref();
         match &mut state.data {
-            Data::Sum(sum) => sum.add(value.as_ref()),
-            Data::Average(sum, count) => *count += u64::from(sum.add_number(value.as_ref())),
-            Data::One(one) => single::add(&self.kind, one, value, env)?,
-            Data::Items(items) => collect::add(&self.kind, items, value, env)?,
-            Data::Set(set) => collect::add_to_set(&self.kind, set, value, env)?,
-            Data::Object(object, index) => collect::merge(object, index, value, env)?,
-            Data::Deviation(deviation) => deviation.add(value.as_ref()),
-            Data::Numbers(numbers) => statistics::add_number(numbers, value.as_ref(), env.query)?,
+            Data::Sum(sum) => sum.add(value),
+            Data::Average(sum, count) => *count += u64::from(sum.add_number(value)),
+            Data::One(kept) => single::add(&self.kind, kept, input, env)?,
+            Data::Items(items) => collect::add(&self.kind, items, input, env)?,
+            Data::Set(set) => collect::add_to_set(&self.kind, set, input, env)?,
+            Data::Object(object, index) => collect::merge(object, index, input, env)?,
+            Data::Deviation(deviation) => deviation.add(value),
+            Data::Numbers(numbers) => statistics::add_number(numbers, value, env.query)?,
             Data::Bounded(_) => {}
         }
         Ok(())
@@ -165,14 +169,20 @@ impl Accumulator {
     }
 
     /// Adds one row. `value` is the row's value of the expression that [`value_input`](Accumulator::value_input)
-    /// returns.
-    pub fn add_value(&self, state: &mut AccumulatorState, value: Option<Value>, env: &Env) -> Result<()> {
-        if self.is_final(state) { Ok(()) } else { self.add_input(state, value, env) }
+    /// returns, and `is_built` is whether the value was built for the query.
+    pub fn add_value(
+        &self,
+        state: &mut AccumulatorState,
+        value: Option<Value>,
+        is_built: bool,
+        env: &Env,
+    ) -> Result<()> {
+        if self.is_final(state) { Ok(()) } else { self.add_input(state, InputValue { value, is_built }, env) }
     }
 
     /// Returns whether the result is final, so that further rows cannot change it.
     pub fn is_final(&self, state: &AccumulatorState) -> bool {
-        matches!((&self.kind, &state.data), (AccumulatorKind::First, Data::One(Some(_))))
+        matches!((&self.kind, &state.data), (AccumulatorKind::First, Data::One(kept)) if kept.value.is_some())
     }
 
     /// Returns the result of the group.
@@ -180,7 +190,7 @@ impl Accumulator {
         Ok(match (state.data, &self.kind) {
             (Data::Sum(sum), _) => sum.total(),
             (Data::Average(sum, count), _) => sum.average(count),
-            (Data::One(one), _) => one.unwrap_or_default(),
+            (Data::One(kept), _) => kept.value.unwrap_or_default(),
             (Data::Items(items), _) => items.into(),
             (Data::Set(set), _) => set.into_value(),
             (Data::Object(object, _), _) => object.into(),

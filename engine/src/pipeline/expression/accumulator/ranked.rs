@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 
 use super::collect;
+use super::input::InputValue;
 use super::kind::{AccumulatorKind, Extremum, OrderEnd};
 use crate::model::value::Value;
 use crate::pipeline::expression::expr::{Env, Expr};
 use crate::pipeline::value::error::{Error, PipelineErrorCode, Result};
-use crate::pipeline::value::memory::{measure, measure_all};
+use crate::pipeline::value::memory::{expanded_bytes, measure, measure_all};
 use crate::pipeline::value::number::parse_count;
 use crate::pipeline::value::sort_key::SortKey;
 
@@ -15,7 +16,15 @@ use crate::pipeline::value::sort_key::SortKey;
 #[derive(Debug)]
 pub(super) struct TopValues {
     limit: usize,
-    items: VecDeque<(SortKey, Value)>,
+    items: VecDeque<TopValue>,
+}
+
+#[derive(Debug)]
+struct TopValue {
+    key: SortKey,
+    value: Value,
+    /// The number of bytes that the query is charged for the key and the value.
+    bytes: usize,
 }
 
 impl TopValues {
@@ -34,26 +43,34 @@ pub(super) fn group_count(value: &Value) -> Result<usize> {
     parse_count(value).map_err(|error| Error { code: PipelineErrorCode::Number(7_548_606), ..error })
 }
 
-pub(super) fn add(kind: &AccumulatorKind, input: &Expr, bounded: &mut TopValues, env: &Env) -> Result<()> {
+pub(super) fn add(
+    kind: &AccumulatorKind,
+    input: &Expr,
+    bounded: &mut TopValues,
+    is_built: bool,
+    env: &Env,
+) -> Result<()> {
     let limit = bounded.limit;
+    let read = || InputValue::of_row(input, is_built, env);
     match kind {
         AccumulatorKind::Edge(OrderEnd::Front, _) if bounded.items.len() == limit => Ok(()),
         AccumulatorKind::Edge(..) => {
-            let value = input.eval(env)?.unwrap_or_default();
+            let input = read()?;
             if bounded.items.len() == limit {
                 release(bounded.items.pop_front(), env);
             }
-            keep(bounded, bounded.items.len(), Vec::new(), value, env)
+            keep(bounded, bounded.items.len(), Vec::new(), input, env)
         }
         AccumulatorKind::ExtremeN(direction, _) => {
-            let Some(value) = input.eval(env)?.filter(|value| !value.is_null()) else { return Ok(()) };
-            measure(&value, env.query)?;
-            let at = bounded.items.partition_point(|(_, kept)| match direction {
-                Extremum::Least => *kept <= value,
-                Extremum::Greatest => *kept >= value,
+            let input = read()?;
+            let Some(value) = input.value.as_ref().filter(|value| !value.is_null()) else { return Ok(()) };
+            measure(value, env.query)?;
+            let at = bounded.items.partition_point(|kept| match direction {
+                Extremum::Least => kept.value <= *value,
+                Extremum::Greatest => kept.value >= *value,
             });
             if at < limit {
-                keep(bounded, at, Vec::new(), value, env)?;
+                keep(bounded, at, Vec::new(), input, env)?;
                 if bounded.items.len() > limit {
                     release(bounded.items.pop_back(), env);
                 }
@@ -63,16 +80,16 @@ pub(super) fn add(kind: &AccumulatorKind, input: &Expr, bounded: &mut TopValues,
         AccumulatorKind::Ranked(end, sort, _) => {
             let key = sort.key(env.root)?;
             measure_all(key.iter().flatten(), env.query)?;
-            let at = bounded.items.partition_point(|(kept, _)| sort.compare(kept, &key).is_le());
+            let at = bounded.items.partition_point(|kept| sort.compare(&kept.key, &key).is_le());
             match end {
                 OrderEnd::Front if at < limit => {
-                    keep(bounded, at, key, input.eval(env)?.unwrap_or_default(), env)?;
+                    keep(bounded, at, key, read()?, env)?;
                     if bounded.items.len() > limit {
                         release(bounded.items.pop_back(), env);
                     }
                 }
                 OrderEnd::Back if at > 0 || bounded.items.len() < limit => {
-                    keep(bounded, at, key, input.eval(env)?.unwrap_or_default(), env)?;
+                    keep(bounded, at, key, read()?, env)?;
                     if bounded.items.len() > limit {
                         release(bounded.items.pop_front(), env);
                     }
@@ -85,25 +102,24 @@ pub(super) fn add(kind: &AccumulatorKind, input: &Expr, bounded: &mut TopValues,
     }
 }
 
-fn keep(bounded: &mut TopValues, at: usize, key: SortKey, value: Value, env: &Env) -> Result<()> {
-    env.query.charge(weight(&key, &value))?;
-    bounded.items.insert(at, (key, value));
+fn keep(bounded: &mut TopValues, at: usize, key: SortKey, input: InputValue, env: &Env) -> Result<()> {
+    let value = input.value.unwrap_or_default();
+    let mut bytes = collect::weight(&value, input.is_built, env.query)? + size_of_val(key.as_slice());
+    for part in key.iter().flatten().filter(|_| input.is_built) {
+        bytes += expanded_bytes(part, env.query)?;
+    }
+    env.query.charge(bytes)?;
+    bounded.items.insert(at, TopValue { key, value, bytes });
     Ok(())
 }
 
 /// Returns the memory of an evicted value to the query's budget.
-fn release(evicted: Option<(SortKey, Value)>, env: &Env) {
-    if let Some((key, value)) = evicted {
-        env.query.give_back(weight(&key, &value));
-    }
-}
-
-fn weight(key: &SortKey, value: &Value) -> usize {
-    collect::weight(value) + size_of_val(key.as_slice())
+fn release(evicted: Option<TopValue>, env: &Env) {
+    env.query.give_back(evicted.map_or(0, |evicted| evicted.bytes));
 }
 
 pub(super) fn finish(kind: &AccumulatorKind, bounded: TopValues) -> Value {
-    let mut values = bounded.items.into_iter().map(|(_, value)| value);
+    let mut values = bounded.items.into_iter().map(|kept| kept.value);
     match kind {
         AccumulatorKind::Ranked(_, _, None) => values.next().unwrap_or_default(),
         _ => values.collect::<Vec<_>>().into(),

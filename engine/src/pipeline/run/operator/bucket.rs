@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use super::group::GroupStates;
 use crate::model::value::Value;
 use crate::pipeline::language::ast;
-use crate::pipeline::run::rows::{Operator, Rows, RunContext};
+use crate::pipeline::run::rows::{Operator, RowOwner, Rows, RunContext};
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::memory::measure;
 
 /// The operator of `$bucket`.
 pub struct BucketOperator {
     pub bucket: ast::Bucket,
+    pub owner: RowOwner,
 }
 
 impl Operator for BucketOperator {
@@ -31,7 +32,7 @@ impl Operator for BucketOperator {
                 buckets.insert(id.clone(), GroupStates::new(fields, id, &env)?);
             }
             if let Some(gathering) = buckets.get_mut(id) {
-                gathering.add(fields, &env)?;
+                gathering.add(fields, self.owner, &env)?;
             }
         }
         Ok(Box::new(buckets.into_iter().map(move |(id, gathering)| gathering.finish(id, fields, run.query))))

@@ -78,7 +78,7 @@ impl BucketAutoOperator {
             let env = run.env(&row);
             let gathering = GroupStates::new(fields, &Value::Null, &env)?;
             let mut range = BucketRange { min: value.clone(), max: value, gathering };
-            range.gathering.add(fields, &env)?;
+            range.gathering.add(fields, RowOwner::Source, &env)?;
             let last = ranges.len() + 1 == bucket_count;
             let mut taken = 1;
             while taken < size || last {
@@ -130,7 +130,8 @@ fn number(value: &Value) -> f64 {
 
 impl BucketRange {
     fn take(&mut self, value: Value, row: &Value, fields: &super::group::Fields, run: RunContext) -> Result<()> {
-        self.gathering.add(fields, &run.env(row))?;
+        // The query was charged for the row when the rows were collected.
+        self.gathering.add(fields, RowOwner::Source, &run.env(row))?;
         self.max = value;
         Ok(())
     }

@@ -8,7 +8,7 @@ use crate::model::value::{Object, Value};
 use crate::pipeline::expression::accumulator::{Accumulator, AccumulatorState};
 use crate::pipeline::expression::expr::Env;
 use crate::pipeline::language::ast;
-use crate::pipeline::run::rows::{Operator, Rows, RunContext};
+use crate::pipeline::run::rows::{Operator, RowOwner, Rows, RunContext};
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::Result;
 use crate::pipeline::value::memory;
@@ -16,6 +16,7 @@ use crate::pipeline::value::memory;
 /// The operator of `$group`.
 pub struct GroupOperator {
     pub group: ast::Group,
+    pub owner: RowOwner,
 }
 
 /// The accumulator states of one group, one for each computed field.
@@ -34,9 +35,10 @@ impl GroupStates {
         Ok(GroupStates { states: states.collect::<Result<_>>()? })
     }
 
-    pub fn add(&mut self, fields: &Fields, env: &Env) -> Result<()> {
+    /// Adds the row of `env`, which belongs to `owner`.
+    pub fn add(&mut self, fields: &Fields, owner: RowOwner, env: &Env) -> Result<()> {
         for ((_, accumulator), state) in fields.iter().zip(&mut self.states) {
-            accumulator.add(state, env)?;
+            accumulator.add(state, owner == RowOwner::Pipeline, env)?;
         }
         Ok(())
     }
@@ -73,7 +75,7 @@ impl Operator for GroupOperator {
                     groups.len() - 1
                 }
             };
-            groups[number].1.add(fields, &env)?;
+            groups[number].1.add(fields, self.owner, &env)?;
         }
         Ok(Box::new(groups.into_iter().map(move |(id, gathering)| gathering.finish(id, fields, run.query))))
     }

@@ -2,14 +2,15 @@
 //! one.
 
 use super::keys::InputValues;
+use super::source::ChunkValues;
 use crate::model::value::Value;
-use crate::pipeline::column::Dictionary;
 use crate::pipeline::column::{CellKind, Cells};
 use crate::pipeline::expression::accumulator::{Accumulator, AccumulatorState};
 use crate::pipeline::expression::expr::Env;
 use crate::pipeline::run::rows::RunContext;
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::Result;
+use crate::pipeline::value::memory;
 use crate::pipeline::value::sum::{NumericValue, Sum};
 
 /// The intermediate results of one accumulator, by group.
@@ -51,27 +52,26 @@ impl PartialResults {
     pub fn add(
         &mut self,
         accumulator: &Accumulator,
-        values: InputValues,
+        values: &ChunkValues,
         (rows, groups): (&[u32], &[u32]),
-        texts: &Dictionary,
         query: &Context,
     ) -> Result<()> {
         match self {
             PartialResults::Sums(sums) => {
-                numbers(values, rows, |nth, number| sums[groups[nth] as usize].take(number));
+                numbers(values.input, rows, |nth, number| sums[groups[nth] as usize].take(number));
             }
-            PartialResults::Averages(averages) => numbers(values, rows, |nth, number| {
+            PartialResults::Averages(averages) => numbers(values.input, rows, |nth, number| {
                 let (sum, count) = &mut averages[groups[nth] as usize];
                 sum.take(number);
                 *count += 1;
             }),
-            PartialResults::Extremes(best, least) => extremes(values, rows, groups, texts, (best, *least)),
+            PartialResults::Extremes(best, least) => extremes(values, rows, groups, (best, *least), query)?,
             PartialResults::States(states) => {
                 let env = Env::new(query, &Value::Null);
                 for (nth, (row, group)) in rows.iter().zip(groups).enumerate() {
                     let state = &mut states[*group as usize];
                     if !accumulator.is_final(state) {
-                        accumulator.add_value(state, values.value(nth, *row, texts), &env)?;
+                        accumulator.add_value(state, values.value(nth, *row), values.is_built(), &env)?;
                     }
                 }
             }
@@ -79,10 +79,11 @@ impl PartialResults {
         Ok(())
     }
 
-    /// Adds one row to an accumulator that reads rows.
-    pub fn add_row(&mut self, accumulator: &Accumulator, group: u32, env: &Env) -> Result<()> {
+    /// Adds one row to an accumulator that reads rows. `is_built` is whether the row contains values that were built
+    /// for it.
+    pub fn add_row(&mut self, accumulator: &Accumulator, group: u32, is_built: bool, env: &Env) -> Result<()> {
         match self {
-            PartialResults::States(states) => accumulator.add(&mut states[group as usize], env),
+            PartialResults::States(states) => accumulator.add(&mut states[group as usize], is_built, env),
             PartialResults::Sums(_) | PartialResults::Averages(_) | PartialResults::Extremes(..) => Ok(()),
         }
     }
@@ -102,15 +103,19 @@ impl PartialResults {
 
 /// Keeps the least or the greatest value of each group. Ignores null and missing values.
 fn extremes(
-    values: InputValues,
+    values: &ChunkValues,
     rows: &[u32],
     groups: &[u32],
-    texts: &Dictionary,
     (best, least): (&mut [Option<Value>], bool),
-) {
+    query: &Context,
+) -> Result<()> {
+    let bytes = |value: Option<&Value>| match value {
+        Some(value) if values.is_built() => memory::expanded_bytes(value, query),
+        _ => Ok(0),
+    };
     for (nth, (row, group)) in rows.iter().zip(groups).enumerate() {
         let best = &mut best[*group as usize];
-        if let (InputValues::Segment(segment), Some(Value::Int(known))) = (values, &mut *best)
+        if let (InputValues::Segment(segment), Some(Value::Int(known))) = (values.input, &mut *best)
             && let Cells::Ints(cells) = segment.cells()
         {
             let number = cells[*row as usize];
@@ -120,12 +125,15 @@ fn extremes(
             }
             continue;
         }
-        let Some(value) = values.value(nth, *row, texts).filter(|value| !value.is_null()) else { continue };
+        let Some(value) = values.value(nth, *row).filter(|value| !value.is_null()) else { continue };
         let is_better = best.as_ref().is_none_or(|best| if least { value < *best } else { value > *best });
         if is_better {
+            query.charge(bytes(Some(&value))?)?;
+            query.give_back(bytes(best.as_ref())?);
             *best = Some(value);
         }
     }
+    Ok(())
 }
 
 /// Calls `show` with each number among the values and with the position of its row in `rows`.

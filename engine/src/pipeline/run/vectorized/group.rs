@@ -6,9 +6,9 @@ use rustc_hash::FxHashMap;
 
 use super::accumulate::PartialResults;
 use super::input::{Input, IntermediateStep, RowInput};
-use super::keys::{InputValues, Keys};
+use super::keys::Keys;
 use super::select::RowSelection;
-use super::source::{Chunk, ColumnSource, RowSources};
+use super::source::{Chunk, ChunkValues, ColumnSource, RowSources};
 use super::unwind::UnwoundSegment;
 use crate::model::value::{Object, Value};
 use crate::pipeline::column::{Column, can_keep};
@@ -216,35 +216,31 @@ impl<'a> GroupingState<'a> {
     /// Adds the rows of a segment.
     fn take(&mut self, chunk: Chunk, [groups, next]: &mut [Vec<u32>; 2]) -> Result<()> {
         let query = chunk.run.query;
-        let at_first = query.bytes_left.get();
         let mut buffers = vec![Vec::new(); self.key.len()];
         let inputs = self.key.iter().zip(&mut buffers).map(|(source, buffer)| source.values(chunk, buffer));
         let inputs = inputs.collect::<Result<Vec<_>>>()?;
-        // The values that were computed for the rows of a segment are dropped with the rows.
-        let mut passing = at_first - query.bytes_left.get();
-        number((&mut self.keys, &mut self.pairs), &inputs, chunk.rows, (groups, next));
-        let ids = new_ids(self.group, (&self.key, &inputs), self.ids.len()..self.count(), (chunk.rows, groups));
+        number((&mut self.keys, &mut self.pairs), &inputs, chunk, (groups, next))?;
+        let ids = new_ids(self.group, &inputs, self.ids.len()..self.count(), (chunk.rows, groups));
         for id in ids {
             memory::hold(&id, query)?;
             query.charge(self.fields.len() * size_of::<AccumulatorState>())?;
             self.ids.push(id);
         }
+        query.give_back(inputs.iter().map(|values| values.bytes).sum());
         for ((taking, gathered), (_, accumulator, _)) in self.fields.iter_mut().zip(&self.group.fields) {
             gathered.widen(&self.ids, accumulator, chunk.run)?;
             match taking {
                 BoundInput::Values(source) => {
-                    let before = query.bytes_left.get();
                     let mut buffer = Vec::new();
                     let values = source.values(chunk, &mut buffer)?;
-                    passing += before - query.bytes_left.get();
-                    gathered.add(accumulator, values, (chunk.rows, groups), source.texts(), query)?;
+                    gathered.add(accumulator, &values, (chunk.rows, groups), query)?;
+                    query.give_back(values.bytes);
                 }
-                BoundInput::Rows(cells) => {
-                    cells.rows(chunk, |nth, row| gathered.add_row(accumulator, groups[nth], &chunk.run.env(row)))?
-                }
+                BoundInput::Rows(cells) => cells.rows(chunk, |nth, row, is_built| {
+                    gathered.add_row(accumulator, groups[nth], is_built, &chunk.run.env(row))
+                })?,
             }
         }
-        query.bytes_left.set(query.bytes_left.get() + passing);
         Ok(())
     }
 
@@ -280,29 +276,30 @@ impl<'a> GroupingState<'a> {
 /// Writes the group number of each row into `groups`.
 fn number(
     (keys, pairs): (&mut [Keys], &mut [Pairs]),
-    inputs: &[InputValues],
-    rows: &[u32],
+    inputs: &[ChunkValues],
+    chunk: Chunk,
     (groups, next): (&mut Vec<u32>, &mut Vec<u32>),
-) {
+) -> Result<()> {
     for (nth, (keys, values)) in keys.iter_mut().zip(inputs).enumerate() {
         let Some(before) = nth.checked_sub(1) else {
-            keys.number(*values, rows, groups);
+            keys.number(values.input, chunk.rows, chunk.run.query, groups)?;
             continue;
         };
-        keys.number(*values, rows, next);
+        keys.number(values.input, chunk.rows, chunk.run.query, next)?;
         let pairs = &mut pairs[before];
         groups.iter_mut().zip(next.iter()).for_each(|(group, part)| {
             let next = pairs.len() as u32;
             *group = *pairs.entry((*group, *part)).or_insert(next);
         });
     }
+    Ok(())
 }
 
 /// Returns the keys of the groups whose first row is among these rows. Equal keys may have different representations,
 /// such as `1` and `1.0`. A group has the representation of its first row.
 fn new_ids(
     group: &ColumnGroup,
-    (key, inputs): (&[ColumnSource], &[InputValues]),
+    inputs: &[ChunkValues],
     new: std::ops::Range<usize>,
     (rows, groups): (&[u32], &[u32]),
 ) -> Vec<Value> {
@@ -312,8 +309,7 @@ fn new_ids(
             break;
         }
         if *number as usize == new.start + ids.len() {
-            let parts = key.iter().zip(inputs).map(|(source, values)| values.value(nth, rows[nth], source.texts()));
-            ids.push(group.id(parts));
+            ids.push(group.id(inputs.iter().map(|values| values.value(nth, rows[nth]))));
         }
     }
     ids

@@ -4,6 +4,9 @@ use rustc_hash::FxHashMap;
 
 use crate::model::value::Value;
 use crate::pipeline::column::{CellKind, Cells, Dictionary, Segment, TextCode};
+use crate::pipeline::value::context::Context;
+use crate::pipeline::value::error::Result;
+use crate::pipeline::value::memory::measure_all;
 use crate::pipeline::value::number::whole;
 
 /// The values of one input for some rows of a segment.
@@ -79,8 +82,9 @@ impl<'a> Keys<'a> {
         self.count as usize
     }
 
-    /// Writes the number of each row's value into `out`.
-    pub fn number(&mut self, values: InputValues, rows: &[u32], out: &mut Vec<u32>) {
+    /// Writes the number of each row's value into `out`. Returns an error if hashing the values exceeds the limits of
+    /// the query.
+    pub fn number(&mut self, values: InputValues, rows: &[u32], query: &Context, out: &mut Vec<u32>) -> Result<()> {
         out.clear();
         out.reserve(rows.len());
         match values {
@@ -93,11 +97,12 @@ impl<'a> Keys<'a> {
                 let key = self.of_value(value);
                 out.resize(rows.len(), key);
             }
-            InputValues::Segment(segment) => self.of_segment(segment, rows, out),
+            InputValues::Segment(segment) => self.of_segment(segment, rows, query, out)?,
         }
+        Ok(())
     }
 
-    fn of_segment(&mut self, segment: &Segment, rows: &[u32], out: &mut Vec<u32>) {
+    fn of_segment(&mut self, segment: &Segment, rows: &[u32], query: &Context, out: &mut Vec<u32>) -> Result<()> {
         match segment.cells() {
             Cells::Texts(cells) if segment.is_plain() => {
                 self.widen();
@@ -114,14 +119,20 @@ impl<'a> Keys<'a> {
                 CellKind::Value => self.of_int(cells[*row as usize]),
                 kind => self.of_none(kind),
             })),
-            _ => out.extend(rows.iter().map(|row| match segment.kind(*row as usize) {
-                CellKind::Value | CellKind::Int => {
-                    let value = segment.value(*row as usize, self.texts);
-                    self.of_value(value.as_ref())
+            _ => {
+                for row in rows {
+                    out.push(match segment.kind(*row as usize) {
+                        CellKind::Value | CellKind::Int => {
+                            let value = segment.value(*row as usize, self.texts);
+                            measure_all(&value, query)?;
+                            self.of_value(value.as_ref())
+                        }
+                        kind => self.of_none(kind),
+                    });
                 }
-                kind => self.of_none(kind),
-            })),
+            }
         }
+        Ok(())
     }
 
     fn widen(&mut self) {

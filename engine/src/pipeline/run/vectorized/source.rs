@@ -7,8 +7,7 @@ use super::input::{Input, RowInput, Shape};
 use super::keys::InputValues;
 use super::unwind::UnwoundSegment;
 use crate::model::value::{Object, Value};
-use crate::pipeline::column::Column;
-use crate::pipeline::column::{Dictionary, TextCode};
+use crate::pipeline::column::{Cells, Column, Dictionary};
 use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::run::rows::RunContext;
 use crate::pipeline::source::table::Columns;
@@ -54,8 +53,26 @@ pub struct Chunk<'c> {
     pub run: RunContext<'c>,
 }
 
-/// The values of a source for a chunk, with the dictionary of their string codes.
-type TextInput<'f> = (InputValues<'f>, &'f Dictionary);
+/// The values of a source for a chunk.
+pub struct ChunkValues<'f> {
+    pub input: InputValues<'f>,
+    /// The dictionary of the string codes in the values.
+    pub texts: &'f Dictionary,
+    /// The number of bytes that the query is charged for values that are dropped with the chunk.
+    pub bytes: usize,
+}
+
+impl ChunkValues<'_> {
+    /// Returns whether values were built for the chunk.
+    pub fn is_built(&self) -> bool {
+        self.bytes > 0
+    }
+
+    /// Returns the value of a row. The arguments are those of [`InputValues::value`].
+    pub fn value(&self, nth: usize, row: u32) -> Option<Value> {
+        self.input.value(nth, row, self.texts)
+    }
+}
 
 impl<'a> ColumnSource<'a> {
     /// Binds an input to columns. Returns `None` if a column is missing or cannot provide all values.
@@ -81,72 +98,94 @@ impl<'a> ColumnSource<'a> {
     }
 
     /// Returns the values for a chunk. Newly built values are written into `buffer` and charged to the query.
-    pub fn values<'f>(&'f self, chunk: Chunk<'f>, buffer: &'f mut Vec<Option<Value>>) -> Result<InputValues<'f>> {
-        match self {
-            ColumnSource::Constant(value) => return Ok(InputValues::Constant(Some(value))),
+    pub fn values<'f>(&'f self, chunk: Chunk<'f>, buffer: &'f mut Vec<Option<Value>>) -> Result<ChunkValues<'f>> {
+        let mut bytes = 0;
+        let input = match self {
+            ColumnSource::Constant(value) => InputValues::Constant(Some(value)),
             ColumnSource::Column(column) => {
                 let segment = column.segments().get(chunk.segment);
-                return Ok(segment.map_or(InputValues::Constant(None), |segment| InputValues::Segment(segment)));
+                segment.map_or(InputValues::Constant(None), |segment| InputValues::Segment(segment))
             }
-            ColumnSource::Item(_, None) => return Ok(chunk.unwound.items()),
-            ColumnSource::Item(_, Some(path)) => *buffer = chunk.unwound.read(path),
-            ColumnSource::Computed(computed) => computed.eval(chunk, buffer)?,
-        }
-        Ok(InputValues::Values(buffer))
+            ColumnSource::Item(_, None) => chunk.unwound.items(),
+            ColumnSource::Item(_, Some(path)) => {
+                *buffer = chunk.unwound.read(path);
+                InputValues::Values(buffer)
+            }
+            ColumnSource::Computed(computed) => {
+                bytes = computed.eval(chunk, buffer)?;
+                InputValues::Values(buffer)
+            }
+        };
+        Ok(ChunkValues { input, texts: self.texts(), bytes })
+    }
+
+    /// Returns whether the source builds an array for each row, where a row of the table shares its array.
+    pub fn builds_arrays(&self) -> bool {
+        let ColumnSource::Column(column) = self else { return false };
+        column.segments().iter().any(|segment| matches!(segment.cells(), Cells::Lists(_)))
     }
 }
 
 impl<'a> ComputedSource<'a> {
-    fn eval(&self, chunk: Chunk, buffer: &mut Vec<Option<Value>>) -> Result<()> {
+    /// Writes the value of each row into `buffer`. Returns the number of bytes that the query is charged for the
+    /// values, without the cached ones.
+    fn eval(&self, chunk: Chunk, buffer: &mut Vec<Option<Value>>) -> Result<usize> {
         buffer.clear();
         buffer.reserve(chunk.rows.len());
         let mut known = self.known.borrow_mut();
-        let mut read = Value::Null;
+        let (mut read, mut bytes) = (Value::Null, 0);
         self.row.values(chunk, |inputs| {
+            let reads_built = inputs.iter().any(ChunkValues::is_built);
             for (nth, row) in chunk.rows.iter().enumerate() {
                 chunk.run.query.tick()?;
                 let value = match text(inputs, nth, *row) {
-                    Some(code) => self.of_text(code, &mut known, || self.row.make(inputs, nth, *row), chunk.run)?,
+                    Some(number) => match known.get(number) {
+                        Some(Some(value)) => value.clone(),
+                        _ => {
+                            let (value, _) = self.value(&self.row.make(inputs, nth, *row), reads_built, chunk.run)?;
+                            if known.len() <= number {
+                                known.resize(number + 1, None);
+                            }
+                            known[number] = Some(value.clone());
+                            value
+                        }
+                    },
                     None => {
                         self.row.write(&mut read, inputs, nth, *row);
-                        self.expr.eval(&chunk.run.env(&read))?
+                        let (value, built) = self.value(&read, reads_built, chunk.run)?;
+                        bytes += built;
+                        value
                     }
                 };
                 memory::measure_all(&value, chunk.run.query)?;
                 buffer.push(value);
             }
             Ok(())
-        })
+        })?;
+        Ok(bytes)
     }
 
-    fn of_text(
-        &self,
-        code: TextCode,
-        known: &mut Vec<Option<Option<Value>>>,
-        row: impl FnOnce() -> Value,
-        run: RunContext,
-    ) -> Result<Option<Value>> {
-        let Some(number) = code.index() else { return self.expr.eval(&run.env(&row())) };
-        if let Some(Some(value)) = known.get(number) {
-            return Ok(value.clone());
-        }
-        let value = self.expr.eval(&run.env(&row()))?;
-        if let Some(value) = &value {
-            memory::hold(value, run.query)?;
-        }
-        if known.len() <= number {
-            known.resize(number + 1, None);
-        }
-        known[number] = Some(value.clone());
-        Ok(value)
+    /// Evaluates the expression over a row. Returns the value, and the number of bytes that the query is charged for
+    /// it. `reads_built` is whether the row contains values that were built for the chunk.
+    fn value(&self, row: &Value, reads_built: bool, run: RunContext) -> Result<(Option<Value>, usize)> {
+        let (value, evaluated) = run.query.charged(|| self.expr.eval(&run.env(row)))?;
+        run.query.give_back(evaluated);
+        let bytes = match &value {
+            Some(value) if reads_built => memory::expanded_bytes(value, run.query)?,
+            // A part that the evaluation has not built belongs to the row.
+            Some(value) if evaluated > 0 => memory::expanded_bytes(value, run.query)?.min(evaluated),
+            _ => 0,
+        };
+        run.query.charge(bytes)?;
+        Ok((value, bytes))
     }
 }
 
-/// Returns the code of the only string that a row is built from. Returns `None` if the row has other inputs, or if the
-/// dictionary is large.
-fn text(inputs: &[TextInput], nth: usize, row: u32) -> Option<TextCode> {
+/// Returns the index of the code of the only string that a row is built from. Returns `None` if the row has other
+/// inputs, or if the dictionary is large.
+fn text(inputs: &[ChunkValues], nth: usize, row: u32) -> Option<usize> {
     match inputs {
-        [(values, texts)] if texts.len() <= MAX_CACHED_TEXTS => values.code(nth, row),
+        [only] if only.texts.len() <= MAX_CACHED_TEXTS => only.input.code(nth, row)?.index(),
         _ => None,
     }
 }
@@ -159,32 +198,33 @@ impl<'a> RowSources<'a> {
         Some(RowSources { sources, shape: &row.shape })
     }
 
-    /// Builds each row of a chunk, and calls `show` with the row and its position in the chunk.
-    pub fn rows(&self, chunk: Chunk, mut show: impl FnMut(usize, &Value) -> Result<()>) -> Result<()> {
+    /// Builds each row of a chunk, and calls `show` with the row, its position in the chunk, and whether the row
+    /// contains values that were built for the chunk.
+    pub fn rows(&self, chunk: Chunk, mut show: impl FnMut(usize, &Value, bool) -> Result<()>) -> Result<()> {
         let mut read = Value::Null;
         self.values(chunk, |inputs| {
+            let is_built = inputs.iter().any(ChunkValues::is_built);
             for (nth, row) in chunk.rows.iter().enumerate() {
                 chunk.run.query.tick()?;
                 self.write(&mut read, inputs, nth, *row);
-                show(nth, &read)?;
+                show(nth, &read, is_built)?;
             }
             Ok(())
         })
     }
 
-    fn values(&self, chunk: Chunk, work: impl FnOnce(&[TextInput]) -> Result<()>) -> Result<()> {
+    fn values(&self, chunk: Chunk, work: impl FnOnce(&[ChunkValues]) -> Result<()>) -> Result<()> {
         let mut buffers = vec![Vec::new(); self.sources.len()];
-        let inputs = self
-            .sources
-            .iter()
-            .zip(&mut buffers)
-            .map(|(source, buffer)| Ok((source.values(chunk, buffer)?, source.texts())));
-        work(&inputs.collect::<Result<Vec<_>>>()?)
+        let inputs = self.sources.iter().zip(&mut buffers).map(|(source, buffer)| source.values(chunk, buffer));
+        let inputs = inputs.collect::<Result<Vec<_>>>()?;
+        work(&inputs)?;
+        chunk.run.query.give_back(inputs.iter().map(|values| values.bytes).sum());
+        Ok(())
     }
 
     /// Builds one row in `last`. Reuses the memory of the row in `last` if no other value shares it.
-    fn write(&self, last: &mut Value, inputs: &[TextInput], nth: usize, row: u32) {
-        let mut input = |input: usize| inputs.get(input).and_then(|(values, texts)| values.value(nth, row, texts));
+    fn write(&self, last: &mut Value, inputs: &[ChunkValues], nth: usize, row: u32) {
+        let mut input = |input: usize| inputs.get(input)?.value(nth, row);
         let is_written = match (self.shape, &mut *last) {
             (Shape::Object(fields), Value::Object(object)) if object.len() == fields.len() => Arc::get_mut(object)
                 .is_some_and(|object| {
@@ -201,10 +241,8 @@ impl<'a> RowSources<'a> {
     }
 
     /// Builds one row.
-    fn make(&self, inputs: &[TextInput], nth: usize, row: u32) -> Value {
-        self.shape
-            .make(&mut |input| inputs.get(input).and_then(|(values, texts)| values.value(nth, row, texts)))
-            .unwrap_or_default()
+    fn make(&self, inputs: &[ChunkValues], nth: usize, row: u32) -> Value {
+        self.shape.make(&mut |input| inputs.get(input)?.value(nth, row)).unwrap_or_default()
     }
 }
 

@@ -112,6 +112,7 @@ impl CurrentPartition<'_> {
     fn row(&mut self, stage: &WindowStage) -> Result<Value> {
         let (index, run) = (self.next, self.partition.run);
         self.next += 1;
+        run.query.tick()?;
         let before = run.query.remaining_bytes();
         for frame in &mut self.frames {
             frame.move_to(index)?;

@@ -21,7 +21,7 @@ use crate::pipeline::expression::window::WindowFunction;
 use crate::pipeline::language::ast;
 use crate::pipeline::run::rows::{Rows, RunContext};
 use crate::pipeline::run::windows::WindowStage;
-use crate::pipeline::value::error::Result;
+use crate::pipeline::value::error::{EXCEEDED_MEMORY, PipelineErrorCode, Result};
 use crate::pipeline::value::memory::{self, measure};
 use crate::pipeline::value::path::FieldPath;
 use crate::pipeline::value::sorting::sorted;
@@ -71,7 +71,8 @@ impl ColumnWindows {
         }
         let sort_keys = stage.sort.iter().flatten();
         // Equal rows are in the order of their ids, which the projection may replace or drop.
-        if sort_keys.clone().next().is_some() && before.is_some_and(|before| !before.leaves_alone(ID)) {
+        let keeps_ids = before.is_none_or(|before| before.leaves_alone(ID));
+        if sort_keys.clone().next().is_some() && !keeps_ids {
             return None;
         }
         let inputs = functions().filter_map(|function| function.input()?.plain_path());
@@ -92,11 +93,11 @@ impl ColumnWindows {
         let mut paths = Vec::new();
         let order = sort_keys.map(|key| {
             let path = FieldPath::parse(key.path.text()).ok()?;
-            Some((index_of(&mut paths, &path, &step)?, key.descending))
+            Some((index_of(&mut paths, &path, &step, keeps_ids)?, key.descending))
         });
         let order = order.collect::<Option<_>>()?;
         for path in inputs {
-            index_of(&mut paths, path, &step)?;
+            index_of(&mut paths, path, &step, keeps_ids)?;
         }
         let mut fields = Fields::default();
         stage.visit_paths(&mut |path| fields.add(path));
@@ -134,6 +135,8 @@ impl ColumnWindows {
             // Columns are read one after the other, so the first error may differ from the error of the first failing
             // row. The evaluation by rows finds the correct error.
             Err(_) if self.computes() => None,
+            // The evaluation by rows keeps the inputs of one partition only.
+            Err(error) if error.code == PipelineErrorCode::Number(EXCEEDED_MEMORY) => None,
             gathered => gathered.map_err(|error| error.at_stage(index))?,
         };
         let Some((table, partitions)) = gathered else {
@@ -166,6 +169,9 @@ impl ColumnWindows {
         };
         let sources = self.paths.iter().map(|(_, input)| bind(input)).collect::<Option<Vec<_>>>();
         let (Some(sources), Some(partition)) = (sources, bind(&self.partition)) else { return Ok(None) };
+        if sources.iter().flatten().any(ColumnSource::builds_arrays) {
+            return Ok(None);
+        }
         let mut table = WindowTable::new(self, columns, run);
         let mut partitions = partition.as_ref().map(PartitionKeys::new);
         let (mut rows, unwound) = (Vec::new(), UnwoundSegment::default());
@@ -214,16 +220,13 @@ impl<'a, 's> PartitionKeys<'a, 's> {
     /// Assigns rows to their partitions. Returns `false` if a key is an array, which is not allowed.
     fn extend(&mut self, chunk: Chunk) -> Result<bool> {
         let query = chunk.run.query;
-        let before = query.bytes_left.get();
         let (mut buffer, mut numbers) = (Vec::new(), Vec::new());
         let values = self.source.values(chunk, &mut buffer)?;
-        // The values that were computed for the rows of a segment are dropped with the rows.
-        query.bytes_left.set(before);
         query.charge(size_of_val(chunk.rows))?;
-        self.keys.number(values, chunk.rows, &mut numbers);
+        self.keys.number(values.input, chunk.rows, query, &mut numbers)?;
         for (nth, number) in numbers.iter().enumerate() {
             if *number as usize == self.partitions.len() {
-                let key = values.value(nth, chunk.rows[nth], self.source.texts()).unwrap_or_default();
+                let key = values.value(nth, chunk.rows[nth]).unwrap_or_default();
                 if key.as_array().is_some() {
                     return Ok(false);
                 }
@@ -232,6 +235,7 @@ impl<'a, 's> PartitionKeys<'a, 's> {
             }
             self.partitions[*number as usize].1 += 1;
         }
+        query.give_back(values.bytes);
         self.numbers.append(&mut numbers);
         Ok(true)
     }
@@ -251,16 +255,18 @@ impl<'a, 's> PartitionKeys<'a, 's> {
 }
 
 /// Returns the index of a path in `paths`. Adds the path if `paths` does not contain it. Returns `None` if columns
-/// cannot provide the path.
-fn index_of(paths: &mut Vec<(Arc<str>, Option<Input>)>, path: &FieldPath, step: &IntermediateStep) -> Option<usize> {
+/// cannot provide the path. With `keeps_ids`, the step keeps the ids of the table.
+fn index_of(
+    paths: &mut Vec<(Arc<str>, Option<Input>)>,
+    path: &FieldPath,
+    step: &IntermediateStep,
+    keeps_ids: bool,
+) -> Option<usize> {
     let text = path.segments().join(".");
     if let Some(index) = paths.iter().position(|(known, _)| **known == *text) {
         return Some(index);
     }
-    let input = match (text.as_str(), step) {
-        (ID, IntermediateStep::Nothing) => None,
-        _ => Some(step.path(path)?),
-    };
+    let input = if keeps_ids && text == ID { None } else { Some(step.path(path)?) };
     paths.push((text.into(), input));
     Some(paths.len() - 1)
 }

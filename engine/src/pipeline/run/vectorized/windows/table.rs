@@ -7,11 +7,11 @@ use std::sync::LazyLock;
 use super::ColumnWindows;
 use super::order;
 use crate::model::value::{Object, Value};
-use crate::pipeline::column::{Cells, Dictionary, SEGMENT};
+use crate::pipeline::column::{Cells, SEGMENT};
 use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::run::rows::RunContext;
 use crate::pipeline::run::vectorized::keys::InputValues;
-use crate::pipeline::run::vectorized::source::{Chunk, ColumnSource};
+use crate::pipeline::run::vectorized::source::{Chunk, ChunkValues, ColumnSource};
 use crate::pipeline::run::windows::{PartitionRows, TypedValues};
 use crate::pipeline::source::table::Columns;
 use crate::pipeline::value::error::Result;
@@ -49,18 +49,16 @@ impl<'a> WindowTable<'a> {
         let index = |row: &u32| (chunk.segment * SEGMENT) as u32 + *row;
         self.row_indexes.extend(chunk.rows.iter().map(index));
         for (values, source) in self.values.iter_mut().zip(sources) {
-            let before = query.remaining_bytes();
             let mut buffer = Vec::new();
             match source {
                 Some(source) => {
-                    let input = source.values(chunk, &mut buffer)?;
-                    let computed = before.saturating_sub(query.remaining_bytes());
+                    let added = source.values(chunk, &mut buffer)?;
                     let bytes = values.len() * values.value_bytes();
-                    let built = extend(values, input, chunk.rows, source.texts());
-                    query.charge((values.len() * values.value_bytes()).saturating_sub(bytes) + built)?;
+                    extend(values, &added, chunk.rows);
+                    query.charge((values.len() * values.value_bytes()).saturating_sub(bytes))?;
                     if !matches!(values, TypedValues::Any(_)) {
                         // Computed numbers and dates are copied.
-                        query.give_back(computed);
+                        query.give_back(added.bytes);
                     }
                 }
                 None => {
@@ -91,25 +89,16 @@ impl<'a> WindowTable<'a> {
     }
 }
 
-/// Adds the values of some rows of a segment. Returns the number of bytes of the arrays that were built for them.
-fn extend(values: &mut TypedValues, input: InputValues, rows: &[u32], texts: &Dictionary) -> usize {
-    if let InputValues::Segment(segment) = input
+/// Adds the values of some rows of a segment.
+fn extend(values: &mut TypedValues, added: &ChunkValues, rows: &[u32]) {
+    if let InputValues::Segment(segment) = added.input
         && segment.is_plain()
         && let Cells::Ints(cells) = segment.cells()
     {
         values.extend_ints(rows.iter().map(|row| cells[*row as usize]));
-        return 0;
+        return;
     }
-    let builds = matches!(input, InputValues::Segment(segment) if matches!(segment.cells(), Cells::Lists(_)));
-    let mut bytes = 0;
-    for (nth, row) in rows.iter().enumerate() {
-        let value = input.value(nth, *row, texts);
-        if builds {
-            bytes += value.as_ref().and_then(Value::as_array).map_or(0, size_of_val);
-        }
-        values.push(value);
-    }
-    bytes
+    rows.iter().enumerate().for_each(|(nth, row)| values.push(added.value(nth, *row)));
 }
 
 /// A partition whose rows are read from columns.
