@@ -5,4 +5,5 @@ pub mod accumulator;
 pub mod expr;
 pub mod filter;
 pub mod projection;
+pub mod read_fields;
 pub mod window;

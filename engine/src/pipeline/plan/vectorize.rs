@@ -5,7 +5,7 @@ use super::logical::{PlanNode, PlanStep};
 use super::optimize::prune_fields;
 use crate::pipeline::expression::filter::Filter;
 use crate::pipeline::run::vectorized::{
-    ColumnGroup, ColumnProgram, ColumnWindows, PrecedingStep, ProgramTail, Selects, Top, WrittenFields,
+    ColumnGroup, ColumnProgram, ColumnWindows, PrecedingStep, ProgramTail, Selects, Top,
 };
 
 /// Returns the part of a plan that can run over columns: the filter and the limit of the scan, and the first steps in
@@ -18,10 +18,7 @@ pub fn vectorize(filter: Option<&Filter>, limit: Option<u64>, nodes: &[PlanNode]
 fn tail(nodes: &[PlanNode], shows_rows: bool) -> (ProgramTail, usize) {
     let mut steps = nodes.iter().map(|node| &node.step);
     let (first, second) = (steps.next(), steps.next());
-    let written = |nodes: &[PlanNode]| {
-        let read = prune_fields::of_steps(nodes).filter(|_| !shows_rows)?;
-        Some(WrittenFields { names: read.names, keeps_order: read.keeps_order })
-    };
+    let written = |nodes: &[PlanNode]| prune_fields::of_steps(nodes).filter(|_| !shows_rows);
     let (tail, covers) = match (first, second) {
         (Some(PlanStep::Count(name)), _) => (Some(ProgramTail::Count(name.clone())), 1),
         (Some(PlanStep::Sort { keys, limit }), _) => (Top::new(keys, *limit).map(ProgramTail::Top), 1),

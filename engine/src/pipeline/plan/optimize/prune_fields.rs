@@ -1,22 +1,13 @@
 //! Restricts a source to the fields that the steps read.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::pipeline::expression::accumulator::Accumulator;
 use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::expression::projection::ProjectionKind;
+use crate::pipeline::expression::read_fields::ReadFields;
 use crate::pipeline::plan::logical::{LogicalPlan, PlanNode, PlanSource, PlanStep};
 use crate::pipeline::plan::options::Surroundings;
-
-/// The fields that the steps read from a row.
-#[derive(Default)]
-pub struct ReadFields {
-    pub names: BTreeSet<Arc<str>>,
-    whole: bool,
-    /// Whether a step returns fields in the order that they have in the row.
-    pub keeps_order: bool,
-}
 
 pub fn apply(plan: &mut LogicalPlan, around: &Surroundings) -> bool {
     let mut fields = ReadFields::default();
@@ -34,11 +25,8 @@ pub fn apply(plan: &mut LogicalPlan, around: &Surroundings) -> bool {
     for filter in filters {
         filter.visit_paths(&mut |path| fields.add(path));
     }
-    if fields.whole {
-        return false;
-    }
-    *pruned = Some(fields.names);
-    true
+    *pruned = fields.into_names();
+    pruned.is_some()
 }
 
 /// Restricts the source of a plan to the fields that the first step reads, if this step builds new rows. The rows of
@@ -46,7 +34,7 @@ pub fn apply(plan: &mut LogicalPlan, around: &Surroundings) -> bool {
 pub fn before_first(plan: &mut LogicalPlan) {
     let mut fields = ReadFields::default();
     let is_rebuilt = plan.nodes.first().is_some_and(|first| read(std::slice::from_ref(first), &mut fields));
-    if !is_rebuilt || fields.whole {
+    if !is_rebuilt || fields.is_whole {
         return;
     }
     match &mut plan.source {
@@ -64,7 +52,7 @@ pub fn before_first(plan: &mut LogicalPlan) {
 /// Returns the fields that the steps read from their rows, or `None` if they read whole rows.
 pub fn of_steps(nodes: &[PlanNode]) -> Option<ReadFields> {
     let mut fields = ReadFields::default();
-    (read(nodes, &mut fields) && !fields.whole).then_some(fields)
+    (read(nodes, &mut fields) && !fields.is_whole).then_some(fields)
 }
 
 /// Collects the fields that the steps read, up to the first step that builds new rows. Returns `false` if the result
@@ -86,7 +74,7 @@ fn read(nodes: &[PlanNode], fields: &mut ReadFields) -> bool {
                 if let Some((local, _)) = &lookup.join {
                     fields.add(local.text());
                 }
-                lookup.variables.iter().for_each(|(_, expr)| fields.of(expr));
+                lookup.variables.iter().for_each(|(_, expr)| fields.add_inputs(expr));
             }
             PlanStep::Follow(follow) => fields.add(&follow.local.segments().join(".")),
             PlanStep::Project(projection) => {
@@ -106,7 +94,7 @@ fn read(nodes: &[PlanNode], fields: &mut ReadFields) -> bool {
                 windows.write.visit_paths(&mut |path| fields.add(path));
                 fields.add("_id");
             }
-            PlanStep::GraphLookup(lookup) => fields.of(&lookup.start),
+            PlanStep::GraphLookup(lookup) => fields.add_inputs(&lookup.start),
             // The added rows contain whole partition keys.
             PlanStep::Densify(densify) => {
                 let paths = std::iter::once(&densify.field).chain(&densify.partition);
@@ -119,24 +107,9 @@ fn read(nodes: &[PlanNode], fields: &mut ReadFields) -> bool {
 }
 
 fn rebuilt(expr: &Expr, computed: &[(Arc<str>, Accumulator)], fields: &mut ReadFields) -> bool {
-    fields.of(expr);
+    fields.add_inputs(expr);
     for (_, accumulator) in computed {
         accumulator.visit_paths(&mut |path| fields.add(&path.segments().join(".")));
     }
     true
-}
-
-impl ReadFields {
-    /// Adds the first field of a path. The empty path denotes the whole row.
-    fn add(&mut self, path: &str) {
-        let first = path.split('.').next().unwrap_or(path);
-        self.whole |= first.is_empty();
-        if !self.names.contains(first) {
-            self.names.insert(first.into());
-        }
-    }
-
-    fn of(&mut self, expr: &Expr) {
-        expr.visit_paths(&mut |path| self.add(&path.segments().join(".")));
-    }
 }

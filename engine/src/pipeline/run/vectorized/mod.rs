@@ -24,7 +24,7 @@ pub use group::{ColumnGroup, PrecedingStep};
 pub use probe::RowProbe;
 pub use select::{RowSelection, Selects};
 pub use top::Top;
-pub use windows::{ColumnWindows, WrittenFields};
+pub use windows::ColumnWindows;
 
 /// The part of a program that runs over columns.
 #[derive(Debug)]

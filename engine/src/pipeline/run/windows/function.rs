@@ -4,7 +4,7 @@ use super::computation::Computation;
 use super::ends::{CountWindow, Derivative, EdgeN, EdgeWindow, ListWindow, Shift};
 use super::extremes::{Extreme, ScalerWindow};
 use super::integral::Integral;
-use super::moments::{Covariance, DeviationWindow};
+use super::moments::{MomentsWindow, Statistic};
 use super::partition::WindowPartition;
 use super::ranks::RankWindow;
 use super::sets::SetWindow;
@@ -34,7 +34,7 @@ pub fn computation<'a>(output: &'a WindowOutput, partition: &WindowPartition) ->
         WindowFunction::Integral(input, unit) => Box::new(SlidingWindow::new(Integral::new(input, *unit, partition)?)),
         WindowFunction::MovingAverage(input, alpha) => Box::new(MovingAverage::new(input, *alpha, partition)?),
         WindowFunction::Covariance(input, sampled) => {
-            Box::new(SlidingWindow::new(Covariance::new(input, *sampled, keeps, partition)?))
+            Box::new(SlidingWindow::new(MomentsWindow::new(Statistic::Covariance, input, *sampled, keeps, partition)?))
         }
         WindowFunction::LinearFill(input) => Box::new(LinearFill::new(input, partition)?),
         WindowFunction::LastKnown(input) => Box::new(LastKnown::new(input, partition)?),
@@ -54,7 +54,7 @@ fn accumulated<'a>(
         AccumulatorKind::Sum => Box::new(SlidingWindow::new(SumWindow::new(input, false, keeps, partition)?)),
         AccumulatorKind::Average => Box::new(SlidingWindow::new(SumWindow::new(input, true, keeps, partition)?)),
         AccumulatorKind::Deviation(sampled) => {
-            Box::new(SlidingWindow::new(DeviationWindow::new(input, *sampled, keeps, partition)?))
+            Box::new(SlidingWindow::new(MomentsWindow::new(Statistic::Deviation, input, *sampled, keeps, partition)?))
         }
         AccumulatorKind::MergeObjects => {
             Box::new(SlidingWindow::new(MergeObjectsWindow::new(input, keeps, partition)?))

@@ -64,76 +64,67 @@ impl Merge for Moments {
     }
 }
 
-/// The window functions `$stdDevPop` and `$stdDevSamp`.
-pub struct DeviationWindow<'a> {
+/// The result of a window of moments.
+#[derive(Clone, Copy)]
+pub enum Statistic {
+    /// The result of `$stdDevPop` and `$stdDevSamp`, for numbers.
+    Deviation,
+    /// The result of `$covariancePop` and `$covarianceSamp`, for pairs of numbers.
+    Covariance,
+}
+
+/// The window functions that compute a [`Statistic`].
+pub struct MomentsWindow<'a> {
     column: InputColumn<'a>,
     stacks: TwoStacks<Moments>,
+    statistic: Statistic,
     sampled: DeviationKind,
     keeps: bool,
 }
 
-impl<'a> DeviationWindow<'a> {
+impl<'a> MomentsWindow<'a> {
     pub fn new(
+        statistic: Statistic,
         input: &'a Expr,
         sampled: DeviationKind,
         keeps: bool,
         partition: &WindowPartition,
-    ) -> Result<DeviationWindow<'a>> {
+    ) -> Result<MomentsWindow<'a>> {
         let (column, stacks) = (InputColumn::new(input, partition)?, TwoStacks::new(keeps, partition)?);
-        Ok(DeviationWindow { column, stacks, sampled, keeps })
-    }
-}
-
-impl Slide for DeviationWindow<'_> {
-    fn add(&mut self, row: usize, partition: &WindowPartition) -> Result<()> {
-        let number = self.column.get(row, partition)?.and_then(Value::as_f64);
-        let moments = number.map_or_else(Moments::default, |number| Moments::of(number, number));
-        self.stacks.push(moments, partition.run.query)
+        Ok(MomentsWindow { column, stacks, statistic, sampled, keeps })
     }
 
-    fn remove(&mut self, _row: usize, partition: &WindowPartition) -> Result<()> {
-        self.stacks.pop(partition.run.query)
-    }
-
-    fn value(&mut self, _frame: Range<usize>, partition: &WindowPartition) -> Result<Option<Value>> {
-        let moments = self.stacks.total(partition.run.query)?;
-        Ok(Some(match moments.divisor(self.sampled) {
+    fn deviation(&self, moments: &Moments) -> Value {
+        match moments.divisor(self.sampled) {
             // As in MongoDB, a number that is not finite makes the deviation null until the number leaves the window.
             // If no row ever leaves the window, the deviation is NaN.
             _ if moments.not_finite > 0 && self.keeps => Value::Null,
             _ if moments.not_finite > 0 => Value::Double(f64::NAN),
             0 => Value::Null,
             divisor => Value::Double((moments.products / divisor as f64).sqrt()),
-        }))
+        }
+    }
+
+    fn covariance(&self, moments: &Moments) -> Value {
+        match moments.divisor(self.sampled) {
+            0 => Value::Null,
+            // As in MongoDB, the covariance of one pair is 0, even if the window has other pairs that are not finite.
+            _ if moments.count == 1 => Value::Double(0.0),
+            _ if moments.not_finite > 0 => Value::Double(moments.sum),
+            divisor => Value::Double(moments.products / divisor as f64),
+        }
     }
 }
 
-/// The window functions `$covariancePop` and `$covarianceSamp`.
-pub struct Covariance<'a> {
-    column: InputColumn<'a>,
-    stacks: TwoStacks<Moments>,
-    sampled: DeviationKind,
-}
-
-impl<'a> Covariance<'a> {
-    pub fn new(
-        input: &'a Expr,
-        sampled: DeviationKind,
-        keeps: bool,
-        partition: &WindowPartition,
-    ) -> Result<Covariance<'a>> {
-        let (column, stacks) = (InputColumn::new(input, partition)?, TwoStacks::new(keeps, partition)?);
-        Ok(Covariance { column, stacks, sampled })
-    }
-}
-
-impl Slide for Covariance<'_> {
+impl Slide for MomentsWindow<'_> {
     fn add(&mut self, row: usize, partition: &WindowPartition) -> Result<()> {
-        let moments = match self.column.get(row, partition)?.and_then(Value::as_array) {
-            Some([x, y]) => x.as_f64().zip(y.as_f64()).map_or_else(Moments::default, |(x, y)| Moments::of(x, y)),
-            _ => Moments::default(),
+        let value = self.column.get(row, partition)?;
+        let pair = match (self.statistic, value.and_then(Value::as_array)) {
+            (Statistic::Deviation, _) => value.and_then(Value::as_f64).map(|number| (number, number)),
+            (Statistic::Covariance, Some([x, y])) => x.as_f64().zip(y.as_f64()),
+            (Statistic::Covariance, _) => None,
         };
-        self.stacks.push(moments, partition.run.query)
+        self.stacks.push(pair.map_or_else(Moments::default, |(x, y)| Moments::of(x, y)), partition.run.query)
     }
 
     fn remove(&mut self, _row: usize, partition: &WindowPartition) -> Result<()> {
@@ -142,12 +133,9 @@ impl Slide for Covariance<'_> {
 
     fn value(&mut self, _frame: Range<usize>, partition: &WindowPartition) -> Result<Option<Value>> {
         let moments = self.stacks.total(partition.run.query)?;
-        Ok(Some(match moments.divisor(self.sampled) {
-            0 => Value::Null,
-            // As in MongoDB, the covariance of one pair is 0, even if the window has other pairs that are not finite.
-            _ if moments.count == 1 => Value::Double(0.0),
-            _ if moments.not_finite > 0 => Value::Double(moments.sum),
-            divisor => Value::Double(moments.products / divisor as f64),
+        Ok(Some(match self.statistic {
+            Statistic::Deviation => self.deviation(&moments),
+            Statistic::Covariance => self.covariance(&moments),
         }))
     }
 }

@@ -17,6 +17,7 @@ use super::unwind::UnwoundSegment;
 use crate::model::value::Value;
 use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::expression::projection::{Projection, ProjectionKind};
+use crate::pipeline::expression::read_fields::ReadFields;
 use crate::pipeline::expression::window::WindowFunction;
 use crate::pipeline::language::ast;
 use crate::pipeline::run::rows::{Rows, RunContext};
@@ -50,20 +51,13 @@ pub struct ColumnWindows {
     projects_output: bool,
 }
 
-/// The fields that the steps after the windows read.
-pub struct WrittenFields {
-    pub names: BTreeSet<Arc<str>>,
-    /// Whether a step returns fields in the order that they have in the row.
-    pub keeps_order: bool,
-}
-
 impl ColumnWindows {
-    /// Creates windows over columns. `written` is `None` if the following steps read whole rows. Returns `None` if
-    /// columns cannot replace the projection or provide the inputs and the order.
+    /// Creates windows over columns. The following steps read the fields in `written`, or whole rows if `written` is
+    /// `None`. Returns `None` if columns cannot replace the projection or provide the inputs and the order.
     pub fn new(
         before: Option<&Arc<Projection>>,
         stage: &Arc<ast::Windows>,
-        written: Option<WrittenFields>,
+        written: Option<ReadFields>,
     ) -> Option<ColumnWindows> {
         let functions = || stage.outputs.iter().map(|output| &output.function);
         if functions().filter_map(WindowFunction::input).any(Expr::draws) {
@@ -99,19 +93,17 @@ impl ColumnWindows {
         for path in inputs {
             index_of(&mut paths, path, &step, keeps_ids)?;
         }
-        let mut fields = Fields::default();
+        let mut fields = ReadFields::default();
         stage.visit_paths(&mut |path| fields.add(path));
-        let read = fields.with(before);
+        let read = with(fields, before);
         let names = written.as_ref().map(|written| &written.names);
         let projects_output = before.is_some_and(|before| projects(before, names));
-        let written = written.map(|WrittenFields { names, keeps_order }| {
-            let mut fields = Fields { names, is_whole: false };
+        let written = written.and_then(|mut fields| {
             stage.write.visit_paths(&mut |path| fields.add(path));
             // A field that is replaced keeps its place in the row.
-            fields.names.retain(|name| keeps_order || !stage.writes_whole(name));
-            fields
+            fields.names.retain(|name| fields.keeps_order || !stage.writes_whole(name));
+            with(fields, before.filter(|_| projects_output))
         });
-        let written = written.and_then(|fields| fields.with(before.filter(|_| projects_output)));
         let (stage, before) = (WindowStage::new(stage.clone()), before.cloned());
         Some(ColumnWindows { stage, before, partition, paths, order, read, written, projects_output })
     }
@@ -277,26 +269,10 @@ fn projects(projection: &Projection, written: Option<&BTreeSet<Arc<str>>>) -> bo
     projection.kind != ProjectionKind::Set || written.is_none_or(|written| written.iter().any(changes))
 }
 
-/// The fields that are read from a row.
-#[derive(Default)]
-struct Fields {
-    names: BTreeSet<Arc<str>>,
-    is_whole: bool,
-}
-
-impl Fields {
-    /// Adds the first field of a path. The empty path denotes the whole row.
-    fn add(&mut self, path: &str) {
-        let first = path.split('.').next().unwrap_or(path);
-        self.is_whole |= first.is_empty();
-        self.names.insert(first.into());
+/// Returns the fields and those that a projection reads, or `None` for the whole row.
+fn with(mut fields: ReadFields, projection: Option<&Arc<Projection>>) -> Option<BTreeSet<Arc<str>>> {
+    if let Some(projection) = projection {
+        projection.visit_paths(&mut |path| fields.add(path));
     }
-
-    /// Returns the fields and those that a projection reads, or `None` for the whole row.
-    fn with(mut self, projection: Option<&Arc<Projection>>) -> Option<BTreeSet<Arc<str>>> {
-        if let Some(projection) = projection {
-            projection.visit_paths(&mut |path| self.add(path));
-        }
-        (!self.is_whole).then_some(self.names)
-    }
+    fields.into_names()
 }
