@@ -160,7 +160,7 @@ fn demo(arguments: Demo) -> anyhow::Result<ExitCode> {
     ended.map(|()| ExitCode::SUCCESS)
 }
 
-/// Initialises logging and returns the runtime for all tasks.
+/// Initializes logging and returns the runtime for all tasks.
 fn start(config: &Config) -> anyhow::Result<tokio::runtime::Runtime> {
     telemetry::start_log(&config.log)?;
     Ok(tokio::runtime::Runtime::new()?)

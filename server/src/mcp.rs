@@ -85,8 +85,8 @@ impl Resource {
         }
     }
 
-    /// Returns the error for a client without access. A challenge in the response names the missing scope and, if
-    /// issuers are configured, the URL of the metadata.
+    /// Returns the response for a rejected request. If the request lacks a valid token or a scope, a challenge names the
+    /// needed scope and, if issuers are configured, the URL of the metadata.
     fn challenged(&self, request: &Request, error: Error) -> ApiError {
         let lacks_scope = matches!(error, Error::InsufficientScope { .. });
         let refusal = ApiError::from(error);

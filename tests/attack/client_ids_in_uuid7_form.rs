@@ -1,4 +1,4 @@
-//! Sends event ids of a client in the format of the server's own ids. Each id is accepted once, is recognised when it
+//! Sends event ids of a client in the format of the server's own ids. Each id is accepted once, is recognized when it
 //! is repeated, and does not make the appender read the log.
 
 use serde_json::{Value, json};

@@ -226,7 +226,7 @@ async fn clients_send_heartbeats_leave_channels_and_share_their_presence() {
     let diff = other.message(|message| message[3] == "presence_diff").await;
     assert_eq!(&diff[4]["leaves"]["k"]["metas"][0], meta);
 
-    // Uses version one of the serialiser.
+    // Uses version one of the serializer.
     let key = client.key.clone();
     let mut old = Socket::open_with(client, &key, "1.0.0").await.expect("a socket");
     old.send_text(r#"{"topic":"phoenix","event":"heartbeat","payload":{},"ref":null}"#).await;

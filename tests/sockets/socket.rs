@@ -1,4 +1,4 @@
-//! A WebSocket client for the channels of agents, with version two of the Phoenix serialiser.
+//! A WebSocket client for the channels of agents, with version two of the Phoenix serializer.
 
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};

@@ -39,7 +39,7 @@ const MAX_BODY_BYTES: usize = 30_000;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Step {
-    /// The name of the step: a sentence about the behaviour that the step shows.
+    /// The name of the step: a sentence about the behavior that the step shows.
     name: String,
     /// The name of a key, `none`, or a token.
     #[serde(default, rename = "as")]

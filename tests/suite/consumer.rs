@@ -29,7 +29,7 @@ const NAME: &str = "native";
 /// The maximum duration of an operation that would hang if it were broken.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The behaviour of the plugin's calls.
+/// The behavior of the plugin's calls.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Fail,

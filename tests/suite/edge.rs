@@ -1,4 +1,4 @@
-//! Tests behaviour that scenarios cannot cause: rate limits, the shutdown, and the time limit of pipelines.
+//! Tests behavior that scenarios cannot cause: rate limits, the shutdown, and the time limit of pipelines.
 
 use foldwork_server::Config;
 use foldwork_tests::server::Server;

@@ -93,7 +93,7 @@ async fn a_failed_request_may_be_repeated_with_another_body() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_repeated_append_returns_its_original_events() {
     let store = Store::connect("mem://").await.expect("a store");
-    // The first engine is not closed, so the repeated request is recognised by the data that was stored with the
+    // The first engine is not closed, so the repeated request is recognized by the data that was stored with the
     // events.
     let (before, key) = first(&engine(store.share()).await).await.expect("a workspace");
     let event = |id: &str, event_id: Option<&str>| NewEvent {

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_database_of_a_workspace_is_not_removed_after_the_deadline() {
+    async fn a_removal_that_begins_after_its_deadline_keeps_the_database() {
         let store = remote().await;
         let id = "00000000-0000-0000-0000-000000000001";
         let control = store.control().await.expect("a database");

@@ -32,8 +32,8 @@ pub enum GraphMoment {
     Time(i64),
 }
 
-/// The neighbourhood of an aggregate.
-pub struct GraphNeighbourhood {
+/// The neighborhood of an aggregate.
+pub struct GraphNeighborhood {
     /// The nodes, nearest first. The aggregate itself is the first node.
     pub nodes: Vec<GraphNode>,
     pub edges: Vec<Arc<Edge>>,
@@ -53,7 +53,7 @@ impl Reader {
         direction: Direction,
         closed: bool,
         then: Option<GraphMoment>,
-    ) -> Result<GraphNeighbourhood> {
+    ) -> Result<GraphNeighborhood> {
         if !(1..=MAX_DEPTH).contains(&depth) {
             return Err(Error::invalid(format!("depth is {depth}; expected 1 to {MAX_DEPTH}")));
         }

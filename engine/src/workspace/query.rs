@@ -76,7 +76,7 @@ pub struct QueryOutput {
     pub warnings: Vec<String>,
     /// The explanation, if `explain` was set.
     pub explain: Option<Value>,
-    /// The normalised pipeline and its plan, if `dry_run` was set.
+    /// The normalized pipeline and its plan, if `dry_run` was set.
     pub plan: Option<Value>,
     /// The cursor of the next page, if there is a next page.
     pub next: Option<Continuation>,

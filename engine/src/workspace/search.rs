@@ -25,9 +25,9 @@ const WITHOUT_TYPES: &[&str] = &["task"];
 
 /// The kind of a match by vector similarity.
 const VECTOR: &str = "vector";
-/// The maximum number of neighbours that are ranked before the two rankings are merged. A filter may remove many of the
-/// neighbours.
-const MAX_NEIGHBOURS: usize = 100;
+/// The maximum number of neighbors that are ranked before the two rankings are merged. A filter may remove many of the
+/// neighbors.
+const MAX_NEIGHBORS: usize = 100;
 /// The maximum number of text matches that are ranked before the two rankings are merged.
 const MAX_TEXT_MATCHES: usize = 100;
 /// If vectors are searched too, text matches that have no BM25 score are dropped below this score, because near vectors
@@ -102,7 +102,7 @@ impl Reader {
         };
         let mut near = None;
         if let Some(vectors) = &self.context.state().search.vectors {
-            match vectors.nearest(self.context.state().labelled(), &search.query, MAX_NEIGHBOURS).await {
+            match vectors.nearest(self.context.state().labelled(), &search.query, MAX_NEIGHBORS).await {
                 Ok(found) => near = Some(found),
                 Err(reason) => warnings.push(format!("searched by text only: {reason}")),
             }

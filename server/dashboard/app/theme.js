@@ -1,4 +1,4 @@
-// Chooses the colours before the first paint. A module would run after it.
+// Chooses the colors before the first paint. A module would run after it.
 const theme = localStorage.getItem("foldwork.theme");
 if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
 // Over plain HTTP at another name than localhost, browsers make no ids.

@@ -36,7 +36,7 @@ struct QueryBody {
     /// Whether the response includes a report on the execution: the data that was read, the parts of the pipeline that
     /// were pushed to the source of the rows, and the remaining stages, with rows and time per stage.
     explain: Option<bool>,
-    /// Whether to return only the normalised pipeline and its plan. A dry run reads no data.
+    /// Whether to return only the normalized pipeline and its plan. A dry run reads no data.
     dry_run: Option<bool>,
     /// The maximum number of rows per page, 1 to 10000. If `limit` is absent, the response has all rows.
     #[oai(validator(minimum(value = "1"), maximum(value = "10000")))]

@@ -1,6 +1,6 @@
 //! Live streams of events: server-sent events whose ids are positions, resumed with `Last-Event-ID`.
 //!
-//! The log's last events are served from memory as serialised text: the first reader of an event serialises it
+//! The log's last events are served from memory as serialized text: the first reader of an event serializes it
 //! (`Event::sent`), the other readers copy the text, and a page is sent in few writes.
 
 use std::sync::Arc;
@@ -262,7 +262,7 @@ fn events(follower: StreamFollower) -> BoxStream<'static, Bytes> {
     pages.flat_map(|events| stream::iter(chunks(events, put_event))).boxed()
 }
 
-/// Appends an event's message to a chunk. All streams share the serialised message.
+/// Appends an event's message to a chunk. All streams share the serialized message.
 fn put_event(event: &Arc<Event>, chunk: &mut Vec<u8>) {
     let text = event.sent.text(|| {
         let text =

@@ -1,11 +1,11 @@
-//! `/aggregates/:id/graph`: the neighbourhood of an aggregate in the knowledge graph.
+//! `/aggregates/:id/graph`: the neighborhood of an aggregate in the knowledge graph.
 
 use std::sync::Arc;
 
 use foldwork_engine::Error;
 use foldwork_engine::model::date::format_date;
 use foldwork_engine::model::graph::{Direction, Edge, facts_of};
-use foldwork_engine::workspace::graph::{GraphMoment, GraphNeighbourhood, GraphNode};
+use foldwork_engine::workspace::graph::{GraphMoment, GraphNeighborhood, GraphNode};
 use poem_openapi::param::{Path, Query};
 use poem_openapi::{Object, OpenApi};
 use serde::Serialize;
@@ -24,7 +24,7 @@ pub struct Api;
 
 shown! {
     /// A part of the knowledge graph: nodes, and the edges between these nodes.
-    struct GraphBody from graph: &GraphNeighbourhood;
+    struct GraphBody from graph: &GraphNeighborhood;
 
     /// The requested aggregate, followed by the other nodes in the order of their distance.
     nodes: Vec<NodeBody> = graph.nodes.iter().map(NodeBody::from).collect(),
@@ -133,7 +133,7 @@ impl Api {
 }
 
 /// Returns the approximate size of a graph as JSON, in bytes.
-fn size_bytes(graph: &GraphNeighbourhood) -> usize {
+fn size_bytes(graph: &GraphNeighborhood) -> usize {
     /// The estimated size of an edge, and of a node without its facts, in bytes.
     const ENTRY_BYTES: usize = 300;
     let facts: usize = graph.nodes.iter().map(|node| node.facts.size_bytes()).sum();

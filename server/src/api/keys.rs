@@ -93,7 +93,7 @@ impl CreatedKeyBody {
         }
     }
 
-    /// Serialises the record without the secret. The server stores the record for repeated requests, and never stores
+    /// Serializes the record without the secret. The server stores the record for repeated requests, and never stores
     /// the secret.
     fn without_secret(&self) -> Vec<u8> {
         to_json_bytes(&CreatedKeyBody { key: None, ..self.clone() })
@@ -136,7 +136,7 @@ struct CreatedCodeBody {
 }
 
 impl CreatedCodeBody {
-    /// Serialises the body without the code. The server stores this for repeated requests, and never stores the code.
+    /// Serializes the body without the code. The server stores this for repeated requests, and never stores the code.
     fn without_code(&self) -> Vec<u8> {
         to_json_bytes(&CreatedCodeBody { code: None, expires_at: self.expires_at.clone() })
     }

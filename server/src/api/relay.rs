@@ -21,7 +21,7 @@ use crate::http::offloading::offload;
 use crate::http::public_url::PublicUrl;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::delivery;
-use crate::wire::json::{AnyObject, SerialisedObject, Text};
+use crate::wire::json::{AnyObject, SerializedObject, Text};
 use crate::wire::page::{Whole, cursor as cursor_at, limit, read_cursor};
 
 pub struct Api;
@@ -99,7 +99,7 @@ struct DeliveryBody {
     id: String,
     position: u64,
     /// An object with `task`, `event_id`, `position` and `cause`.
-    payload: SerialisedObject,
+    payload: SerializedObject,
 }
 
 /// A page of an agent's feed.

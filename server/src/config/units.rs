@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_texts_or_numbers_of_bytes() {
+    fn a_size_without_a_unit_is_a_number_of_bytes() {
         let bytes = |text: &str| text.parse::<DataSize>().map(|size| size.0);
         for (text, expected) in [("64 MiB", 64 << 20), ("64MiB", 64 << 20), ("500 kB", 500_000), ("12", 12), ("0", 0)] {
             assert_eq!(bytes(text), Ok(expected), "{text}");

@@ -89,7 +89,7 @@ impl<E> RateLimitEndpoint<E> {
         if let Some(wrong_tokens) = self.wrong_tokens.as_ref().filter(|_| may_present_credential(request)) {
             wrong_tokens.check(address)?;
         }
-        self.addresses.as_ref().map_or(Ok(()), |addresses| addresses.take(&address, neighbours(address)))
+        self.addresses.as_ref().map_or(Ok(()), |addresses| addresses.take(&address, neighbors(address)))
     }
 
     /// Records what a response proves about the token of its request. Only 401 proves that the token is invalid, and
@@ -209,7 +209,7 @@ fn address(request: &Request) -> IpAddr {
 }
 
 /// Returns the network whose addresses probably belong to one client: /24 of IPv4, and /48 of IPv6.
-pub(super) fn neighbours(address: IpAddr) -> IpAddr {
+pub(super) fn neighbors(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(address) => IpAddr::V4(Ipv4Addr::from(u32::from(address) >> 8 << 8)),
         IpAddr::V6(address) => network_of(address, 48),
@@ -232,7 +232,7 @@ mod tests {
         allowances.max_callers = CROWD as usize;
         let take = |address: [u8; 4]| {
             let address = IpAddr::from(address);
-            allowances.take(&address, neighbours(address)).is_ok()
+            allowances.take(&address, neighbors(address)).is_ok()
         };
         for number in 0..CROWD {
             let [_, _, high, low] = number.to_be_bytes();
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn addresses_of_one_client_are_grouped() {
-        let group = |text: &str| neighbours(text.parse().expect("an address")).to_string();
+        let group = |text: &str| neighbors(text.parse().expect("an address")).to_string();
         assert_eq!(group("192.0.2.7"), "192.0.2.0");
         assert_eq!(group("2001:db8:1:2::"), "2001:db8:1::");
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use poem::Request;
 
-use super::rate::{Allowances, MAX_CALLERS, neighbours};
+use super::rate::{Allowances, MAX_CALLERS, neighbors};
 use crate::http::bearer::bearer;
 use crate::http::error::ApiError;
 use crate::http::routes::REALTIME;
@@ -41,7 +41,7 @@ impl WrongTokens {
 
     /// Counts a wrong credential.
     pub fn count(&self, address: IpAddr) {
-        let Err(wait) = self.allowances.check(&address, neighbours(address)) else { return };
+        let Err(wait) = self.allowances.check(&address, neighbors(address)) else { return };
         let (now, mut blocked) = (Instant::now(), self.blocked.lock());
         if blocked.len() >= MAX_CALLERS {
             blocked.retain(|_, until| *until > now);

@@ -1,4 +1,4 @@
-//! A message on a channel, serialised once for all sockets that receive it.
+//! A message on a channel, serialized once for all sockets that receive it.
 
 use std::sync::Arc;
 
@@ -87,7 +87,7 @@ impl Broadcast {
 
     fn of_json(event: &str, payload: &(impl Serialize + ?Sized), meta: Option<BroadcastMeta<'_>>) -> Arc<Broadcast> {
         let content = Content { kind: BROADCAST, event, payload, meta };
-        // Serialising strings and JSON values cannot fail.
+        // Serializing strings and JSON values cannot fail.
         let payload = serde_json::to_string(&content).unwrap_or_default();
         Arc::new(Broadcast::Json { event: BROADCAST, payload })
     }

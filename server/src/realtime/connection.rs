@@ -152,7 +152,7 @@ impl SocketEnd {
 async fn write_waiting(socket: &mut WebSocketStream, version: ProtocolVersion, queue: &Queue) -> std::io::Result<()> {
     let mut written = 0;
     while let Some(outgoing) = queue.pop() {
-        if let Some(message) = serialise(version, queue, outgoing) {
+        if let Some(message) = serialize(version, queue, outgoing) {
             socket.feed(message).await?;
             written += 1;
         }
@@ -164,8 +164,8 @@ async fn write_waiting(socket: &mut WebSocketStream, version: ProtocolVersion, q
     socket.flush().await
 }
 
-/// Serialises a message for this client, or returns `None` if the client cannot read the message.
-fn serialise(version: ProtocolVersion, queue: &Queue, outgoing: OutgoingMessage) -> Option<Message> {
+/// Serializes a message for this client, or returns `None` if the client cannot read the message.
+fn serialize(version: ProtocolVersion, queue: &Queue, outgoing: OutgoingMessage) -> Option<Message> {
     let text = |topic: &str, event: &str, payload: &str| {
         frame::write_text(version, MessageHead { join_ref: None, reference: None, topic, event }, payload)
     };

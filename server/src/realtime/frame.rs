@@ -1,8 +1,8 @@
-//! Serialises and parses text frames and binary frames of the Phoenix protocol, for both versions of the serialiser.
+//! Serializes and parses text frames and binary frames of the Phoenix protocol, for both versions of the serializer.
 
 use serde_json::value::RawValue;
 
-/// The version of a client's serialiser.
+/// The version of a client's serializer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProtocolVersion {
     /// Version one: messages are JSON objects.
@@ -12,7 +12,7 @@ pub enum ProtocolVersion {
 }
 
 impl ProtocolVersion {
-    /// Returns the serialiser for a `vsn` parameter, or `None` if the version is not supported. Version one is the
+    /// Returns the serializer for a `vsn` parameter, or `None` if the version is not supported. Version one is the
     /// default.
     pub fn parse(vsn: Option<&str>) -> Option<ProtocolVersion> {
         let Some(vsn) = vsn else { return Some(ProtocolVersion::One) };
@@ -171,10 +171,10 @@ pub struct MessageHead<'a> {
     pub event: &'a str,
 }
 
-/// Serialises a message. `payload` is JSON.
+/// Serializes a message. `payload` is JSON.
 pub fn write_text(version: ProtocolVersion, head: MessageHead<'_>, payload: &str) -> String {
     let MessageHead { join_ref, reference, topic, event } = head;
-    // Serialising a string or `None` cannot fail.
+    // Serializing a string or `None` cannot fail.
     let json = |text: Option<&str>| serde_json::to_string(&text).unwrap_or_default();
     let (reference, topic, event) = (json(reference), json(Some(topic)), json(Some(event)));
     match version {
@@ -185,7 +185,7 @@ pub fn write_text(version: ProtocolVersion, head: MessageHead<'_>, payload: &str
     }
 }
 
-/// Serialises a client's bytes as a binary broadcast frame, the only kind of binary frame that clients support. `meta`
+/// Serializes a client's bytes as a binary broadcast frame, the only kind of binary frame that clients support. `meta`
 /// is JSON. Returns `None` if the topic, the event or `meta` is too long.
 pub fn write_bytes(topic: &str, event: &str, meta: &str, data: &[u8]) -> Option<Vec<u8>> {
     let length = |text: &str| u8::try_from(text.len()).ok();
@@ -228,7 +228,7 @@ mod tests {
                     event: &event,
                 };
                 let read = read_text(version, &write_text(version, head, &payload)).expect("a message");
-                // Version one of the serialiser has no join reference.
+                // Version one of the serializer has no join reference.
                 let join_ref = join_ref.clone().filter(|_| version == ProtocolVersion::Two);
                 assert_eq!((&read.join_ref, &read.reference), (&join_ref, &reference));
                 assert_eq!((&read.topic, &read.event, json(&read)), (&topic, &event, payload.as_str()));
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_of_both_serialisers_are_read() {
+    fn messages_of_both_serializers_are_read() {
         let two = read_text(ProtocolVersion::Two, r#"["1","2","t","phx_join",{"config":{}}]"#).expect("a message");
         let one = r#"{"topic":"t","event":"phx_join","payload":{"config":{}},"ref":"2","join_ref":"1","more":1}"#;
         let one = read_text(ProtocolVersion::One, one).expect("a message");
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_of_both_serialisers_are_written() {
+    fn messages_of_both_serializers_are_written() {
         assert_eq!(
             write_text(ProtocolVersion::Two, HEAD, r#"{"status":"ok"}"#),
             r#"["3","4","realtime:agent:a","phx_reply",{"status":"ok"}]"#
@@ -317,7 +317,7 @@ mod tests {
         ));
         assert!(
             read_bytes(ProtocolVersion::One, &push(1, b"{}")).is_none(),
-            "the first serialiser has no binary frames"
+            "the first serializer has no binary frames"
         );
         assert!(read_bytes(ProtocolVersion::Two, &push(7, b"{}")).is_none());
         assert!(read_bytes(ProtocolVersion::Two, &push(1, b"{")).is_none());

@@ -1,4 +1,4 @@
-//! Reads the handshake of a socket: the client's credential and its serialiser.
+//! Reads the handshake of a socket: the client's credential and its serializer.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
@@ -34,11 +34,11 @@ pub fn credential(request: &Request) -> Result<String, Error> {
     Ok(credential)
 }
 
-/// Returns the serialiser that the client requests.
+/// Returns the serializer that the client requests.
 pub fn version(request: &Request) -> Result<ProtocolVersion, ApiError> {
     let vsn = parameter(request, "vsn");
     let refused = || {
-        let message = "unsupported serialiser: vsn must be 1.0.0 or 2.0.0";
+        let message = "unsupported serializer: vsn must be 1.0.0 or 2.0.0";
         ApiError::new(StatusCode::FORBIDDEN, ErrorCode::UnsupportedVersion, message)
     };
     ProtocolVersion::parse(vsn.as_deref()).ok_or_else(refused)
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_serialisers_are_rejected() {
+    fn unknown_serializers_are_rejected() {
         assert!(matches!(version(&request("", &[])), Ok(ProtocolVersion::One)));
         assert!(matches!(version(&request("vsn=2.0.0", &[])), Ok(ProtocolVersion::Two)));
         let refused = version(&request("vsn=9.0.0", &[])).expect_err("it is unknown");

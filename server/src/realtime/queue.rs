@@ -12,7 +12,7 @@ use super::broadcast::Broadcast;
 /// A message to send.
 #[derive(Debug)]
 pub enum OutgoingMessage {
-    /// A serialised frame for one socket.
+    /// A serialized frame for one socket.
     Frame(String),
     /// A message that many sockets share, with the topic under which this socket joined the channel.
     Broadcast { topic: Arc<str>, message: Arc<Broadcast> },

@@ -152,7 +152,7 @@ impl SocketSession {
     }
 
     async fn join(&mut self, inbound: ClientMessage) {
-        // With version one of the serialiser, clients send only a message reference and no join reference.
+        // With version one of the serializer, clients send only a message reference and no join reference.
         let join_ref = inbound.join_ref.clone().or_else(|| inbound.reference.clone());
         let line = Arc::new(ChannelLine { join_ref: join_ref.as_deref().map(Arc::from), ..self.line(&inbound) });
         let reference = inbound.reference.as_deref();

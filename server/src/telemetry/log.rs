@@ -20,8 +20,8 @@ pub fn start_log(log: &Log) -> anyhow::Result<()> {
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter(log)?).with_writer(std::io::stderr);
     // Does not report failed writes of log messages. If the disk is full, the report to the same stream would fail as
     // well and end the request.
-    let subscriber = subscriber.log_internal_errors(false).with_ansi(is_coloured());
-    // If logging is already initialised in this process, the first subscriber stays.
+    let subscriber = subscriber.log_internal_errors(false).with_ansi(is_colored());
+    // If logging is already initialized in this process, the first subscriber stays.
     let _ = match log.format {
         Format::Text => subscriber.try_init(),
         Format::Json => subscriber.json().try_init(),
@@ -35,8 +35,8 @@ pub fn filter(log: &Log) -> anyhow::Result<EnvFilter> {
     EnvFilter::try_new(&log.filter).context("log.filter is invalid")
 }
 
-/// Returns whether messages are coloured: standard error must be a terminal, and `NO_COLOR` must be unset or empty.
-fn is_coloured() -> bool {
+/// Returns whether messages are colored: standard error must be a terminal, and `NO_COLOR` must be unset or empty.
+fn is_colored() -> bool {
     std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|refused| refused.is_empty())
 }
 

@@ -104,7 +104,7 @@ impl RestoreBody {
         RestoreBody { key, ..RestoreBody::from(restore) }
     }
 
-    /// Serialises the restore without the key. The server stores this for repeated requests, and never stores the
+    /// Serializes the restore without the key. The server stores this for repeated requests, and never stores the
     /// secret of a key.
     pub fn without_key(&self) -> Vec<u8> {
         to_json_bytes(&RestoreBody { key: None, ..self.clone() })

@@ -123,20 +123,20 @@ impl<'a, T: Type + DeserializeOwned> ApiExtractor<'a> for Body<T> {
     }
 }
 
-/// A serialised JSON response. `T` is the schema in the OpenAPI document.
+/// A serialized JSON response. `T` is the schema in the OpenAPI document.
 pub struct JsonResponse<T> {
     pub text: Vec<u8>,
     shown: PhantomData<fn() -> T>,
 }
 
 impl<T: Serialize> JsonResponse<T> {
-    /// Serialises a value.
+    /// Serializes a value.
     pub fn new(value: &T) -> JsonResponse<T> {
-        // Responses consist of strings, numbers and maps with string keys, so serialisation cannot fail.
+        // Responses consist of strings, numbers and maps with string keys, so serialization cannot fail.
         JsonResponse { text: serde_json::to_vec(value).unwrap_or_default(), shown: PhantomData }
     }
 
-    /// Serialises a value of about `bytes` bytes. A large value does not block the other tasks of the thread.
+    /// Serializes a value of about `bytes` bytes. A large value does not block the other tasks of the thread.
     pub fn large(value: &T, bytes: usize) -> JsonResponse<T> {
         JsonResponse { text: offload(bytes, || serde_json::to_vec(value).unwrap_or_default()), shown: PhantomData }
     }

@@ -7,7 +7,7 @@ use foldwork_engine::model::value::{Object, Value};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::json::{AnyObject, SerialisedObject, Text};
+use super::json::{AnyObject, SerializedObject, Text};
 use super::task::TaskBody;
 
 /// The maximum size of a task's field in a shortened payload, in bytes. Larger fields are left out.
@@ -65,7 +65,7 @@ impl DeliveryPayload {
 
 /// Returns the payload `{task, event_id, position, cause}` of a notification. If this JSON would be larger than
 /// [`MAX_BYTES`], leaves out the task's long fields and the event's payload.
-pub fn payload(delivery: &Delivery) -> SerialisedObject {
+pub fn payload(delivery: &Delivery) -> SerializedObject {
     let task = Box::new(TaskBody::from(&*delivery.task));
     let whole = text(&DeliveryPayload::new(delivery, TaskInPayload::Whole(task)));
     if whole.0.get().len() <= MAX_BYTES {
@@ -84,9 +84,9 @@ fn short(task: &TaskBody) -> Object {
     short
 }
 
-fn text(payload: &DeliveryPayload) -> SerialisedObject {
-    // Strings, numbers and maps with string keys can always be serialised.
-    SerialisedObject(serde_json::value::to_raw_value(payload).unwrap_or_else(|_| RawValue::NULL.to_owned()))
+fn text(payload: &DeliveryPayload) -> SerializedObject {
+    // Strings, numbers and maps with string keys can always be serialized.
+    SerializedObject(serde_json::value::to_raw_value(payload).unwrap_or_else(|_| RawValue::NULL.to_owned()))
 }
 
 #[cfg(test)]

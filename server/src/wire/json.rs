@@ -41,10 +41,10 @@ impl From<Object> for AnyObject {
     }
 }
 
-/// A JSON object as text that is already serialised. The OpenAPI document describes this type as [`AnyObject`].
+/// A JSON object as text that is already serialized. The OpenAPI document describes this type as [`AnyObject`].
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
-pub struct SerialisedObject(pub Box<RawValue>);
+pub struct SerializedObject(pub Box<RawValue>);
 
 /// A string that a response shares with the state or the event that the string comes from.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -62,7 +62,7 @@ impl From<Arc<str>> for Text {
 #[serde(transparent)]
 pub struct RequiredText(pub Option<String>);
 
-/// A number. A whole number is written without a fraction.
+/// A number. A whole number whose magnitude is less than 9e15 is written without a fraction.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(transparent)]
 pub struct Number(pub f64);
@@ -140,7 +140,7 @@ macro_rules! free_form {
 described!(Number as f64::name(), f64::schema_ref());
 described!(Text as String::name(), String::schema_ref());
 described!(RequiredText as String::name(), String::schema_ref());
-described!(SerialisedObject as AnyObject::name(), AnyObject::schema_ref());
+described!(SerializedObject as AnyObject::name(), AnyObject::schema_ref());
 free_form!(AnyValue, MetaSchema::ANY);
 free_form!(AnyObject, MetaSchema { additional_properties: Some(Box::new(anything())), ..MetaSchema::new("object") });
 free_form!(

@@ -1,7 +1,7 @@
 //! The wire types of requests and responses: bodies, pages, closed sets of strings, and one file for each resource that
 //! several operations return.
 //!
-//! Each type describes in the OpenAPI document what the server parses or serialises. Responses are built from the
+//! Each type describes in the OpenAPI document what the server parses or serializes. Responses are built from the
 //! engine's data, such as `TaskView` and `Event`, which defines no wire format: `shown.rs` declares each field together
 //! with its value. `request_body.rs` reads fields that have several names.
 

@@ -33,7 +33,7 @@ fn each_request_has_one_line_without_secrets() {
     let lines = access_lines(&program.folder, 4);
     let log = program.folder.log();
     assert!(!log.contains(SECRET) && !log.contains(&program.key), "{log}");
-    assert!(!log.contains('\u{1b}'), "a file has no colours: {log}");
+    assert!(!log.contains('\u{1b}'), "a file has no colors: {log}");
     assert_eq!(lines.len(), 4, "{lines:#?}");
     let line = |part: &str| lines.iter().find(|line| line.contains(part)).expect(part);
     let created = line("operation=\"create_article\"");

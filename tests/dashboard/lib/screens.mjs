@@ -31,7 +31,7 @@ export async function fill(api, { text = (name) => name, isKept = false } = {}) 
   await api("POST", "/aggregates/define", { type_name: "note", display_name: text("Note"), fields: [{ name: "title", type: "string", label: true }, { name: "count", type: "number" }] });
   await api("POST", "/aggregates/note-1/events", { aggregate_type: "note", event_type: "note.created", payload: { title: text("A note"), count: 3 } });
   const task = await api("POST", "/mailbox", { title: text("Read the guide"), metadata: { note: text("And say what is missing.") }, priority: "high" });
-  await api("POST", "/mailbox", { title: text("Summarise"), assignee_type: "agent", assignee_id: agent.id });
+  await api("POST", "/mailbox", { title: text("Summarize"), assignee_type: "agent", assignee_id: agent.id });
   const [event] = (await api("GET", "/events?after=0&limit=1")).data;
   const view = "view-articles";
   await api("POST", `/aggregates/${view}/events`, { aggregate_type: "view", event_type: "view.created", payload: { name: text("Articles"), pipeline: [{ $match: { aggregate_type: "article" } }, { $fold: {} }, { $project: { title: 1, tags: 1 } }] } });

@@ -118,7 +118,7 @@ async function show(page, path) {
 export async function checkAxe(page, options = {}) {
   await page.evaluate(AXE);
   const found = await page.evaluate(async (given) => {
-    // Waits for animations, because they show temporary colours.
+    // Waits for animations, because they show temporary colors.
     await Promise.allSettled(document.getAnimations().map((animation) => animation.finished));
     // @ts-ignore
     const { violations } = await window.axe.run(document, { resultTypes: ["violations"], ...given });

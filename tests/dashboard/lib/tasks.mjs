@@ -3,7 +3,7 @@
 /** @typedef {ReturnType<typeof import("./story.mjs").caller>} Api */
 
 /** Creates an agent with its own key, and the type of the aggregates that its tasks are about. @param {Api} api @param {string} [name] */
-export async function agentOf(api, name = "Summariser") {
+export async function agentOf(api, name = "Summarizer") {
   await api("POST", "/aggregates/define", { type_name: "receipt", display_name: "Receipt", fields: [{ name: "text", type: "string" }, { name: "summary", type: "string" }, { name: "total", type: "number" }] });
   const agent = await api("POST", "/agents", { name });
   const { key } = await api("POST", "/keys", { name, scopes: ["api:read", "api:write"], agent_ids: [agent.id] });

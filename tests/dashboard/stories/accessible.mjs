@@ -85,7 +85,7 @@ story("a window of 320 pixels, and one of 1280 enlarged to 200 %, need no scroll
   await screenshot("narrow");
 });
 
-story("forced colours show what is chosen, and axe finds nothing", async (tools) => {
+story("forced colors show what is chosen, and axe finds nothing", async (tools) => {
   const { page, api, signIn } = tools;
   const filled = await fill(api);
   await signIn();

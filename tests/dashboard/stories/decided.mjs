@@ -86,7 +86,7 @@ story("what was proposed, what was edited and what takes effect stand beside eac
   const rows = async () => (await table.getByRole("row").allInnerTexts()).map((text) => text.split("\t").map((cell) => cell.trim()));
   await see(table);
   equal(await rows(), [
-    ["Field", "Proposed by Summariser", "Edited", "Would be appended"],
+    ["Field", "Proposed by Summarizer", "Edited", "Would be appended"],
     ["content", "Summary of Text.", "unchanged", "–"],
     ["summary", "Summary of Text.", "unchanged", "Summary of Text."],
   ]);
@@ -104,7 +104,7 @@ story("what was proposed, what was edited and what takes effect stand beside eac
   await go(`/inbox/${task.id}?tab=diff`);
   await see(detail.getByText("Approval appended receipt.updated to text v2"));
   const after = await rows();
-  equal([after[0], after[1][1], after[2][1], after[2][3]], [["Field", "Proposed by Summariser", "Edited by you", "Appended"], "Summary of Text.", "Summary of Text.", "Summary of the text."]);
+  equal([after[0], after[1][1], after[2][1], after[2][3]], [["Field", "Proposed by Summarizer", "Edited by you", "Appended"], "Summary of Text.", "Summary of Text.", "Summary of the text."]);
   await axe();
   await screenshot("appended");
 });

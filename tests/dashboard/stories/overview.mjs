@@ -31,7 +31,7 @@ story("an agent is registered, gets a key of its own, and its tasks are live", a
   await go("/agents");
   await see(page.getByText("No agent is registered.", { exact: false }));
   await page.getByRole("button", { name: "Register an agent…" }).click();
-  await page.getByLabel("Name").fill("Summariser");
+  await page.getByLabel("Name").fill("Summarizer");
   await page.getByLabel("What it does").fill("Sums up <b>articles</b>.");
   await page.getByRole("checkbox", { name: "content-bearing" }).check();
   // A second click registers no second agent.
@@ -40,13 +40,13 @@ story("an agent is registered, gets a key of its own, and its tasks are live", a
   await page.route(/\/agents$/, async (route) => { await held; await route.continue(); });
   await page.getByRole("button", { name: "Register", exact: true }).dblclick();
   release();
-  await see(page.getByRole("heading", { name: "Summariser" }));
+  await see(page.getByRole("heading", { name: "Summarizer" }));
   await see(page.getByText("Sums up <b>articles</b>."));
   await see(page.getByText("works on content with the trait", { exact: false }));
   await page.getByRole("button", { name: "Create a key for it" }).click();
   await page.getByRole("dialog").getByLabel("Your own key").fill(server.key);
   await page.getByRole("dialog").getByRole("button", { name: "Create key" }).click();
-  const key = await page.getByRole("dialog", { name: "Key Summariser" }).locator("code").innerText();
+  const key = await page.getByRole("dialog", { name: "Key Summarizer" }).locator("code").innerText();
   equal((await api("GET", "/keys/self", undefined, { key })).agent_ids.length, 1);
   await page.keyboard.press("Escape");
   await see(page.getByText("No task is open."));
@@ -58,7 +58,7 @@ story("an agent is registered, gets a key of its own, and its tasks are live", a
   await screenshot("agent");
   await api("POST", "/agents/heartbeat", { agent_ids: [agent.id] }, { key });
   await go("/agents");
-  await see(page.getByRole("row", { name: /Summariser active 1/ }));
+  await see(page.getByRole("row", { name: /Summarizer active 1/ }));
   await axe();
 }, { files: none });
 
@@ -128,7 +128,7 @@ story("an id or a position finds what it belongs to", async ({ page, api, signIn
   const input = page.getByRole("combobox", { name: "Command, or words to find" });
   for (const [text, option, path] of [
     [task.id, "By its id task by its id", `/inbox/${task.id}`], [event.event_id, /^receipt.created event at position/, `/events/${event.event_id}`],
-    [String(event.position), /^receipt.created event at position/, `/events/${event.event_id}`], [agent.id, "Summariser agent by its id", `/agents/${agent.id}`], [task.subject, /^by-its-id receipt by its id/, `/a/${task.subject}`],
+    [String(event.position), /^receipt.created event at position/, `/events/${event.event_id}`], [agent.id, "Summarizer agent by its id", `/agents/${agent.id}`], [task.subject, /^by-its-id receipt by its id/, `/a/${task.subject}`],
   ]) {
     await page.keyboard.press("Control+k");
     await see(input);

@@ -191,7 +191,7 @@ fn allowed(people: &BTreeMap<String, String>) -> Vec<&'static str> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn deadlines_match_the_table() {
+async fn statuses_after_an_hour_match_the_table() {
     let (server, table) = (server().await, Table::read("Scripted agents and time"));
     let mut tasks = Vec::new();
     for (row, cells) in &table.rows {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-pub use walk::{Kinds, Neighbourhood, PastGraph, PastMoment, Traversal};
+pub use walk::{Kinds, Neighborhood, PastGraph, PastMoment, Traversal};
 
 use crate::model::aggregate::Aggregate;
 use crate::model::definition::Definition;
@@ -188,12 +188,12 @@ impl Graph {
         self.inner.read().outgoing.get(id).cloned().unwrap_or_default()
     }
 
-    /// Returns the neighbourhood of a node.
-    pub fn walk(&self, from: &AggregateId, walk: &Traversal) -> Neighbourhood {
+    /// Returns the neighborhood of a node.
+    pub fn walk(&self, from: &AggregateId, walk: &Traversal) -> Neighborhood {
         walk::walk(&self.inner.read(), from, walk)
     }
 
-    /// Returns the neighbourhood of several nodes, now or in the past. `proceed` is called for each visited node and
+    /// Returns the neighborhood of several nodes, now or in the past. `proceed` is called for each visited node and
     /// edge. If `proceed` returns an error, the traversal ends with that error.
     pub fn walk_while<E>(
         &self,
@@ -201,7 +201,7 @@ impl Graph {
         walk: &Traversal,
         past: Option<&PastGraph>,
         proceed: impl FnMut() -> Result<(), E>,
-    ) -> Result<Neighbourhood, E> {
+    ) -> Result<Neighborhood, E> {
         walk::walk_while(&self.inner.read(), from, walk, past, proceed)
     }
 }

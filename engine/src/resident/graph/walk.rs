@@ -84,7 +84,7 @@ impl PastGraph {
 
 /// The result of a traversal.
 #[derive(Debug, Clone, Default)]
-pub struct Neighbourhood {
+pub struct Neighborhood {
     /// The reached nodes, each with its distance, in the order in which they were reached. The starting nodes come
     /// first.
     pub nodes: Vec<(AggregateId, u32)>,
@@ -94,13 +94,13 @@ pub struct Neighbourhood {
     pub truncated: bool,
 }
 
-/// Returns the neighbourhood of one node.
-pub fn walk(edges: &Edges, from: &AggregateId, walk: &Traversal) -> Neighbourhood {
+/// Returns the neighborhood of one node.
+pub fn walk(edges: &Edges, from: &AggregateId, walk: &Traversal) -> Neighborhood {
     let Ok(found) = walk_while(edges, std::slice::from_ref(from), walk, None, || Ok::<(), Infallible>(()));
     found
 }
 
-/// Returns the common neighbourhood of several nodes. The distance of a node is the distance from the nearest starting
+/// Returns the common neighborhood of several nodes. The distance of a node is the distance from the nearest starting
 /// node. `proceed` is called for each visited node and edge. If `proceed` returns an error, the traversal ends with
 /// that error.
 pub fn walk_while<E>(
@@ -109,14 +109,14 @@ pub fn walk_while<E>(
     walk: &Traversal,
     past: Option<&PastGraph>,
     mut proceed: impl FnMut() -> Result<(), E>,
-) -> Result<Neighbourhood, E> {
+) -> Result<Neighborhood, E> {
     let mut reached: IndexMap<AggregateId, u32> = IndexMap::new();
     for id in from {
         proceed()?;
         reached.insert(id.clone(), 0);
     }
     let mut followed: FxHashSet<*const Edge> = FxHashSet::default();
-    let mut found = Neighbourhood::default();
+    let mut found = Neighborhood::default();
     let mut next = 0;
     while let Some((id, distance)) = reached.get_index(next).map(|(id, distance)| (id.clone(), *distance)) {
         next += 1;

@@ -1,7 +1,7 @@
 //! Folds texts for search: converts them to lower case and removes the accents of Latin, Greek and Cyrillic letters.
 //! Splits folded texts into words and trigrams.
 //!
-//! In scripts without spaces, each pair of neighbouring characters is a word. A search for any two neighbouring
+//! In scripts without spaces, each pair of neighboring characters is a word. A search for any two neighboring
 //! characters of a text therefore finds the text, without a dictionary of word boundaries.
 
 use unicode_normalization::UnicodeNormalization;
@@ -149,7 +149,7 @@ impl TextFolder {
         self.in_word = false;
     }
 
-    /// Ends a run of characters of a script without spaces. Each pair of neighbouring characters becomes a word. A run
+    /// Ends a run of characters of a script without spaces. Each pair of neighboring characters becomes a word. A run
     /// of one character becomes a word of one character.
     fn end_run(&mut self) {
         if self.starts.is_empty() {

@@ -7,7 +7,7 @@
 //!   everything that was appended before the search. If a changed definition has another label or other searched
 //!   fields, the aggregates of its type are marked.
 //! * **Candidates**: texts are converted to lower case, and Latin, Greek and Cyrillic letters lose their accents. In
-//!   scripts without spaces, each pair of neighbouring characters is a word. Of the entries that pass the filter, the
+//!   scripts without spaces, each pair of neighboring characters is a word. Of the entries that pass the filter, the
 //!   250 that share the most trigrams with the query are candidates. Up to 250 more candidates contain the words of the
 //!   query, similar words (one wrong letter in words of four letters, up to two in longer words), or words that begin
 //!   with a word of the query.
@@ -15,8 +15,8 @@
 //!   these scores is the score of the candidate. Among equal scores, the label that equals the query comes first, then
 //!   the latest change, then the id. Only `exact` reaches a score of 1. Tasks are found only if `type` requests tasks,
 //!   because tasks repeat the labels of their subjects.
-//! * **Meaning**, if `[search.embedding]` is on: the follower of vectors embeds changed labels, recognised by a hash,
-//!   and stores the vectors next to the log with an HNSW index. The query's neighbours are merged with the text hits
+//! * **Meaning**, if `[search.embedding]` is on: the follower of vectors embeds changed labels, recognized by a hash,
+//!   and stores the vectors next to the log with an HNSW index. The query's neighbors are merged with the text hits
 //!   that have a BM25 score or a score of at least 0.5, by reciprocal rank: a hit that is first in both rankings scores
 //!   1, a hit that is first in one ranking 0.5. If the model fails or takes too long, the search returns the text hits
 //!   with a warning. After a change of the model, all labels are embedded again.

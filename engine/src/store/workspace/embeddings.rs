@@ -33,7 +33,7 @@ FOR $id IN $gone { DELETE $id RETURN NONE };
 COMMIT;";
 /// The number of embeddings that one query reads.
 const PAGE_SIZE: usize = 5_000;
-/// The number of neighbours that are examined for each requested neighbour. A larger number makes the results more
+/// The number of neighbors that are examined for each requested neighbor. A larger number makes the results more
 /// accurate and the search slower.
 const EFFORT: usize = 2;
 
@@ -64,7 +64,7 @@ impl DatabaseReader {
 
     /// Returns the aggregates whose labels are nearest to a vector, with their cosine similarities.
     pub async fn nearest(&self, vector: &[f32], limit: usize) -> Result<Vec<(AggregateId, f64)>> {
-        // The number of neighbours is part of the operator's syntax and cannot be bound as a value.
+        // The number of neighbors is part of the operator's syntax and cannot be bound as a value.
         let statement = format!(
             "SELECT aggregate_id, vector::distance::knn() AS distance FROM embedding \
              WHERE vector <|{limit},{}|> $vector ORDER BY distance",

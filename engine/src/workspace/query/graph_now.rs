@@ -7,15 +7,15 @@ use super::reader::QueryReader;
 use crate::error::{Error, Result};
 use crate::model::graph::{Direction, Edge};
 use crate::model::id::AggregateId;
-use crate::resident::graph::{Neighbourhood, Traversal};
-use crate::workspace::graph::{GraphNeighbourhood, GraphNode};
+use crate::resident::graph::{Neighborhood, Traversal};
+use crate::workspace::graph::{GraphNeighborhood, GraphNode};
 use crate::workspace::rights::Reader;
 
 /// The maximum number of closed edges returned.
 const MAX_CLOSED: usize = 1_000;
 
 impl Reader {
-    /// Returns the neighbourhood of an aggregate. With `closed`, also returns the closed edges that start at the
+    /// Returns the neighborhood of an aggregate. With `closed`, also returns the closed edges that start at the
     /// aggregate and are of one of these kinds, unless `walk` follows only incoming edges. An empty list allows all
     /// kinds.
     pub(in crate::workspace) async fn graph_now(
@@ -23,7 +23,7 @@ impl Reader {
         id: &str,
         walk: Traversal,
         closed: Option<Vec<Arc<str>>>,
-    ) -> Result<GraphNeighbourhood> {
+    ) -> Result<GraphNeighborhood> {
         let id = id.to_owned();
         self.read_offloaded(move |reader| around(reader, &id, &walk, closed)).await
     }
@@ -34,11 +34,11 @@ fn around(
     id: &str,
     walk: &Traversal,
     closed: Option<Vec<Arc<str>>>,
-) -> Result<GraphNeighbourhood> {
+) -> Result<GraphNeighborhood> {
     let (state, context) = (reader.state, reader.context);
     let from = reader.state(id).ok_or_else(|| Error::not_found("aggregate", id))?.id.clone();
     let found = state.graph.walk_while(std::slice::from_ref(&from), walk, None, || context.tick())?;
-    let Neighbourhood { nodes: reached, mut edges, mut truncated } = found;
+    let Neighborhood { nodes: reached, mut edges, mut truncated } = found;
     context.charge((reached.len() + edges.len()).saturating_mul(ENTRY_BYTES))?;
     if let Some(kinds) = closed.filter(|_| walk.direction != Direction::In) {
         let generation = reader.handle.block_on(state.db.read_graph_checkpoint())?.generation;
@@ -54,7 +54,7 @@ fn around(
         context.tick()?;
         nodes.extend(node(reader, &id, distance));
     }
-    Ok(GraphNeighbourhood { nodes, edges, truncated })
+    Ok(GraphNeighborhood { nodes, edges, truncated })
 }
 
 fn node(reader: &QueryReader<'_>, id: &AggregateId, distance: u32) -> Option<GraphNode> {

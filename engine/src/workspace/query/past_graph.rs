@@ -7,25 +7,25 @@ use super::reader::QueryReader;
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::id::AggregateId;
-use crate::resident::graph::{Neighbourhood, PastGraph, PastMoment, Traversal};
-use crate::workspace::graph::{GraphMoment, GraphNeighbourhood, GraphNode};
+use crate::resident::graph::{Neighborhood, PastGraph, PastMoment, Traversal};
+use crate::workspace::graph::{GraphMoment, GraphNeighborhood, GraphNode};
 use crate::workspace::rights::Reader;
 
 impl Reader {
-    /// Returns the neighbourhood of an aggregate at an earlier moment: the edges that were open then, between the
+    /// Returns the neighborhood of an aggregate at an earlier moment: the edges that were open then, between the
     /// states of that moment. The nodes have no facts, because past facts are not stored.
     pub(in crate::workspace) async fn graph_then(
         &self,
         id: &str,
         walk: Traversal,
         then: GraphMoment,
-    ) -> Result<GraphNeighbourhood> {
+    ) -> Result<GraphNeighborhood> {
         let id = id.to_owned();
         self.read_offloaded(move |reader| around(reader, &id, &walk, then)).await
     }
 }
 
-fn around(reader: &QueryReader<'_>, id: &str, walk: &Traversal, then: GraphMoment) -> Result<GraphNeighbourhood> {
+fn around(reader: &QueryReader<'_>, id: &str, walk: &Traversal, then: GraphMoment) -> Result<GraphNeighborhood> {
     let not_found = || Error::not_found("aggregate", id);
     let now = reader.state(id).ok_or_else(not_found)?;
     let from = now.id.clone();
@@ -37,12 +37,12 @@ fn around(reader: &QueryReader<'_>, id: &str, walk: &Traversal, then: GraphMomen
     let past = read_past(reader, PastGraph::at(past), &walk.kinds)?;
     let context = reader.context;
     let found = reader.state.graph.walk_while(std::slice::from_ref(&from), walk, Some(&past), || context.tick())?;
-    let Neighbourhood { nodes: reached, edges, truncated } = found;
+    let Neighborhood { nodes: reached, edges, truncated } = found;
     let mut nodes = Vec::with_capacity(reached.len());
     for (id, distance) in reached {
         nodes.extend(node(reader, &id, distance, then)?);
     }
-    Ok(GraphNeighbourhood { nodes, edges, truncated })
+    Ok(GraphNeighborhood { nodes, edges, truncated })
 }
 
 fn node(reader: &QueryReader<'_>, id: &AggregateId, distance: u32, then: GraphMoment) -> Result<Option<GraphNode>> {

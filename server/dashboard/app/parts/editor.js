@@ -95,7 +95,7 @@ function create(vendor, root, latest) {
     EditorView.contentAttributes.of({ "aria-label": label, spellcheck: "false", autocorrect: "off", tabindex: "0" }),
     EditorView.updateListener.of((/** @type {any} */ update) => { if (update.docChanged) latest.current.onChange?.(update.state.doc.toString()); }),
     EditorState.readOnly.of(readOnly),
-    vendor.syntaxHighlighting(colours(vendor)),
+    vendor.syntaxHighlighting(colors(vendor)),
     theme(EditorView),
   ];
   if (numbers) extensions.push(vendor.lineNumbers(), vendor.highlightActiveLine());
@@ -105,7 +105,7 @@ function create(vendor, root, latest) {
 }
 
 /** @param {any} vendor */
-function colours({ HighlightStyle, tags }) {
+function colors({ HighlightStyle, tags }) {
   return HighlightStyle.define([
     { tag: tags.propertyName, color: "light-dark(#7a3e9d, #c9a2ea)" },
     { tag: tags.string, color: "light-dark(#176a3a, #85d6a3)" },

@@ -67,7 +67,7 @@ pub fn finished(
     }
     let closed = schemas::closed_sets(&schemas);
     document["components"]["schemas"] = schemas;
-    normalization::normalise(&mut document, &closed);
+    normalization::normalize(&mut document, &closed);
     document
 }
 

@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-/// Normalises a node of the document and all its descendants. `closed` has the references to the schemas with a closed
+/// Normalizes a node of the document and all its descendants. `closed` has the references to the schemas with a closed
 /// set of values.
-pub fn normalise(node: &mut Value, closed: &BTreeSet<String>) {
+pub fn normalize(node: &mut Value, closed: &BTreeSet<String>) {
     match node {
-        Value::Array(items) => items.iter_mut().for_each(|item| normalise(item, closed)),
+        Value::Array(items) => items.iter_mut().for_each(|item| normalize(item, closed)),
         Value::Object(object) => {
             unwrap_reference(object, closed);
             move_nullable(object);
@@ -36,7 +36,7 @@ pub fn normalise(node: &mut Value, closed: &BTreeSet<String>) {
                 }
                 // Examples, defaults and the values of `enum` are not schemas, and must not change.
                 if name != "example" && name != "examples" && name != "default" && name != "enum" {
-                    normalise(child, closed);
+                    normalize(child, closed);
                 }
             }
         }

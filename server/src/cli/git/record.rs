@@ -62,8 +62,8 @@ pub struct Row {
 }
 
 impl Row {
-    /// Returns the record of a source among the records of a project. A folder is recognised by its full path, or by
-    /// its name if an earlier version has written the record, without a path. A repository is recognised by its first
+    /// Returns the record of a source among the records of a project. A folder is recognized by its full path, or by
+    /// its name if an earlier version has written the record, without a path. A repository is recognized by its first
     /// commit, by the commit that was imported last, or by its remote. A rewritten history or a shallow clone may lack
     /// the first commit.
     pub fn of<'r>(rows: &[&'r Row], source: &SourceIdentity, knows: &dyn Fn(&str) -> bool) -> Option<&'r Row> {

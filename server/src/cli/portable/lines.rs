@@ -173,7 +173,7 @@ pub enum ExportLine<'a> {
 }
 
 impl<'a> ExportLine<'a> {
-    /// Recognises a line by the name of its first field. A line with an unknown name is an event.
+    /// Recognizes a line by the name of its first field. A line with an unknown name is an event.
     pub fn parse(line: &'a str) -> anyhow::Result<Self> {
         Ok(match first_name(line) {
             Some("foldwork_export") => Self::Header(ExportHeader::parse(line)?),

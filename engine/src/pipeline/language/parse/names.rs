@@ -58,7 +58,7 @@ pub fn unknown(name: &str) -> Error {
     let error = Error::new(40324, format!("Unrecognized pipeline stage name: '{name}'"));
     match name {
         "$out" | "$merge" => error.with_hint("a query never writes"),
-        "$geoNear" => error.with_hint("there is no type for places"),
+        "$geoNear" => error.with_hint("states have no type for geographic coordinates"),
         "$search" | "$searchMeta" | "$vectorSearch" | "$rankFusion" | "$scoreFusion" | "$listSearchIndexes" => {
             error.with_hint("search is an operation of its own: POST /aggregates/search")
         }

@@ -46,11 +46,11 @@ export function createLayout(moved) {
       const before = placed;
       placed = new Map(nodes.map((node, index) => {
         const known = before.get(node.id);
-        const neighbour = edges.map(({ from, to }) => (from === node.id ? to : to === node.id ? from : "")).map((id) => before.get(id)).find(Boolean);
-        // New nodes begin beside a neighbour, on a spiral that is the same each time.
+        const neighbor = edges.map(({ from, to }) => (from === node.id ? to : to === node.id ? from : "")).map((id) => before.get(id)).find(Boolean);
+        // New nodes begin beside a neighbor, on a spiral that is the same each time.
         const angle = index * 2.4;
         const reach = node.distance === 0 ? 0 : 40 + node.distance * 60;
-        return [node.id, { ...node, x: known?.x ?? (neighbour?.x ?? 0) + Math.cos(angle) * reach, y: known?.y ?? (neighbour?.y ?? 0) + Math.sin(angle) * reach }];
+        return [node.id, { ...node, x: known?.x ?? (neighbor?.x ?? 0) + Math.cos(angle) * reach, y: known?.y ?? (neighbor?.y ?? 0) + Math.sin(angle) * reach }];
       }));
       const all = [...placed.values()];
       for (const node of all) if (node.distance === 0) { node.fx = 0; node.fy = 0; }

@@ -12,7 +12,7 @@ export default function Appearance() {
     if (next === "system") { localStorage.removeItem("foldwork.theme"); delete document.documentElement.dataset.theme; }
     else { localStorage.setItem("foldwork.theme", next); document.documentElement.dataset.theme = next; }
   };
-  return html`<fieldset class="card"><legend>Colours</legend>${Object.entries(THEMES).map(([name, label]) => html`
+  return html`<fieldset class="card"><legend>Colors</legend>${Object.entries(THEMES).map(([name, label]) => html`
       <label class="check" key=${name}><input type="radio" name="theme" checked=${theme === name} onChange=${() => choose(name)} /> ${label}</label>`)}</fieldset>
     <fieldset class="card"><legend>Keyboard</legend>
       <label class="check"><input type="checkbox" checked=${letters.value} onChange=${(/** @type {any} */ event) => setLetters(event.target.checked)} /> Single letters are shortcuts</label>
