@@ -137,7 +137,7 @@ async fn values_that_groups_and_windows_keep_count_against_the_memory_of_a_query
     let fields = json!([{"name": "text", "type": "string"}, {"name": "list", "type": "array"}]);
     let note = json!({"type_name": "note", "fields": fields});
     workspace.writer.define_type(&Value::from(note), false).await.expect("a type");
-    append_notes(&workspace, 6_000).await;
+    append_notes(&workspace, 7_000).await;
     let notes = json!({"$match": {"aggregate_type": "note"}});
     let (count, long) = (json!({"$count": "n"}), json!({"$concat": ["$text", "!"]}));
     // The random number makes the pipeline build rows instead of reading columns.
@@ -150,16 +150,27 @@ async fn values_that_groups_and_windows_keep_count_against_the_memory_of_a_query
         (vec![group("all", json!({"$addToSet": {"of": [long]}}))], None),
         (vec![rows.clone(), group("all", json!({"$push": {"of": {"text": long}}}))], None),
         (vec![nested.clone(), group("all", json!({"$push": "$of"}))], None),
-        (vec![nested.clone(), group("all", json!({"$firstN": {"input": "$of", "n": 6_000}}))], None),
+        (vec![nested.clone(), group("all", json!({"$firstN": {"input": "$of", "n": 7_000}}))], None),
         (vec![nested.clone(), group("$of", json!({"$first": "$of"}))], None),
         // A group keeps one value, regardless of the number of rows.
         (vec![group("all", json!({"$max": long}))], Some(1)),
         (vec![group("all", json!({"$last": {"of": [long]}}))], Some(1)),
         (vec![rows.clone(), group("all", json!({"$max": long}))], Some(1)),
         (vec![rows.clone(), group("all", json!({"$sum": {"$strLenCP": long}}))], Some(1)),
+        (vec![nested.clone(), group("all", json!({"$mergeObjects": {"a": "$of", "b": "$of", "c": "$of"}}))], Some(1)),
+        // The result of a group takes the memory of its state.
+        (
+            vec![
+                nested.clone(),
+                json!({"$limit": 3_500}),
+                group("all", json!({"$push": "$of"})),
+                json!({"$project": {"kept": {"$size": "$kept"}}}),
+            ],
+            Some(1),
+        ),
         (vec![nested, group("all", json!({"$topN": {"output": "$of", "sortBy": {"of.text": 1}, "n": 9}}))], Some(1)),
         // A row refers to the list of the state.
-        (vec![json!({"$setWindowFields": {"output": {"kept": {"$first": "$list"}}}})], Some(6_000)),
+        (vec![json!({"$setWindowFields": {"output": {"kept": {"$first": "$list"}}}})], Some(7_000)),
     ] {
         let pipeline: Vec<_> =
             [vec![notes.clone(), json!({"$fold": {}})], keeping, vec![used.clone(), count.clone()]].concat();

@@ -176,7 +176,7 @@ async fn commit(state: &State, db: &Database, mut batch: Vec<QueuedAppend>, hist
     history.needs_catch_up = false;
     let named = batch.iter().any(|waiting| waiting.append.may_be_known());
     let mut looks_up = named && history.lookups_left > 0;
-    for wait in retry::waits() {
+    for delay in retry::delays() {
         let (staged, outcomes) = match stage(state, db, &batch, &mut looks_up).await {
             Ok(staged) => staged,
             Err(error) => return refuse_all(batch, error.into()),
@@ -220,7 +220,7 @@ async fn commit(state: &State, db: &Database, mut batch: Vec<QueuedAppend>, hist
                     history.lookups_left = LOOKUPS_AFTER_REPEAT;
                 } else {
                     metric::APPEND_CONFLICTS.add(&[], 1);
-                    tokio::time::sleep(std::time::Duration::from_millis(wait)).await;
+                    tokio::time::sleep(delay).await;
                 }
                 if let Err(error) = state.catch_up_while(&folding).await {
                     history.needs_catch_up = true;

@@ -43,7 +43,7 @@ impl WorkerSlot {
 
     /// Waits for the worker and takes a turn, with the newest versions of the plugins.
     pub async fn lock(&self, state: &Arc<State>, appender: &Appender) -> Result<WorkerTurn<'_>> {
-        for _ in retry::waits() {
+        for _ in retry::delays() {
             let slot = self.worker.lock().await;
             // The caller changes the graph, so this server takes over from the server that leads.
             let lead = state.leadership.take_over().await?;

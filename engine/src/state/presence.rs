@@ -9,11 +9,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use backon::{ExponentialBuilder, Retryable};
 use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tokio::sync::Notify;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::shared_check::SharedCheck;
 use crate::store::Database;
 use crate::store::workspace::presence::PresenceRecord;
@@ -161,19 +162,14 @@ impl Presence {
         self.updated.notify_one();
     }
 
-    /// Writes waiting updates until the task is aborted. Retries a failed write after a delay.
+    /// Writes waiting updates until the task is aborted. Retries a failed write after a growing delay.
     pub async fn keep_writing(&self) {
-        let mut wait = GATHER;
+        let delays = ExponentialBuilder::new().with_min_delay(GATHER).with_max_delay(MAX_RETRY_DELAY);
+        let warn = |error: &Error, _| tracing::warn!(%error, "failed to write the presence of agents; will retry");
         loop {
             self.gathered().await;
-            match self.write().await {
-                Ok(()) => wait = GATHER,
-                Err(error) => {
-                    tracing::warn!(%error, "failed to write the presence of agents; will retry");
-                    tokio::time::sleep(wait).await;
-                    wait = (wait * 2).min(MAX_RETRY_DELAY);
-                }
-            }
+            // Without a limit on the attempts, the retries end with a write that succeeds.
+            let _ = (|| self.write()).retry(delays.without_max_times()).notify(warn).await;
         }
     }
 

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use backon::{BackoffBuilder, ExponentialBuilder, Retryable};
+
 use super::deadline::LATE;
 use super::error::Error;
 
@@ -12,9 +14,16 @@ pub const STALE: &str = "stale head";
 /// The error text that statements throw if a file refers to an upload that was canceled.
 pub const STALE_UPLOAD: &str = "stale upload";
 
-/// Returns the delays between attempts, in milliseconds. The length of the list limits the number of attempts.
-pub fn waits() -> impl Iterator<Item = u64> {
-    [1, 2, 5, 10, 20, 50, 100, 200].into_iter()
+/// The delays between attempts that conflict with other writers, which differ at random between the writers.
+const DELAYS: ExponentialBuilder = ExponentialBuilder::new()
+    .with_min_delay(Duration::from_millis(1))
+    .with_max_delay(Duration::from_millis(200))
+    .with_max_times(8)
+    .with_jitter();
+
+/// Returns the delays between attempts. Their number limits the number of attempts.
+pub fn delays() -> impl Iterator<Item = Duration> {
+    DELAYS.build()
 }
 
 /// An error that may be a conflict with another writer.
@@ -31,18 +40,12 @@ impl MayConflict for Error {
 
 /// Repeats an attempt while it conflicts with other writers, with growing delays. Returns the first other result, or
 /// the conflict of the last attempt.
-pub async fn after_conflicts<T, E, F>(mut attempt: impl FnMut() -> F) -> Result<T, E>
+pub async fn after_conflicts<T, E, F>(attempt: impl FnMut() -> F) -> Result<T, E>
 where
     E: MayConflict,
     F: Future<Output = Result<T, E>>,
 {
-    for wait in waits() {
-        match attempt().await {
-            Err(error) if error.is_conflict() => tokio::time::sleep(Duration::from_millis(wait)).await,
-            other => return other,
-        }
-    }
-    attempt().await
+    attempt.retry(DELAYS).when(E::is_conflict).await
 }
 
 /// The texts in errors of a failed disk: the message of the storage engine, and the error code of the operating system.

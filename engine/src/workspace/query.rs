@@ -212,10 +212,8 @@ impl rights::Reader {
                 (prepared, bytes_before.saturating_sub(context.bytes_left.get()))
             };
             let spent = QueryCost { us: elapsed_us(), bytes };
-            if is_refused.get() {
-                return Err(QueryPermit::out_of_memory());
-            }
-            Ok((prepared?, spent, admitted))
+            let prepared = prepared.map_err(|error| denied(error.into(), &is_refused))?;
+            Ok((prepared, spent, admitted))
         };
         tokio::task::spawn_blocking(prepare).await.map_err(Error::internal)?
     }
@@ -293,6 +291,17 @@ fn sharing<'a>(admitted: &'a QueryPermit, is_refused: &'a Cell<bool>) -> impl Fn
         let granted = admitted.grant(bytes);
         is_refused.set(is_refused.get() || !granted);
         granted
+    }
+}
+
+/// Returns the error for the caller of a query. Shared memory that was denied is the cause only if the query failed for
+/// lack of memory: a second attempt may need less.
+fn denied(error: Error, is_refused: &Cell<bool>) -> Error {
+    match error {
+        Error::Pipeline(error) if error.code == PipelineErrorCode::Number(EXCEEDED_MEMORY) && is_refused.get() => {
+            QueryPermit::out_of_memory()
+        }
+        error => error,
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use foldwork_tests::expectation::{all_well, read};
+use proc_macro2::{TokenStream, TokenTree};
 use syn::Item;
 use syn::visit::{self, Visit};
 
@@ -75,10 +76,29 @@ impl<'ast> Visit<'ast> for TypeNames {
         match item {
             Item::Struct(item) => self.0.push(item.ident.to_string()),
             Item::Enum(item) => self.0.push(item.ident.to_string()),
+            Item::Macro(called) => self.0.extend(declared(called.mac.tokens.clone())),
             _ => {}
         }
         visit::visit_item(self, item);
     }
+}
+
+/// Returns the names of the types that the tokens of a macro declare.
+pub fn declared(tokens: TokenStream) -> Vec<String> {
+    let (mut names, mut declares) = (Vec::new(), false);
+    for token in tokens {
+        match token {
+            TokenTree::Ident(ident) if declares => names.push(ident.to_string()),
+            TokenTree::Ident(ident) => {
+                declares = ident == "struct" || ident == "enum";
+                continue;
+            }
+            TokenTree::Group(group) => names.extend(declared(group.stream())),
+            TokenTree::Punct(_) | TokenTree::Literal(_) => {}
+        }
+        declares = false;
+    }
+    names
 }
 
 /// Returns the files that define each type, by the name of the type.
@@ -138,7 +158,6 @@ fn participles_are_distinguished_from_nouns() {
     assert!(participles.into_iter().all(is_participle));
     let nouns = ["Embedding", "KnownTypes", "ParkedStep", "QueryPermit", "Reader"];
     assert!(!nouns.into_iter().any(is_participle));
-    let text =
-        "struct Held;\nmod inner { enum Sent {} }\nfn f() { struct Kept; }\n#[cfg(test)]\nmod tests { struct Found; }";
-    assert_eq!(TypeNames::of(text).expect("Rust"), ["Held", "Sent", "Kept"]);
+    let text = "struct Held;\nshown! { /// A.\n pub struct Made from x: u8; }\nmod inner { enum Sent {} }\nfn f() { struct Kept; }\n#[cfg(test)]\nmod tests { struct Found; }";
+    assert_eq!(TypeNames::of(text).expect("Rust"), ["Held", "Made", "Sent", "Kept"]);
 }

@@ -8,6 +8,7 @@ use syn::punctuated::Punctuated;
 use syn::visit::{self, Visit};
 use syn::{Attribute, ExprStruct, Item, ItemImpl, ItemStruct, Macro, Path, Token, Type};
 
+use super::types::declared;
 use super::{imports, sources};
 
 /// The folders with types of the document.
@@ -26,6 +27,10 @@ const ONLY_DESCRIBED: [(&str, &str); 2] = [
 struct Found {
     described: BTreeSet<String>,
     used: BTreeSet<String>,
+    /// The structs that a macro declares together with their conversion, so that each is built where it is named.
+    converted: BTreeSet<String>,
+    /// The names in paths and in macros, without the names of declarations.
+    named: BTreeSet<String>,
     /// The type of the surrounding `impl` block.
     of: Option<String>,
 }
@@ -42,7 +47,10 @@ impl Found {
         for token in tokens {
             match token {
                 TokenTree::Ident(ident) => {
-                    name = Some(ident.to_string());
+                    let declares = name.replace(ident.to_string()).is_some_and(|before| before == "struct");
+                    if !declares {
+                        self.named.insert(ident.to_string());
+                    }
                     continue;
                 }
                 TokenTree::Group(group) => {
@@ -73,6 +81,7 @@ impl<'ast> Visit<'ast> for Found {
         if derived.contains("Object") {
             self.described.insert(name);
         }
+        visit::visit_item_struct(self, item);
     }
 
     fn visit_item_impl(&mut self, item: &'ast ItemImpl) {
@@ -92,7 +101,15 @@ impl<'ast> Visit<'ast> for Found {
         visit::visit_expr_struct(self, built);
     }
 
+    fn visit_path(&mut self, path: &'ast Path) {
+        self.named.extend(path.segments.iter().map(|segment| segment.ident.to_string()));
+        visit::visit_path(self, path);
+    }
+
     fn visit_macro(&mut self, called: &'ast Macro) {
+        if called.path.is_ident("shown") {
+            self.converted.extend(declared(called.tokens.clone()));
+        }
         self.read_tokens(called.tokens.clone());
     }
 }
@@ -108,16 +125,19 @@ fn derived(attributes: &[Attribute]) -> BTreeSet<String> {
 #[test]
 fn every_described_type_is_built_or_parsed() {
     let (mut inside, mut failures) = (Found::default(), Vec::new());
-    let mut described = Vec::new();
+    let (mut described, mut converted) = (Vec::new(), BTreeSet::new());
     for file in sources("server/src") {
         let parsed = inside.read(&read(&file));
         failures.extend(parsed.err().map(|error| format!("{}: {error}", file.display())));
-        let names = std::mem::take(&mut inside.described);
+        let mut names = std::mem::take(&mut inside.described);
+        names.extend(inside.converted.iter().cloned());
+        converted.append(&mut inside.converted);
         if DESCRIBED.iter().any(|folder| file.starts_with(root().join(folder))) {
             described.extend(names.into_iter().map(|name| (file.clone(), name)));
         }
     }
-    assert!(described.len() > 50, "the types of the document are elsewhere");
+    assert!(described.len() > 100, "the types of the document are elsewhere");
+    inside.used.extend(converted.intersection(&inside.named).cloned());
     let is_excused = |name: &str| ONLY_DESCRIBED.iter().any(|(excused, _)| *excused == name);
     let unused = described.iter().filter(|(_, name)| inside.used.contains(name) == is_excused(name));
     failures.extend(unused.map(|(file, name)| match is_excused(name) {
@@ -137,9 +157,12 @@ mod tests {
         let text = "#[derive(Object)]\nstruct A { b: u8 }\n#[derive(poem::Object, Deserialize)]\nstruct B;\n\
             #[derive(Object)]\nstruct C;\n#[derive(Object)]\nstruct D;\n#[derive(Object)]\nstruct E;\nstruct F;\n\
             impl A { fn new() -> Self { Self { b: 1 } } }\nfn f(d: D) { let D { .. } = d; }\nreceived!(C { x, y });\n\
+            shown! { pub struct G from g: &u8; h: u8 = *g, }\nshown! { struct H from h: &u8; g: G = h.into(), }\n\
             #[cfg(test)]\nmod tests { fn f() { let _ = E {}; } }\n";
         found.read(text).expect("Rust");
         assert_eq!(found.described.iter().map(String::as_str).collect::<Vec<_>>(), ["A", "B", "C", "D", "E"]);
         assert_eq!(found.used.iter().map(String::as_str).collect::<Vec<_>>(), ["A", "B", "C"]);
+        assert_eq!(found.converted.iter().map(String::as_str).collect::<Vec<_>>(), ["G", "H"]);
+        assert!(found.named.contains("G") && !found.named.contains("H"));
     }
 }

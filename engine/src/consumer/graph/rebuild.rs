@@ -120,7 +120,7 @@ async fn build(state: &Arc<State>, appender: &Appender, slot: &WorkerSlot, claim
         }
         rebuild.advance(target).await?;
     }
-    for _ in retry::waits() {
+    for _ in retry::delays() {
         let mut turn = slot.lock(state, appender).await?;
         rebuild.advance(turn.position()).await?;
         if digests(state) != versions {

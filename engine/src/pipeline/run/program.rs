@@ -143,7 +143,9 @@ impl Program {
                         1 => [selected, rows.len() as u64, 0],
                         _ => [selected, before, rows.len() as u64],
                     };
-                    Box::new(rows.into_iter().map(Ok))
+                    Box::new(
+                        rows.into_iter().map(move |row| row.into_row(run.query).map_err(|error| error.at_stage(index))),
+                    )
                 }
                 None => return Ok(None),
             },

@@ -6,7 +6,7 @@ use tokio::runtime::Handle;
 
 use super::page::Continuation;
 use super::reader::QueryReader;
-use super::{QueryCost, sharing};
+use super::{QueryCost, denied, sharing};
 use crate::error::{Error, Result};
 use crate::resident::Snapshot;
 use crate::state::admission::QueryPermit;
@@ -57,8 +57,7 @@ impl Reader {
             let done = work(&reader);
             // A table that ends early cannot return an error, so the reader stores the error.
             let done = reader.failed.take().map_or(done, Err);
-            // A pipeline may succeed with less memory after a first attempt was denied memory.
-            done.map_err(|error| if is_refused.get() { QueryPermit::out_of_memory() } else { error })
+            done.map_err(|error| denied(error, &is_refused))
         };
         tokio::task::spawn_blocking(read).await.map_err(Error::internal)?
     }

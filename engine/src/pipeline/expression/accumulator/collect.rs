@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use rustc_hash::FxBuildHasher;
 
-use super::input::InputValue;
+use super::kept::{InputValue, KeptBytes, built_bytes};
 use super::kind::AccumulatorKind;
 use crate::model::excerpt::excerpt;
 use crate::model::object::FieldIndex;
@@ -12,7 +12,7 @@ use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr::Env;
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::{Error, Result};
-use crate::pipeline::value::memory::{self, expanded_bytes, measure};
+use crate::pipeline::value::memory::measure;
 
 /// Distinct values, in the order of their first appearance.
 #[derive(Debug, Default)]
@@ -36,50 +36,52 @@ impl DistinctValues {
     }
 }
 
-/// Returns the number of bytes that the query is charged for a value in a list or set. Unless the value was built for
-/// the query, the result is the minimum number of bytes that the value occupies.
-pub(super) fn weight(value: &Value, is_built: bool, query: &Context) -> Result<usize> {
-    if is_built {
-        return expanded_bytes(value, query);
-    }
-    let shared = match value {
+/// Returns the number of bytes that the query is charged for a value in a list or set: at least those that the value
+/// occupies by itself. At most `built` bytes of the value were built for the query.
+pub(super) fn weight(value: &Value, built: usize, query: &Context) -> Result<usize> {
+    let own = match value {
         Value::String(text) => text.len(),
         Value::Array(items) => size_of_val(items.as_slice()),
         Value::Object(object) => object.len() * 48,
         _ => 0,
     };
-    Ok(size_of::<Value>() + shared)
+    Ok(built_bytes(value, built, query)?.max(size_of::<Value>() + own))
 }
 
-pub(super) fn add(kind: &AccumulatorKind, items: &mut Vec<Value>, input: InputValue, env: &Env) -> Result<()> {
+pub(super) fn add(
+    kind: &AccumulatorKind,
+    items: &mut Vec<Value>,
+    input: InputValue,
+    memory: &mut KeptBytes,
+    env: &Env,
+) -> Result<()> {
     let Some(value) = input.value else { return Ok(()) };
-    let bytes = weight(&value, input.is_built, env.query)?;
+    memory.charge(weight(&value, input.built, env.query)?, env.query)?;
     if matches!(kind, AccumulatorKind::Push) {
-        env.query.charge(bytes)?;
         items.push(value);
-        return Ok(());
+    } else {
+        items.extend_from_slice(array_of("$concatArrays", &value)?);
     }
-    let array = array_of("$concatArrays", &value)?;
-    env.query.charge(bytes)?;
-    items.extend_from_slice(array);
     Ok(())
 }
 
-pub(super) fn add_to_set(kind: &AccumulatorKind, set: &mut DistinctValues, input: InputValue, env: &Env) -> Result<()> {
+pub(super) fn add_to_set(
+    kind: &AccumulatorKind,
+    set: &mut DistinctValues,
+    input: InputValue,
+    memory: &mut KeptBytes,
+    env: &Env,
+) -> Result<()> {
     let Some(value) = input.value else { return Ok(()) };
-    if matches!(kind, AccumulatorKind::AddToSet) {
-        measure(&value, env.query)?;
-        let bytes = weight(&value, input.is_built, env.query)?;
-        if set.insert(value) {
-            env.query.charge(2 * bytes)?;
-        }
-        return Ok(());
-    }
-    for item in array_of("$setUnion", &value)? {
+    let items = match kind {
+        AccumulatorKind::AddToSet => std::slice::from_ref(&value),
+        _ => array_of("$setUnion", &value)?,
+    };
+    for item in items {
         env.query.tick()?;
         measure(item, env.query)?;
         if set.insert(item.clone()) {
-            env.query.charge(2 * weight(item, input.is_built, env.query)?)?;
+            memory.charge(2 * weight(item, input.built, env.query)?, env.query)?;
         }
     }
     Ok(())
@@ -92,16 +94,34 @@ fn array_of<'v>(name: &str, value: &'v Value) -> Result<&'v [Value]> {
     })
 }
 
-pub(super) fn merge(object: &mut Object, index: &mut FieldIndex, input: InputValue, env: &Env) -> Result<()> {
+/// Merged objects, and the number of bytes that the query is charged for each field.
+#[derive(Debug, Default)]
+pub(super) struct MergedObject {
+    pub object: Object,
+    index: FieldIndex,
+    bytes: Vec<usize>,
+}
+
+pub(super) fn merge(merged: &mut MergedObject, input: InputValue, memory: &mut KeptBytes, env: &Env) -> Result<()> {
+    let query = env.query;
     match input.value {
         None | Some(Value::Null) => Ok(()),
         Some(Value::Object(other)) => {
-            for (_, value) in other.iter().filter(|_| input.is_built) {
-                memory::hold(value, env.query)?;
-            }
-            env.query.charge(other.len() * 48)?;
+            query.tick_many(other.len())?;
             for (name, value) in other.iter() {
-                index.insert(object, name.clone(), value.clone());
+                let bytes = 48 + built_bytes(value, input.built, query)?;
+                memory.charge(bytes, query)?;
+                let known = merged.index.find(&merged.object, name);
+                match known.and_then(|at| merged.object.at_mut(at).zip(merged.bytes.get_mut(at))) {
+                    Some((field, charged)) => {
+                        *field = value.clone();
+                        memory.give_back(std::mem::replace(charged, bytes), query);
+                    }
+                    None => {
+                        merged.index.push(&mut merged.object, name.clone(), value.clone());
+                        merged.bytes.push(bytes);
+                    }
+                }
             }
             Ok(())
         }

@@ -1,25 +1,24 @@
 //! Accumulators: the functions that `$group` and similar stages compute over the rows of a group.
 
 mod collect;
-mod input;
+mod kept;
 mod kind;
 mod operator;
 mod ranked;
 mod single;
-use crate::model::object::FieldIndex;
 
+pub use kept::built_bytes;
 pub use kind::{AccumulatorKind, DeviationKind, Extremum, OrderEnd};
 pub use operator::{AccumulatorOperator, catalogue, parse, parse_argument};
 
 use super::expr::{Env, Expr};
 use crate::model::value::{Object, Value};
-use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::{Error, PipelineErrorCode, Result};
 use crate::pipeline::value::number::parse_count;
 use crate::pipeline::value::path::FieldPath;
 use crate::pipeline::value::statistics::{self, Deviation};
 use crate::pipeline::value::sum::Sum;
-use input::InputValue;
+use kept::{InputValue, KeptBytes};
 
 /// An accumulator with its parsed arguments.
 #[derive(Debug, Clone)]
@@ -33,19 +32,27 @@ pub struct Accumulator {
 #[derive(Debug)]
 pub struct AccumulatorState {
     data: Data,
+    memory: KeptBytes,
 }
 
 #[derive(Debug)]
 enum Data {
     Sum(Sum),
     Average(Sum, u64),
-    One(single::KeptValue),
+    One(single::SingleValue),
     Items(Vec<Value>),
     Set(collect::DistinctValues),
-    Object(Object, FieldIndex),
+    Object(collect::MergedObject),
     Deviation(Deviation),
     Numbers(Vec<f64>),
     Bounded(ranked::TopValues),
+}
+
+impl AccumulatorState {
+    /// Returns the number of bytes that the query is charged for the values that the state keeps.
+    pub fn kept_bytes(&self) -> usize {
+        self.memory.0
+    }
 }
 
 impl Accumulator {
@@ -97,11 +104,11 @@ impl Accumulator {
             AccumulatorKind::Sum => Data::Sum(Sum::default()),
             AccumulatorKind::Average => Data::Average(Sum::default(), 0),
             AccumulatorKind::Extreme(_) | AccumulatorKind::First | AccumulatorKind::Last => {
-                Data::One(single::KeptValue::default())
+                Data::One(single::SingleValue::default())
             }
             AccumulatorKind::Push | AccumulatorKind::ConcatArrays => Data::Items(Vec::new()),
             AccumulatorKind::AddToSet | AccumulatorKind::SetUnion => Data::Set(collect::DistinctValues::default()),
-            AccumulatorKind::MergeObjects => Data::Object(Object::default(), FieldIndex::default()),
+            AccumulatorKind::MergeObjects => Data::Object(collect::MergedObject::default()),
             AccumulatorKind::Deviation(_) => Data::Deviation(Deviation::default()),
             AccumulatorKind::Percentiles(_) | AccumulatorKind::Median => Data::Numbers(Vec::new()),
             AccumulatorKind::Edge(..) | AccumulatorKind::ExtremeN(..) | AccumulatorKind::Ranked(..) => {
@@ -110,7 +117,7 @@ impl Accumulator {
                 Data::Bounded(ranked::TopValues::new(self.count(), &env.over(root)).map_err(in_group)?)
             }
         };
-        Ok(AccumulatorState { data })
+        Ok(AccumulatorState { data, memory: KeptBytes::default() })
     }
 
     /// Adds the row of `env` to a group's state. `is_built` is whether the row was built for the query, so that the
@@ -127,21 +134,21 @@ impl Accumulator {
             (
                 AccumulatorKind::Edge(..) | AccumulatorKind::ExtremeN(..) | AccumulatorKind::Ranked(..),
                 Data::Bounded(bounded),
-            ) => ranked::add(&self.kind, &self.input, bounded, is_built, env),
+            ) => ranked::add(&self.kind, &self.input, bounded, is_built, &mut state.memory, env),
             _ => self.add_input(state, InputValue::of_row(&self.input, is_built, env)?, env),
         }
     }
 
     /// Adds the input value of one row.
     fn add_input(&self, state: &mut AccumulatorState, input: InputValue, env: &Env) -> Result<()> {
-        let value = input.value.as_ref();
+        let (value, memory) = (input.value.as_ref(), &mut state.memory);
         match &mut state.data {
             Data::Sum(sum) => sum.add(value),
             Data::Average(sum, count) => *count += u64::from(sum.add_number(value)),
-            Data::One(kept) => single::add(&self.kind, kept, input, env)?,
-            Data::Items(items) => collect::add(&self.kind, items, input, env)?,
-            Data::Set(set) => collect::add_to_set(&self.kind, set, input, env)?,
-            Data::Object(object, index) => collect::merge(object, index, input, env)?,
+            Data::One(kept) => single::add(&self.kind, kept, input, memory, env)?,
+            Data::Items(items) => collect::add(&self.kind, items, input, memory, env)?,
+            Data::Set(set) => collect::add_to_set(&self.kind, set, input, memory, env)?,
+            Data::Object(merged) => collect::merge(merged, input, memory, env)?,
             Data::Deviation(deviation) => deviation.add(value),
             Data::Numbers(numbers) => statistics::add_number(numbers, value, env.query)?,
             Data::Bounded(_) => {}
@@ -177,7 +184,7 @@ impl Accumulator {
         is_built: bool,
         env: &Env,
     ) -> Result<()> {
-        if self.is_final(state) { Ok(()) } else { self.add_input(state, InputValue { value, is_built }, env) }
+        if self.is_final(state) { Ok(()) } else { self.add_input(state, InputValue::new(value, is_built), env) }
     }
 
     /// Returns whether the result is final, so that further rows cannot change it.
@@ -185,15 +192,15 @@ impl Accumulator {
         matches!((&self.kind, &state.data), (AccumulatorKind::First, Data::One(kept)) if kept.value.is_some())
     }
 
-    /// Returns the result of the group.
-    pub fn finish(&self, state: AccumulatorState, _query: &Context) -> Result<Value> {
-        Ok(match (state.data, &self.kind) {
+    /// Returns the result of the group. The query stays charged for the values that the state keeps.
+    pub fn finish(&self, state: AccumulatorState) -> Value {
+        match (state.data, &self.kind) {
             (Data::Sum(sum), _) => sum.total(),
             (Data::Average(sum, count), _) => sum.average(count),
             (Data::One(kept), _) => kept.value.unwrap_or_default(),
             (Data::Items(items), _) => items.into(),
             (Data::Set(set), _) => set.into_value(),
-            (Data::Object(object, _), _) => object.into(),
+            (Data::Object(merged), _) => merged.object.into(),
             (Data::Deviation(deviation), AccumulatorKind::Deviation(DeviationKind::Sample)) => deviation.sample(),
             (Data::Deviation(deviation), _) => deviation.population(),
             (Data::Numbers(mut numbers), AccumulatorKind::Percentiles(ranks)) => {
@@ -201,7 +208,7 @@ impl Accumulator {
             }
             (Data::Numbers(mut numbers), _) => statistics::median(&mut numbers),
             (Data::Bounded(bounded), kind) => ranked::finish(kind, bounded),
-        })
+        }
     }
 }
 

@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 
 use super::collect;
-use super::input::InputValue;
+use super::kept::{InputValue, KeptBytes, built_bytes};
 use super::kind::{AccumulatorKind, Extremum, OrderEnd};
 use crate::model::value::Value;
 use crate::pipeline::expression::expr::{Env, Expr};
 use crate::pipeline::value::error::{Error, PipelineErrorCode, Result};
-use crate::pipeline::value::memory::{expanded_bytes, measure, measure_all};
+use crate::pipeline::value::memory::{measure, measure_all};
 use crate::pipeline::value::number::parse_count;
 use crate::pipeline::value::sort_key::SortKey;
 
@@ -48,6 +48,7 @@ pub(super) fn add(
     input: &Expr,
     bounded: &mut TopValues,
     is_built: bool,
+    memory: &mut KeptBytes,
     env: &Env,
 ) -> Result<()> {
     let limit = bounded.limit;
@@ -57,9 +58,9 @@ pub(super) fn add(
         AccumulatorKind::Edge(..) => {
             let input = read()?;
             if bounded.items.len() == limit {
-                release(bounded.items.pop_front(), env);
+                release(bounded.items.pop_front(), memory, env);
             }
-            keep(bounded, bounded.items.len(), Vec::new(), input, env)
+            keep(bounded, bounded.items.len(), Vec::new(), input, memory, env)
         }
         AccumulatorKind::ExtremeN(direction, _) => {
             let input = read()?;
@@ -70,9 +71,9 @@ pub(super) fn add(
                 Extremum::Greatest => kept.value >= *value,
             });
             if at < limit {
-                keep(bounded, at, Vec::new(), input, env)?;
+                keep(bounded, at, Vec::new(), input, memory, env)?;
                 if bounded.items.len() > limit {
-                    release(bounded.items.pop_back(), env);
+                    release(bounded.items.pop_back(), memory, env);
                 }
             }
             Ok(())
@@ -83,15 +84,15 @@ pub(super) fn add(
             let at = bounded.items.partition_point(|kept| sort.compare(&kept.key, &key).is_le());
             match end {
                 OrderEnd::Front if at < limit => {
-                    keep(bounded, at, key, read()?, env)?;
+                    keep(bounded, at, key, read()?, memory, env)?;
                     if bounded.items.len() > limit {
-                        release(bounded.items.pop_back(), env);
+                        release(bounded.items.pop_back(), memory, env);
                     }
                 }
                 OrderEnd::Back if at > 0 || bounded.items.len() < limit => {
-                    keep(bounded, at, key, read()?, env)?;
+                    keep(bounded, at, key, read()?, memory, env)?;
                     if bounded.items.len() > limit {
-                        release(bounded.items.pop_front(), env);
+                        release(bounded.items.pop_front(), memory, env);
                     }
                 }
                 _ => {}
@@ -102,20 +103,27 @@ pub(super) fn add(
     }
 }
 
-fn keep(bounded: &mut TopValues, at: usize, key: SortKey, input: InputValue, env: &Env) -> Result<()> {
+fn keep(
+    bounded: &mut TopValues,
+    at: usize,
+    key: SortKey,
+    input: InputValue,
+    memory: &mut KeptBytes,
+    env: &Env,
+) -> Result<()> {
     let value = input.value.unwrap_or_default();
-    let mut bytes = collect::weight(&value, input.is_built, env.query)? + size_of_val(key.as_slice());
-    for part in key.iter().flatten().filter(|_| input.is_built) {
-        bytes += expanded_bytes(part, env.query)?;
+    let mut bytes = collect::weight(&value, input.built, env.query)? + size_of_val(key.as_slice());
+    for part in key.iter().flatten() {
+        bytes += built_bytes(part, input.built, env.query)?;
     }
-    env.query.charge(bytes)?;
+    memory.charge(bytes, env.query)?;
     bounded.items.insert(at, TopValue { key, value, bytes });
     Ok(())
 }
 
 /// Returns the memory of an evicted value to the query's budget.
-fn release(evicted: Option<TopValue>, env: &Env) {
-    env.query.give_back(evicted.map_or(0, |evicted| evicted.bytes));
+fn release(evicted: Option<TopValue>, memory: &mut KeptBytes, env: &Env) {
+    memory.give_back(evicted.map_or(0, |evicted| evicted.bytes), env.query);
 }
 
 pub(super) fn finish(kind: &AccumulatorKind, bounded: TopValues) -> Value {

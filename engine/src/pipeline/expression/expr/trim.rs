@@ -48,6 +48,7 @@ fn trim(call: &OperatorCall, env: &Env, [start, end]: [bool; 2]) -> Answer {
     if end {
         kept = kept.trim_end_matches(is_cut);
     }
+    env.query.charge(kept.len())?;
     some(kept)
 }
 

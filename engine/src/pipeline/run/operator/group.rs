@@ -43,12 +43,14 @@ impl GroupStates {
         Ok(())
     }
 
-    /// Returns the output row of the group with the key `id`.
+    /// Returns the output row of the group with the key `id`. If an operator keeps the row, the operator charges the
+    /// query for the row.
     pub fn finish(self, id: Value, fields: &Fields, query: &Context) -> Result<Value> {
+        query.give_back(self.states.iter().map(AccumulatorState::kept_bytes).sum());
         let mut row = Object::with_capacity(fields.len() + 1);
         row.push("_id", id);
         for ((name, accumulator), state) in fields.iter().zip(self.states) {
-            let value = accumulator.finish(state, query)?;
+            let value = accumulator.finish(state);
             memory::check_depth(&value, query)?;
             row.push(name.clone(), value);
         }

@@ -5,7 +5,7 @@ use super::keys::InputValues;
 use super::source::ChunkValues;
 use crate::model::value::Value;
 use crate::pipeline::column::{CellKind, Cells};
-use crate::pipeline::expression::accumulator::{Accumulator, AccumulatorState};
+use crate::pipeline::expression::accumulator::{Accumulator, AccumulatorState, built_bytes};
 use crate::pipeline::expression::expr::Env;
 use crate::pipeline::run::rows::RunContext;
 use crate::pipeline::value::context::Context;
@@ -17,8 +17,9 @@ use crate::pipeline::value::sum::{NumericValue, Sum};
 pub enum PartialResults {
     Sums(Vec<Sum>),
     Averages(Vec<(Sum, u64)>),
-    /// The least or the greatest value of each group so far. The flag is `true` for the least.
-    Extremes(Vec<Option<Value>>, bool),
+    /// The least or the greatest value of each group so far, with the bytes that the query is charged for it. The flag
+    /// is `true` for the least.
+    Extremes(Vec<(Option<Value>, usize)>, bool),
     States(Vec<AccumulatorState>),
 }
 
@@ -38,7 +39,7 @@ impl PartialResults {
         match self {
             PartialResults::Sums(sums) => sums.resize_with(ids.len(), Sum::default),
             PartialResults::Averages(averages) => averages.resize_with(ids.len(), Default::default),
-            PartialResults::Extremes(best, _) => best.resize(ids.len(), None),
+            PartialResults::Extremes(best, _) => best.resize_with(ids.len(), Default::default),
             PartialResults::States(states) => {
                 for id in ids.iter().skip(states.len()) {
                     states.push(accumulator.start(id, &run.env(&Value::Null))?);
@@ -88,14 +89,19 @@ impl PartialResults {
         }
     }
 
-    /// Returns the results in the order of the groups.
-    pub fn finish(self, accumulator: &Accumulator, query: &Context) -> Result<Vec<Value>> {
+    /// Returns the results in the order of the groups, each with the bytes that the query is charged for it.
+    pub fn finish(self, accumulator: &Accumulator) -> Vec<(Value, usize)> {
         match self {
-            PartialResults::Sums(sums) => Ok(sums.iter().map(Sum::total).collect()),
-            PartialResults::Averages(averages) => Ok(averages.iter().map(|(sum, count)| sum.average(*count)).collect()),
-            PartialResults::Extremes(best, _) => Ok(best.into_iter().map(Option::unwrap_or_default).collect()),
+            PartialResults::Sums(sums) => sums.iter().map(|sum| (sum.total(), 0)).collect(),
+            PartialResults::Averages(averages) => {
+                averages.iter().map(|(sum, count)| (sum.average(*count), 0)).collect()
+            }
+            PartialResults::Extremes(best, _) => {
+                best.into_iter().map(|(best, bytes)| (best.unwrap_or_default(), bytes)).collect()
+            }
             PartialResults::States(states) => {
-                states.into_iter().map(|state| accumulator.finish(state, query)).collect()
+                let finish = |state: AccumulatorState| (state.kept_bytes(), accumulator.finish(state));
+                states.into_iter().map(finish).map(|(bytes, value)| (value, bytes)).collect()
             }
         }
     }
@@ -106,15 +112,12 @@ fn extremes(
     values: &ChunkValues,
     rows: &[u32],
     groups: &[u32],
-    (best, least): (&mut [Option<Value>], bool),
+    (best, least): (&mut [(Option<Value>, usize)], bool),
     query: &Context,
 ) -> Result<()> {
-    let bytes = |value: Option<&Value>| match value {
-        Some(value) if values.is_built() => memory::expanded_bytes(value, query),
-        _ => Ok(0),
-    };
+    let built = if values.is_built() { usize::MAX } else { 0 };
     for (nth, (row, group)) in rows.iter().zip(groups).enumerate() {
-        let best = &mut best[*group as usize];
+        let (best, charged) = &mut best[*group as usize];
         if let (InputValues::Segment(segment), Some(Value::Int(known))) = (values.input, &mut *best)
             && let Cells::Ints(cells) = segment.cells()
         {
@@ -126,10 +129,12 @@ fn extremes(
             continue;
         }
         let Some(value) = values.value(nth, *row).filter(|value| !value.is_null()) else { continue };
+        memory::measure(&value, query)?;
         let is_better = best.as_ref().is_none_or(|best| if least { value < *best } else { value > *best });
         if is_better {
-            query.charge(bytes(Some(&value))?)?;
-            query.give_back(bytes(best.as_ref())?);
+            let bytes = built_bytes(&value, built, query)?;
+            query.charge(bytes)?;
+            query.give_back(std::mem::replace(charged, bytes));
             *best = Some(value);
         }
     }

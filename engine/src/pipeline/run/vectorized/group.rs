@@ -126,7 +126,7 @@ impl ColumnGroup {
         selection: &RowSelection,
         run: RunContext,
         index: usize,
-    ) -> Result<Option<(Vec<Value>, [u64; 2])>> {
+    ) -> Result<Option<(Vec<GroupRow>, [u64; 2])>> {
         let Some(grouping) = GroupingState::new(self, selection.columns) else { return Ok(None) };
         let before = run.query.bytes_left.get();
         match grouping.run(selection, run, index) {
@@ -189,7 +189,7 @@ impl<'a> GroupingState<'a> {
         Some(GroupingState { group, unwind, key, keys, pairs, fields, ids: Vec::new() })
     }
 
-    fn run(mut self, selection: &RowSelection, run: RunContext, index: usize) -> Result<(Vec<Value>, [u64; 2])> {
+    fn run(mut self, selection: &RowSelection, run: RunContext, index: usize) -> Result<(Vec<GroupRow>, [u64; 2])> {
         let mut counts = [0u64; 2];
         let mut rows = Vec::new();
         let mut groups = [Vec::new(), Vec::new()];
@@ -210,7 +210,7 @@ impl<'a> GroupingState<'a> {
                 self.take(chunk, &mut groups).map_err(|error| error.at_stage(index))?;
             }
         }
-        Ok((self.finish(run.query).map_err(|error| error.at_stage(index))?, counts))
+        Ok((self.finish(), counts))
     }
 
     /// Adds the rows of a segment.
@@ -227,6 +227,8 @@ impl<'a> GroupingState<'a> {
             self.ids.push(id);
         }
         query.give_back(inputs.iter().map(|values| values.bytes).sum());
+        drop(inputs);
+        drop(buffers);
         for ((taking, gathered), (_, accumulator, _)) in self.fields.iter_mut().zip(&self.group.fields) {
             gathered.widen(&self.ids, accumulator, chunk.run)?;
             match taking {
@@ -252,24 +254,37 @@ impl<'a> GroupingState<'a> {
         }
     }
 
-    fn finish(mut self, query: &Context) -> Result<Vec<Value>> {
-        let fields = std::mem::take(&mut self.fields);
-        let mut columns = Vec::with_capacity(fields.len());
-        for ((_, gathered), (_, accumulator, _)) in fields.into_iter().zip(&self.group.fields) {
-            columns.push(gathered.finish(accumulator, query)?.into_iter());
-        }
-        let mut rows = Vec::with_capacity(self.ids.len());
-        for id in self.ids {
+    fn finish(mut self) -> Vec<GroupRow> {
+        let fields = std::mem::take(&mut self.fields).into_iter().zip(&self.group.fields);
+        let columns = fields.map(|((_, gathered), (_, accumulator, _))| gathered.finish(accumulator).into_iter());
+        let mut columns: Vec<_> = columns.collect();
+        let finish = |id| {
             let mut row = Object::with_capacity(columns.len() + 1);
+            let mut kept_bytes = 0;
             row.push("_id", id);
             for ((name, _, _), values) in self.group.fields.iter().zip(&mut columns) {
-                let value = values.next().unwrap_or_default();
-                memory::check_depth(&value, query)?;
+                let (value, bytes) = values.next().unwrap_or_default();
+                kept_bytes += bytes;
                 row.push(name.clone(), value);
             }
-            rows.push(row.into());
-        }
-        Ok(rows)
+            GroupRow { row: row.into(), kept_bytes }
+        };
+        self.ids.into_iter().map(finish).collect()
+    }
+}
+
+/// The row of a group, before the query's memory for its values is given back.
+pub struct GroupRow {
+    row: Value,
+    kept_bytes: usize,
+}
+
+impl GroupRow {
+    /// Returns the row. If an operator keeps the row, the operator charges the query for the row.
+    pub fn into_row(self, query: &Context) -> Result<Value> {
+        query.give_back(self.kept_bytes);
+        memory::check_depth(&self.row, query)?;
+        Ok(self.row)
     }
 }
 

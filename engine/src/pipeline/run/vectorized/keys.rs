@@ -92,7 +92,12 @@ impl<'a> Keys<'a> {
                 self.widen();
                 out.extend(codes.iter().map(|code| self.of_code(*code)));
             }
-            InputValues::Values(values) => out.extend(values.iter().map(|value| self.of_value(value.as_ref()))),
+            InputValues::Values(values) => {
+                for value in values {
+                    measure_all(value, query)?;
+                    out.push(self.of_value(value.as_ref()));
+                }
+            }
             InputValues::Constant(value) => {
                 let key = self.of_value(value);
                 out.resize(rows.len(), key);

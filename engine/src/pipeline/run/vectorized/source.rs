@@ -63,9 +63,10 @@ pub struct ChunkValues<'f> {
 }
 
 impl ChunkValues<'_> {
-    /// Returns whether values were built for the chunk.
+    /// Returns whether values were built for the chunk. Segments build the arrays of lists when they are read.
     pub fn is_built(&self) -> bool {
         self.bytes > 0
+            || matches!(self.input, InputValues::Segment(segment) if matches!(segment.cells(), Cells::Lists(_)))
     }
 
     /// Returns the value of a row. The arguments are those of [`InputValues::value`].
@@ -157,7 +158,6 @@ impl<'a> ComputedSource<'a> {
                         value
                     }
                 };
-                memory::measure_all(&value, chunk.run.query)?;
                 buffer.push(value);
             }
             Ok(())

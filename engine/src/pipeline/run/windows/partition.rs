@@ -7,6 +7,7 @@ use crate::model::value::Value;
 use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::run::rows::RunContext;
 use crate::pipeline::value::error::Result;
+use crate::pipeline::value::memory;
 use crate::pipeline::value::sum::NumericValue;
 
 /// The rows of one partition, in their order.
@@ -15,6 +16,12 @@ pub trait PartitionRows {
 
     /// Returns a row with at least the fields that the window functions read.
     fn input(&self, row: usize) -> Result<Cow<'_, Value>>;
+
+    /// Returns whether the rows that [`input`](PartitionRows::input) returns are built for each call, and not charged to
+    /// the query.
+    fn builds_inputs(&self) -> bool {
+        false
+    }
 
     /// Returns the row to which the computed fields are added.
     fn output(&self, row: usize) -> Result<Cow<'_, Value>>;
@@ -54,6 +61,14 @@ impl<'a> WindowPartition<'a> {
     /// Evaluates an expression over a row. Returns `None` if the value is missing.
     pub fn eval(&self, expr: &Expr, row: usize) -> Result<Option<Value>> {
         expr.eval(&self.run.env(&*self.rows.input(row)?))
+    }
+
+    /// Charges the query for a value of an input row that a function keeps until the partition ends.
+    pub fn hold(&self, value: Option<&Value>) -> Result<()> {
+        match value {
+            Some(value) if self.rows.builds_inputs() => memory::hold(value, self.run.query),
+            _ => Ok(()),
+        }
     }
 
     /// Rejects an output value of this many bytes if the query's memory does not suffice. The operator that keeps the
@@ -117,7 +132,9 @@ impl<'a> InputColumn<'a> {
             InputColumnValues::Computed(cells) => {
                 let cell = &mut cells[row];
                 if cell.is_none() {
-                    *cell = Some(partition.eval(self.expr, row)?);
+                    let value = partition.eval(self.expr, row)?;
+                    partition.hold(value.as_ref())?;
+                    *cell = Some(value);
                 }
                 return Ok(cell.as_ref().and_then(Option::as_ref));
             }

@@ -141,6 +141,8 @@ fn ranked_values(
                 None => continue,
             },
         };
+        partition.hold(Some(&value))?;
+        key.iter().try_for_each(|part| partition.hold(part.as_ref()))?;
         rows.push((key, row as u32, value));
     }
     let compare = |(a, _, first): &(SortKey, u32, Value), (b, _, second): &(SortKey, u32, Value)| -> Ordering {

@@ -128,7 +128,7 @@ impl ColumnWindows {
             // row. The evaluation by rows finds the correct error.
             Err(_) if self.computes() => None,
             // The evaluation by rows keeps the inputs of one partition only.
-            Err(error) if error.code == PipelineErrorCode::Number(EXCEEDED_MEMORY) => None,
+            Err(error) if self.partition.is_some() && error.code == PipelineErrorCode::Number(EXCEEDED_MEMORY) => None,
             gathered => gathered.map_err(|error| error.at_stage(index))?,
         };
         let Some((table, partitions)) = gathered else {

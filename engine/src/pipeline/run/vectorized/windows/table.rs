@@ -147,6 +147,10 @@ impl PartitionRows for ColumnPartition<'_> {
         }))
     }
 
+    fn builds_inputs(&self) -> bool {
+        self.table.windows.before.is_some()
+    }
+
     fn sort_value(&self, row: usize) -> Option<Value> {
         self.first_key()?.value(self.positions[row] as usize)
     }
