@@ -19,7 +19,8 @@ function init()
 end
 
 function request()
-   local verb = number < streams and "created" or "updated"
+   -- wrk calls this function once before the first request, and drops that request.
+   local verb = number <= streams and "created" or "updated"
    local path = string.format("/api/v1/aggregates/%s-%d-%d/events", prefix, id, number % streams)
    local event = string.format(
       '{"aggregate_type":"article","event_type":"article.%s","payload":{"title":"Title %d","body":"%s","n":%d}}',
