@@ -60,7 +60,7 @@ async fn the_least_recently_used_workspace_is_closed_first() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_workspace_without_events_is_closed_too() {
+async fn an_idle_workspace_without_events_is_closed() {
     let server = Server::start_with(&config()).await.expect("a server");
     server.workspace("owner").await.expect("a workspace");
     server.pass(60 * MINUTE_MS).await.expect("timers");

@@ -81,7 +81,8 @@ pub struct AppendOutcome {
 }
 
 impl AppendOutcome {
-    /// Returns whether the append added no event to the log.
+    /// Returns whether the append repeats an earlier one: the request was replayed, or the log already contained all of
+    /// its events. Returns `false` for an append without events.
     pub fn is_repeat(&self) -> bool {
         self.replayed || (!self.events.is_empty() && self.repeated.iter().all(|repeated| *repeated))
     }

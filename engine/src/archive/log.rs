@@ -30,7 +30,7 @@ pub struct Epoch {
     pub last_event_id: Option<String>,
     /// The hash of the last definition before the branch.
     pub last_definition: Option<String>,
-    /// The time at which this history began, in milliseconds since 1970.
+    /// The time at which this epoch began, in milliseconds since 1970.
     pub began_at: i64,
 }
 

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_two_fields_with_one_name_is_found() {
+    fn a_lookup_finds_the_first_of_two_fields_with_the_same_name() {
         let all = [("a", FieldType::Date), ("b", FieldType::Array), ("a", FieldType::Number)];
         let fields = Fields::from(all.map(|(name, field_type)| Field::new(name, field_type)).to_vec());
         assert_eq!(fields.field("a"), fields.first());

@@ -130,7 +130,7 @@ async fn an_unreadable_snapshot_is_folded_again_from_the_log() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_unreadable_definition_does_not_close_its_workspace() {
+async fn a_workspace_with_an_unreadable_definition_can_be_opened() {
     let (store, log) = store().await;
     let stored = async |name: &str, text: &str| {
         let statement = "UPSERT $id CONTENT { text: $text, revision: 3 } RETURN NONE";

@@ -125,7 +125,8 @@ async fn revoke(by: &impl Changing, key_id: &str, derived: DerivedKeys) -> Resul
     .await
 }
 
-/// Returns a key that the caller may revoke: the caller's own key, or a key that the caller could have created.
+/// Returns the key with an id, if the caller may revoke it: the caller's own key, or a key that the caller could have
+/// created. Fails for other keys.
 async fn revocable(context: &CallContext, key_id: &str) -> Result<KeyRecord> {
     let caller = context.caller();
     let mut known = context.keys().await?.into_iter().filter(|key| decides_on(caller, key));

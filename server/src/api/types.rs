@@ -101,8 +101,8 @@ shown! {
 }
 
 /// The definition of an aggregate type.
-// This type only describes the schema. The engine parses definitions, because it also parses stored definitions, and
-// reports all violations at once.
+// This type only describes the schema. The engine parses the definitions of requests, because the engine parses stored
+// definitions as well, and reports all violations at once.
 #[derive(Object)]
 struct TypeDefinition {
     type_name: String,

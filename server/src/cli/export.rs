@@ -250,9 +250,9 @@ impl ExportRun<'_> {
         Ok(())
     }
 
-    /// Returns whether an event restores its aggregate. Such an event needs the flag `restore` in the export, so that an
-    /// import keeps the payload as it is. If the aggregate began from an empty state, the payload names the fields of the
-    /// earlier state in `$unset`.
+    /// Returns whether an event restores a deleted aggregate, and records deletions for later events. A restoring event
+    /// needs the flag `restore` in the export, so that an import keeps the payload as it is. If the restore started
+    /// from an empty state, `$unset` in the payload lists the fields of the state before the deletion.
     fn restores(&mut self, event: &ExportedEvent<'_>) -> bool {
         match event.event_type.split_once('.') {
             Some((_, "deleted")) => {

@@ -153,7 +153,8 @@ fn too_slow() -> ApiError {
 }
 
 /// A body that is streamed in blocks. Each block counts towards the memory budget until the block is dropped. The body
-/// may be large, but must arrive at the minimum rate in every window of `timeout`.
+/// may be large, but must arrive at the minimum rate, which is checked over time windows of the length
+/// `Bodies::timeout`.
 pub struct UploadBody {
     body: Body,
     share: Arc<BudgetShare>,

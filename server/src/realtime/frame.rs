@@ -12,8 +12,8 @@ pub enum ProtocolVersion {
 }
 
 impl ProtocolVersion {
-    /// Returns the serializer for a `vsn` parameter, or `None` if the version is not supported. Version one is the
-    /// default.
+    /// Returns the serializer version for a `vsn` parameter, or `None` if the version is not supported. Without the
+    /// parameter, returns version one.
     pub fn parse(vsn: Option<&str>) -> Option<ProtocolVersion> {
         let Some(vsn) = vsn else { return Some(ProtocolVersion::One) };
         let (major, rest) = vsn.split_once('.')?;
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_messages_are_not_read() {
+    fn invalid_messages_are_rejected() {
         for text in ["", "null", "[]", "{}", r#"["1","2","t","e"]"#, r#"[1,2,"t","e",{}]"#, r#"["1","2",3,"e",{}]"#] {
             assert!(read_text(ProtocolVersion::Two, text).is_none(), "{text}");
             assert!(read_text(ProtocolVersion::One, text).is_none(), "{text}");

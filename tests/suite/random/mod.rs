@@ -167,7 +167,7 @@ const LARGE_PIPELINES: [&str; 24] = [
 ];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn queries_over_many_segments_return_the_same_rows() {
+async fn queries_over_many_segments_return_the_same_rows_with_and_without_columns() {
     let server = Server::start().await.expect("a server");
     let workspace = server.workspace("owner").await.expect("a workspace");
     workspace

@@ -139,8 +139,8 @@ impl StreamData {
     }
 }
 
-/// Returns the newest version after the event for which the plugin was called and whose step is not parked. Searches
-/// the stream from its end.
+/// Returns the version of the newest later event of the stream for which the plugin was called and whose step is not
+/// parked. Searches the stream from its end.
 async fn newest_done(worker: &Worker, plugin: PluginIndex, event: &Event) -> Result<Option<u64>> {
     let state = &worker.state;
     let about = state.plugins.about(plugin);

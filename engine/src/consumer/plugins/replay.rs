@@ -97,7 +97,8 @@ pub async fn replay_plugin(
     replay.apply().await
 }
 
-/// Counts the events for which a replay would call a plugin. Calls nothing.
+/// Counts the events, or for the hook `work` the tasks, for which a replay would call a plugin. Does not call the
+/// plugin.
 pub async fn count(state: &Arc<State>, plugin: PluginIndex, hook: Hook, from_position: u64) -> Result<ReplayTally> {
     let mut tally = ReplayTally::default();
     if hook == Hook::Work {

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_folder_contains_only_the_written_blobs() {
+    async fn removed_and_interrupted_uploads_leave_no_files_in_the_folder() {
         let folder = std::env::temp_dir().join(format!("foldwork-blobs-{}", uuid::Uuid::now_v7()));
         let blobs = Blobs::open(&format!("file://{}", folder.display()), []).expect("a folder");
         check(&blobs).await;

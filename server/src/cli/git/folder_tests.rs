@@ -86,7 +86,7 @@ async fn a_record_without_a_path_is_continued_by_one_folder() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_watched_folder_that_cannot_be_opened_is_imported_once_it_can() {
+async fn a_watched_folder_is_imported_as_soon_as_it_can_be_opened() {
     let (served, parent) = (LocalServer::start().await, tempfile::tempdir().expect("a folder"));
     let place = SourcePlace::Folder(parent.path().join("work").join("docs"));
     let (options, mut imported) = (Options::default(), None);

@@ -1,4 +1,4 @@
-//! The bounds of a window: the rows around a row that a window function reads.
+//! The bounds of a window: the range of rows, relative to the current row, that a window function reads.
 
 use super::parse::WindowOrder;
 use crate::model::excerpt::{excerpt, excerpt_of};

@@ -24,8 +24,8 @@ pub struct ComparisonTarget<'v> {
     pub kind: &'v ValueKind,
     /// The path or the expression of the values, for messages.
     pub name: &'v str,
-    /// Whether the operator compares the order of values. The constant of such an operator need not be an allowed value
-    /// of the field.
+    /// Whether the operator compares values by their order, such as `$lt`. The constant of such an operator need not be
+    /// an allowed value of the field.
     pub is_order: bool,
 }
 

@@ -56,14 +56,14 @@ pub struct Keys<'a> {
     by_value: FxHashMap<Value, u32>,
     null: u32,
     missing: u32,
-    /// Whether a missing value has another key than null.
+    /// Whether a missing value has a different key from null.
     apart: bool,
     count: u32,
 }
 
 impl<'a> Keys<'a> {
-    /// Creates the keys of a column with the dictionary `texts`. With `apart`, a missing value has another key than
-    /// null.
+    /// Creates the keys of a column with the dictionary `texts`. With `apart`, a missing value has a different
+    /// key from null.
     pub fn new(texts: &'a Dictionary, apart: bool) -> Keys<'a> {
         Keys {
             texts,

@@ -63,7 +63,8 @@ pub struct ChunkValues<'f> {
 }
 
 impl ChunkValues<'_> {
-    /// Returns whether values were built for the chunk. Segments build the arrays of lists when they are read.
+    /// Returns whether values were built for the chunk. A segment of lists builds an array at each read, so its values
+    /// count as built.
     pub fn is_built(&self) -> bool {
         self.bytes > 0
             || matches!(self.input, InputValues::Segment(segment) if matches!(segment.cells(), Cells::Lists(_)))

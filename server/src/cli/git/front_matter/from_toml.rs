@@ -96,7 +96,8 @@ fn unlocated(source: &str, message: &str) -> usize {
     ends.partition_point(is_valid)
 }
 
-/// Converts a value. Dates, and numbers that JSON does not have, become the text that is written in the file.
+/// Converts a value. Dates, integers that do not fit an `i64`, and floats that are not finite become strings with the
+/// text of the file.
 fn convert(source: &str, value: &Spanned<DeValue<'_>>, level: usize, budget: &mut Budget) -> Result<Value, String> {
     if level > MAX_DEPTH {
         return Err(too_deep());
