@@ -83,13 +83,18 @@ async fn a_limit_over_streams_reads_one_page() {
     assert_eq!(rows.len(), 2 * EVENTS / 3);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn events_held_by_a_query_count_against_its_memory() {
+/// Starts a server whose queries may use 1 MiB of memory each.
+async fn with_memory_of_1_mib() -> Handles {
     let mut config = Config::default();
     config.plugins.enabled.clear();
     config.pipeline.memory = DataSize(1 << 20);
     let server = Server::start_with(&config).await.expect("a server");
-    let workspace = server.workspace("owner").await.expect("a workspace");
+    server.workspace("owner").await.expect("a workspace")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_held_by_a_query_count_against_its_memory() {
+    let workspace = with_memory_of_1_mib().await;
     append(&workspace, &["a"], 1_000, &"x".repeat(4_000)).await;
     let one = json!({"$match": {"aggregate_id": "a"}});
     for holding in [
@@ -129,22 +134,17 @@ async fn append_notes(workspace: &Handles, count: usize) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn values_that_groups_and_windows_keep_count_against_the_memory_of_a_query() {
-    let mut config = Config::default();
-    config.plugins.enabled.clear();
-    config.pipeline.memory = DataSize(1 << 20);
-    let server = Server::start_with(&config).await.expect("a server");
-    let workspace = server.workspace("owner").await.expect("a workspace");
+    let workspace = with_memory_of_1_mib().await;
     let fields = json!([{"name": "text", "type": "string"}, {"name": "list", "type": "array"}]);
     let note = json!({"type_name": "note", "fields": fields});
     workspace.writer.define_type(&Value::from(note), false).await.expect("a type");
     append_notes(&workspace, 7_000).await;
     let notes = json!({"$match": {"aggregate_type": "note"}});
-    let (count, long) = (json!({"$count": "n"}), json!({"$concat": ["$text", "!"]}));
+    let long = json!({"$concat": ["$text", "!"]});
     // The random number makes the pipeline build rows instead of reading columns.
     let rows = json!({"$project": {"text": 1, "drawn": {"$rand": {}}}});
     let nested = json!({"$project": {"of": {"text": long}, "drawn": {"$rand": {}}}});
     let group = |key: &str, kept: serde_json::Value| json!({"$group": {"_id": key, "kept": kept}});
-    let used = json!({"$match": {"kept": {"$ne": "none"}}});
     for (keeping, groups) in [
         (vec![group("all", json!({"$push": {"of": {"text": long}}}))], None),
         (vec![group("all", json!({"$addToSet": {"of": [long]}}))], None),
@@ -170,19 +170,81 @@ async fn values_that_groups_and_windows_keep_count_against_the_memory_of_a_query
         ),
         (vec![nested, group("all", json!({"$topN": {"output": "$of", "sortBy": {"of.text": 1}, "n": 9}}))], Some(1)),
         // A row refers to the list of the state.
-        (vec![json!({"$setWindowFields": {"output": {"kept": {"$first": "$list"}}}})], Some(7_000)),
+        (
+            vec![json!({"$limit": 5_000}), json!({"$setWindowFields": {"output": {"kept": {"$first": "$list"}}}})],
+            Some(5_000),
+        ),
     ] {
-        let pipeline: Vec<_> =
-            [vec![notes.clone(), json!({"$fold": {}})], keeping, vec![used.clone(), count.clone()]].concat();
-        let text = json!(pipeline).to_string();
-        match (ask(&workspace, json!(pipeline)).await, groups) {
-            (Ok(response), Some(groups)) => assert_eq!(response.rows, [json!({"n": groups}).into()], "{text}"),
-            (Err(Error::Pipeline(refused)), None) => {
-                assert!(refused.message.contains("the limit `pipeline.memory`"), "{text}: {}", refused.message);
-            }
-            (Ok(_), None) => panic!("{text} is accepted"),
-            (Err(error), _) => panic!("{text}: {error}"),
+        check_memory(&workspace, [vec![notes.clone(), json!({"$fold": {}})], keeping].concat(), groups).await;
+    }
+}
+
+/// Checks that the pipeline returns `rows` rows, or needs too much memory if `rows` is `None`.
+async fn check_memory(workspace: &Handles, mut pipeline: Vec<serde_json::Value>, rows: Option<usize>) {
+    pipeline.extend([json!({"$match": {"kept": {"$ne": "none"}}}), json!({"$count": "n"})]);
+    let text = json!(pipeline).to_string();
+    match (ask(workspace, json!(pipeline)).await, rows) {
+        (Ok(response), Some(rows)) => assert_eq!(response.rows, [json!({"n": rows}).into()], "{text}"),
+        (Err(Error::Pipeline(refused)), None) => {
+            assert!(refused.message.contains("the limit `pipeline.memory`"), "{text}: {}", refused.message);
         }
+        (Ok(_), None) => panic!("{text} is accepted"),
+        (Err(error), _) => panic!("{text}: {error}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_parts_of_states_that_a_query_copies_count_against_its_memory() {
+    let workspace = with_memory_of_1_mib().await;
+    let fields = json!([
+        {"name": "labels", "type": "array"},
+        {"name": "items", "type": "array"},
+        {"name": "profile", "type": "object"},
+    ]);
+    let order = json!({"type_name": "order", "fields": fields});
+    workspace.writer.define_type(&Value::from(order), false).await.expect("a type");
+    let items: Vec<_> = (0..40).map(|item| json!({"name": format!("item {item}")})).collect();
+    let labels: Vec<_> = (0..40).map(|label| format!("label {label}")).collect();
+    let profile: serde_json::Map<_, _> = (0..40).map(|field| (format!("field{field}"), json!(field))).collect();
+    let payload = json!({"items": items, "labels": labels, "profile": profile});
+    let order = |number: usize| NewEvent {
+        aggregate_id: format!("o{number}"),
+        aggregate_type: "order".into(),
+        event_type: "order.created".into(),
+        payload: Value::from(payload.clone()).as_object().cloned().unwrap_or_default(),
+        ..NewEvent::default()
+    };
+    for part in (0..2_000).map(order).collect::<Vec<_>>().chunks(500) {
+        workspace.writer.append_events(part.to_vec()).await.expect("appended");
+    }
+    let each = |kept: serde_json::Value| json!({"$group": {"_id": "$_id", "kept": kept}});
+    let window = |bounds: serde_json::Value, mut kept: serde_json::Value| {
+        kept["window"] = json!({"documents": bounds});
+        json!({"$setWindowFields": {"sortBy": {"_id": 1}, "output": {"kept": kept}}})
+    };
+    let name = json!({"$reduce": {"input": "$labels", "initialValue": "", "in": {"$concat": ["$$value", "$$this"]}}});
+    let name = json!({"$concat": [name, name, name]});
+    for (keeping, rows) in [
+        // A path through an array builds an array.
+        (each(json!({"$last": {"names": "$items.name"}})), None),
+        (each(json!({"$last": {"$let": {"vars": {"items": "$items"}, "in": "$$items.name"}}})), None),
+        (window(json!([0, 0]), json!({"$push": "$items.name"})), None),
+        // The first object is copied.
+        (each(json!({"$last": {"merged": {"$mergeObjects": ["$profile", {"last": 1}]}}})), None),
+        // Each row is an object of its own, whose values belong to the state.
+        (each(json!({"$last": "$$ROOT"})), None),
+        (each(json!({"$last": {"$arrayToObject": [[{"k": name, "v": 1}]]}})), None),
+        // The arrays and objects of the states are not copied.
+        (each(json!({"$first": "$items"})), Some(2_000)),
+        (each(json!({"$first": "$labels"})), Some(2_000)),
+        (each(json!({"$last": {"$arrayElemAt": ["$items", 1]}})), Some(2_000)),
+        // What has left the window no longer counts.
+        (window(json!([-1, 0]), json!({"$mergeObjects": "$profile"})), Some(2_000)),
+        (window(json!(["unbounded", "current"]), json!({"$mergeObjects": "$profile"})), Some(2_000)),
+        (window(json!([-1, 0]), json!({"$setUnion": "$labels"})), Some(2_000)),
+    ] {
+        let orders = [json!({"$match": {"aggregate_type": "order"}}), json!({"$fold": {}}), keeping];
+        check_memory(&workspace, orders.to_vec(), rows).await;
     }
 }
 
@@ -261,9 +323,7 @@ async fn a_lookup_along_edges_respects_time_and_memory_limits() {
     let refused = run(&pipeline).await.expect_err("refused").to_string();
     assert!(refused.contains("the limit `pipeline.timeout`"), "{refused}");
 
-    config.pipeline.memory = DataSize(1 << 20);
-    let server = Server::start_with(&config).await.expect("a server");
-    let workspace = server.workspace("owner").await.expect("a workspace");
+    let workspace = with_memory_of_1_mib().await;
     let refused = workspace.reader.query(Query::new(pipeline)).await.expect_err("refused").to_string();
     assert!(refused.contains("the limit `pipeline.memory`"), "{refused}");
 }

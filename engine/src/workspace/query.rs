@@ -284,12 +284,12 @@ fn outcome(response: &Result<QueryOutput>) -> &'static str {
     }
 }
 
-/// Returns a function that reserves parts of the memory shared by queries, and records in `is_refused` whether a
+/// Returns a function that reserves parts of the memory shared by queries, and records in `is_refused` whether the last
 /// reservation was denied.
 fn sharing<'a>(admitted: &'a QueryPermit, is_refused: &'a Cell<bool>) -> impl Fn(usize) -> bool + 'a {
     move |bytes| {
         let granted = admitted.grant(bytes);
-        is_refused.set(is_refused.get() || !granted);
+        is_refused.set(!granted);
         granted
     }
 }

@@ -4,6 +4,7 @@
 pub mod accumulator;
 pub mod expr;
 pub mod filter;
+pub mod input_value;
 pub mod projection;
 pub mod read_fields;
 pub mod window;

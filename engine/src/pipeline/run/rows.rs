@@ -50,16 +50,24 @@ impl<'a> RunContext<'a> {
 /// The owner of rows. The owner determines how much memory a kept row costs the query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowOwner {
-    /// The source, which keeps the rows regardless of the pipeline.
+    /// The source, which keeps the values of the rows' fields regardless of the pipeline.
     Source,
     Pipeline,
 }
 
 impl RowOwner {
+    /// Returns the maximum number of bytes of a row that were built for the query.
+    pub fn built_bytes(self) -> usize {
+        match self {
+            RowOwner::Source => 0,
+            RowOwner::Pipeline => usize::MAX,
+        }
+    }
+
     /// Charges the query for a row that an operator keeps.
     pub fn hold(self, row: &Value, query: &Context) -> Result<()> {
         match self {
-            RowOwner::Source => memory::hold_shared(query),
+            RowOwner::Source => memory::hold_shared(row, query),
             RowOwner::Pipeline => memory::hold(row, query),
         }
     }

@@ -1,11 +1,16 @@
 //! Measures the size and the nesting depth of values, and charges queries for the rows that they keep.
 
+use std::sync::Arc;
+
 use super::context::Context;
 use super::error::{Error, Result};
 use crate::model::value::Value;
 
 /// The maximum number of levels in a value that a query builds (MongoDB's own limit for a BSON document).
 pub const MAX_DEPTH: usize = 200;
+
+/// The number of bytes of a field's name that do not count.
+const MAX_SHARED_NAME: usize = 64;
 
 /// The size of a value in bytes, without the data that the value points to.
 const VALUE_BYTES: usize = 24;
@@ -22,9 +27,42 @@ pub fn expanded_bytes(value: &Value, query: &Context) -> Result<usize> {
     Ok(bytes.counted)
 }
 
-/// Charges the query for a kept row that belongs to the source. Only the reference to the row takes memory.
-pub fn hold_shared(query: &Context) -> Result<()> {
-    query.charge(VALUE_BYTES)
+/// Charges the query for a kept row that a source has built. The values of its fields belong to the source.
+pub fn hold_shared(row: &Value, query: &Context) -> Result<()> {
+    query.charge(own_bytes(row))
+}
+
+/// Returns the number of bytes that a value takes without the values that it refers to.
+pub fn own_bytes(value: &Value) -> usize {
+    let data = match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => size_of_val(items.as_slice()),
+        Value::Object(object) => object.len() * size_of::<(Arc<str>, Value)>(),
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Double(_) | Value::Decimal(_) | Value::Date(_) => 0,
+    };
+    VALUE_BYTES + data
+}
+
+/// Returns the number of bytes that a kept value takes in addition to the source. At most `built` bytes of the value
+/// were built for the query.
+pub fn built_bytes(value: &Value, built: usize, query: &Context) -> Result<usize> {
+    if built == 0 { Ok(0) } else { Ok(expanded_bytes(value, query)?.min(built)) }
+}
+
+/// The number of bytes that the query is charged for values that a function keeps.
+#[derive(Debug, Default)]
+pub struct KeptBytes(pub usize);
+
+impl KeptBytes {
+    pub fn charge(&mut self, bytes: usize, query: &Context) -> Result<()> {
+        self.0 += bytes;
+        query.charge(bytes)
+    }
+
+    pub fn give_back(&mut self, bytes: usize, query: &Context) {
+        self.0 = self.0.saturating_sub(bytes);
+        query.give_back(bytes);
+    }
 }
 
 /// Rejects a value that is nested too deeply, or whose expanded size (see [`measure`]) exceeds the query's remaining
@@ -93,9 +131,13 @@ impl Bytes<'_> {
             Value::Object(object) => {
                 let levels = below(levels)?;
                 self.query.tick_many(object.len())?;
-                // Rows with the same fields share the names of the fields. Each row has its own pointers to the names.
-                self.counted = self.counted.saturating_add(16 * object.len());
-                object.iter().try_for_each(|(_, value)| self.add(value, levels))
+                object.iter().try_for_each(|(name, value)| {
+                    // Rows with the same fields share the names of the fields. Each row has its own pointers to the
+                    // names. A long name may be computed, so that no other row shares it.
+                    let bytes = size_of::<Arc<str>>() + name.len().saturating_sub(MAX_SHARED_NAME);
+                    self.counted = self.counted.saturating_add(bytes);
+                    self.add(value, levels)
+                })
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::context::Context;
 use super::error::{Error, Result};
 use crate::model::value::Value;
 
@@ -42,7 +43,19 @@ impl FieldPath {
 
     /// Returns the value at the path. For an array of objects, returns the array of the values in each object.
     pub fn eval(&self, root: &Value) -> Option<Value> {
-        read(&self.segments, root)
+        read(&self.segments, root, &mut 0)
+    }
+
+    /// Returns the value at the path, as [`eval`](FieldPath::eval) does. Charges the query for the arrays that a path
+    /// through arrays builds.
+    pub fn eval_charged(&self, root: &Value, query: &Context) -> Result<Option<Value>> {
+        let mut items = 0;
+        let value = read(&self.segments, root, &mut items);
+        if items > 0 {
+            query.tick_many(items)?;
+            query.charge(items * size_of::<Value>())?;
+        }
+        Ok(value)
     }
 }
 
@@ -63,15 +76,18 @@ pub fn check_name(name: &str) -> Result<()> {
     Ok(())
 }
 
-fn read(segments: &[Arc<str>], value: &Value) -> Option<Value> {
+/// Returns the value at a path. Adds the number of items in the arrays that the path builds to `items_built`.
+fn read(segments: &[Arc<str>], value: &Value, items_built: &mut usize) -> Option<Value> {
     let Some((first, rest)) = segments.split_first() else {
         return Some(value.clone());
     };
     match value {
-        Value::Object(object) => read(rest, object.get(first)?),
+        Value::Object(object) => read(rest, object.get(first)?, items_built),
         Value::Array(items) => {
-            let read_items = items.iter().filter(|item| matches!(item, Value::Object(_)));
-            Some(read_items.filter_map(|item| read(segments, item)).collect::<Vec<_>>().into())
+            let objects = items.iter().filter(|item| matches!(item, Value::Object(_)));
+            let values: Vec<_> = objects.filter_map(|item| read(segments, item, items_built)).collect();
+            *items_built += values.len();
+            Some(values.into())
         }
         _ => None,
     }

@@ -2,6 +2,7 @@
 
 use super::context::Context;
 use super::error::{Error, Result};
+use super::memory::KeptBytes;
 use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
 
@@ -36,9 +37,15 @@ impl Deviation {
     }
 }
 
-pub fn add_number(numbers: &mut Vec<f64>, value: Option<&Value>, query: &Context) -> Result<()> {
+/// Adds a number to a list. Ignores NaN and values that are not numbers. `memory` counts the bytes of the list.
+pub fn add_number(
+    numbers: &mut Vec<f64>,
+    value: Option<&Value>,
+    memory: &mut KeptBytes,
+    query: &Context,
+) -> Result<()> {
     if let Some(number) = value.and_then(Value::as_f64).filter(|number| !number.is_nan()) {
-        query.charge(size_of::<f64>())?;
+        memory.charge(size_of::<f64>(), query)?;
         numbers.push(number);
     }
     Ok(())

@@ -4,15 +4,15 @@ use std::collections::HashSet;
 
 use rustc_hash::FxBuildHasher;
 
-use super::kept::{InputValue, KeptBytes, built_bytes};
 use super::kind::AccumulatorKind;
 use crate::model::excerpt::excerpt;
 use crate::model::object::FieldIndex;
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr::Env;
+use crate::pipeline::expression::input_value::InputValue;
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::{Error, Result};
-use crate::pipeline::value::memory::measure;
+use crate::pipeline::value::memory::{KeptBytes, built_bytes, measure, own_bytes};
 
 /// Distinct values, in the order of their first appearance.
 #[derive(Debug, Default)]
@@ -39,13 +39,7 @@ impl DistinctValues {
 /// Returns the number of bytes that the query is charged for a value in a list or set: at least those that the value
 /// occupies by itself. At most `built` bytes of the value were built for the query.
 pub(super) fn weight(value: &Value, built: usize, query: &Context) -> Result<usize> {
-    let own = match value {
-        Value::String(text) => text.len(),
-        Value::Array(items) => size_of_val(items.as_slice()),
-        Value::Object(object) => object.len() * 48,
-        _ => 0,
-    };
-    Ok(built_bytes(value, built, query)?.max(size_of::<Value>() + own))
+    Ok(built_bytes(value, built, query)?.max(own_bytes(value)))
 }
 
 pub(super) fn add(

@@ -1,24 +1,23 @@
 //! Accumulators: the functions that `$group` and similar stages compute over the rows of a group.
 
 mod collect;
-mod kept;
 mod kind;
 mod operator;
 mod ranked;
 mod single;
 
-pub use kept::built_bytes;
 pub use kind::{AccumulatorKind, DeviationKind, Extremum, OrderEnd};
 pub use operator::{AccumulatorOperator, catalogue, parse, parse_argument};
 
 use super::expr::{Env, Expr};
+use super::input_value::InputValue;
 use crate::model::value::{Object, Value};
 use crate::pipeline::value::error::{Error, PipelineErrorCode, Result};
+use crate::pipeline::value::memory::KeptBytes;
 use crate::pipeline::value::number::parse_count;
 use crate::pipeline::value::path::FieldPath;
 use crate::pipeline::value::statistics::{self, Deviation};
 use crate::pipeline::value::sum::Sum;
-use kept::{InputValue, KeptBytes};
 
 /// An accumulator with its parsed arguments.
 #[derive(Debug, Clone)]
@@ -120,13 +119,13 @@ impl Accumulator {
         Ok(AccumulatorState { data, memory: KeptBytes::default() })
     }
 
-    /// Adds the row of `env` to a group's state. `is_built` is whether the row was built for the query, so that the
-    /// query is charged for the values that the state keeps.
-    pub fn add(&self, state: &mut AccumulatorState, is_built: bool, env: &Env) -> Result<()> {
-        self.add_row(state, is_built, env).map_err(in_group)
+    /// Adds the row of `env` to a group's state. At most `built` bytes of the row were built for the query, which is
+    /// charged for them if the state keeps them.
+    pub fn add(&self, state: &mut AccumulatorState, built: usize, env: &Env) -> Result<()> {
+        self.add_row(state, built, env).map_err(in_group)
     }
 
-    fn add_row(&self, state: &mut AccumulatorState, is_built: bool, env: &Env) -> Result<()> {
+    fn add_row(&self, state: &mut AccumulatorState, built: usize, env: &Env) -> Result<()> {
         if self.is_final(state) {
             return Ok(());
         }
@@ -134,8 +133,8 @@ impl Accumulator {
             (
                 AccumulatorKind::Edge(..) | AccumulatorKind::ExtremeN(..) | AccumulatorKind::Ranked(..),
                 Data::Bounded(bounded),
-            ) => ranked::add(&self.kind, &self.input, bounded, is_built, &mut state.memory, env),
-            _ => self.add_input(state, InputValue::of_row(&self.input, is_built, env)?, env),
+            ) => ranked::add(&self.kind, &self.input, bounded, built, &mut state.memory, env),
+            _ => self.add_input(state, InputValue::of_row(&self.input, built, env)?, env),
         }
     }
 
@@ -150,7 +149,7 @@ impl Accumulator {
             Data::Set(set) => collect::add_to_set(&self.kind, set, input, memory, env)?,
             Data::Object(merged) => collect::merge(merged, input, memory, env)?,
             Data::Deviation(deviation) => deviation.add(value),
-            Data::Numbers(numbers) => statistics::add_number(numbers, value, env.query)?,
+            Data::Numbers(numbers) => statistics::add_number(numbers, value, memory, env.query)?,
             Data::Bounded(_) => {}
         }
         Ok(())
@@ -175,16 +174,10 @@ impl Accumulator {
         }
     }
 
-    /// Adds one row. `value` is the row's value of the expression that [`value_input`](Accumulator::value_input)
-    /// returns, and `is_built` is whether the value was built for the query.
-    pub fn add_value(
-        &self,
-        state: &mut AccumulatorState,
-        value: Option<Value>,
-        is_built: bool,
-        env: &Env,
-    ) -> Result<()> {
-        if self.is_final(state) { Ok(()) } else { self.add_input(state, InputValue::new(value, is_built), env) }
+    /// Adds one row. `input` is the row's value of the expression that [`value_input`](Accumulator::value_input)
+    /// returns.
+    pub fn add_value(&self, state: &mut AccumulatorState, input: InputValue, env: &Env) -> Result<()> {
+        if self.is_final(state) { Ok(()) } else { self.add_input(state, input, env) }
     }
 
     /// Returns whether the result is final, so that further rows cannot change it.

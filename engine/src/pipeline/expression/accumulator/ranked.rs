@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 
 use super::collect;
-use super::kept::{InputValue, KeptBytes, built_bytes};
 use super::kind::{AccumulatorKind, Extremum, OrderEnd};
 use crate::model::value::Value;
 use crate::pipeline::expression::expr::{Env, Expr};
+use crate::pipeline::expression::input_value::InputValue;
 use crate::pipeline::value::error::{Error, PipelineErrorCode, Result};
-use crate::pipeline::value::memory::{measure, measure_all};
+use crate::pipeline::value::memory::{KeptBytes, built_bytes, measure, measure_all};
 use crate::pipeline::value::number::parse_count;
 use crate::pipeline::value::sort_key::SortKey;
 
@@ -43,16 +43,17 @@ pub(super) fn group_count(value: &Value) -> Result<usize> {
     parse_count(value).map_err(|error| Error { code: PipelineErrorCode::Number(7_548_606), ..error })
 }
 
+/// Adds the row of `env`, of which at most `built` bytes were built for the query.
 pub(super) fn add(
     kind: &AccumulatorKind,
     input: &Expr,
     bounded: &mut TopValues,
-    is_built: bool,
+    built: usize,
     memory: &mut KeptBytes,
     env: &Env,
 ) -> Result<()> {
     let limit = bounded.limit;
-    let read = || InputValue::of_row(input, is_built, env);
+    let read = || InputValue::of_row(input, built, env);
     match kind {
         AccumulatorKind::Edge(OrderEnd::Front, _) if bounded.items.len() == limit => Ok(()),
         AccumulatorKind::Edge(..) => {
@@ -60,7 +61,7 @@ pub(super) fn add(
             if bounded.items.len() == limit {
                 release(bounded.items.pop_front(), memory, env);
             }
-            keep(bounded, bounded.items.len(), Vec::new(), input, memory, env)
+            keep(bounded, bounded.items.len(), (Vec::new(), 0), input, memory, env)
         }
         AccumulatorKind::ExtremeN(direction, _) => {
             let input = read()?;
@@ -71,7 +72,7 @@ pub(super) fn add(
                 Extremum::Greatest => kept.value >= *value,
             });
             if at < limit {
-                keep(bounded, at, Vec::new(), input, memory, env)?;
+                keep(bounded, at, (Vec::new(), 0), input, memory, env)?;
                 if bounded.items.len() > limit {
                     release(bounded.items.pop_back(), memory, env);
                 }
@@ -84,13 +85,13 @@ pub(super) fn add(
             let at = bounded.items.partition_point(|kept| sort.compare(&kept.key, &key).is_le());
             match end {
                 OrderEnd::Front if at < limit => {
-                    keep(bounded, at, key, read()?, memory, env)?;
+                    keep(bounded, at, (key, built), read()?, memory, env)?;
                     if bounded.items.len() > limit {
                         release(bounded.items.pop_back(), memory, env);
                     }
                 }
                 OrderEnd::Back if at > 0 || bounded.items.len() < limit => {
-                    keep(bounded, at, key, read()?, memory, env)?;
+                    keep(bounded, at, (key, built), read()?, memory, env)?;
                     if bounded.items.len() > limit {
                         release(bounded.items.pop_front(), memory, env);
                     }
@@ -103,10 +104,11 @@ pub(super) fn add(
     }
 }
 
+/// Inserts a value at a position. At most `key_built` bytes of each part of its key were built for the query.
 fn keep(
     bounded: &mut TopValues,
     at: usize,
-    key: SortKey,
+    (key, key_built): (SortKey, usize),
     input: InputValue,
     memory: &mut KeptBytes,
     env: &Env,
@@ -114,7 +116,7 @@ fn keep(
     let value = input.value.unwrap_or_default();
     let mut bytes = collect::weight(&value, input.built, env.query)? + size_of_val(key.as_slice());
     for part in key.iter().flatten() {
-        bytes += built_bytes(part, input.built, env.query)?;
+        bytes += built_bytes(part, key_built, env.query)?;
     }
     memory.charge(bytes, env.query)?;
     bounded.items.insert(at, TopValue { key, value, bytes });

@@ -1,11 +1,11 @@
 //! Accumulators that keep one value: extremes, the first and the last value.
 
-use super::kept::{InputValue, KeptBytes, built_bytes};
 use super::kind::{AccumulatorKind, Extremum};
 use crate::model::value::Value;
 use crate::pipeline::expression::expr::Env;
+use crate::pipeline::expression::input_value::InputValue;
 use crate::pipeline::value::error::Result;
-use crate::pipeline::value::memory::measure;
+use crate::pipeline::value::memory::{KeptBytes, measure};
 
 /// The value of a group, and the number of bytes that the query is charged for it.
 #[derive(Debug, Default)]
@@ -32,10 +32,9 @@ pub(super) fn add(
             return Ok(());
         }
     }
-    let value = input.value.unwrap_or_default();
-    let bytes = built_bytes(&value, input.built, env.query)?;
+    let bytes = input.built_bytes(env.query)?;
     memory.charge(bytes, env.query)?;
-    let replaced = std::mem::replace(kept, SingleValue { value: Some(value), bytes });
+    let replaced = std::mem::replace(kept, SingleValue { value: Some(input.value.unwrap_or_default()), bytes });
     memory.give_back(replaced.bytes, env.query);
     Ok(())
 }

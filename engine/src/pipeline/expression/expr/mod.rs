@@ -40,6 +40,7 @@ use operator::OperatorCall;
 
 use crate::model::value::{Object, Value};
 use crate::pipeline::value::error::Result;
+use crate::pipeline::value::memory::own_bytes;
 use crate::pipeline::value::path::FieldPath;
 
 /// A parsed expression.
@@ -127,8 +128,17 @@ impl Expr {
         match &self.node {
             ExprNode::Constant(value) => Ok(Some(value.clone())),
             ExprNode::Missing => Ok(None),
-            ExprNode::Path(path) => Ok(path.eval(env.root)),
-            ExprNode::Variable(slot, path) => Ok(env.variable(*slot).and_then(|value| path.eval(value))),
+            ExprNode::Path(path) => {
+                if path.segments().is_empty() {
+                    // A source builds the row at each read, so a function that keeps the row keeps more than the source.
+                    env.query.charge(own_bytes(env.root))?;
+                }
+                path.eval_charged(env.root, env.query)
+            }
+            ExprNode::Variable(slot, path) => match env.variable(*slot) {
+                Some(value) => path.eval_charged(value, env.query),
+                None => Ok(None),
+            },
             ExprNode::System(system, path) => Ok(system_value(*system, path, env)),
             ExprNode::Call(call) => call.eval(env),
             ExprNode::Array(items) => eval_array(items, env),

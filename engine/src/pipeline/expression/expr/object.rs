@@ -92,7 +92,8 @@ fn merge(merged: &mut Option<Arc<Object>>, index: &mut FieldIndex, value: Value,
         (Value::Null, _) => {}
         (Value::Object(object), merged @ None) => *merged = Some(object),
         (Value::Object(object), Some(merged)) => {
-            env.query.charge(object.len() * 48)?;
+            let copied = if Arc::strong_count(merged) > 1 { merged.len() } else { 0 };
+            env.query.charge((copied + object.len()) * 48)?;
             let merged = Arc::make_mut(merged);
             for (name, value) in object.iter() {
                 index.insert(merged, name.clone(), value.clone());
@@ -191,7 +192,7 @@ fn change_field(call: &OperatorCall, env: &Env, value: Option<Value>) -> Answer 
     let Some(Value::String(field)) = call.expr(0).and_then(Expr::constant) else {
         return NULL;
     };
-    env.query.charge(object.len() * 40)?;
+    env.query.charge((object.len() + 1) * 40)?;
     let fields = Arc::make_mut(&mut object);
     match value {
         Some(value) => fields.insert(field.clone(), value),

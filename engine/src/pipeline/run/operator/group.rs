@@ -38,7 +38,7 @@ impl GroupStates {
     /// Adds the row of `env`, which belongs to `owner`.
     pub fn add(&mut self, fields: &Fields, owner: RowOwner, env: &Env) -> Result<()> {
         for ((_, accumulator), state) in fields.iter().zip(&mut self.states) {
-            accumulator.add(state, owner == RowOwner::Pipeline, env)?;
+            accumulator.add(state, owner.built_bytes(), env)?;
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use super::keys::InputValues;
 use super::source::ChunkValues;
 use crate::model::value::Value;
 use crate::pipeline::column::{CellKind, Cells};
-use crate::pipeline::expression::accumulator::{Accumulator, AccumulatorState, built_bytes};
+use crate::pipeline::expression::accumulator::{Accumulator, AccumulatorState};
 use crate::pipeline::expression::expr::Env;
 use crate::pipeline::run::rows::RunContext;
 use crate::pipeline::value::context::Context;
@@ -72,7 +72,7 @@ impl PartialResults {
                 for (nth, (row, group)) in rows.iter().zip(groups).enumerate() {
                     let state = &mut states[*group as usize];
                     if !accumulator.is_final(state) {
-                        accumulator.add_value(state, values.value(nth, *row), values.is_built(), &env)?;
+                        accumulator.add_value(state, values.input(nth, *row), &env)?;
                     }
                 }
             }
@@ -80,11 +80,10 @@ impl PartialResults {
         Ok(())
     }
 
-    /// Adds one row to an accumulator that reads rows. `is_built` is whether the row contains values that were built
-    /// for it.
-    pub fn add_row(&mut self, accumulator: &Accumulator, group: u32, is_built: bool, env: &Env) -> Result<()> {
+    /// Adds one row to an accumulator that reads rows. At most `built` bytes of the row were built for the query.
+    pub fn add_row(&mut self, accumulator: &Accumulator, group: u32, built: usize, env: &Env) -> Result<()> {
         match self {
-            PartialResults::States(states) => accumulator.add(&mut states[group as usize], is_built, env),
+            PartialResults::States(states) => accumulator.add(&mut states[group as usize], built, env),
             PartialResults::Sums(_) | PartialResults::Averages(_) | PartialResults::Extremes(..) => Ok(()),
         }
     }
@@ -115,7 +114,6 @@ fn extremes(
     (best, least): (&mut [(Option<Value>, usize)], bool),
     query: &Context,
 ) -> Result<()> {
-    let built = if values.is_built() { usize::MAX } else { 0 };
     for (nth, (row, group)) in rows.iter().zip(groups).enumerate() {
         let (best, charged) = &mut best[*group as usize];
         if let (InputValues::Segment(segment), Some(Value::Int(known))) = (values.input, &mut *best)
@@ -128,14 +126,15 @@ fn extremes(
             }
             continue;
         }
-        let Some(value) = values.value(nth, *row).filter(|value| !value.is_null()) else { continue };
-        memory::measure(&value, query)?;
-        let is_better = best.as_ref().is_none_or(|best| if least { value < *best } else { value > *best });
+        let input = values.input(nth, *row);
+        let Some(value) = input.value.as_ref().filter(|value| !value.is_null()) else { continue };
+        memory::measure(value, query)?;
+        let is_better = best.as_ref().is_none_or(|best| if least { value < best } else { value > best });
         if is_better {
-            let bytes = built_bytes(&value, built, query)?;
+            let bytes = input.built_bytes(query)?;
             query.charge(bytes)?;
             query.give_back(std::mem::replace(charged, bytes));
-            *best = Some(value);
+            *best = input.value;
         }
     }
     Ok(())

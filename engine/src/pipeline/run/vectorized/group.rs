@@ -18,7 +18,7 @@ use crate::pipeline::language::ast;
 use crate::pipeline::run::rows::RunContext;
 use crate::pipeline::source::table::Columns;
 use crate::pipeline::value::context::Context;
-use crate::pipeline::value::error::Result;
+use crate::pipeline::value::error::{EXCEEDED_MEMORY, PipelineErrorCode, Result};
 use crate::pipeline::value::memory;
 
 /// A grouping that reads only cells.
@@ -129,15 +129,16 @@ impl ColumnGroup {
     ) -> Result<Option<(Vec<GroupRow>, [u64; 2])>> {
         let Some(grouping) = GroupingState::new(self, selection.columns) else { return Ok(None) };
         let before = run.query.bytes_left.get();
-        match grouping.run(selection, run, index) {
+        let failed = match grouping.run(selection, run, index) {
             // Columns are read one after the other, so the first error may differ from the error of the first failing
             // row. The evaluation by rows finds the correct error.
-            Err(_) if self.computes() => {
-                run.query.bytes_left.set(before);
-                Ok(None)
-            }
-            groups => groups.map(Some),
-        }
+            Err(_) if self.computes() => None,
+            // A list that is read from a column is built, where the evaluation by rows shares the list of the row.
+            Err(error) if error.code == PipelineErrorCode::Number(EXCEEDED_MEMORY) => None,
+            groups => return groups.map(Some),
+        };
+        run.query.bytes_left.set(before);
+        Ok(failed)
     }
 }
 
@@ -238,8 +239,8 @@ impl<'a> GroupingState<'a> {
                     gathered.add(accumulator, &values, (chunk.rows, groups), query)?;
                     query.give_back(values.bytes);
                 }
-                BoundInput::Rows(cells) => cells.rows(chunk, |nth, row, is_built| {
-                    gathered.add_row(accumulator, groups[nth], is_built, &chunk.run.env(row))
+                BoundInput::Rows(cells) => cells.rows(chunk, |nth, row, built| {
+                    gathered.add_row(accumulator, groups[nth], built, &chunk.run.env(row))
                 })?,
             }
         }
@@ -280,10 +281,12 @@ pub struct GroupRow {
 }
 
 impl GroupRow {
-    /// Returns the row. If an operator keeps the row, the operator charges the query for the row.
+    /// Returns the row. If an operator keeps the row, the operator charges the query for the row. The key, which is the
+    /// first field, has been checked before.
     pub fn into_row(self, query: &Context) -> Result<Value> {
         query.give_back(self.kept_bytes);
-        memory::check_depth(&self.row, query)?;
+        let fields = self.row.as_object().into_iter().flat_map(Object::iter);
+        fields.skip(1).try_for_each(|(_, value)| memory::check_depth(value, query))?;
         Ok(self.row)
     }
 }

@@ -9,6 +9,7 @@ use super::unwind::UnwoundSegment;
 use crate::model::value::{Object, Value};
 use crate::pipeline::column::{Cells, Column, Dictionary};
 use crate::pipeline::expression::expr::Expr;
+use crate::pipeline::expression::input_value::InputValue;
 use crate::pipeline::run::rows::RunContext;
 use crate::pipeline::source::table::Columns;
 use crate::pipeline::value::error::Result;
@@ -63,16 +64,31 @@ pub struct ChunkValues<'f> {
 }
 
 impl ChunkValues<'_> {
-    /// Returns whether values were built for the chunk. A segment of lists builds an array at each read, so its values
-    /// count as built.
-    pub fn is_built(&self) -> bool {
-        self.bytes > 0
-            || matches!(self.input, InputValues::Segment(segment) if matches!(segment.cells(), Cells::Lists(_)))
+    /// Returns the maximum number of bytes of a row of these values that were built for the chunk.
+    fn built(&self) -> usize {
+        if self.bytes > 0 || self.builds_arrays() { usize::MAX } else { 0 }
+    }
+
+    /// Returns whether the values are lists, for which each read builds an array.
+    fn builds_arrays(&self) -> bool {
+        matches!(self.input, InputValues::Segment(segment) if matches!(segment.cells(), Cells::Lists(_)))
     }
 
     /// Returns the value of a row. The arguments are those of [`InputValues::value`].
     pub fn value(&self, nth: usize, row: u32) -> Option<Value> {
         self.input.value(nth, row, self.texts)
+    }
+
+    /// Returns the value of a row as an input. The arguments are those of [`InputValues::value`].
+    pub fn input(&self, nth: usize, row: u32) -> InputValue {
+        let value = self.value(nth, row);
+        let built = match &value {
+            _ if self.bytes > 0 => usize::MAX,
+            // The strings of a list belong to the dictionary.
+            Some(list) if self.builds_arrays() => memory::own_bytes(list),
+            _ => 0,
+        };
+        InputValue { value, built }
     }
 }
 
@@ -137,14 +153,14 @@ impl<'a> ComputedSource<'a> {
         let mut known = self.known.borrow_mut();
         let (mut read, mut bytes) = (Value::Null, 0);
         self.row.values(chunk, |inputs| {
-            let reads_built = inputs.iter().any(ChunkValues::is_built);
+            let built = row_built(inputs);
             for (nth, row) in chunk.rows.iter().enumerate() {
                 chunk.run.query.tick()?;
                 let value = match text(inputs, nth, *row) {
                     Some(number) => match known.get(number) {
                         Some(Some(value)) => value.clone(),
                         _ => {
-                            let (value, _) = self.value(&self.row.make(inputs, nth, *row), reads_built, chunk.run)?;
+                            let (value, _) = self.value(&self.row.make(inputs, nth, *row), built, chunk.run)?;
                             if known.len() <= number {
                                 known.resize(number + 1, None);
                             }
@@ -154,8 +170,8 @@ impl<'a> ComputedSource<'a> {
                     },
                     None => {
                         self.row.write(&mut read, inputs, nth, *row);
-                        let (value, built) = self.value(&read, reads_built, chunk.run)?;
-                        bytes += built;
+                        let (value, charged) = self.value(&read, built, chunk.run)?;
+                        bytes += charged;
                         value
                     }
                 };
@@ -166,20 +182,19 @@ impl<'a> ComputedSource<'a> {
         Ok(bytes)
     }
 
-    /// Evaluates the expression over a row. Returns the value, and the number of bytes that the query is charged for
-    /// it. `reads_built` is whether the row contains values that were built for the chunk.
-    fn value(&self, row: &Value, reads_built: bool, run: RunContext) -> Result<(Option<Value>, usize)> {
-        let (value, evaluated) = run.query.charged(|| self.expr.eval(&run.env(row)))?;
-        run.query.give_back(evaluated);
-        let bytes = match &value {
-            Some(value) if reads_built => memory::expanded_bytes(value, run.query)?,
-            // A part that the evaluation has not built belongs to the row.
-            Some(value) if evaluated > 0 => memory::expanded_bytes(value, run.query)?.min(evaluated),
-            _ => 0,
-        };
+    /// Evaluates the expression over a row, of which at most `built` bytes were built for the chunk. Returns the value,
+    /// and the number of bytes that the query is charged for it.
+    fn value(&self, row: &Value, built: usize, run: RunContext) -> Result<(Option<Value>, usize)> {
+        let input = InputValue::of_row(self.expr, built, &run.env(row))?;
+        let bytes = input.built_bytes(run.query)?;
         run.query.charge(bytes)?;
-        Ok((value, bytes))
+        Ok((input.value, bytes))
     }
+}
+
+/// Returns the maximum number of bytes of a row's values that were built for the chunk.
+fn row_built(inputs: &[ChunkValues]) -> usize {
+    inputs.iter().map(ChunkValues::built).max().unwrap_or(0)
 }
 
 /// Returns the index of the code of the only string that a row is built from. Returns `None` if the row has other
@@ -199,16 +214,16 @@ impl<'a> RowSources<'a> {
         Some(RowSources { sources, shape: &row.shape })
     }
 
-    /// Builds each row of a chunk, and calls `show` with the row, its position in the chunk, and whether the row
-    /// contains values that were built for the chunk.
-    pub fn rows(&self, chunk: Chunk, mut show: impl FnMut(usize, &Value, bool) -> Result<()>) -> Result<()> {
+    /// Builds each row of a chunk, and calls `show` with the row's position in the chunk, the row, and the maximum number
+    /// of bytes of its values that were built for the chunk.
+    pub fn rows(&self, chunk: Chunk, mut show: impl FnMut(usize, &Value, usize) -> Result<()>) -> Result<()> {
         let mut read = Value::Null;
         self.values(chunk, |inputs| {
-            let is_built = inputs.iter().any(ChunkValues::is_built);
+            let built = row_built(inputs);
             for (nth, row) in chunk.rows.iter().enumerate() {
                 chunk.run.query.tick()?;
                 self.write(&mut read, inputs, nth, *row);
-                show(nth, &read, is_built)?;
+                show(nth, &read, built)?;
             }
             Ok(())
         })

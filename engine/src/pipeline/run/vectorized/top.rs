@@ -13,7 +13,6 @@ use crate::pipeline::language::ast::SortKey;
 use crate::pipeline::source::table::Columns;
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::Result;
-use crate::pipeline::value::memory;
 use crate::pipeline::value::sort_key::{SortValue, direct};
 
 /// A sort by paths for which columns can be kept.
@@ -98,10 +97,8 @@ impl Eq for TopRow<'_> {}
 impl ColumnOrder<'_> {
     /// Returns the indexes of the kept rows in sorted order, and the number of selected rows.
     fn run(&self, selection: &RowSelection, limit: usize, query: &Context, index: usize) -> Result<(Vec<usize>, u64)> {
-        let hold = || {
-            let charged = query.charge(self.columns.len() * size_of::<SortValue>());
-            charged.and_then(|()| memory::hold_shared(query)).map_err(|error| error.at_stage(index))
-        };
+        let row_bytes = self.columns.len() * size_of::<SortValue>() + size_of::<TopRow>();
+        let hold = || query.charge(row_bytes).map_err(|error| error.at_stage(index));
         let mut heap: BinaryHeap<TopRow> = BinaryHeap::new();
         let mut all = Vec::new();
         let mut selected = 0;

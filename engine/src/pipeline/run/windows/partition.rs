@@ -5,23 +5,18 @@ use std::borrow::Cow;
 use super::values::TypedValues;
 use crate::model::value::Value;
 use crate::pipeline::expression::expr::Expr;
+use crate::pipeline::expression::input_value::InputValue;
 use crate::pipeline::run::rows::RunContext;
 use crate::pipeline::value::error::Result;
-use crate::pipeline::value::memory;
 use crate::pipeline::value::sum::NumericValue;
 
 /// The rows of one partition, in their order.
 pub trait PartitionRows {
     fn len(&self) -> usize;
 
-    /// Returns a row with at least the fields that the window functions read.
+    /// Returns a row with at least the fields that the window functions read. Charges the query for the values that are
+    /// built for this call.
     fn input(&self, row: usize) -> Result<Cow<'_, Value>>;
-
-    /// Returns whether the rows that [`input`](PartitionRows::input) returns are built for each call, and not charged to
-    /// the query.
-    fn builds_inputs(&self) -> bool {
-        false
-    }
 
     /// Returns the row to which the computed fields are added.
     fn output(&self, row: usize) -> Result<Cow<'_, Value>>;
@@ -58,17 +53,17 @@ impl<'a> WindowPartition<'a> {
         self.rows.len()
     }
 
-    /// Evaluates an expression over a row. Returns `None` if the value is missing.
-    pub fn eval(&self, expr: &Expr, row: usize) -> Result<Option<Value>> {
-        expr.eval(&self.run.env(&*self.rows.input(row)?))
+    /// Evaluates an expression over a row.
+    pub fn eval(&self, expr: &Expr, row: usize) -> Result<InputValue> {
+        self.read(row, |row| expr.eval(&self.run.env(row))).map(|(value, built)| InputValue { value, built })
     }
 
-    /// Charges the query for a value of an input row that a function keeps until the partition ends.
-    pub fn hold(&self, value: Option<&Value>) -> Result<()> {
-        match value {
-            Some(value) if self.rows.builds_inputs() => memory::hold(value, self.run.query),
-            _ => Ok(()),
-        }
+    /// Reads a row, and cancels the charges for it. Returns what was read, and the maximum number of its bytes that were
+    /// built for the query.
+    pub fn read<T>(&self, row: usize, read: impl FnOnce(&Value) -> Result<T>) -> Result<(T, usize)> {
+        let (found, built) = self.run.query.charged(|| read(&*self.rows.input(row)?))?;
+        self.run.query.give_back(built);
+        Ok((found, built))
     }
 
     /// Rejects an output value of this many bytes if the query's memory does not suffice. The operator that keeps the
@@ -85,7 +80,7 @@ pub struct InputColumn<'a> {
     expr: &'a Expr,
     values: InputColumnValues,
     /// The last value that was read, unless the values are kept as [`Value`]s.
-    last: Option<Value>,
+    last: InputValue,
 }
 
 enum InputColumnValues {
@@ -120,7 +115,7 @@ impl<'a> InputColumn<'a> {
             }
             (None, None) => InputColumnValues::Passing,
         };
-        Ok(InputColumn { expr, values, last: constant.cloned() })
+        Ok(InputColumn { expr, values, last: InputValue { value: constant.cloned(), built: 0 } })
     }
 
     /// Returns the value for a row, or `None` if the value is missing.
@@ -128,19 +123,28 @@ impl<'a> InputColumn<'a> {
         match &mut self.values {
             InputColumnValues::Constant => {}
             InputColumnValues::Known(TypedValues::Any(values)) => return Ok(values[row].as_ref()),
-            InputColumnValues::Known(values) => self.last = values.value(row),
+            InputColumnValues::Known(values) => self.last.value = values.value(row),
             InputColumnValues::Computed(cells) => {
                 let cell = &mut cells[row];
                 if cell.is_none() {
-                    let value = partition.eval(self.expr, row)?;
-                    partition.hold(value.as_ref())?;
-                    *cell = Some(value);
+                    let input = partition.eval(self.expr, row)?;
+                    let query = partition.run.query;
+                    query.charge(input.built_bytes(query)?)?;
+                    *cell = Some(input.value);
                 }
                 return Ok(cell.as_ref().and_then(Option::as_ref));
             }
             InputColumnValues::Passing => self.last = partition.eval(self.expr, row)?,
         }
-        Ok(self.last.as_ref())
+        Ok(self.last.value.as_ref())
+    }
+
+    /// Returns the value for a row like [`get`](InputColumn::get), and the number of bytes by which it exceeds what the
+    /// query is charged for already, if a function keeps it.
+    pub fn get_kept(&mut self, row: usize, partition: &WindowPartition) -> Result<(Option<Value>, usize)> {
+        let value = self.get(row, partition)?.cloned();
+        let bytes = self.last.built_bytes(partition.run.query)?;
+        Ok((value, bytes))
     }
 
     /// Returns the integers of all rows, if all values are known and are integers.

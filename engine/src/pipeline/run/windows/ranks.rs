@@ -11,7 +11,7 @@ use crate::model::value::Value;
 use crate::pipeline::expression::accumulator::{Accumulator, AccumulatorKind, Extremum, OrderEnd};
 use crate::pipeline::expression::window::{Bounds, WindowBound};
 use crate::pipeline::value::error::Result;
-use crate::pipeline::value::memory::{measure, measure_all};
+use crate::pipeline::value::memory::{built_bytes, measure, measure_all};
 use crate::pipeline::value::sort_key::SortKey;
 use crate::pipeline::value::sorting::sorted;
 
@@ -131,18 +131,19 @@ fn ranked_values(
     let mut rows: Vec<(SortKey, u32, Value)> = Vec::new();
     for row in reached(bounds, partition.len()) {
         query.tick()?;
-        let value = column.get(row, partition)?.cloned();
+        let (value, bytes) = column.get_kept(row, partition)?;
         let (key, value) = match kind {
             AccumulatorKind::Ranked(_, sort, _) => {
-                (sort.key(&*partition.rows().input(row)?)?, value.unwrap_or_default())
+                let (key, built) = partition.read(row, |row| sort.key(row))?;
+                key.iter().flatten().try_for_each(|part| query.charge(built_bytes(part, built, query)?))?;
+                (key, value.unwrap_or_default())
             }
             _ => match value.filter(|value| !value.is_null()) {
                 Some(value) => (SortKey::new(), value),
                 None => continue,
             },
         };
-        partition.hold(Some(&value))?;
-        key.iter().try_for_each(|part| partition.hold(part.as_ref()))?;
+        query.charge(bytes)?;
         rows.push((key, row as u32, value));
     }
     let compare = |(a, _, first): &(SortKey, u32, Value), (b, _, second): &(SortKey, u32, Value)| -> Ordering {

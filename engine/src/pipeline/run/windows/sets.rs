@@ -16,6 +16,9 @@ use crate::pipeline::value::memory::measure;
 /// The place of a value: its row, and its index in the row's array.
 type SetPlace = (usize, usize);
 
+/// The approximate number of bytes that one place takes in a [`SetWindow`].
+const PLACE_BYTES: usize = size_of::<(SetPlace, Value)>() * 2;
+
 /// The window functions `$addToSet` and `$setUnion` over one partition.
 pub struct SetWindow<'a> {
     column: InputColumn<'a>,
@@ -49,7 +52,7 @@ impl Slide for SetWindow<'_> {
         for (index, item) in items.as_array().unwrap_or_default().iter().enumerate() {
             partition.run.query.tick()?;
             measure(item, partition.run.query)?;
-            partition.run.query.charge(size_of::<(SetPlace, Value)>() * 2)?;
+            partition.run.query.charge(PLACE_BYTES)?;
             let place = (row, index);
             let places = self.places.entry(item.clone()).or_default();
             if places.is_empty() {
@@ -66,6 +69,7 @@ impl Slide for SetWindow<'_> {
             partition.run.query.tick()?;
             measure(item, partition.run.query)?;
             let Some(places) = self.places.get_mut(item) else { continue };
+            partition.run.query.give_back(PLACE_BYTES);
             places.pop_front();
             // Equal values can differ in type, such as 1 and 1.0. The set contains the value that appears first in the
             // window.

@@ -23,6 +23,11 @@ use crate::pipeline::value::sum::Sum;
 pub trait Merge: Clone + Default {
     /// Merges the values of later rows into this value.
     fn merge(&mut self, later: &Self, query: &Context) -> Result<()>;
+
+    /// Returns the number of bytes that the value takes in addition to its size on the stack.
+    fn bytes(&self) -> usize {
+        0
+    }
 }
 
 /// The merged values of a window.
@@ -47,7 +52,10 @@ impl<T: Merge> TwoStacks<T> {
     }
 
     pub fn push(&mut self, value: T, query: &Context) -> Result<()> {
+        let bytes = self.total.bytes();
         self.total.merge(&value, query)?;
+        query.charge(self.total.bytes())?;
+        query.give_back(bytes);
         if self.keeps {
             self.back.push(value);
         }
@@ -61,12 +69,13 @@ impl<T: Merge> TwoStacks<T> {
             while let Some(mut value) = self.back.pop() {
                 query.tick()?;
                 value.merge(&merged, query)?;
+                query.charge(value.bytes())?;
                 merged = value.clone();
                 self.front.push(value);
             }
-            self.total = T::default();
+            query.give_back(std::mem::take(&mut self.total).bytes());
         }
-        self.front.pop();
+        query.give_back(self.front.pop().map_or(0, |value| value.bytes()));
         Ok(())
     }
 
@@ -156,6 +165,9 @@ impl Slide for SumWindow<'_> {
     }
 }
 
+/// The approximate number of bytes that a field takes in a merged object.
+const FIELD_BYTES: usize = 48;
+
 /// The result of merging objects.
 #[derive(Clone, Default)]
 struct MergedFields(Option<Arc<Object>>);
@@ -167,13 +179,20 @@ impl Merge for MergedFields {
             (own @ None, Some(later)) => *own = Some(later.clone()),
             (Some(own), Some(later)) => {
                 query.tick_many(own.len() + later.len())?;
-                query.charge((own.len() + later.len()) * 48)?;
+                // The caller charges the query for the merged object.
+                let bytes = (own.len() + later.len()) * FIELD_BYTES;
+                query.charge(bytes)?;
+                query.give_back(bytes);
                 let own = Arc::make_mut(own);
                 let mut index = crate::model::object::FieldIndex::default();
                 later.iter().for_each(|(name, value)| index.insert(own, name.clone(), value.clone()));
             }
         }
         Ok(())
+    }
+
+    fn bytes(&self) -> usize {
+        self.0.as_ref().map_or(0, |object| object.len() * FIELD_BYTES)
     }
 }
 

@@ -44,13 +44,13 @@ impl WindowStage {
         Box::new(WindowRows { stage: self, run, partitions, current: None })
     }
 
-    /// Prepares the functions for a partition. `before` is the number of bytes that the query had left before the
+    /// Prepares the functions for a partition. `before` is the number of bytes that the query could use before the
     /// partition was read.
     fn open<'a>(
         &'a self,
         rows: Box<dyn PartitionRows + 'a>,
         run: RunContext<'a>,
-        before: usize,
+        before: i64,
     ) -> Result<CurrentPartition<'a>> {
         let partition = WindowPartition::new(rows, run);
         let frames = self.bounds.iter().map(|bounds| Frames::new(bounds, &partition)).collect::<Result<_>>()?;
@@ -60,7 +60,7 @@ impl WindowStage {
             .iter()
             .map(|output| function::computation(output, &partition))
             .collect::<Result<Vec<_>>>()?;
-        let charged = before.saturating_sub(run.query.remaining_bytes());
+        let charged = before.saturating_sub(run.query.bytes_left.get());
         Ok(CurrentPartition { partition, frames, computations, next: 0, charged, values: Vec::new() })
     }
 }
@@ -79,8 +79,9 @@ struct CurrentPartition<'a> {
     frames: Vec<Frames>,
     computations: Vec<Box<dyn Computation<'a> + 'a>>,
     next: usize,
-    /// The bytes that the query was charged for the functions of the partition.
-    charged: usize,
+    /// The bytes that the query was charged for the functions of the partition, less the bytes that the functions have
+    /// given back.
+    charged: i64,
     /// The computed values of the current row.
     values: Vec<Option<Value>>,
 }
@@ -94,10 +95,10 @@ impl Iterator for WindowRows<'_> {
                 if current.next < current.partition.len() {
                     return Some(current.row(self.stage));
                 }
-                self.run.query.give_back(current.charged);
+                self.run.query.give_back(usize::try_from(current.charged).unwrap_or(0));
                 self.current = None;
             }
-            let before = self.run.query.remaining_bytes();
+            let before = self.run.query.bytes_left.get();
             let rows = self.partitions.next()?;
             match rows.and_then(|rows| self.stage.open(rows, self.run, before)) {
                 Ok(current) => self.current = Some(current),
@@ -113,7 +114,7 @@ impl CurrentPartition<'_> {
         let (index, run) = (self.next, self.partition.run);
         self.next += 1;
         run.query.tick()?;
-        let before = run.query.remaining_bytes();
+        let before = run.query.bytes_left.get();
         for frame in &mut self.frames {
             frame.move_to(index)?;
         }
@@ -122,7 +123,7 @@ impl CurrentPartition<'_> {
             run.query.tick()?;
             self.values.push(computation.value(index, self.frames[*bounds].current(), &self.partition)?);
         }
-        self.charged += before.saturating_sub(run.query.remaining_bytes());
+        self.charged += before.saturating_sub(run.query.bytes_left.get());
         run.passing(|| {
             let row = self.partition.rows().output(index)?;
             let env = run.env(&row);

@@ -128,7 +128,7 @@ impl PartitionRows for ColumnPartition<'_> {
         let (ColumnWindows { read, before, .. }, run) = (self.table.windows, self.table.run);
         let row = self.table.columns.part(self.row_index(row), read.as_ref()).unwrap_or_default();
         Ok(Cow::Owned(match before {
-            Some(before) => run.passing(|| before.apply(&run.env(&row)))?,
+            Some(before) => before.apply(&run.env(&row))?,
             None => row,
         }))
     }
@@ -145,10 +145,6 @@ impl PartitionRows for ColumnPartition<'_> {
             Some(before) => before.apply(&self.table.run.env(&row))?,
             None => row,
         }))
-    }
-
-    fn builds_inputs(&self) -> bool {
-        self.table.windows.before.is_some()
     }
 
     fn sort_value(&self, row: usize) -> Option<Value> {
