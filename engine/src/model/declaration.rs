@@ -377,7 +377,7 @@ impl PatternCompilation<'_> {
             return Err(format!("a type may have at most {MAX_PATTERNS} patterns"));
         }
         if self.bytes > MAX_PATTERN_BYTES {
-            return Err(format!("the compiled patterns of a type may have at most {MAX_PATTERN_BYTES} bytes together"));
+            return Err(format!("the compiled patterns of a type may have at most {MAX_PATTERN_BYTES} bytes in total"));
         }
         match self.matching.compiled(pattern) {
             Ok(compiled) => {

@@ -146,7 +146,7 @@ impl Writer {
         .await
     }
 
-    /// Changes an agent. If a plugin does the agent's work, only the agent's status can be changed.
+    /// Changes an agent. If a plugin does the agent's work, only the agent's status and successor can be changed.
     pub async fn change_agent(&self, id: &str, change: AgentChange, expected: StreamExpectation) -> Result<AgentView> {
         change.check()?;
         self.context.check_successor(&Assignee::Agent(id.into()), change.successor.as_ref()).await?;
@@ -154,7 +154,7 @@ impl Writer {
         let agent = Operation::change(self, (AGENT, id), expected, "updated", 0, move |view, agent| {
             let is_own = |name: &str| [agent::STATUS, agent::SUCCESSOR].contains(&name);
             if agent::is_scripted(agent) && payload.keys().any(|name| !is_own(name)) {
-                let message = "a plugin does the agent's work; only the agent's status can be changed";
+                let message = "a plugin does the agent's work; only `status` and `reassign_to` can be changed";
                 return Err(Error::conflict(ErrorCode::ScriptedAgent, message));
             }
             free_name(view, &payload, agent.id.as_str())?;

@@ -43,8 +43,8 @@ impl ManifestFile<'_> {
     ) -> Result<Option<(ToolProfile, ToolSchemas)>, LoadError> {
         match (raw, hooks.contains(&Hook::Tool)) {
             (None, false) => Ok(None),
-            (None, true) => Err(self.at(hooks_at, "a plugin with the hook 'tool' needs a [tool]")),
-            (Some(tool), false) => Err(self.at(tool.span().start, "[tool] requires the hook 'tool'")),
+            (None, true) => Err(self.at(hooks_at, "a plugin with the hook 'tool' needs a [tool] table")),
+            (Some(tool), false) => Err(self.at(tool.span().start, "a [tool] table requires the hook 'tool'")),
             (Some(_), true) if mcp::is_own_tool(name.get_ref()) => {
                 let message = format!("'{}' is the name of a built-in tool", name.get_ref());
                 Err(self.at(name.span().start, message))

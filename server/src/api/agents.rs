@@ -248,7 +248,7 @@ impl Api {
         Ok(JsonResponse::new(&CardBody::from(&access.0.agent(&agent_id).await?)))
     }
 
-    /// Changes an agent. If a plugin does the agent's work, only the status can be changed.
+    /// Changes an agent. If a plugin does the agent's work, only the status and `reassign_to` can be changed.
     ///
     /// Only the fields in the body change. A disabled agent gets no new tasks and cannot claim tasks. Its claims end.
     /// Its open tasks are assigned to `reassign_to` or, if `reassign_to` is absent, to nobody.

@@ -110,6 +110,7 @@ fn list(config: &Config, folder: Option<&Path>) -> anyhow::Result<()> {
     print(&format!("{}{}", table.render(), refused.concat()))?;
     match refused.len() {
         0 => Ok(()),
+        1 => anyhow::bail!("a plugin was refused"),
         refused => anyhow::bail!("{refused} plugins were refused"),
     }
 }

@@ -125,7 +125,7 @@ impl FormerEmbedding {
             // A later source may have the kind or the path.
             ("" | "local", _) => None,
             (kind, _) => {
-                bail!("`{EMBEDDING}.kind` is no longer a setting, and '{kind}' was none of off, local and http")
+                bail!("`{EMBEDDING}.kind` is no longer a setting, and only accepted off, local and http, not '{kind}'")
             }
         };
         let url = url.filter(|url| table.get("url").is_none_or(|given| given.to_string() != *url));
@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(url(&format!("kind = \"off\"\n{service}")), Ok(String::new()));
         assert!(url("kind = \"local\"\n").is_err_and(|error| error.contains("url = \"file://FOLDER\"")));
         assert!(url("kind = \"http\"\n").is_err_and(|error| error.contains("the URL of the service")));
-        assert!(url("kind = \"htp\"\n").is_err_and(|error| error.contains("'htp' was none of off, local and http")));
+        assert!(url("kind = \"htp\"\n").is_err_and(|error| error.contains("only accepted off, local and http, not 'htp'")));
         let warnings = taken("[search.embedding]\nkind = \"local\"\npath = \"m\"\n").expect("settings");
         assert_eq!(
             warnings,

@@ -95,7 +95,7 @@ fn values_of(definition: &Definition, types_changed: u64, position: u64) -> [(&'
 /// unavailable.
 fn read_definition(record: &Record) -> Result<StoredDefinition> {
     convert::named("type definition", record, || {
-        let Record::Object(object) = record else { return Err(Error::corrupt("a definition is not an object")) };
+        let Record::Object(object) = record else { return Err(Error::corrupt("the record is not an object")) };
         let Some(Record::RecordId(RecordId { key: RecordIdKey::String(name), .. })) = object.get("id") else {
             return Err(Error::corrupt("the id of a definition is not a string"));
         };
@@ -120,7 +120,7 @@ fn read_definition(record: &Record) -> Result<StoredDefinition> {
 
 fn read_defined(record: &Record) -> Result<PastDefinition> {
     convert::named("past type definition", record, || {
-        let Record::Object(object) = record else { return Err(Error::corrupt("a definition is not an object")) };
+        let Record::Object(object) = record else { return Err(Error::corrupt("the record is not an object")) };
         let key = match object.get("id") {
             Some(Record::RecordId(RecordId { key: RecordIdKey::Array(key), .. })) => key.iter().collect::<Vec<_>>(),
             _ => Vec::new(),

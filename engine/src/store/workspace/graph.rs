@@ -244,7 +244,7 @@ fn facts_record(generation: u64, id: &AggregateId, facts: Option<&EnrichmentFact
 pub(super) fn read_facts_record(record: &Record) -> Result<(Arc<str>, Result<EnrichmentFacts>)> {
     convert::named("facts", record, || {
         let [_, Record::String(id)] = id_parts(record)? else {
-            return Err(Error::corrupt("the id of facts is invalid"));
+            return Err(Error::corrupt("the id of the record is invalid"));
         };
         Ok((id.as_str().into(), convert::text_field(record, "text").and_then(stored_facts::read)))
     })

@@ -35,7 +35,7 @@ impl CallContext {
             let message = match &step.to {
                 Some(Assignee::User(id)) if !self.is_member(id).await? => "the workspace has no such member",
                 Some(Assignee::Agent(id)) if !self.gets_work(id) => {
-                    "the workspace has no such agent, or it is disabled"
+                    "the workspace has no such agent, or the agent is disabled"
                 }
                 _ => continue,
             };

@@ -160,7 +160,7 @@ pub fn read_file(path: &Path) -> io::Result<Option<Vec<u8>>> {
 pub fn text_of(bytes: Vec<u8>) -> Result<String, String> {
     match String::from_utf8(bytes) {
         Ok(text) if id_in_pointer(&text).is_some() => {
-            Err("it is a pointer of Git LFS, without the text of the file".to_owned())
+            Err("it is a Git LFS pointer, without the text of the file".to_owned())
         }
         Ok(text) if !text.contains('\0') => Ok(text),
         _ => Err("it is not UTF-8 text".to_owned()),

@@ -21,7 +21,7 @@ pub fn read(block: &Block<'_>, warnings: &mut Vec<Warning>) -> Option<Vec<FrontM
         Ok(members) => members,
         Err(error) => {
             let fault = fault(&error, block.first_line);
-            let reason = format!("the front matter stays in the body: it is not JSON: {}", fault.reason);
+            let reason = format!("the front matter is not valid JSON and stays in the body: {}", fault.reason);
             warnings.push(Warning { line: fault.line, reason });
             return None;
         }

@@ -203,9 +203,15 @@ impl<'e> YamlReader<'_, 'e> {
             }
             Event::Alias(id) => match self.anchors.get(&id) {
                 Some(Value::String(name)) => Ok(name.clone()),
-                _ => Err(FrontMatterFault { line, reason: "a name is an alias of a non-text value".to_owned() }),
+                _ => Err(FrontMatterFault {
+                    line,
+                    reason: "expected a string as the name of a field, found an alias of another value".to_owned(),
+                }),
             },
-            _ => Err(FrontMatterFault { line, reason: "a name is a list or a mapping".to_owned() }),
+            _ => Err(FrontMatterFault {
+                line,
+                reason: "expected a string as the name of a field, found a list or a mapping".to_owned(),
+            }),
         }
     }
 
