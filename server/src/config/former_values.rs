@@ -239,7 +239,9 @@ mod tests {
         assert_eq!(url(&format!("kind = \"off\"\n{service}")), Ok(String::new()));
         assert!(url("kind = \"local\"\n").is_err_and(|error| error.contains("url = \"file://FOLDER\"")));
         assert!(url("kind = \"http\"\n").is_err_and(|error| error.contains("the URL of the service")));
-        assert!(url("kind = \"htp\"\n").is_err_and(|error| error.contains("only accepted off, local and http, not 'htp'")));
+        assert!(
+            url("kind = \"htp\"\n").is_err_and(|error| error.contains("only accepted off, local and http, not 'htp'"))
+        );
         let warnings = taken("[search.embedding]\nkind = \"local\"\npath = \"m\"\n").expect("settings");
         assert_eq!(
             warnings,
