@@ -221,6 +221,8 @@ async fn the_parts_of_states_that_a_query_copies_count_against_its_memory() {
     for part in (0..2_000).map(order).collect::<Vec<_>>().chunks(500) {
         workspace.writer.append_events(part.to_vec()).await.expect("appended");
     }
+    let all = json!({"$match": {"aggregate_type": "order"}});
+    let fold = json!({"$fold": {}});
     let each = |kept: serde_json::Value| json!({"$group": {"_id": "$_id", "kept": kept}});
     let window = |bounds: serde_json::Value, mut kept: serde_json::Value| {
         kept["window"] = json!({"documents": bounds});
@@ -247,8 +249,87 @@ async fn the_parts_of_states_that_a_query_copies_count_against_its_memory() {
         (window(json!(["unbounded", "current"]), json!({"$mergeObjects": "$profile"})), Some(2_000)),
         (window(json!([-1, 0]), json!({"$setUnion": "$labels"})), Some(2_000)),
     ] {
-        let orders = [json!({"$match": {"aggregate_type": "order"}}), json!({"$fold": {}}), keeping];
-        check_memory(&workspace, orders.to_vec(), rows).await.expect("checked");
+        check_memory(&workspace, vec![all.clone(), fold.clone(), keeping], rows).await.expect("checked");
+    }
+
+    // Each function keeps a value at the same time as the others.
+    let many = |count: usize, kept: serde_json::Value| {
+        let outputs = (0..count).map(|output| (format!("kept{output}"), kept.clone()));
+        json!({"$setWindowFields": {"sortBy": {"_id": 1}, "output": outputs.collect::<serde_json::Map<_, _>>()}})
+    };
+    let long = json!({"$range": [0, {"$add": ["$_version", 10_000]}]});
+    let some = json!({"$limit": 100});
+    let lookup = json!({"$lookup": {"pipeline": [{"$documents": [{}]}, {"$set": {"long": {"$range": [0, 10_000]}}}], "as": "all"}});
+    let lookups = vec![[lookup, json!({"$set": {"all": {"$size": "$all"}}})]; 10];
+    let nested = |name: &str, inner: &str| json!({"$map": {"input": {"$range": [0, 500]}, "in": {name: inner}}});
+    let path = json!({"$let": {"vars": {"z": nested("c", "$n")}, "in":
+        {"$let": {"vars": {"y": nested("b", "$$z")}, "in":
+        {"$let": {"vars": {"x": nested("a", "$$y")}, "in": {"$size": "$$x.a.b.c"}}}}}}});
+    let is_first = json!({"$eq": ["$aggregate_id", "o1"]});
+    let has_name = json!({"$in": ["none", "$payload.items.name"]});
+    let found = json!({"$filter": {"input": {"$range": [0, 2_000]}, "cond": {"$in": ["$$this", "$items.name"]}}});
+    let one = json!({"$mergeObjects": {"$cond": [{"$eq": ["$_id", "o1"]}, "$profile", null]}});
+    let same = json!({"let": {"name": "$n"}, "from": "order", "as": "all", "pipeline": [{"$match": {"$expr": {"$eq": ["$items.name", "$$name"]}}}]});
+    let documents = json!({"$documents": [{"n": 1}]});
+    for (pipeline, rows) in [
+        (vec![all.clone(), fold.clone(), some.clone(), many(1, json!({"$locf": long}))], Some(100)),
+        (vec![all.clone(), fold.clone(), some.clone(), many(10, json!({"$locf": long}))], None),
+        (
+            vec![all.clone(), fold.clone(), some.clone(), many(10, json!({"$expMovingAvg": {"input": long, "N": 2}}))],
+            None,
+        ),
+        (vec![all.clone(), fold.clone(), some.clone(), many(1, json!({"$concatArrays": "$labels"}))], Some(100)),
+        (vec![all.clone(), fold.clone(), some.clone(), many(15, json!({"$concatArrays": "$labels"}))], None),
+        (vec![all.clone(), fold.clone(), window(json!([-1_900, 0]), one)], Some(2_000)),
+        // What is kept for all rows counts once, and what is dropped with a row does not count.
+        ([vec![documents.clone()], lookups[..1].concat()].concat(), Some(1)),
+        ([vec![documents.clone()], lookups.concat()].concat(), None),
+        (vec![documents.clone(), json!({"$lookup": same})], None),
+        (vec![documents, json!({"$project": {"kept": path}})], None),
+        (vec![all.clone(), json!({"$match": {"$expr": {"$or": [has_name, is_first]}}}), fold.clone()], Some(1)),
+        (
+            vec![
+                all.clone(),
+                fold.clone(),
+                json!({"$bucketAuto": {"groupBy": {"$size": "$items.name"}, "buckets": 2}}),
+            ],
+            Some(1),
+        ),
+        (vec![all, fold, some, json!({"$project": {"kept": {"$size": found}}})], Some(100)),
+    ] {
+        check_memory(&workspace, pipeline, rows).await.expect("checked");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn arrays_that_a_path_builds_in_unwound_items_count_against_the_memory_of_a_query() {
+    let workspace = with_memory_of_1_mib().await;
+    let parcel = json!({"type_name": "parcel", "fields": [{"name": "boxes", "type": "array"}]});
+    workspace.writer.define_type(&Value::from(parcel), false).await.expect("a type");
+    let items = |name: &str| json!({"name": name, "parts": vec![json!({"number": 1}); 100]});
+    let payload = json!({"boxes": [items("a"), items("b")]});
+    let parcel = |number: usize| NewEvent {
+        aggregate_id: format!("p{number}"),
+        aggregate_type: "parcel".into(),
+        event_type: "parcel.created".into(),
+        payload: Value::from(payload.clone()).as_object().cloned().unwrap_or_default(),
+        ..NewEvent::default()
+    };
+    workspace.writer.append_events((0..500).map(parcel).collect()).await.expect("appended");
+    let id = json!({"parcel": "$_id", "box": "$boxes.name"});
+    for (kept, rows) in [
+        (json!({"$first": "$boxes.parts.number"}), None),
+        (json!({"$max": "$boxes.parts.number"}), None),
+        (json!({"$first": "$boxes.parts"}), Some(1_000)),
+        (json!({"$sum": {"$size": "$boxes.parts.number"}}), Some(1_000)),
+    ] {
+        let pipeline = vec![
+            json!({"$match": {"aggregate_type": "parcel"}}),
+            json!({"$fold": {}}),
+            json!({"$unwind": "$boxes"}),
+            json!({"$group": {"_id": id, "kept": kept}}),
+        ];
+        check_memory(&workspace, pipeline, rows).await.expect("checked");
     }
 }
 

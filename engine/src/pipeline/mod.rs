@@ -109,7 +109,7 @@ pub struct Output {
 /// Evaluates constants and compiles patterns, which can take long. Do not call this function on threads that serve
 /// requests. If several stages are invalid, the error names the first.
 pub fn prepare(pipeline: &Value, options: &Options, query: &Context) -> Result<PreparedPipeline> {
-    let spec = extended_json::read(pipeline)?;
+    let spec = extended_json::read(pipeline, query)?;
     let parsed = parse::pipeline(spec.as_ref(), query)?;
     let stages = parsed.stages.iter().map(|staged| staged.text.clone()).collect();
     let conversions = query.take_conversions();

@@ -17,7 +17,6 @@ mod preview;
 mod reader;
 mod states;
 
-use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -195,9 +194,8 @@ impl rights::Reader {
             let state = asked_by.context.state();
             let began = state.clock.monotonic_us();
             let elapsed_us = || state.clock.monotonic_us().saturating_sub(began);
-            let is_refused = Cell::new(false);
             let (prepared, bytes) = {
-                let share = sharing(&admitted, &is_refused);
+                let share = |bytes| admitted.grant(bytes);
                 let mut context = asked_by.context(0, 0, &elapsed_us, QueryCost::default(), &share);
                 let definitions = state.types.all();
                 let observed = &state.folded.observed;
@@ -209,11 +207,11 @@ impl rights::Reader {
                 context.projects = Some(&project_id);
                 let bytes_before = context.bytes_left.get();
                 let prepared = pipeline::prepare(&pipeline, &options, &context);
+                let prepared = prepared.map_err(|error| denied(error.into(), &context));
                 (prepared, bytes_before.saturating_sub(context.bytes_left.get()))
             };
             let spent = QueryCost { us: elapsed_us(), bytes };
-            let prepared = prepared.map_err(|error| denied(error.into(), &is_refused))?;
-            Ok((prepared, spent, admitted))
+            Ok((prepared?, spent, admitted))
         };
         tokio::task::spawn_blocking(prepare).await.map_err(Error::internal)?
     }
@@ -284,21 +282,13 @@ fn outcome(response: &Result<QueryOutput>) -> &'static str {
     }
 }
 
-/// Returns a function that reserves parts of the memory shared by queries, and records in `is_refused` whether the last
-/// reservation was denied.
-fn sharing<'a>(admitted: &'a QueryPermit, is_refused: &'a Cell<bool>) -> impl Fn(usize) -> bool + 'a {
-    move |bytes| {
-        let granted = admitted.grant(bytes);
-        is_refused.set(!granted);
-        granted
-    }
-}
-
-/// Returns the error for the caller of a query. Shared memory that was denied is the cause only if the query failed for
-/// lack of memory: a second attempt may need less.
-fn denied(error: Error, is_refused: &Cell<bool>) -> Error {
+/// Returns the error for the caller of a query. The pipeline's error for lack of memory does not say whether other
+/// queries caused it.
+fn denied(error: Error, context: &Context) -> Error {
     match error {
-        Error::Pipeline(error) if error.code == PipelineErrorCode::Number(EXCEEDED_MEMORY) && is_refused.get() => {
+        Error::Pipeline(error)
+            if error.code == PipelineErrorCode::Number(EXCEEDED_MEMORY) && context.is_share_denied() =>
+        {
             QueryPermit::out_of_memory()
         }
         error => error,
@@ -334,7 +324,7 @@ fn table<'a>(reader: &'a QueryReader<'a>, scan: &'a Scan) -> Result<Box<dyn Tabl
                 // Memory and stored snapshots hold only current states. States of an earlier moment are folded again,
                 // with the same plan.
                 StateSource::Resident if reader.position != reader.snapshot.position() => {
-                    Box::new(states::states_at(reader, scan, fields, &streams)?)
+                    Box::new(states::PastTable { reader, scan, fields, streams })
                 }
                 StateSource::Nodes if reader.position != reader.snapshot.position() => {
                     Box::new(states::folded(reader, scan, fields, &streams)?)

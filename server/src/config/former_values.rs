@@ -1,7 +1,7 @@
 //! Former settings whose values became part of other values. Their values apply for one release, with a warning.
 //!
-//! Values of two sources may belong together, such as a filter of the log in a file and a former setting of the log in the
-//! environment. Such values are therefore collected from all sources and applied at last.
+//! Values of two sources may belong together, such as a filter of the log in a file and a former setting of the log in
+//! the environment. Such values are therefore collected from all sources and applied at last.
 
 use anyhow::{Context as _, bail};
 use config::{Map, Value, ValueKind};
@@ -42,8 +42,8 @@ struct FormerEmbedding {
 }
 
 impl FormerValues {
-    /// Takes the former settings out of the settings of one source. The values of a later source override earlier values.
-    /// Returns a warning for each setting.
+    /// Takes the former settings out of the settings of one source. The values of a later source override earlier
+    /// values. Returns a warning for each setting.
     ///
     /// # Errors
     ///
@@ -78,8 +78,8 @@ impl FormerValues {
     ///
     /// # Errors
     ///
-    /// Fails if the default plan is not offered, if the issuer of the dashboard is not an issuer of tokens, or if a kind of
-    /// embedding lacks its folder or its URL.
+    /// Fails if the default plan is not offered, if the issuer of the dashboard is not an issuer of tokens, or if a
+    /// kind of embedding lacks its folder or its URL.
     pub fn apply(self, config: &mut Config) -> anyhow::Result<()> {
         if self.access_log == Some(false) {
             config.log.hide_requests();
@@ -103,7 +103,8 @@ impl FormerValues {
 
 impl FormerEmbedding {
     /// Replaces the kind and the path in the settings of one source by the URL, whose scheme now selects the source of
-    /// embeddings. An earlier source may have the other values. Returns a warning if the settings have a kind or a path.
+    /// embeddings. An earlier source may have the other values. Returns a warning if the settings have a kind or a
+    /// path.
     fn take(&mut self, settings: &mut Map<String, Value>) -> anyhow::Result<Option<String>> {
         let Some(table) = table_at(settings, EMBEDDING) else { return Ok(None) };
         if let Some(url) = table.get("url") {

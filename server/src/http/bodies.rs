@@ -20,8 +20,8 @@ use super::upload_rate::Pace;
 use crate::config::Config;
 use crate::http::routes::API;
 
-/// The limit on a file that is sent as the body, if the settings have no limit: more than object stores accept. An upload
-/// reserves the length that it announces, so without this limit one request could reserve all storage.
+/// The limit on a file that is sent as the body, if the settings have no limit: more than object stores accept. An
+/// upload reserves the length that it announces, so without this limit one request could reserve all storage.
 const MAX_UPLOAD_BYTES: u64 = 1 << 50;
 
 /// The limits for request bodies and the memory budget that all requests share.

@@ -36,15 +36,6 @@ impl<'a> RunContext<'a> {
     pub fn env<'r>(&'r self, row: &'r Value) -> Env<'r> {
         Env { query: self.query, root: row, variables: self.variables }
     }
-
-    /// Runs `work`, and then cancels the memory charges that `work` made, because the result is dropped with the row.
-    /// If an operator keeps the row, the operator charges the query for the row.
-    pub fn passing<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
-        let before = self.query.bytes_left.get();
-        let result = work()?;
-        self.query.bytes_left.set(before);
-        Ok(result)
-    }
 }
 
 /// The owner of rows. The owner determines how much memory a kept row costs the query.

@@ -6,10 +6,13 @@
 
 use std::borrow::Cow;
 use std::fmt::Write;
+use std::str::FromStr;
 
+use super::context::Context;
 use super::error::{Error, Result};
 use crate::model::date::parse_date;
-use crate::model::decimal::of_number;
+use crate::model::decimal::{Decimal, of_number};
+use crate::model::excerpt::excerpt;
 use crate::model::value::{Object, Value};
 
 /// The field name of a regular expression. A pattern is not a value, so the operators that accept patterns read the
@@ -19,7 +22,7 @@ pub const REGEX: &str = "$regularExpression";
 /// The field names that mark a typed value, each with a description of the allowed content.
 const TYPES: [(&str, &str); 7] = [
     ("$date", "an RFC 3339 date, or milliseconds since 1970 as an integer or as {\"$numberLong\": string}"),
-    ("$numberDecimal", "a string that holds a number of at most 28 digits, Infinity, -Infinity or NaN"),
+    ("$numberDecimal", "a string that holds a number, Infinity, -Infinity or NaN"),
     ("$numberDouble", "a string that holds a number, Infinity, -Infinity or NaN"),
     ("$numberInt", "a string that holds a 32-bit integer"),
     ("$numberLong", "a string that holds a 64-bit integer"),
@@ -28,10 +31,10 @@ const TYPES: [(&str, &str); 7] = [
 ];
 
 /// Replaces all typed values in a pipeline. The error for a malformed value names the location of the value and the
-/// allowed content.
-pub fn read(pipeline: &Value) -> Result<Cow<'_, Value>> {
-    Ok(inside(pipeline, &Location { outer: None, step: PathStep::Item(0) })?
-        .map_or(Cow::Borrowed(pipeline), Cow::Owned))
+/// allowed content. Warns about decimals that lose digits.
+pub fn read<'p>(pipeline: &'p Value, query: &Context) -> Result<Cow<'p, Value>> {
+    let root = Location { outer: None, step: PathStep::Item(0), query };
+    Ok(inside(pipeline, &root)?.map_or(Cow::Borrowed(pipeline), Cow::Owned))
 }
 
 /// Returns the pattern and the options of a `$regularExpression`.
@@ -45,6 +48,7 @@ pub fn regex(value: &Value) -> Option<(&str, &str)> {
 struct Location<'p> {
     outer: Option<&'p Location<'p>>,
     step: PathStep<'p>,
+    query: &'p Context<'p>,
 }
 
 #[derive(Clone, Copy)]
@@ -55,26 +59,37 @@ enum PathStep<'p> {
 
 impl<'p> Location<'p> {
     fn at(&'p self, step: PathStep<'p>) -> Location<'p> {
-        Location { outer: Some(self), step }
+        Location { outer: Some(self), step, query: self.query }
     }
 
-    fn refuse(&self, name: &str, allowed: &str) -> Error {
+    /// Returns the steps from the pipeline to the location. The innermost step is the first one.
+    fn steps(&self) -> Vec<PathStep<'p>> {
         let mut steps = Vec::new();
         let mut location = self;
         while let Some(outer) = location.outer {
             steps.push(location.step);
             location = outer;
         }
+        steps
+    }
+
+    /// Returns the location as a JSON Pointer.
+    fn pointer(&self) -> String {
         let mut path = String::new();
-        for step in steps.iter().rev() {
+        for step in self.steps().iter().rev() {
             // Writing to a string cannot fail.
             let _ = match step {
                 PathStep::Field(name) => write!(path, "/{}", name.replace('~', "~0").replace('/', "~1")),
                 PathStep::Item(index) => write!(path, "/{index}"),
             };
         }
+        path
+    }
+
+    fn refuse(&self, name: &str, allowed: &str) -> Error {
+        let path = self.pointer();
         let mut error = Error::new(9, format!("malformed Extended JSON at {path}: {name} must be {allowed}"));
-        // The innermost step is the first one.
+        let steps = self.steps();
         for step in &steps {
             error = match step {
                 PathStep::Field(name) => error.within(*name),
@@ -139,7 +154,7 @@ fn typed(object: &Object, location: &Location) -> Result<Option<Option<Value>>> 
     let read = match name {
         "$date" => date(value).map(Value::Date),
         "$numberDouble" => text.and_then(double).map(Value::Double),
-        "$numberDecimal" => text.and_then(decimal),
+        "$numberDecimal" => text.and_then(|text| decimal(text, location)),
         "$numberInt" => text.and_then(|text| text.parse::<i32>().ok()).map(|number| Value::Int(number.into())),
         "$numberLong" => text.and_then(|text| text.parse().ok()).map(Value::Int),
         "$oid" => text
@@ -165,12 +180,24 @@ fn date(value: &Value) -> Option<i64> {
     }
 }
 
-/// Parses a decimal. Returns infinities and NaN as doubles.
-fn decimal(text: &str) -> Option<Value> {
-    match text {
-        "Infinity" | "-Infinity" | "NaN" => double(text).map(Value::Double),
-        _ => of_number(text).map(Value::Decimal),
+/// Parses a decimal. Returns infinities and NaN as doubles. Rounds a number with too many digits, or returns the
+/// nearest double if the number is beyond the range of decimals, with a warning.
+fn decimal(text: &str, location: &Location) -> Option<Value> {
+    if matches!(text, "Infinity" | "-Infinity" | "NaN") {
+        return double(text).map(Value::Double);
     }
+    if let Some(exact) = of_number(text) {
+        return Some(Value::Decimal(exact));
+    }
+    let nearest = number(text)?;
+    let read = Decimal::from_str(text).map_or(Value::Double(nearest), Value::Decimal);
+    let (path, shown) = (location.pointer(), excerpt(&Value::from(text)));
+    let found = match &read {
+        Value::Decimal(_) => "rounded".to_owned(),
+        _ => format!("read as the double {nearest:?}"),
+    };
+    location.query.warn(format!("the $numberDecimal {shown} at {path} does not fit in 28 digits; it is {found}"));
+    Some(read)
 }
 
 fn double(text: &str) -> Option<f64> {
@@ -178,9 +205,14 @@ fn double(text: &str) -> Option<f64> {
         "Infinity" => Some(f64::INFINITY),
         "-Infinity" => Some(f64::NEG_INFINITY),
         "NaN" => Some(f64::NAN),
-        _ if text.contains(|char: char| char.is_ascii_alphabetic() && !matches!(char, 'e' | 'E')) => None,
-        _ => text.parse::<f64>().ok().filter(|number| number.is_finite()),
+        _ => number(text).filter(|number| number.is_finite()),
     }
+}
+
+/// Parses a number in digits. Returns an infinity for a number beyond the range of doubles.
+fn number(text: &str) -> Option<f64> {
+    let is_word = text.contains(|char: char| char.is_ascii_alphabetic() && !matches!(char, 'e' | 'E'));
+    if is_word { None } else { text.parse().ok() }
 }
 
 #[cfg(test)]
@@ -188,8 +220,32 @@ mod tests {
     use super::*;
     use crate::model::json;
 
+    /// Returns the value that a text is read as, and the warnings.
+    fn read_text(text: &str) -> Result<(String, Vec<String>)> {
+        let query = Context::new(0, 0, &|| 0, 1, 1 << 20);
+        let pipeline = json::parse(text.as_bytes()).expect("JSON");
+        let value = format!("{:?}", read(&pipeline, &query)?);
+        Ok((value, query.take_warnings()))
+    }
+
     fn found(text: &str) -> Result<String> {
-        read(&json::parse(text.as_bytes()).expect("JSON")).map(|value| format!("{value:?}"))
+        read_text(text).map(|(value, _)| value)
+    }
+
+    #[test]
+    fn decimals_that_lose_digits_cause_a_warning() {
+        for (text, value, warned) in [
+            ("1.000000000000000000000000000000001", "Decimal(1.0000000000000000000000000000)", "is rounded"),
+            ("1E-34", "Double(1e-34)", "is read as the double 1e-34"),
+            ("-9.9E+6144", "Double(-inf)", "is read as the double -inf"),
+            ("79228162514264337593543950336", "Double(7.922816251426434e28)", "is read as the double"),
+        ] {
+            let (found, warnings) =
+                read_text(&format!(r#"[{{"a":{{"$numberDecimal":"{text}"}}}}]"#)).expect("a number");
+            assert!(found.contains(value), "{found}");
+            assert!(matches!(&*warnings, [warning] if warning.contains(" at /0/a ") && warning.contains(warned)));
+        }
+        assert!(found(r#"[{"a":{"$numberDecimal":"1.2.3"}}]"#).is_err());
     }
 
     #[test]
@@ -210,7 +266,8 @@ mod tests {
         }
         let plain =
             json::parse(br#"[{"$match":{"a":{"$regularExpression":{"pattern":"x","options":"i"}}}}]"#).expect("JSON");
-        assert!(matches!(read(&plain), Ok(Cow::Borrowed(_))));
+        let query = Context::new(0, 0, &|| 0, 1, 1 << 20);
+        assert!(matches!(read(&plain, &query), Ok(Cow::Borrowed(_))));
     }
 
     #[test]

@@ -43,6 +43,12 @@ pub fn own_bytes(value: &Value) -> usize {
     VALUE_BYTES + data
 }
 
+/// Returns the number of bytes that the name of a field takes in an object. Rows with the same fields share the names,
+/// and each row has its own pointers to them. A long name may be computed, so that no other row shares it.
+pub fn name_bytes(name: &Arc<str>) -> usize {
+    size_of::<Arc<str>>() + name.len().saturating_sub(MAX_SHARED_NAME)
+}
+
 /// Returns the number of bytes that a kept value takes in addition to the source. At most `built` bytes of the value
 /// were built for the query.
 pub fn built_bytes(value: &Value, built: usize, query: &Context) -> Result<usize> {
@@ -132,10 +138,7 @@ impl Bytes<'_> {
                 let levels = below(levels)?;
                 self.query.tick_many(object.len())?;
                 object.iter().try_for_each(|(name, value)| {
-                    // Rows with the same fields share the names of the fields. Each row has its own pointers to the
-                    // names. A long name may be computed, so that no other row shares it.
-                    let bytes = size_of::<Arc<str>>() + name.len().saturating_sub(MAX_SHARED_NAME);
-                    self.counted = self.counted.saturating_add(bytes);
+                    self.counted = self.counted.saturating_add(name_bytes(name));
                     self.add(value, levels)
                 })
             }

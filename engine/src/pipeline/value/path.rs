@@ -41,21 +41,10 @@ impl FieldPath {
         &self.segments
     }
 
-    /// Returns the value at the path. For an array of objects, returns the array of the values in each object.
-    pub fn eval(&self, root: &Value) -> Option<Value> {
-        read(&self.segments, root, &mut 0)
-    }
-
-    /// Returns the value at the path, as [`eval`](FieldPath::eval) does. Charges the query for the arrays that a path
-    /// through arrays builds.
-    pub fn eval_charged(&self, root: &Value, query: &Context) -> Result<Option<Value>> {
-        let mut items = 0;
-        let value = read(&self.segments, root, &mut items);
-        if items > 0 {
-            query.tick_many(items)?;
-            query.charge(items * size_of::<Value>())?;
-        }
-        Ok(value)
+    /// Returns the value at the path. For an array of objects, returns the array of the values in each object, and
+    /// charges the query for this array.
+    pub fn eval(&self, root: &Value, query: &Context) -> Result<Option<Value>> {
+        read(&self.segments, root, query)
     }
 }
 
@@ -76,20 +65,25 @@ pub fn check_name(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Returns the value at a path. Adds the number of items in the arrays that the path builds to `items_built`.
-fn read(segments: &[Arc<str>], value: &Value, items_built: &mut usize) -> Option<Value> {
+fn read(segments: &[Arc<str>], value: &Value, query: &Context) -> Result<Option<Value>> {
     let Some((first, rest)) = segments.split_first() else {
-        return Some(value.clone());
+        return Ok(Some(value.clone()));
     };
     match value {
-        Value::Object(object) => read(rest, object.get(first)?, items_built),
+        Value::Object(object) => match object.get(first) {
+            Some(value) => read(rest, value, query),
+            None => Ok(None),
+        },
         Value::Array(items) => {
+            query.tick_many(items.len())?;
+            query.charge(size_of_val(items.as_slice()))?;
             let objects = items.iter().filter(|item| matches!(item, Value::Object(_)));
-            let values: Vec<_> = objects.filter_map(|item| read(segments, item, items_built)).collect();
-            *items_built += values.len();
-            Some(values.into())
+            let values = objects.filter_map(|item| read(segments, item, query).transpose());
+            let values = values.collect::<Result<Vec<_>>>()?;
+            query.give_back((items.len() - values.len()) * size_of::<Value>());
+            Ok(Some(values.into()))
         }
-        _ => None,
+        _ => Ok(None),
     }
 }
 
@@ -98,17 +92,22 @@ mod tests {
     use super::*;
     use crate::model::json;
 
-    fn eval(path: &str, document: &str) -> Option<String> {
+    /// Evaluates a path, which builds arrays with `built` items.
+    fn eval(path: &str, document: &str, built: i64) -> Option<String> {
         let document = json::parse(document.as_bytes()).expect("a test's document");
-        FieldPath::parse(path).expect("a test's path").eval(&document).map(|value| crate::model::json::text(&value))
+        let query = Context::new(0, 0, &|| 0, 1, 1 << 20);
+        let read = FieldPath::parse(path).expect("a test's path").eval(&document, &query).expect("a value");
+        assert_eq!(query.bytes_left.get(), (1 << 20) - 24 * built, "{path}");
+        read.map(|value| crate::model::json::text(&value))
     }
 
     #[test]
     fn paths_map_over_arrays_and_treat_numbers_as_names() {
-        assert_eq!(eval("a.b", r#"{"a":[{"b":1},2,{"c":3},{"b":4}]}"#).as_deref(), Some("[1,4]"));
-        assert_eq!(eval("a.0", r#"{"a":[5]}"#).as_deref(), Some("[]"));
-        assert_eq!(eval("a.0", r#"{"a":{"0":5}}"#).as_deref(), Some("5"));
-        assert_eq!(eval("a.b", r#"{"a":1}"#), None);
+        assert_eq!(eval("a.b", r#"{"a":[{"b":1},2,{"c":3},{"b":4}]}"#, 2).as_deref(), Some("[1,4]"));
+        assert_eq!(eval("a.b.c", r#"{"a":[{"b":[{"c":1},{"c":2}]},{"b":{"c":3}}]}"#, 4).as_deref(), Some("[[1,2],3]"));
+        assert_eq!(eval("a.0", r#"{"a":[5]}"#, 0).as_deref(), Some("[]"));
+        assert_eq!(eval("a.0", r#"{"a":{"0":5}}"#, 0).as_deref(), Some("5"));
+        assert_eq!(eval("a.b", r#"{"a":1}"#, 0), None);
     }
 
     #[test]

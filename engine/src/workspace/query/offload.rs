@@ -1,12 +1,12 @@
 //! Runs long reads of a workspace on a thread for blocking work, within a query's limits on time and memory.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 
 use tokio::runtime::Handle;
 
 use super::page::Continuation;
 use super::reader::QueryReader;
-use super::{QueryCost, denied, sharing};
+use super::{QueryCost, denied};
 use crate::error::{Error, Result};
 use crate::resident::Snapshot;
 use crate::state::admission::QueryPermit;
@@ -42,8 +42,7 @@ impl Reader {
             let state = asked_by.context.state();
             let began = state.clock.monotonic_us();
             let elapsed_us = || state.clock.monotonic_us().saturating_sub(began).saturating_add(spent.us);
-            let is_refused = Cell::new(false);
-            let share = sharing(&admitted, &is_refused);
+            let share = |bytes| admitted.grant(bytes);
             let context = asked_by.context(moment.now_ms, moment.seed, &elapsed_us, spent, &share);
             let reader = QueryReader {
                 state,
@@ -57,7 +56,7 @@ impl Reader {
             let done = work(&reader);
             // A table that ends early cannot return an error, so the reader stores the error.
             let done = reader.failed.take().map_or(done, Err);
-            done.map_err(|error| denied(error, &is_refused))
+            done.map_err(|error| denied(error, &context))
         };
         tokio::task::spawn_blocking(read).await.map_err(Error::internal)?
     }

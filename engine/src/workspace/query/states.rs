@@ -142,6 +142,41 @@ impl Columns for ResidentTable<'_> {
     }
 }
 
+/// The states at the query's moment, which is earlier than the end of the log. States that have not changed since the
+/// moment are taken from memory. All other states are folded again at each read.
+pub struct PastTable<'a> {
+    pub reader: &'a QueryReader<'a>,
+    pub scan: &'a StateScan,
+    /// The fields that the pipeline reads. Rows contain only these fields. `None` means all fields.
+    pub fields: Option<&'a BTreeSet<Arc<str>>>,
+    pub streams: StreamScan<'a>,
+}
+
+impl PastTable<'_> {
+    /// Returns the row of a state at the query's moment if the scan selects the state.
+    fn row(&self, now: &Arc<Aggregate>) -> Result<Option<Value>> {
+        let (reader, streams) = (self.reader, &self.streams);
+        reader.context.tick()?;
+        // The type and the project of a stream never change.
+        if now.first_position > reader.position || !streams.admits_stream(now, reader.context)? {
+            return Ok(None);
+        }
+        let Some(aggregate) = reader.state_at(now.clone())? else { return Ok(None) };
+        row(reader, self.scan, streams, &aggregate, self.fields)
+    }
+}
+
+impl Table for PastTable<'_> {
+    fn rows(&self) -> Box<dyn Iterator<Item = Value> + '_> {
+        let limit = self.scan.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
+        let rows = self.reader.snapshot.iter().map_while(|now| match self.row(now) {
+            Ok(row) => Some(row),
+            Err(error) => self.reader.fail(error),
+        });
+        Box::new(rows.flatten().take(limit))
+    }
+}
+
 /// Returns the rows of the stored snapshots that a scan selects. Snapshots may be older than the end of the log, so
 /// states with later events are taken from memory. The result is the same as if all states were taken from memory.
 pub fn stored<'a>(reader: &'a QueryReader<'a>, scan: &'a StateScan, streams: &StreamScan<'a>) -> Result<Vec<Value>> {
@@ -251,30 +286,6 @@ impl<'a> FoldCharge<'a> {
         self.reader.context.give_back(std::mem::replace(&mut self.counted, bytes));
         Ok(self.reader.context.charge(bytes)?)
     }
-}
-
-/// Returns the rows of the states at the query's moment, which is earlier than the end of the log. States that have not
-/// changed since the query's moment are taken from memory. All other states are folded again.
-pub fn states_at<'a>(
-    reader: &'a QueryReader<'a>,
-    scan: &'a StateScan,
-    fields: Option<&BTreeSet<Arc<str>>>,
-    streams: &StreamScan<'a>,
-) -> Result<Vec<Value>> {
-    let mut rows = Vec::new();
-    for now in reader.snapshot.iter() {
-        if scan.limit.is_some_and(|limit| rows.len() as u64 >= limit) {
-            break;
-        }
-        reader.context.tick()?;
-        // The type and the project of a stream never change.
-        if now.first_position > reader.position || !streams.admits_stream(now, reader.context)? {
-            continue;
-        }
-        let Some(aggregate) = reader.state_at(now.clone())? else { continue };
-        rows.extend(row(reader, scan, streams, &aggregate, fields)?);
-    }
-    Ok(rows)
 }
 
 /// Returns the part of the log that a fold must read. Each field of a state depends only on the same field of the

@@ -12,7 +12,7 @@ use crate::pipeline::expression::expr::Env;
 use crate::pipeline::expression::input_value::InputValue;
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::{Error, Result};
-use crate::pipeline::value::memory::{KeptBytes, built_bytes, measure, own_bytes};
+use crate::pipeline::value::memory::{KeptBytes, built_bytes, measure, name_bytes, own_bytes};
 
 /// Distinct values, in the order of their first appearance.
 #[derive(Debug, Default)]
@@ -103,7 +103,7 @@ pub(super) fn merge(merged: &mut MergedObject, input: InputValue, memory: &mut K
         Some(Value::Object(other)) => {
             query.tick_many(other.len())?;
             for (name, value) in other.iter() {
-                let bytes = 48 + built_bytes(value, input.built, query)?;
+                let bytes = size_of::<Value>() + name_bytes(name) + built_bytes(value, input.built, query)?;
                 memory.charge(bytes, query)?;
                 let known = merged.index.find(&merged.object, name);
                 match known.and_then(|at| merged.object.at_mut(at).zip(merged.bytes.get_mut(at))) {

@@ -130,16 +130,16 @@ impl Expr {
             ExprNode::Missing => Ok(None),
             ExprNode::Path(path) => {
                 if path.segments().is_empty() {
-                    // A source builds the row at each read, so a function that keeps the row keeps more than the source.
+                    // A source builds the row at each read. Whoever keeps the row keeps it in addition to the source.
                     env.query.charge(own_bytes(env.root))?;
                 }
-                path.eval_charged(env.root, env.query)
+                path.eval(env.root, env.query)
             }
             ExprNode::Variable(slot, path) => match env.variable(*slot) {
-                Some(value) => path.eval_charged(value, env.query),
+                Some(value) => path.eval(value, env.query),
                 None => Ok(None),
             },
-            ExprNode::System(system, path) => Ok(system_value(*system, path, env)),
+            ExprNode::System(system, path) => system_value(*system, path, env),
             ExprNode::Call(call) => call.eval(env),
             ExprNode::Array(items) => eval_array(items, env),
             ExprNode::Object(fields) => eval_object(fields, env),
@@ -292,12 +292,12 @@ impl Expr {
     }
 }
 
-fn system_value(system: System, path: &FieldPath, env: &Env) -> Option<Value> {
+fn system_value(system: System, path: &FieldPath, env: &Env) -> Answer {
     let query = env.query;
     match system {
-        System::Now => path.eval(&Value::Date(query.now_ms)),
-        System::User => path.eval(&query.user),
-        System::Workspace => path.eval(&query.workspace),
+        System::Now => path.eval(&Value::Date(query.now_ms), query),
+        System::User => path.eval(&query.user, query),
+        System::Workspace => path.eval(&query.workspace, query),
     }
 }
 

@@ -157,7 +157,8 @@ fn filter(call: &OperatorCall, env: &Env) -> Answer {
     };
     let mut kept = Vec::new();
     for (index, item) in items.iter().enumerate() {
-        if Expr::truthy(at_item(call, env, index, item)?.as_ref()) {
+        // Only whether the condition is true remains of its value.
+        if env.query.passing(|| Ok(Expr::truthy(at_item(call, env, index, item)?.as_ref())))? {
             kept.push(item.clone());
             if kept.len() >= limit {
                 break;

@@ -2,6 +2,7 @@
 
 use super::group::GroupStates;
 use crate::model::value::{Object, Value};
+use crate::pipeline::expression::input_value::InputValue;
 use crate::pipeline::language::ast;
 use crate::pipeline::language::ast::Granularity;
 use crate::pipeline::run::rows::{Operator, RowOwner, Rows, RunContext};
@@ -26,7 +27,9 @@ impl Operator for BucketAutoOperator {
         let mut rows = Vec::new();
         for row in input {
             let row = row?;
-            let value = self.bucket.by.eval(&run.env(&row))?.unwrap_or_default();
+            let input = InputValue::of_row(&self.bucket.by, self.owner.built_bytes(), &run.env(&row))?;
+            run.query.charge(size_of::<Value>() + input.built_bytes(run.query)?)?;
+            let value = input.value.unwrap_or_default();
             if self.bucket.granularity.is_some() {
                 check_number(&value)?;
             }

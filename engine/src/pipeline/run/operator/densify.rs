@@ -43,7 +43,9 @@ impl Operator for DensifyOperator {
         for row in input {
             let row = row?;
             let value = self.value(&row)?;
-            let key: Vec<Option<Value>> = self.densify.partition.iter().map(|path| path.eval(&row)).collect();
+            let paths = self.densify.partition.iter();
+            let key: Vec<Option<Value>> =
+                run.query.passing(|| paths.map(|path| path.eval(&row, run.query)).collect())?;
             measure_all(key.iter().flatten(), run.query)?;
             self.owner.hold(&row, run.query)?;
             run.query.charge(size_of::<PartitionedRow>())?;

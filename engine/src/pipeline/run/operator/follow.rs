@@ -22,7 +22,7 @@ impl Operator for FollowOperator {
     fn open<'a>(&'a self, input: Rows<'a>, run: RunContext<'a>) -> Result<Rows<'a>> {
         Ok(Box::new(input.map(move |row| {
             let mut row = row?;
-            let reached = run.passing(|| self.reached(&row, run))?;
+            let reached = run.query.passing(|| self.reached(&row, run))?;
             if let Value::Object(object) = &mut row {
                 nested_fields::set(Arc::make_mut(object), self.target.segments(), reached);
             }
@@ -42,7 +42,7 @@ impl FollowOperator {
     /// Returns the states that edges connect to the nodes named in a row, or an empty array if the row names no node.
     fn reached(&self, row: &Value, run: RunContext) -> Result<Value> {
         let Some(table) = run.tables.get(self.scan) else { return Ok(Vec::new().into()) };
-        let ids = match self.local.eval(row) {
+        let ids = match self.local.eval(row, run.query)? {
             Some(Value::Array(items)) => {
                 run.query.tick_many(items.len())?;
                 run.query.charge(items.len() * size_of::<Arc<str>>())?;

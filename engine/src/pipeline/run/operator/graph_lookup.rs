@@ -11,7 +11,7 @@ use crate::pipeline::run::program::Program;
 use crate::pipeline::run::rows::{Operator, Rows, RunContext, collect};
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::{Error, Result};
-use crate::pipeline::value::memory::{measure, measure_all};
+use crate::pipeline::value::memory::{measure, measure_all, own_bytes};
 use crate::pipeline::value::path::FieldPath;
 use crate::pipeline::value::query_path::{Leaf, QueryPath};
 
@@ -47,7 +47,7 @@ impl Operator for GraphLookupOperator {
                 Some(searched) => searched,
                 None => searched.insert(self.read(run)?),
             };
-            let start = run.passing(|| self.start.eval(&run.env(&row)))?;
+            let start = run.query.passing(|| self.start.eval(&run.env(&row)))?;
             let found = match start {
                 None => Value::from(Vec::new()),
                 Some(start) => self.found(start, searched, run)?,
@@ -99,8 +99,10 @@ impl GraphLookupOperator {
             return Ok(found.clone());
         }
         // The operator that keeps the row charges the query for the found rows as well.
-        let found = run.passing(|| self.search(&start, searched, run.query))?;
-        let bytes = 2 * size_of::<Value>() * (1 + found.as_array().map_or(0, <[Value]>::len));
+        let found = run.query.passing(|| self.search(&start, searched, run.query))?;
+        let rows = found.as_array().unwrap_or_default();
+        let bytes =
+            2 * size_of::<Value>() * (1 + rows.len()) + rows.iter().map(|row| self.copied_bytes(row)).sum::<usize>();
         // A result is kept for later rows if the result takes only a part of the remaining memory.
         if bytes < run.query.remaining_bytes() / 8 {
             run.query.charge(bytes)?;
@@ -143,13 +145,18 @@ impl GraphLookupOperator {
                 if !is_found.insert(first) {
                     continue;
                 }
-                query.charge(2 * size_of::<Value>())?;
+                query.charge(2 * size_of::<Value>() + self.copied_bytes(row))?;
                 searched.next(row, &asked, &mut values, query)?;
                 found.push(self.with_depth(row, depth));
             }
             depth += 1;
         }
         Ok(found.into())
+    }
+
+    /// Returns the number of bytes of a found row that are not shared with the searched row.
+    fn copied_bytes(&self, row: &Value) -> usize {
+        if self.depth_field.is_some() { own_bytes(row) } else { 0 }
     }
 
     fn with_depth(&self, row: &Value, depth: u64) -> Value {

@@ -12,7 +12,7 @@ use crate::pipeline::run::rows::{Operator, RowOwner, Rows, RunContext, collect};
 use crate::pipeline::run::vectorized::RowProbe;
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::Result;
-use crate::pipeline::value::memory::measure_all;
+use crate::pipeline::value::memory::{self, measure_all};
 use crate::pipeline::value::path::FieldPath;
 use crate::pipeline::value::query_path::{Leaf, QueryPath};
 
@@ -56,9 +56,13 @@ impl Operator for LookupOperator {
                         Some(foreign) => foreign,
                         None => foreign.insert(self.read(run)?),
                     };
+                    if let ForeignSide::Columns(probe) = foreign {
+                        probe.count_request(run.query)?;
+                    }
                     // The operator that keeps the row charges the query for the joined rows as well.
-                    let joined = run.passing(|| self.joined(&row, foreign, run))?;
+                    let joined = run.query.passing(|| self.joined(&row, foreign, run))?;
                     if self.join.is_none() && self.variables.is_empty() {
+                        memory::hold(&joined, run.query)?;
                         same = Some(joined.clone());
                     }
                     joined
@@ -102,7 +106,7 @@ impl LookupOperator {
             for (row_index, row) in rows.iter().enumerate() {
                 run.query.tick()?;
                 run.query.charge(size_of::<Value>())?;
-                let read = path.eval(row);
+                let read = path.eval(row, run.query)?;
                 measure_all(&read, run.query)?;
                 by_read.entry(read).or_default().push(row_index);
             }

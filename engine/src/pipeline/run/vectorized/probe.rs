@@ -45,16 +45,23 @@ impl<'a> RowProbe<'a> {
         Ok(Some(RowProbe { selection, column, masks, requests: 0, index: None }))
     }
 
+    /// Counts one call of [`rows`](RowProbe::rows). Builds an index, which the query is charged for, if the column has
+    /// been scanned often.
+    pub fn count_request(&mut self, query: &Context) -> Result<()> {
+        self.requests += 1;
+        if self.index.is_none() && self.requests > MAX_SCANS && self.is_of_texts() {
+            self.index = Some(self.make_index(query)?);
+        }
+        Ok(())
+    }
+
     /// Returns the rows whose value at the path equals any of the values, in row order. Null also matches rows without
     /// a value.
-    pub fn rows(&mut self, values: Vec<Value>, query: &Context) -> Result<Vec<Value>> {
-        self.requests += 1;
-        let texts: Option<Vec<TextCode>> = match self.requests > MAX_SCANS && self.is_of_texts() {
-            true => values.iter().map(|value| self.column.texts().code(value.as_str()?)).collect(),
-            false => None,
-        };
-        let row_indices = match texts {
-            Some(codes) => self.indexed(&codes, query)?,
+    pub fn rows(&self, values: Vec<Value>, query: &Context) -> Result<Vec<Value>> {
+        let code = |value: &Value| self.column.texts().code(value.as_str()?);
+        let codes = || values.iter().map(code).collect::<Option<Vec<_>>>();
+        let row_indices = match self.index.as_ref().and_then(|index| Some(index.rows(codes()?))) {
+            Some(row_indices) => row_indices,
             None => self.found(values, query)?,
         };
         let rows = row_indices.into_iter().filter_map(|row_index| self.selection.columns.row(row_index));
@@ -79,27 +86,6 @@ impl<'a> RowProbe<'a> {
         self.column.segments().iter().all(|segment| matches!(segment.cells(), Cells::Texts(_) | Cells::Empty))
     }
 
-    fn indexed(&mut self, codes: &[TextCode], query: &Context) -> Result<Vec<usize>> {
-        let index = match &self.index {
-            Some(index) => index,
-            None => {
-                let index = self.make_index(query)?;
-                self.index.insert(index)
-            }
-        };
-        let mut row_indices = Vec::new();
-        for code in codes {
-            let mut row_index = code.index().and_then(|code| index.first.get(code)).copied().unwrap_or(NO_ROW);
-            while row_index != NO_ROW {
-                row_indices.push(row_index as usize);
-                row_index = index.next.get(row_index as usize).copied().unwrap_or(NO_ROW);
-            }
-        }
-        row_indices.sort_unstable();
-        row_indices.dedup();
-        Ok(row_indices)
-    }
-
     fn make_index(&self, query: &Context) -> Result<RowIndex> {
         let segments = self.column.segments();
         let rows = segments.len() * SEGMENT;
@@ -118,5 +104,22 @@ impl<'a> RowProbe<'a> {
             }
         }
         Ok(index)
+    }
+}
+
+impl RowIndex {
+    /// Returns the indexes of the rows that hold any of the strings, in ascending order.
+    fn rows(&self, codes: Vec<TextCode>) -> Vec<usize> {
+        let mut row_indices = Vec::new();
+        for code in codes {
+            let mut row_index = code.index().and_then(|code| self.first.get(code)).copied().unwrap_or(NO_ROW);
+            while row_index != NO_ROW {
+                row_indices.push(row_index as usize);
+                row_index = self.next.get(row_index as usize).copied().unwrap_or(NO_ROW);
+            }
+        }
+        row_indices.sort_unstable();
+        row_indices.dedup();
+        row_indices
     }
 }

@@ -126,7 +126,8 @@ impl<'a> ColumnSource<'a> {
             }
             ColumnSource::Item(_, None) => chunk.unwound.items(),
             ColumnSource::Item(_, Some(path)) => {
-                *buffer = chunk.unwound.read(path);
+                let query = chunk.run.query;
+                (*buffer, bytes) = query.charged(|| chunk.unwound.read(path, query))?;
                 InputValues::Values(buffer)
             }
             ColumnSource::Computed(computed) => {
@@ -214,8 +215,8 @@ impl<'a> RowSources<'a> {
         Some(RowSources { sources, shape: &row.shape })
     }
 
-    /// Builds each row of a chunk, and calls `show` with the row's position in the chunk, the row, and the maximum number
-    /// of bytes of its values that were built for the chunk.
+    /// Builds each row of a chunk, and calls `show` with the row's position in the chunk, the row, and the maximum
+    /// number of bytes of its values that were built for the chunk.
     pub fn rows(&self, chunk: Chunk, mut show: impl FnMut(usize, &Value, usize) -> Result<()>) -> Result<()> {
         let mut read = Value::Null;
         self.values(chunk, |inputs| {

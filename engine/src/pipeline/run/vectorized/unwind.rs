@@ -3,6 +3,9 @@
 use super::keys::InputValues;
 use crate::model::value::Value;
 use crate::pipeline::column::{CellKind, Cells, Column, Segment, TextCode};
+use crate::pipeline::value::context::Context;
+use crate::pipeline::value::error::Result;
+use crate::pipeline::value::path::FieldPath;
 
 /// The rows of one segment after `$unwind`.
 #[derive(Default)]
@@ -62,12 +65,13 @@ impl UnwoundSegment {
         if self.are_texts { InputValues::Codes(&self.codes) } else { InputValues::Values(&self.values) }
     }
 
-    /// Returns the value that a path reads in each of the items.
-    pub fn read(&self, path: &crate::pipeline::value::path::FieldPath) -> Vec<Option<Value>> {
-        match self.are_texts {
+    /// Returns the value that a path reads in each of the items. Charges the query for the arrays that the path builds.
+    pub fn read(&self, path: &FieldPath, query: &Context) -> Result<Vec<Option<Value>>> {
+        if self.are_texts {
             // A string has no value at a path.
-            true => vec![None; self.codes.len()],
-            false => self.values.iter().map(|item| path.eval(item.as_ref()?)).collect(),
+            return Ok(vec![None; self.codes.len()]);
         }
+        let read = |item: &Option<Value>| item.as_ref().map_or(Ok(None), |item| path.eval(item, query));
+        self.values.iter().map(read).collect()
     }
 }

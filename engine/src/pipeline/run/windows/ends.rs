@@ -177,7 +177,7 @@ impl<'a> Derivative<'a> {
 
     /// Returns the sort value of a row as a number. A date becomes its milliseconds since the epoch.
     fn place(&self, row: usize, partition: &WindowPartition) -> Result<Value> {
-        match (partition.rows().sort_value(row), self.unit) {
+        match (partition.rows().sort_value(row)?, self.unit) {
             (Some(Value::Date(ms)), Some(_)) => Ok(Value::Int(ms)),
             (_, Some(_)) => Err(Error::new(5_624_900, "$derivative with 'unit' expects the sortBy field to be a Date")),
             (Some(Value::Date(_)), None) => {

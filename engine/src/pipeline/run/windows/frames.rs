@@ -171,7 +171,7 @@ fn found(value: Option<&Value>) -> &'static str {
 
 fn number(partition: &WindowPartition, row: usize) -> Result<Value> {
     partition.run.query.tick()?;
-    match partition.rows().sort_value(row) {
+    match partition.rows().sort_value(row)? {
         Some(value) if value.is_number() => Ok(value),
         Some(Value::Date(_)) => {
             let text = "Invalid range: For windows that involve date or time ranges, a unit must be provided.";
@@ -187,7 +187,7 @@ fn number(partition: &WindowPartition, row: usize) -> Result<Value> {
 
 fn date(partition: &WindowPartition, row: usize) -> Result<i64> {
     partition.run.query.tick()?;
-    match partition.rows().sort_value(row) {
+    match partition.rows().sort_value(row)? {
         Some(Value::Date(ms)) => Ok(ms),
         other => {
             let found = found(other.as_ref());

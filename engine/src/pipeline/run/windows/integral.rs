@@ -70,7 +70,7 @@ impl<'a> Integral<'a> {
     }
 
     fn point(&mut self, row: usize, partition: &WindowPartition) -> Result<(f64, f64)> {
-        let x = partition.rows().sort_value(row).filter(|value| value.is_number() || matches!(value, Value::Date(_)));
+        let x = partition.rows().sort_value(row)?.filter(|value| value.is_number() || matches!(value, Value::Date(_)));
         let y = self.column.get(row, partition)?.and_then(Value::as_f64);
         let (Some(x), Some(y)) = (x, y) else {
             let text = "$integral expects a numeric input, and a number or a Date in the sortBy field";

@@ -22,7 +22,7 @@ pub trait PartitionRows {
     fn output(&self, row: usize) -> Result<Cow<'_, Value>>;
 
     /// Returns the value of the only sort key of a row, or `None` if the field is missing.
-    fn sort_value(&self, row: usize) -> Option<Value>;
+    fn sort_value(&self, row: usize) -> Result<Option<Value>>;
 
     /// Returns whether a row and the next row have equal values of the first sort key. Without a sort, all rows are
     /// equal.
@@ -58,8 +58,8 @@ impl<'a> WindowPartition<'a> {
         self.read(row, |row| expr.eval(&self.run.env(row))).map(|(value, built)| InputValue { value, built })
     }
 
-    /// Reads a row, and cancels the charges for it. Returns what was read, and the maximum number of its bytes that were
-    /// built for the query.
+    /// Reads a row, and cancels the charges for it. Returns what was read, and the maximum number of its bytes that
+    /// were built for the query.
     pub fn read<T>(&self, row: usize, read: impl FnOnce(&Value) -> Result<T>) -> Result<(T, usize)> {
         let (found, built) = self.run.query.charged(|| read(&*self.rows.input(row)?))?;
         self.run.query.give_back(built);
@@ -81,6 +81,8 @@ pub struct InputColumn<'a> {
     values: InputColumnValues,
     /// The last value that was read, unless the values are kept as [`Value`]s.
     last: InputValue,
+    /// The number of bytes that the query is charged for `last`.
+    last_bytes: usize,
 }
 
 enum InputColumnValues {
@@ -115,7 +117,7 @@ impl<'a> InputColumn<'a> {
             }
             (None, None) => InputColumnValues::Passing,
         };
-        Ok(InputColumn { expr, values, last: InputValue { value: constant.cloned(), built: 0 } })
+        Ok(InputColumn { expr, values, last: InputValue { value: constant.cloned(), built: 0 }, last_bytes: 0 })
     }
 
     /// Returns the value for a row, or `None` if the value is missing.
@@ -134,17 +136,22 @@ impl<'a> InputColumn<'a> {
                 }
                 return Ok(cell.as_ref().and_then(Option::as_ref));
             }
-            InputColumnValues::Passing => self.last = partition.eval(self.expr, row)?,
+            InputColumnValues::Passing => {
+                let (input, query) = (partition.eval(self.expr, row)?, partition.run.query);
+                let bytes = input.built_bytes(query)?;
+                query.charge(bytes)?;
+                query.give_back(std::mem::replace(&mut self.last_bytes, bytes));
+                self.last = input;
+            }
         }
         Ok(self.last.value.as_ref())
     }
 
-    /// Returns the value for a row like [`get`](InputColumn::get), and the number of bytes by which it exceeds what the
-    /// query is charged for already, if a function keeps it.
+    /// Returns the value for a row like [`get`](InputColumn::get), and the number of bytes that a function charges the
+    /// query for if it keeps the value.
     pub fn get_kept(&mut self, row: usize, partition: &WindowPartition) -> Result<(Option<Value>, usize)> {
         let value = self.get(row, partition)?.cloned();
-        let bytes = self.last.built_bytes(partition.run.query)?;
-        Ok((value, bytes))
+        Ok((value, self.last_bytes))
     }
 
     /// Returns the integers of all rows, if all values are known and are integers.

@@ -68,18 +68,23 @@ impl<'a> Computation<'a> for MovingAverage<'a> {
 pub struct LastKnown<'a> {
     column: InputColumn<'a>,
     last: Value,
+    /// The number of bytes that the query is charged for `last`.
+    last_bytes: usize,
 }
 
 impl<'a> LastKnown<'a> {
     pub fn new(input: &'a Expr, partition: &WindowPartition) -> Result<LastKnown<'a>> {
-        Ok(LastKnown { column: InputColumn::read_once(input, partition)?, last: Value::Null })
+        Ok(LastKnown { column: InputColumn::read_once(input, partition)?, last: Value::Null, last_bytes: 0 })
     }
 }
 
 impl<'a> Computation<'a> for LastKnown<'a> {
     fn value(&mut self, row: usize, _frame: Range<usize>, partition: &WindowPartition) -> Result<Option<Value>> {
-        if let Some(value) = self.column.get(row, partition)?.filter(|value| !value.is_null()) {
-            self.last = value.clone();
+        let (value, bytes) = self.column.get_kept(row, partition)?;
+        if let Some(value) = value.filter(|value| !value.is_null()) {
+            partition.run.query.charge(bytes)?;
+            partition.run.query.give_back(std::mem::replace(&mut self.last_bytes, bytes));
+            self.last = value;
         }
         Ok(Some(self.last.clone()))
     }
@@ -141,7 +146,7 @@ impl<'a> Computation<'a> for LinearFill<'a> {
 }
 
 fn place(row: usize, partition: &WindowPartition) -> Result<Value> {
-    match partition.rows().sort_value(row) {
+    match partition.rows().sort_value(row)? {
         Some(value @ Value::Date(_)) => Ok(value),
         Some(value) if value.is_number() => Ok(value),
         other => {

@@ -6,6 +6,7 @@ use super::computation::Computation;
 use super::partition::WindowPartition;
 use crate::model::value::Value;
 use crate::pipeline::value::error::Result;
+use crate::pipeline::value::memory::own_bytes;
 
 /// The data structure of a function that depends only on the rows in the window.
 pub trait Slide {
@@ -24,11 +25,13 @@ pub struct SlidingWindow<S> {
     slide: S,
     held: Range<usize>,
     last: Option<(Range<usize>, Option<Value>)>,
+    /// The number of bytes that the query is charged for the value in `last`.
+    last_bytes: usize,
 }
 
 impl<S: Slide> SlidingWindow<S> {
     pub fn new(slide: S) -> SlidingWindow<S> {
-        SlidingWindow { slide, held: 0..0, last: None }
+        SlidingWindow { slide, held: 0..0, last: None, last_bytes: 0 }
     }
 }
 
@@ -53,6 +56,10 @@ impl<S: Slide> Computation<'_> for SlidingWindow<S> {
             self.held.end += 1;
         }
         let value = self.slide.value(frame.clone(), partition)?;
+        // The items of an array and the fields of an object belong to the rows.
+        let bytes = value.as_ref().map_or(0, own_bytes);
+        partition.run.query.charge(bytes)?;
+        partition.run.query.give_back(std::mem::replace(&mut self.last_bytes, bytes));
         self.last = Some((frame, value.clone()));
         Ok(value)
     }

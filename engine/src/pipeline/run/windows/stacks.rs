@@ -24,8 +24,9 @@ pub trait Merge: Clone + Default {
     /// Merges the values of later rows into this value.
     fn merge(&mut self, later: &Self, query: &Context) -> Result<()>;
 
-    /// Returns the number of bytes that the value takes in addition to its size on the stack.
-    fn bytes(&self) -> usize {
+    /// Returns the number of bytes that the value takes in addition to its size on the stack and to what it shares with
+    /// `other`.
+    fn bytes_beside(&self, _other: &Self) -> usize {
         0
     }
 }
@@ -33,11 +34,14 @@ pub trait Merge: Clone + Default {
 /// The merged values of a window.
 pub struct TwoStacks<T> {
     /// For each of the first rows of the window, the row's value merged with the values of all later rows that are not
-    /// in `back`. The first row of the window is the last entry.
-    front: Vec<T>,
+    /// in `back`, and the number of bytes that the query is charged for it. The first row of the window is the last
+    /// entry.
+    front: Vec<(T, usize)>,
     back: Vec<T>,
     /// The merged values of `back`.
     total: T,
+    /// The number of bytes that the query is charged for `total`.
+    total_bytes: usize,
     /// Whether rows leave the window.
     keeps: bool,
 }
@@ -46,16 +50,16 @@ impl<T: Merge> TwoStacks<T> {
     /// Creates the stacks of an empty window. `keeps` is `false` if no row ever leaves the window.
     pub fn new(keeps: bool, partition: &WindowPartition) -> Result<TwoStacks<T>> {
         if keeps {
-            partition.run.query.charge(partition.len() * size_of::<T>())?;
+            partition.run.query.charge(partition.len() * size_of::<(T, usize)>())?;
         }
-        Ok(TwoStacks { front: Vec::new(), back: Vec::new(), total: T::default(), keeps })
+        Ok(TwoStacks { front: Vec::new(), back: Vec::new(), total: T::default(), total_bytes: 0, keeps })
     }
 
     pub fn push(&mut self, value: T, query: &Context) -> Result<()> {
-        let bytes = self.total.bytes();
         self.total.merge(&value, query)?;
-        query.charge(self.total.bytes())?;
-        query.give_back(bytes);
+        let bytes = self.total.bytes_beside(&value);
+        query.charge(bytes)?;
+        query.give_back(std::mem::replace(&mut self.total_bytes, bytes));
         if self.keeps {
             self.back.push(value);
         }
@@ -69,20 +73,22 @@ impl<T: Merge> TwoStacks<T> {
             while let Some(mut value) = self.back.pop() {
                 query.tick()?;
                 value.merge(&merged, query)?;
-                query.charge(value.bytes())?;
+                let bytes = value.bytes_beside(&merged);
+                query.charge(bytes)?;
                 merged = value.clone();
-                self.front.push(value);
+                self.front.push((value, bytes));
             }
-            query.give_back(std::mem::take(&mut self.total).bytes());
+            self.total = T::default();
+            query.give_back(std::mem::take(&mut self.total_bytes));
         }
-        query.give_back(self.front.pop().map_or(0, |value| value.bytes()));
+        query.give_back(self.front.pop().map_or(0, |(_, bytes)| bytes));
         Ok(())
     }
 
     /// Returns the merged values of all rows.
     pub fn total(&self, query: &Context) -> Result<T> {
         match self.front.last() {
-            Some(front) => {
+            Some((front, _)) => {
                 let mut total = front.clone();
                 total.merge(&self.total, query)?;
                 Ok(total)
@@ -191,8 +197,12 @@ impl Merge for MergedFields {
         Ok(())
     }
 
-    fn bytes(&self) -> usize {
-        self.0.as_ref().map_or(0, |object| object.len() * FIELD_BYTES)
+    fn bytes_beside(&self, other: &MergedFields) -> usize {
+        match (&self.0, &other.0) {
+            (None, _) => 0,
+            (Some(own), Some(other)) if Arc::ptr_eq(own, other) => 0,
+            (Some(own), _) => own.len() * FIELD_BYTES,
+        }
     }
 }
 

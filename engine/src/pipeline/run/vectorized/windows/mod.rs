@@ -127,7 +127,7 @@ impl ColumnWindows {
             // Columns are read one after the other, so the first error may differ from the error of the first failing
             // row. The evaluation by rows finds the correct error.
             Err(_) if self.computes() => None,
-            // The evaluation by rows keeps the inputs of one partition only, and no input that is read once.
+            // The evaluation by rows may need less memory: it keeps all rows, but the inputs of one partition only.
             Err(error) if error.code == PipelineErrorCode::Number(EXCEEDED_MEMORY) => None,
             gathered => gathered.map_err(|error| error.at_stage(index))?,
         };

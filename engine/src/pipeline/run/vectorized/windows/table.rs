@@ -147,8 +147,8 @@ impl PartitionRows for ColumnPartition<'_> {
         }))
     }
 
-    fn sort_value(&self, row: usize) -> Option<Value> {
-        self.first_key()?.value(self.positions[row] as usize)
+    fn sort_value(&self, row: usize) -> Result<Option<Value>> {
+        Ok(self.first_key().and_then(|key| key.value(self.positions[row] as usize)))
     }
 
     fn equals_next(&self, row: usize) -> Result<bool> {
