@@ -35,6 +35,7 @@ mod pipelines;
 mod plugin_paths;
 mod plugin_reload;
 mod plugin_removal;
+mod query_memory;
 mod random;
 mod random_states;
 mod reads;
