@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::archive::{configured, open, shown_on};
 use super::client::{CallError, Client, ServerArguments};
-use super::output::print_line;
+use super::output::{counted, print_line};
 use super::progress::ProgressIndicator;
 use super::{pages, table};
 
@@ -154,7 +154,8 @@ async fn verify_one(archive: &Archive, id: &str) -> anyhow::Result<VerificationR
     let verified = archive.verify(id, now_ms, &shown_on(&progress)).await;
     let time = progress.finish();
     let ArchiveVerification { position, outcome, events, problems, .. } = verified?;
-    print_line(&format!("{:<9}  {id}: {events} events up to position {position} in {time}", outcome.name()))?;
+    let events = counted(events, "event");
+    print_line(&format!("{:<9}  {id}: {events} up to position {position} in {time}", outcome.name()))?;
     for problem in problems {
         print_line(&format!("           {problem}"))?;
     }

@@ -99,8 +99,12 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     };
     let time = progress.finish();
     let ExportProgress { events, left_out, position } = exported?;
-    let files = if left_out == 0 { String::new() } else { format!(", {left_out} events of files left out") };
-    let closing = format!("exported {events} events up to position {position}{files} in {time}");
+    let events = output::counted(events, "event");
+    let files = match left_out {
+        0 => String::new(),
+        _ => format!(", {} of files left out", output::counted(left_out, "event")),
+    };
+    let closing = format!("exported {events} up to position {position}{files} in {time}");
     if path == Path::new("-") {
         progress.note(&closing);
         return Ok(());

@@ -140,11 +140,14 @@ async fn run_offline(
     let ImportReport { tally, people: admitted, left_out, .. } = imported.with_context(|| named(file))?;
     let people = match (admitted.members, admitted.keys) {
         (0, 0) => String::new(),
-        (members, keys) => format!(", {members} members, {keys} keys"),
+        (members, keys) => format!(", {}, {}", output::counted(members, "member"), output::counted(keys, "key")),
     };
     let own = match left_out {
         0 => String::new(),
-        _ => format!(", {left_out} events of plugins' agents left out, because the workspace has these agents"),
+        _ => {
+            let events = output::counted(left_out, "event");
+            format!(", {events} of plugins' agents left out, because the workspace has these agents")
+        }
     };
     output::print_line(&format!("imported {tally}{people}{own} in {time}"))?;
     admitted.remarks().iter().try_for_each(|remark| output::print_line(remark))
@@ -197,8 +200,8 @@ pub(super) fn read_lines(
     }
     if left_out > 0 {
         progress.note(&format!(
-            "warning: {left_out} events of tasks, agents{} are left out; \
-             to import them, stop the server and use import --offline",
+            "warning: left out {} of tasks, agents{}; to import these too, stop the server and use import --offline",
+            output::counted(left_out, "event"),
             if files.is_some() { " and earlier versions of files" } else { " and files (--files uploads files)" }
         ));
     }

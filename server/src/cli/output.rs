@@ -41,6 +41,11 @@ pub fn print(text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Returns a number and a noun with a regular plural: "1 event" or "2 events".
+pub fn counted(count: u64, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
 /// Prints one line to standard output.
 pub fn print_line(text: &str) -> anyhow::Result<()> {
     print(&format!("{text}\n"))

@@ -7,7 +7,7 @@ use foldwork_plugins::PluginFolder;
 use foldwork_plugins::script::{Script, case};
 use serde_json::{Value, json};
 
-use super::output::{print, print_line};
+use super::output::{counted, print, print_line};
 use super::table::Table;
 use crate::config::Config;
 
@@ -110,8 +110,7 @@ fn list(config: &Config, folder: Option<&Path>) -> anyhow::Result<()> {
     print(&format!("{}{}", table.render(), refused.concat()))?;
     match refused.len() {
         0 => Ok(()),
-        1 => anyhow::bail!("a plugin was refused"),
-        refused => anyhow::bail!("{refused} plugins were refused"),
+        refused => anyhow::bail!("refused {}", counted(refused as u64, "plugin")),
     }
 }
 

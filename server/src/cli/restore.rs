@@ -12,7 +12,7 @@ use foldwork_engine::model::access::WorkspaceRecord;
 use foldwork_engine::model::date::parse_date;
 
 use super::archive::{configured, open, shown_on};
-use super::output::print_line;
+use super::output::{counted, print_line};
 use super::portable::store::open_engine;
 use super::progress::ProgressIndicator;
 
@@ -81,7 +81,9 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     }
     let RestoreTotal { workspaces, events, files } = restoring.total;
     let time = started.elapsed().as_secs_f64();
-    print_line(&format!("restored {workspaces} workspaces with {events} events and {files} files in {time:.1} s"))
+    let workspaces = counted(workspaces, "workspace");
+    let (events, files) = (counted(events, "event"), counted(files, "file"));
+    print_line(&format!("restored {workspaces} with {events} and {files} in {time:.1} s"))
 }
 
 impl ArchiveRestore {
@@ -177,12 +179,11 @@ impl ArchiveRestore {
         self.total.files += files;
         let missing = match missing_files {
             0 => String::new(),
-            _ => format!(", {missing_files} files without bytes in the archive"),
+            _ => format!(", {} without bytes in the archive", counted(missing_files, "file")),
         };
         let (id, name) = (&into.id, &into.name);
-        print_line(&format!(
-            "{id} '{name}': {events} events up to position {position}, {files} files{missing} in {time}"
-        ))
+        let (events, files) = (counted(events, "event"), counted(files, "file"));
+        print_line(&format!("{id} '{name}': {events} up to position {position}, {files}{missing} in {time}"))
     }
 
     fn until(&self, position: Option<u64>) -> RestoreEnd {

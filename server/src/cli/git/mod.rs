@@ -58,6 +58,7 @@ pub use self::source_reader::SourcePlace;
 use self::source_reader::{SourceReader, Summary};
 pub use self::watch::watch;
 use super::client::Client;
+use super::output::counted;
 use super::progress::ProgressIndicator;
 
 /// The number of batches that are buffered while a request is in flight.
@@ -266,13 +267,14 @@ impl Import<'_> {
 
     fn outcome(&self, sender: &BatchSender<'_>, summary: &Summary) -> Outcome {
         if summary.reconciled > 0 && matches!(self.place, SourcePlace::Git(_)) {
-            let events = summary.reconciled;
-            self.progress.note(&format!("{events} events update articles that differed from HEAD"));
+            let events = counted(summary.reconciled as u64, "event");
+            self.progress.note(&format!("added {events} to articles that differed from HEAD"));
         }
         let missing: HashSet<&String> = summary.missing.iter().chain(&sender.refused).collect();
         let missing = missing.len();
         if missing > 0 {
-            self.progress.note(&format!("warning: {missing} files are missing in project `{}`", sender.project));
+            let files = counted(missing as u64, "file");
+            self.progress.note(&format!("warning: project `{}` lacks {files}", sender.project));
         }
         let (project, appended) = (sender.project.clone(), sender.appended);
         let articles = summary.articles.saturating_sub(sender.refused.len());
@@ -314,12 +316,11 @@ impl Outcome {
 
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plural = |count: u64| if count == 1 { "" } else { "s" };
         let Self { appended, articles, missing, .. } = self;
-        write!(f, "{appended} event{} ({articles} article{}", plural(*appended), plural(*articles as u64))?;
+        write!(f, "{} ({}", counted(*appended, "event"), counted(*articles as u64, "article"))?;
         match missing {
             0 => f.write_str(")"),
-            missing => write!(f, ", {missing} file{} missing)", plural(*missing as u64)),
+            missing => write!(f, ", {} missing)", counted(*missing as u64, "file")),
         }
     }
 }

@@ -165,7 +165,7 @@ impl ImportRun {
                 self.ended = true;
                 self.flush().await?;
                 let read = self.events_read;
-                ensure!(read == events, "the export had {events} events, but the file has {read}");
+                ensure!(read == events, "the export had {}, but the file has {read}", output::counted(events, "event"));
                 Ok(())
             }
             ExportLine::Project(project) => {
