@@ -9,7 +9,7 @@ use foldwork_engine::workspace::query::{Query, QueryOutput};
 use foldwork_tests::handles::Handles;
 use foldwork_tests::server::{Server, Setup, worked};
 
-const PIPELINES: [&str; 9] = [
+const PIPELINES: [&str; 11] = [
     r#"[{"$fold": {}}]"#,
     r#"[{"$match": {"aggregate_id": {"$in": ["n3", "n5", "n8", "n9", "none"]}}}, {"$fold": {}}]"#,
     r#"[{"$fold": {}}, {"$match": {"n": {"$gt": 4}}}, {"$project": {"n": 1, "now": "$$NOW", "luck": {"$rand": {}}}}]"#,
@@ -19,6 +19,10 @@ const PIPELINES: [&str; 9] = [
     r#"[{"$fold": {"deleted": true}}, {"$sort": {"n": -1}}, {"$project": {"n": 1, "_version": 1}}]"#,
     r#"[{"$match": {"version": {"$gte": 1}}}, {"$project": {"aggregate_id": 1, "payload": 1}}]"#,
     r#"[{"$fold": {}}, {"$lookup": {"from": "article", "localField": "n", "foreignField": "n", "as": "same"}}]"#,
+    r#"[{"$fold": {}}, {"$match": {"n": {"$gte": 2}}}, {"$limit": 7}]"#,
+    r#"[{"$fold": {}}, {"$lookup": {"from": "article", "let": {"n": "$n"}, "as": "next", "pipeline": [
+        {"$match": {"$expr": {"$gt": ["$n", "$$n"]}}}, {"$limit": 2},
+        {"$lookup": {"from": "article", "localField": "n", "foreignField": "n", "as": "same"}}]}}]"#,
 ];
 
 async fn append(workspace: &Handles, id: &str, verb: &str, n: i64) {

@@ -136,16 +136,18 @@ async fn with_orders() -> Handles {
     ]);
     let order = json!({"type_name": "order", "fields": fields});
     workspace.writer.define_type(&Value::from(order), false).await.expect("a type");
-    let items: Vec<_> = (0..40).map(|item| json!({"name": format!("item {item}")})).collect();
     let labels: Vec<_> = (0..40).map(|label| format!("label {label}")).collect();
     let profile: serde_json::Map<_, _> = (0..40).map(|field| (format!("field{field}"), json!(field))).collect();
-    let payload = json!({"items": items, "labels": labels, "profile": profile});
-    let order = |number: usize| NewEvent {
-        aggregate_id: format!("o{number}"),
-        aggregate_type: "order".into(),
-        event_type: "order.created".into(),
-        payload: Value::from(payload.clone()).as_object().cloned().unwrap_or_default(),
-        ..NewEvent::default()
+    let order = |number: usize| {
+        let items: Vec<_> = (0..40).map(|item| json!({"name": format!("item {item} of {number}")})).collect();
+        let payload = Value::from(json!({"items": items, "labels": labels, "profile": profile}));
+        NewEvent {
+            aggregate_id: format!("o{number}"),
+            aggregate_type: "order".into(),
+            event_type: "order.created".into(),
+            payload: payload.as_object().cloned().unwrap_or_default(),
+            ..NewEvent::default()
+        }
     };
     for part in (0..2_000).map(order).collect::<Vec<_>>().chunks(500) {
         workspace.writer.append_events(part.to_vec()).await.expect("appended");
@@ -213,6 +215,15 @@ async fn values_that_are_kept_at_the_same_time_count_together() {
     let of_name = json!({"$match": {"$expr": {"$eq": ["$items.name", "$$name"]}}});
     let same = json!({"from": "order", "let": {"name": "$n"}, "pipeline": [of_name], "as": "all"});
     let documents = json!({"$documents": [{"n": 1}]});
+    // Each level doubles a value whose parts are shared.
+    let doubled = (0..40).fold(json!("$$a"), |inner, _| json!({"$let": {"vars": {"a": ["$$a", "$$a"]}, "in": inner}}));
+    let doubled = json!({"$let": {"vars": {"a": [{"$rand": {}}]}, "in": doubled}});
+    let of_double = json!({"$match": {"$expr": {"$eq": ["$items", "$$double"]}}});
+    let equal = json!({"from": "order", "let": {"double": doubled}, "pipeline": [of_double], "as": "all"});
+    let six = json!({"$documents": vec![json!({}); 6]});
+    let repeated = json!({"$set": {"types": {"$map": {"input": {"$range": [0, 5_000]}, "in": "order"}}}});
+    let counted = json!({"from": "order", "localField": "types", "foreignField": "aggregate_type",
+        "pipeline": [{"$count": "n"}], "as": "kept"});
     let states = |stages: &[&serde_json::Value]| {
         [&all, &fold].into_iter().chain(stages.iter().copied()).cloned().collect::<Vec<_>>()
     };
@@ -235,6 +246,9 @@ async fn values_that_are_kept_at_the_same_time_count_together() {
         ([vec![documents.clone()], lookups[..1].concat()].concat(), Some(1)),
         ([vec![documents.clone()], lookups.concat()].concat(), None),
         (vec![documents.clone(), json!({"$lookup": same})], None),
+        (vec![documents.clone(), json!({"$lookup": equal})], None),
+        (vec![json!({"$documents": {"$map": {"input": [1], "in": {"all": doubled}}}})], None),
+        (vec![six, repeated, json!({"$lookup": counted}), json!({"$match": {"kept": [{"n": 2_000}]}})], Some(6)),
         (vec![documents, json!({"$project": {"kept": path}})], None),
         (vec![all.clone(), json!({"$match": {"$expr": {"$or": [has_name, is_first]}}}), fold.clone()], Some(1)),
         (states(&[&sizes]), Some(1)),

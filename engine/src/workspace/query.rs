@@ -207,7 +207,7 @@ impl rights::Reader {
                 context.projects = Some(&project_id);
                 let bytes_before = context.bytes_left.get();
                 let prepared = pipeline::prepare(&pipeline, &options, &context);
-                let prepared = prepared.map_err(|error| denied(error.into(), &context));
+                let prepared = prepared.map_err(|error| denied(error.into()));
                 (prepared, bytes_before.saturating_sub(context.bytes_left.get()))
             };
             let spent = QueryCost { us: elapsed_us(), bytes };
@@ -282,15 +282,10 @@ fn outcome(response: &Result<QueryOutput>) -> &'static str {
     }
 }
 
-/// Returns the error for the caller of a query. The pipeline's error for lack of memory does not say whether other
-/// queries caused it.
-fn denied(error: Error, context: &Context) -> Error {
+/// Returns the error for the caller of a query.
+fn denied(error: Error) -> Error {
     match error {
-        Error::Pipeline(error)
-            if error.code == PipelineErrorCode::Number(EXCEEDED_MEMORY) && context.is_share_denied() =>
-        {
-            QueryPermit::out_of_memory()
-        }
+        Error::Pipeline(error) if error.is_of_shared_memory => QueryPermit::out_of_memory(),
         error => error,
     }
 }
@@ -324,7 +319,7 @@ fn table<'a>(reader: &'a QueryReader<'a>, scan: &'a Scan) -> Result<Box<dyn Tabl
                 // Memory and stored snapshots hold only current states. States of an earlier moment are folded again,
                 // with the same plan.
                 StateSource::Resident if reader.position != reader.snapshot.position() => {
-                    Box::new(states::PastTable { reader, scan, fields, streams })
+                    Box::new(states::PastTable::new(reader, scan, fields, streams)?)
                 }
                 StateSource::Nodes if reader.position != reader.snapshot.position() => {
                     Box::new(states::folded(reader, scan, fields, &streams)?)

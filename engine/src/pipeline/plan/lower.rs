@@ -66,7 +66,9 @@ pub fn lower(plan: LogicalPlan, lowering: &mut PlanLowering) -> Program {
 fn source_owner(input: &RowSource, lowering: &PlanLowering) -> RowOwner {
     let scan = match input {
         RowSource::Scan(scan) => lowering.scans.get(*scan),
-        RowSource::Literal(_) | RowSource::Computed(_) | RowSource::Given => None,
+        // Parts of computed rows may be shared, so the rows may be far larger than what was built.
+        RowSource::Computed(_) => return RowOwner::Pipeline,
+        RowSource::Literal(_) | RowSource::Given => None,
     };
     match scan.map(|scan| &scan.read) {
         Some(Read::Events(_)) => RowOwner::Pipeline,

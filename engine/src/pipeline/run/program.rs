@@ -10,6 +10,7 @@ use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::language::parse::not_objects;
 use crate::pipeline::source::scan::Scan;
 use crate::pipeline::value::error::Result;
+use crate::pipeline::value::memory;
 
 /// The maximum number of consecutive streaming operators before rows are collected in memory. The limit keeps the depth
 /// of the stack independent of the length of a pipeline.
@@ -278,7 +279,10 @@ impl Program {
 fn computed(expr: &Expr, run: RunContext) -> Result<Vec<Value>> {
     let no_row = Object::new().into();
     match expr.eval(&run.env(&no_row))? {
-        Some(Value::Array(rows)) if rows.iter().all(|row| row.as_object().is_some()) => Ok(rows.to_vec()),
+        Some(Value::Array(rows)) if rows.iter().all(|row| row.as_object().is_some()) => {
+            rows.iter().try_for_each(|row| memory::check_depth(row, run.query))?;
+            Ok(rows.to_vec())
+        }
         _ => Err(not_objects()),
     }
 }

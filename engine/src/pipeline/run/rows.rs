@@ -55,6 +55,12 @@ impl RowOwner {
         }
     }
 
+    /// Charges the query for rows that an operator keeps in an array.
+    pub fn hold_all(self, rows: &[Value], query: &Context) -> Result<()> {
+        query.charge(size_of_val(rows))?;
+        rows.iter().try_for_each(|row| self.hold(row, query))
+    }
+
     /// Charges the query for a row that an operator keeps.
     pub fn hold(self, row: &Value, query: &Context) -> Result<()> {
         match self {

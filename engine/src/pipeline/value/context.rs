@@ -40,8 +40,6 @@ pub struct Context<'a> {
     floor: Cell<i64>,
     /// The number of bytes that the query has reserved from the shared memory so far.
     granted: Cell<i64>,
-    /// Whether the last error of memory was caused by other queries, which use the shared memory.
-    is_share_denied: Cell<bool>,
     /// A cache of compiled patterns that queries share. Without a cache, each query compiles its patterns again.
     pub patterns: Option<Arc<Patterns>>,
     /// The number of compiled patterns that the pipeline holds.
@@ -71,7 +69,6 @@ impl<'a> Context<'a> {
             initial_bytes: limit_bytes,
             floor: Cell::new(0),
             granted: Cell::new(0),
-            is_share_denied: Cell::new(false),
             patterns: None,
             patterns_held: Cell::new(0),
             types: None,
@@ -208,14 +205,8 @@ impl<'a> Context<'a> {
 
     /// Returns the error for a query that needs more memory than it may use.
     pub fn out_of_memory(&self) -> Error {
-        self.is_share_denied.set(false);
         let limit = self.limit_bytes;
         Error::new(EXCEEDED_MEMORY, format!("the pipeline needs more than {limit} bytes, the limit `pipeline.memory`"))
-    }
-
-    /// Returns whether the last error of memory was caused by other queries, which use the shared memory.
-    pub fn is_share_denied(&self) -> bool {
-        self.is_share_denied.get()
     }
 
     /// Reserves shared memory for the `used` bytes of the query, in whole units of 1 MiB. The query keeps reserved
@@ -225,10 +216,9 @@ impl<'a> Context<'a> {
         let missing = used.saturating_sub(self.granted.get()).unsigned_abs().next_multiple_of(GRANT_BYTES);
         let bytes = usize::try_from(missing).unwrap_or(usize::MAX);
         if self.share.is_some_and(|share| !share(bytes)) {
-            self.is_share_denied.set(true);
             let message = "the concurrent pipelines of the key or of the workspace have reached the limit on their \
                            shared memory, which follows from `pipeline.memory`";
-            return Err(Error::new(EXCEEDED_MEMORY, message));
+            return Err(Error { is_of_shared_memory: true, ..Error::new(EXCEEDED_MEMORY, message) });
         }
         self.granted.set(self.granted.get().saturating_add_unsigned(missing));
         Ok(())

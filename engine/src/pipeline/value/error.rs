@@ -17,6 +17,8 @@ pub struct Error {
     pub(in crate::pipeline) path: Vec<Arc<str>>,
     /// A suggestion of the correct spelling or notation. The hint is not part of the message.
     pub hint: Option<String>,
+    /// Whether other queries, which use the shared memory, caused the lack of memory.
+    pub is_of_shared_memory: bool,
 }
 
 /// The maximum length of a message in bytes. The values inside a message are cut separately, to fewer bytes.
@@ -48,6 +50,7 @@ impl Error {
             stage: None,
             path: Vec::new(),
             hint: None,
+            is_of_shared_memory: false,
         }
     }
 

@@ -12,7 +12,7 @@ use super::context::Context;
 use super::error::{Error, Result};
 use crate::model::date::parse_date;
 use crate::model::decimal::{Decimal, of_number};
-use crate::model::excerpt::excerpt;
+use crate::model::excerpt::excerpt_of;
 use crate::model::value::{Object, Value};
 
 /// The field name of a regular expression. A pattern is not a value, so the operators that accept patterns read the
@@ -154,7 +154,10 @@ fn typed(object: &Object, location: &Location) -> Result<Option<Option<Value>>> 
     let read = match name {
         "$date" => date(value).map(Value::Date),
         "$numberDouble" => text.and_then(double).map(Value::Double),
-        "$numberDecimal" => text.and_then(|text| decimal(text, location)),
+        "$numberDecimal" => match text {
+            Some(text) => decimal(text, location)?,
+            None => None,
+        },
         "$numberInt" => text.and_then(|text| text.parse::<i32>().ok()).map(|number| Value::Int(number.into())),
         "$numberLong" => text.and_then(|text| text.parse().ok()).map(Value::Int),
         "$oid" => text
@@ -180,24 +183,26 @@ fn date(value: &Value) -> Option<i64> {
     }
 }
 
-/// Parses a decimal. Returns infinities and NaN as doubles. Rounds a number with too many digits, or returns the
-/// nearest double if the number is beyond the range of decimals, with a warning.
-fn decimal(text: &str, location: &Location) -> Option<Value> {
+/// Parses a decimal. Returns infinities and NaN as doubles. A number that no decimal holds exactly is rounded or, if
+/// rounding would lose more digits than a double loses, returned as the nearest double, with a warning. Returns `None`
+/// if the text is no number.
+fn decimal(text: &str, location: &Location) -> Result<Option<Value>> {
+    /// The least mantissa of a decimal with 16 digits.
+    const SIXTEEN_DIGITS: u128 = 1_000_000_000_000_000;
     if matches!(text, "Infinity" | "-Infinity" | "NaN") {
-        return double(text).map(Value::Double);
+        return Ok(double(text).map(Value::Double));
     }
     if let Some(exact) = of_number(text) {
-        return Some(Value::Decimal(exact));
+        return Ok(Some(Value::Decimal(exact)));
     }
-    let nearest = number(text)?;
-    let read = Decimal::from_str(text).map_or(Value::Double(nearest), Value::Decimal);
-    let (path, shown) = (location.pointer(), excerpt(&Value::from(text)));
-    let found = match &read {
-        Value::Decimal(_) => "rounded".to_owned(),
-        _ => format!("read as the double {nearest:?}"),
-    };
-    location.query.warn(format!("the $numberDecimal {shown} at {path} does not fit in 28 digits; it is {found}"));
-    Some(read)
+    let Some(nearest) = number(text) else { return Ok(None) };
+    let rounded = Decimal::from_str(text).ok().filter(|rounded| rounded.mantissa().unsigned_abs() >= SIXTEEN_DIGITS);
+    let path = location.pointer();
+    location.query.tick_bytes(path.len() + text.len())?;
+    let found = if rounded.is_some() { "rounded".to_owned() } else { format!("read as the double {nearest:?}") };
+    let (path, shown) = (excerpt_of(path), excerpt_of(text));
+    location.query.warn(format!("the $numberDecimal '{shown}' at {path} does not fit in 28 digits; it is {found}"));
+    Ok(Some(rounded.map_or(Value::Double(nearest), Value::Decimal)))
 }
 
 fn double(text: &str) -> Option<f64> {
@@ -239,6 +244,7 @@ mod tests {
             ("1E-34", "Double(1e-34)", "is read as the double 1e-34"),
             ("-9.9E+6144", "Double(-inf)", "is read as the double -inf"),
             ("79228162514264337593543950336", "Double(7.922816251426434e28)", "is read as the double"),
+            ("0.00000000000000000000000000000123", "Double(1.23e-30)", "is read as the double"),
         ] {
             let (found, warnings) =
                 read_text(&format!(r#"[{{"a":{{"$numberDecimal":"{text}"}}}}]"#)).expect("a number");

@@ -56,7 +56,7 @@ impl Reader {
             let done = work(&reader);
             // A table that ends early cannot return an error, so the reader stores the error.
             let done = reader.failed.take().map_or(done, Err);
-            done.map_err(|error| denied(error, &context))
+            done.map_err(denied)
         };
         tokio::task::spawn_blocking(read).await.map_err(Error::internal)?
     }

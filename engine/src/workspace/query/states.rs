@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
+use rustc_hash::FxHashMap;
 
 use super::events::{EventSelection, Pages};
 use super::reader::{QueryReader, StreamScan};
@@ -77,24 +78,13 @@ impl<'a> StateSelection<'a> {
 
 impl Table for ResidentTable<'_> {
     fn rows(&self) -> Box<dyn Iterator<Item = Value> + '_> {
-        let limit = self.scan.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
-        // Given ids select states directly; any other filter examines all states.
-        let states: Box<dyn Iterator<Item = Arc<Aggregate>> + '_> = match &self.scan.streams.aggregate_ids {
-            Some(ids) => {
-                let mut found: Vec<_> = ids.iter().filter_map(|id| self.reader.state(id)).collect();
-                found.sort_unstable_by_key(|aggregate| aggregate.first_position);
-                found.dedup_by_key(|aggregate| aggregate.first_position);
-                Box::new(found.into_iter())
-            }
-            None => Box::new(self.reader.snapshot.iter().cloned()),
-        };
-        let rows = states.map_while(move |aggregate| {
+        let rows = selected(self.reader, self.scan).map_while(move |aggregate| {
             match row(self.reader, self.scan, &self.streams, &aggregate, self.fields) {
                 Ok(row) => Some(row),
                 Err(error) => self.reader.fail(error),
             }
         });
-        Box::new(rows.flatten().take(limit))
+        Box::new(rows.flatten().take(limit(self.scan)))
     }
 
     fn columns(&self) -> Option<&dyn Columns> {
@@ -143,37 +133,90 @@ impl Columns for ResidentTable<'_> {
 }
 
 /// The states at the query's moment, which is earlier than the end of the log. States that have not changed since the
-/// moment are taken from memory. All other states are folded again at each read.
+/// moment are taken from memory.
 pub struct PastTable<'a> {
-    pub reader: &'a QueryReader<'a>,
-    pub scan: &'a StateScan,
-    /// The fields that the pipeline reads. Rows contain only these fields. `None` means all fields.
-    pub fields: Option<&'a BTreeSet<Arc<str>>>,
-    pub streams: StreamScan<'a>,
+    reader: &'a QueryReader<'a>,
+    scan: &'a StateScan,
+    fields: Option<&'a BTreeSet<Arc<str>>>,
+    streams: StreamScan<'a>,
+    /// The rows of the selected states that have changed since the moment, by the id of the aggregate.
+    folded: FxHashMap<AggregateId, Value>,
 }
 
-impl PastTable<'_> {
-    /// Returns the row of a state at the query's moment if the scan selects the state.
-    fn row(&self, now: &Arc<Aggregate>) -> Result<Option<Value>> {
-        let (reader, streams) = (self.reader, &self.streams);
-        reader.context.tick()?;
-        // The type and the project of a stream never change.
-        if now.first_position > reader.position || !streams.admits_stream(now, reader.context)? {
-            return Ok(None);
+impl<'a> PastTable<'a> {
+    /// Folds the states that have changed since the query's moment. `fields` are the fields that the pipeline reads, or
+    /// `None` for all fields.
+    pub fn new(
+        reader: &'a QueryReader<'a>,
+        scan: &'a StateScan,
+        fields: Option<&'a BTreeSet<Arc<str>>>,
+        streams: StreamScan<'a>,
+    ) -> Result<PastTable<'a>> {
+        let mut table = PastTable { reader, scan, fields, streams, folded: FxHashMap::default() };
+        let limit = limit(scan);
+        let mut count = 0;
+        for now in selected(reader, scan) {
+            if count >= limit {
+                break;
+            }
+            reader.context.tick()?;
+            // The type and the project of a stream never change.
+            if now.first_position > reader.position || !table.streams.admits_stream(&now, reader.context)? {
+                continue;
+            }
+            if now.position <= reader.position {
+                count += usize::from(limit < usize::MAX && table.row(&now)?.is_some());
+                continue;
+            }
+            let before = reader.context.bytes_left.get();
+            let then = reader.state_at(now.clone())?;
+            match then.map(|then| table.row(&then)).transpose()?.flatten() {
+                Some(row) => {
+                    count += 1;
+                    table.folded.insert(now.id.clone(), row);
+                }
+                None => reader.context.bytes_left.set(before),
+            }
         }
-        let Some(aggregate) = reader.state_at(now.clone())? else { return Ok(None) };
-        row(reader, self.scan, streams, &aggregate, self.fields)
+        Ok(table)
+    }
+
+    fn row(&self, aggregate: &Aggregate) -> Result<Option<Value>> {
+        row(self.reader, self.scan, &self.streams, aggregate, self.fields)
     }
 }
 
 impl Table for PastTable<'_> {
     fn rows(&self) -> Box<dyn Iterator<Item = Value> + '_> {
-        let limit = self.scan.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
-        let rows = self.reader.snapshot.iter().map_while(|now| match self.row(now) {
-            Ok(row) => Some(row),
-            Err(error) => self.reader.fail(error),
+        let rows = selected(self.reader, self.scan).map_while(|now| {
+            if now.position > self.reader.position {
+                return Some(self.folded.get(&now.id).cloned());
+            }
+            match self.row(&now) {
+                Ok(row) => Some(row),
+                Err(error) => self.reader.fail(error),
+            }
         });
-        Box::new(rows.flatten().take(limit))
+        Box::new(rows.flatten().take(limit(self.scan)))
+    }
+}
+
+/// Returns the maximum number of rows of a scan.
+fn limit(scan: &StateScan) -> usize {
+    scan.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX)
+}
+
+/// Returns the current states among which a scan selects, in the order of their first events. Given ids select states
+/// directly; any other filter examines all states.
+fn selected<'a>(reader: &'a QueryReader<'a>, scan: &StateScan) -> Box<dyn Iterator<Item = Arc<Aggregate>> + 'a> {
+    match &scan.streams.aggregate_ids {
+        Some(ids) => {
+            let mut found: Vec<_> = ids.iter().filter_map(|id| reader.state(id)).collect();
+            found.sort_unstable_by_key(|aggregate| aggregate.first_position);
+            found.dedup_by_key(|aggregate| aggregate.first_position);
+            Box::new(found.into_iter())
+        }
+        None => Box::new(reader.snapshot.iter().cloned()),
     }
 }
 

@@ -267,7 +267,7 @@ impl Import<'_> {
 
     fn outcome(&self, sender: &BatchSender<'_>, summary: &Summary) -> Outcome {
         if summary.reconciled > 0 && matches!(self.place, SourcePlace::Git(_)) {
-            let events = counted(summary.reconciled as u64, "event");
+            let events = counted(summary.reconciled, "event");
             self.progress.note(&format!("added {events} to articles that differed from HEAD"));
         }
         let missing: HashSet<&String> = summary.missing.iter().chain(&sender.refused).collect();

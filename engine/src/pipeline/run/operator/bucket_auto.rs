@@ -27,7 +27,8 @@ impl Operator for BucketAutoOperator {
         let mut rows = Vec::new();
         for row in input {
             let row = row?;
-            let input = InputValue::of_row(&self.bucket.by, self.owner.built_bytes(), &run.env(&row))?;
+            // The query is charged for the values that belong to the row with the row.
+            let input = InputValue::of_row(&self.bucket.by, 0, &run.env(&row))?;
             run.query.charge(size_of::<Value>() + input.built_bytes(run.query)?)?;
             let value = input.value.unwrap_or_default();
             if self.bucket.granularity.is_some() {

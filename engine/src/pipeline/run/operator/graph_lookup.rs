@@ -11,7 +11,7 @@ use crate::pipeline::run::program::Program;
 use crate::pipeline::run::rows::{Operator, Rows, RunContext, collect};
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::{Error, Result};
-use crate::pipeline::value::memory::{measure, measure_all, own_bytes};
+use crate::pipeline::value::memory::{expanded_bytes, measure, measure_all, own_bytes};
 use crate::pipeline::value::path::FieldPath;
 use crate::pipeline::value::query_path::{Leaf, QueryPath};
 
@@ -101,8 +101,8 @@ impl GraphLookupOperator {
         // The operator that keeps the row charges the query for the found rows as well.
         let found = run.query.passing(|| self.search(&start, searched, run.query))?;
         let rows = found.as_array().unwrap_or_default();
-        let bytes =
-            2 * size_of::<Value>() * (1 + rows.len()) + rows.iter().map(|row| self.copied_bytes(row)).sum::<usize>();
+        let copied: usize = rows.iter().map(|row| self.copied_bytes(row)).sum();
+        let bytes = expanded_bytes(&start, run.query)? + size_of::<Value>() + size_of_val(rows) + copied;
         // A result is kept for later rows if the result takes only a part of the remaining memory.
         if bytes < run.query.remaining_bytes() / 8 {
             run.query.charge(bytes)?;
@@ -156,7 +156,14 @@ impl GraphLookupOperator {
 
     /// Returns the number of bytes of a found row that are not shared with the searched row.
     fn copied_bytes(&self, row: &Value) -> usize {
-        if self.depth_field.is_some() { own_bytes(row) } else { 0 }
+        let Some(path) = &self.depth_field else { return 0 };
+        let names = path.segments().iter();
+        let objects = names.scan(Some(row), |object, name| {
+            let at = (*object)?;
+            *object = at.get(name);
+            Some(at)
+        });
+        objects.map(own_bytes).sum()
     }
 
     fn with_depth(&self, row: &Value, depth: u64) -> Value {

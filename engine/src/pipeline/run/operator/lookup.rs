@@ -1,8 +1,10 @@
 //! `$lookup`: adds to each row the matching rows of another pipeline.
 
+use std::collections::hash_map::Entry;
+use std::hash::Hash;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::nested_fields;
 use crate::model::value::Value;
@@ -12,7 +14,7 @@ use crate::pipeline::run::rows::{Operator, RowOwner, Rows, RunContext, collect};
 use crate::pipeline::run::vectorized::RowProbe;
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::Result;
-use crate::pipeline::value::memory::{self, measure_all};
+use crate::pipeline::value::memory::measure_all;
 use crate::pipeline::value::path::FieldPath;
 use crate::pipeline::value::query_path::{Leaf, QueryPath};
 
@@ -44,7 +46,8 @@ struct ForeignRows {
 
 impl Operator for LookupOperator {
     fn open<'a>(&'a self, input: Rows<'a>, run: RunContext<'a>) -> Result<Rows<'a>> {
-        let mut foreign: Option<ForeignSide<'a>> = None;
+        // The foreign side, and the number of bytes that the query is charged for it.
+        let mut foreign: Option<(ForeignSide<'a>, usize)> = None;
         // Without a join and without variables, the sub-pipeline returns the same rows for every local row.
         let mut same: Option<Value> = None;
         Ok(Box::new(input.map(move |row| {
@@ -52,17 +55,19 @@ impl Operator for LookupOperator {
             let joined = match &same {
                 Some(joined) => joined.clone(),
                 None => {
-                    let foreign = match &mut foreign {
+                    let (side, bytes) = match &mut foreign {
                         Some(foreign) => foreign,
-                        None => foreign.insert(self.read(run)?),
+                        None => foreign.insert(run.query.charged(|| self.read(run))?),
                     };
-                    if let ForeignSide::Columns(probe) = foreign {
+                    if let ForeignSide::Columns(probe) = side {
                         probe.count_request(run.query)?;
                     }
                     // The operator that keeps the row charges the query for the joined rows as well.
-                    let joined = run.query.passing(|| self.joined(&row, foreign, run))?;
+                    let joined = run.query.passing(|| self.joined(&row, side, run))?;
                     if self.join.is_none() && self.variables.is_empty() {
-                        memory::hold(&joined, run.query)?;
+                        run.query.give_back(*bytes);
+                        foreign = None;
+                        self.program.owner().hold_all(joined.as_array().unwrap_or_default(), run.query)?;
                         same = Some(joined.clone());
                     }
                     joined
@@ -91,12 +96,8 @@ impl LookupOperator {
             for (row_index, row) in rows.iter().enumerate() {
                 run.query.tick()?;
                 path.any(row, Leaf::Expanded, &mut |value| {
-                    run.query.charge(size_of::<Value>())?;
                     measure_all(value, run.query)?;
-                    let row_indices = by_value.entry(value.cloned().unwrap_or_default()).or_default();
-                    if row_indices.last() != Some(&row_index) {
-                        row_indices.push(row_index);
-                    }
+                    add(&mut by_value, value.cloned().unwrap_or_default(), row_index, run.query)?;
                     Ok(false)
                 })?;
             }
@@ -105,17 +106,18 @@ impl LookupOperator {
         if let Some((path, _)) = &self.probe {
             for (row_index, row) in rows.iter().enumerate() {
                 run.query.tick()?;
-                run.query.charge(size_of::<Value>())?;
-                let read = path.eval(row, run.query)?;
+                let (read, built) = run.query.charged(|| path.eval(row, run.query))?;
                 measure_all(&read, run.query)?;
-                by_read.entry(read).or_default().push(row_index);
+                if !add(&mut by_read, read, row_index, run.query)? {
+                    run.query.give_back(built);
+                }
             }
         }
         Ok(ForeignSide::Rows(ForeignRows { rows, by_value, by_read }))
     }
 
     /// Returns the array of foreign rows that match `row`.
-    fn joined(&self, row: &Value, foreign: &mut ForeignSide, run: RunContext) -> Result<Value> {
+    fn joined(&self, row: &Value, foreign: &ForeignSide, run: RunContext) -> Result<Value> {
         let env = run.env(row);
         let values = self.variables.iter().map(|(_, expr)| expr.eval(&env)).collect::<Result<Vec<_>>>()?;
         let frame = env.frame(&values);
@@ -124,19 +126,24 @@ impl LookupOperator {
         let foreign = match foreign {
             ForeignSide::Rows(foreign) => foreign,
             ForeignSide::Columns(probe) => {
-                let values = self.join.as_ref().map(|(local, _)| local_values(local, row)).transpose()?;
+                let values = self.join.as_ref().map(|(local, _)| local_values(local, row, run.query)).transpose()?;
                 let rows = probe.rows(values.unwrap_or_default(), run.query)?;
-                let input = Box::new(rows.into_iter().map(|row| ticked(row, run.query)));
+                let input = Box::new(rows.map(|row| ticked(row, run.query)));
                 return Ok(collect(self.program.over(input, run)?, RowOwner::Pipeline, run.query)?.into());
             }
         };
         let row_indices = match (&self.join, &self.probe) {
             (Some((local, _)), _) => {
-                let values = local_values(local, row)?;
-                measure_all(&values, run.query)?;
-                Some(foreign.matching(values))
+                let values = local_values(local, row, run.query)?;
+                Some(foreign.matching(&values, run.query)?)
             }
-            (None, Some((_, equal))) => Some(foreign.by_read.get(&equal.eval(&inner)?).cloned().unwrap_or_default()),
+            (None, Some((_, equal))) => {
+                let value = equal.eval(&inner)?;
+                measure_all(&value, run.query)?;
+                let row_indices = foreign.by_read.get(&value).map(Vec::as_slice).unwrap_or_default();
+                run.query.charge(size_of_val(row_indices))?;
+                Some(row_indices.to_vec())
+            }
             (None, None) => None,
         };
         let input: Rows = match row_indices {
@@ -154,26 +161,60 @@ fn ticked(row: Value, query: &Context) -> Result<Value> {
     Ok(row)
 }
 
+/// Adds a row to the rows with a key, and charges the query for the entry. Returns whether the key is new.
+fn add<K: Eq + Hash>(
+    rows_by: &mut FxHashMap<K, Vec<usize>>,
+    key: K,
+    row_index: usize,
+    query: &Context,
+) -> Result<bool> {
+    /// The approximate number of bytes of an entry with one row: the vector has room for four rows.
+    const ENTRY_BYTES: usize = 2 * size_of::<(Option<Value>, Vec<usize>)>();
+    match rows_by.entry(key) {
+        Entry::Vacant(entry) => {
+            query.charge(ENTRY_BYTES)?;
+            entry.insert(vec![row_index]);
+            Ok(true)
+        }
+        Entry::Occupied(mut entry) => {
+            if entry.get().last() != Some(&row_index) {
+                query.charge(size_of::<usize>())?;
+                entry.get_mut().push(row_index);
+            }
+            Ok(false)
+        }
+    }
+}
+
 impl ForeignRows {
     /// Returns the indexes of the rows that contain one of the values, in ascending order.
-    fn matching(&self, values: Vec<Value>) -> Vec<usize> {
-        let found = values.iter().filter_map(|value| self.by_value.get(value));
-        let mut row_indices: Vec<usize> = found.flatten().copied().collect();
+    fn matching(&self, values: &[Value], query: &Context) -> Result<Vec<usize>> {
+        let distinct: FxHashSet<&Value> = values.iter().collect();
+        let mut row_indices: Vec<usize> = Vec::new();
+        for found in distinct.into_iter().filter_map(|value| self.by_value.get(value)) {
+            query.tick_many(found.len())?;
+            query.charge(size_of_val(found.as_slice()))?;
+            row_indices.extend(found);
+        }
         row_indices.sort_unstable();
         row_indices.dedup();
-        row_indices
+        Ok(row_indices)
     }
 }
 
 /// Returns the values of a local row that foreign rows must match.
-fn local_values(local: &QueryPath, row: &Value) -> Result<Vec<Value>> {
+fn local_values(local: &QueryPath, row: &Value, query: &Context) -> Result<Vec<Value>> {
     let mut values: Vec<Value> = Vec::new();
     local.any(row, Leaf::Whole, &mut |value| {
-        match value {
-            None => {}
-            Some(Value::Array(items)) => values.extend(items.iter().cloned()),
-            Some(value) => values.push(value.clone()),
-        }
+        query.tick()?;
+        let items = match value {
+            None => return Ok(false),
+            Some(Value::Array(items)) => items.as_slice(),
+            Some(value) => std::slice::from_ref(value),
+        };
+        measure_all(items, query)?;
+        query.charge(size_of_val(items))?;
+        values.extend_from_slice(items);
         Ok(false)
     })?;
     // A row with a missing field or an empty array matches null.

@@ -53,6 +53,7 @@ impl RedactOperator {
         match value {
             Value::Object(_) => self.object(value, row, run),
             Value::Array(items) => {
+                run.query.tick_many(items.len())?;
                 let mut kept = Vec::with_capacity(items.len());
                 for item in items.iter() {
                     kept.extend(self.value(item, row, run)?);

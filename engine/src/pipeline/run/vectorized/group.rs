@@ -201,9 +201,8 @@ impl<'a> GroupingState<'a> {
             let mut rows = rows.as_slice();
             if let Some((column, preserve)) = self.unwind {
                 let Some(segment) = column.segments().get(segment) else { continue };
-                unwound.fill(column, segment, rows, preserve);
+                unwound.fill(column, segment, (rows, preserve), run.query).map_err(|error| error.at_stage(index))?;
                 rows = &unwound.rows;
-                run.query.tick_many(rows.len())?;
             }
             counts[1] += rows.len() as u64;
             if !rows.is_empty() {
@@ -211,6 +210,7 @@ impl<'a> GroupingState<'a> {
                 self.take(chunk, &mut groups).map_err(|error| error.at_stage(index))?;
             }
         }
+        unwound.clear(run.query);
         Ok((self.finish(), counts))
     }
 

@@ -57,15 +57,14 @@ impl<'a> RowProbe<'a> {
 
     /// Returns the rows whose value at the path equals any of the values, in row order. Null also matches rows without
     /// a value.
-    pub fn rows(&self, values: Vec<Value>, query: &Context) -> Result<Vec<Value>> {
+    pub fn rows(&self, values: Vec<Value>, query: &Context) -> Result<impl Iterator<Item = Value> + '_> {
         let code = |value: &Value| self.column.texts().code(value.as_str()?);
         let codes = || values.iter().map(code).collect::<Option<Vec<_>>>();
-        let row_indices = match self.index.as_ref().and_then(|index| Some(index.rows(codes()?))) {
-            Some(row_indices) => row_indices,
+        let row_indices = match self.index.as_ref().and_then(|index| Some((index, codes()?))) {
+            Some((index, codes)) => index.rows(codes, query)?,
             None => self.found(values, query)?,
         };
-        let rows = row_indices.into_iter().filter_map(|row_index| self.selection.columns.row(row_index));
-        Ok(rows.collect())
+        Ok(row_indices.into_iter().filter_map(|row_index| self.selection.columns.row(row_index)))
     }
 
     fn found(&self, values: Vec<Value>, query: &Context) -> Result<Vec<usize>> {
@@ -76,6 +75,7 @@ impl<'a> RowProbe<'a> {
             query.tick_many(segment.len())?;
             let mut mask = column_test.mask(segment, query)?;
             mask.and(selected);
+            query.charge(mask.count() * size_of::<usize>())?;
             row_indices.extend(mask.rows().map(|row| number * SEGMENT + row as usize));
         }
         Ok(row_indices)
@@ -109,17 +109,21 @@ impl<'a> RowProbe<'a> {
 
 impl RowIndex {
     /// Returns the indexes of the rows that hold any of the strings, in ascending order.
-    fn rows(&self, codes: Vec<TextCode>) -> Vec<usize> {
+    fn rows(&self, codes: Vec<TextCode>, query: &Context) -> Result<Vec<usize>> {
+        let mut codes: Vec<usize> = codes.into_iter().filter_map(TextCode::index).collect();
+        codes.sort_unstable();
+        codes.dedup();
         let mut row_indices = Vec::new();
         for code in codes {
-            let mut row_index = code.index().and_then(|code| self.first.get(code)).copied().unwrap_or(NO_ROW);
+            let mut row_index = self.first.get(code).copied().unwrap_or(NO_ROW);
             while row_index != NO_ROW {
+                query.tick()?;
+                query.charge(size_of::<usize>())?;
                 row_indices.push(row_index as usize);
                 row_index = self.next.get(row_index as usize).copied().unwrap_or(NO_ROW);
             }
         }
         row_indices.sort_unstable();
-        row_indices.dedup();
-        row_indices
+        Ok(row_indices)
     }
 }

@@ -7,6 +7,9 @@ use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::Result;
 use crate::pipeline::value::path::FieldPath;
 
+/// The number of bytes of a row and its item.
+const ITEM_BYTES: usize = size_of::<(u32, Option<Value>)>();
+
 /// The rows of one segment after `$unwind`.
 #[derive(Default)]
 pub struct UnwoundSegment {
@@ -14,50 +17,85 @@ pub struct UnwoundSegment {
     codes: Vec<TextCode>,
     values: Vec<Option<Value>>,
     are_texts: bool,
+    /// The number of bytes that the query is charged for the rows and the items.
+    bytes: usize,
 }
 
 impl UnwoundSegment {
-    /// Unwinds the rows of a segment. `preserve` keeps rows without items.
-    pub fn fill(&mut self, column: &Column, segment: &Segment, rows: &[u32], preserve: bool) {
-        self.rows.clear();
-        self.codes.clear();
-        self.values.clear();
+    /// Unwinds the rows of a segment. `preserve` keeps rows without items. Replaces the rows of the last segment.
+    pub fn fill(
+        &mut self,
+        column: &Column,
+        segment: &Segment,
+        (rows, preserve): (&[u32], bool),
+        query: &Context,
+    ) -> Result<()> {
+        self.clear(query);
         self.are_texts = !preserve && matches!(segment.cells(), Cells::Lists(_));
         match segment.cells() {
             Cells::Lists(lists) if self.are_texts => {
                 for row in rows {
                     // Null and missing cells hold an empty list.
                     let codes = lists.get(*row as usize);
+                    self.charge(codes.len() * size_of::<(u32, TextCode)>(), query)?;
                     self.rows.extend(std::iter::repeat_n(*row, codes.len()));
                     self.codes.extend_from_slice(codes);
                 }
             }
-            _ => rows.iter().for_each(|row| self.unwind(column, segment, *row, preserve)),
+            _ => {
+                for row in rows {
+                    self.unwind(column, segment, (*row, preserve), query)?;
+                }
+            }
         }
+        Ok(())
     }
 
-    fn unwind(&mut self, column: &Column, segment: &Segment, row: u32, preserve: bool) {
+    fn charge(&mut self, bytes: usize, query: &Context) -> Result<()> {
+        self.bytes += bytes;
+        query.tick()?;
+        query.charge(bytes)
+    }
+
+    /// Drops the rows, and gives back what the query was charged for them.
+    pub fn clear(&mut self, query: &Context) {
+        query.give_back(std::mem::take(&mut self.bytes));
+        self.rows.clear();
+        self.codes.clear();
+        self.values.clear();
+    }
+
+    fn unwind(
+        &mut self,
+        column: &Column,
+        segment: &Segment,
+        (row, preserve): (u32, bool),
+        query: &Context,
+    ) -> Result<()> {
         let value = match segment.kind(row as usize) {
             CellKind::Value | CellKind::Int => segment.value(row as usize, column.texts()),
             CellKind::Null => Some(Value::Null),
             CellKind::Missing | CellKind::Opaque => None,
         };
-        match value {
-            Some(Value::Array(items)) if !items.is_empty() => {
-                self.rows.extend(std::iter::repeat_n(row, items.len()));
-                self.values.extend(items.iter().cloned().map(Some));
-            }
+        let items = match &value {
+            Some(Value::Array(items)) if !items.is_empty() => items.as_slice(),
             // With `preserve`, a row with an empty array is kept without an item.
-            Some(Value::Array(_)) if preserve => self.push(row, None),
-            None | Some(Value::Null) if preserve => self.push(row, value),
-            None | Some(Value::Null | Value::Array(_)) => {}
-            Some(scalar) => self.push(row, Some(scalar)),
-        }
+            Some(Value::Array(_)) | None if preserve => return self.push(row, None, query),
+            Some(Value::Null) if !preserve => return Ok(()),
+            Some(Value::Array(_)) | None => return Ok(()),
+            Some(_) => return self.push(row, value, query),
+        };
+        self.charge(items.len() * ITEM_BYTES, query)?;
+        self.rows.extend(std::iter::repeat_n(row, items.len()));
+        self.values.extend(items.iter().cloned().map(Some));
+        Ok(())
     }
 
-    fn push(&mut self, row: u32, value: Option<Value>) {
+    fn push(&mut self, row: u32, value: Option<Value>, query: &Context) -> Result<()> {
+        self.charge(ITEM_BYTES, query)?;
         self.rows.push(row);
         self.values.push(value);
+        Ok(())
     }
 
     /// Returns the items, one for each row.

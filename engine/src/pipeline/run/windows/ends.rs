@@ -115,20 +115,19 @@ impl Slide for ListWindow<'_> {
     }
 
     fn value(&mut self, frame: Range<usize>, partition: &WindowPartition) -> Result<Option<Value>> {
-        let mut values = Vec::new();
+        let (mut values, query) = (Vec::new(), partition.run.query);
         for row in frame {
-            partition.run.query.tick()?;
-            match self.column.get(row, partition)? {
-                Some(Value::Array(items)) if self.concatenates => {
-                    partition.run.query.tick_many(items.len())?;
-                    partition.check_bytes((values.len() + items.len()) * size_of::<Value>())?;
-                    values.extend_from_slice(items);
-                }
-                Some(value) => values.push(value.clone()),
-                None => {}
-            }
+            query.tick()?;
+            let items = match self.column.get(row, partition)? {
+                Some(Value::Array(items)) if self.concatenates => items.as_slice(),
+                Some(value) => std::slice::from_ref(value),
+                None => continue,
+            };
+            query.tick_many(items.len())?;
+            query.charge(size_of_val(items))?;
+            values.extend_from_slice(items);
         }
-        partition.check_bytes(values.len() * size_of::<Value>())?;
+        query.give_back(size_of_val(values.as_slice()));
         Ok(Some(values.into()))
     }
 }
