@@ -45,7 +45,7 @@ error_codes! {
     StorageQuotaExceeded "400": "Delete files, or change the plan.";
     /// The request has no bearer token, or one that is unknown, expired or revoked.
     Unauthenticated "401": "Send a key or a token that is valid.";
-    /// The scope of the operation requires an active subscription, which the workspace lacks.
+    /// The scope of the operation requires an active subscription, which the plan of the user lacks.
     SubscriptionRequired "402": "Change the plan.";
     /// The key lacks a scope. `required` names the scopes.
     InsufficientScope "403": "Use a key that has one of the scopes.";
@@ -180,7 +180,7 @@ error_codes! {
     FirstWorkspace "409": "Delete only other workspaces.";
     /// The store has no workspace yet.
     NoWorkspace "409": "Start the server once, which creates the first workspace.";
-    /// The key has expired and has no successor.
+    /// The key has expired. An expired key cannot be rotated.
     KeyExpired "409": "Create a new key.";
     /// Keys are derived from the key. `derived_keys` lists them.
     DerivedKeys "409": "Repeat with `cascade=true` to revoke them, or with `cascade=false` to keep them.";

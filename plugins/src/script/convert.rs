@@ -33,6 +33,7 @@ pub(super) fn text_to_dynamic(text: &str) -> Dynamic {
 pub(super) struct ValueReader {
     max_bytes: usize,
     bytes_left: usize,
+    is_exceeded: bool,
     /// The path of the value that is being read, for messages.
     path: String,
 }
@@ -40,7 +41,12 @@ pub(super) struct ValueReader {
 impl ValueReader {
     /// Creates a reader for one value of at most `bytes` bytes. `name` is the name of the value in messages.
     pub(super) fn new(name: &str, bytes: usize) -> ValueReader {
-        ValueReader { max_bytes: bytes, bytes_left: bytes, path: name.to_owned() }
+        ValueReader { max_bytes: bytes, bytes_left: bytes, is_exceeded: false, path: name.to_owned() }
+    }
+
+    /// Returns whether the reader has rejected a value because the value is larger than the maximum size.
+    pub(super) fn is_exceeded(&self) -> bool {
+        self.is_exceeded
     }
 
     pub(super) fn read(&mut self, value: &Dynamic) -> Result<Value, String> {
@@ -123,6 +129,7 @@ impl ValueReader {
                 Ok(())
             }
             None => {
+                self.is_exceeded = true;
                 let (max_bytes, path) = (self.max_bytes, cut(&self.path));
                 Err(format!("the value is larger than {max_bytes} bytes; the limit is exceeded at {path}"))
             }

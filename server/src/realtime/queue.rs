@@ -40,6 +40,9 @@ pub struct Queue {
     waiting: Mutex<QueuedMessages>,
     /// The signal that wakes the socket's task after a message was added or the queue has overflowed.
     filled: Notify,
+    /// The signal that wakes the socket's task after the queue has overflowed. The task waits for it while it writes,
+    /// which must not consume the signal for an added message.
+    overflow: Notify,
     /// The signal that wakes tasks that wait for capacity in the queue.
     emptied: Notify,
     /// Whether the peer has sent a binary frame. Any other peer receives no binary frames.
@@ -55,8 +58,14 @@ struct QueuedMessages {
 
 impl Queue {
     pub fn new(bound: QueueBound) -> Queue {
-        let takes_bytes = AtomicBool::new(false);
-        Queue { bound, waiting: Mutex::default(), filled: Notify::new(), emptied: Notify::new(), takes_bytes }
+        Queue {
+            bound,
+            waiting: Mutex::default(),
+            filled: Notify::new(),
+            overflow: Notify::new(),
+            emptied: Notify::new(),
+            takes_bytes: AtomicBool::new(false),
+        }
     }
 
     /// Adds a message. If a limit is exceeded, the queue overflows: all messages are dropped, and later messages are
@@ -71,6 +80,7 @@ impl Queue {
         if waiting.messages.len() > self.bound.messages || waiting.bytes > self.bound.bytes {
             *waiting = QueuedMessages { has_overflowed: true, ..QueuedMessages::default() };
             self.emptied.notify_waiters();
+            self.overflow.notify_one();
         }
         drop(waiting);
         self.filled.notify_one();
@@ -106,7 +116,7 @@ impl Queue {
     /// Waits until the queue has overflowed.
     pub async fn overflowed(&self) {
         while !self.has_overflowed() {
-            self.filled.notified().await;
+            self.overflow.notified().await;
         }
     }
 
@@ -165,6 +175,18 @@ mod tests {
             assert!(queue.waiting().messages.is_empty());
             assert!(poll!(pin!(queue.capacity())).is_pending());
         }
+    }
+
+    #[tokio::test]
+    async fn a_wait_for_an_overflow_does_not_consume_the_signal_for_a_message() {
+        let queue = Queue::new(QueueBound { messages: 8, bytes: 1_000 });
+        let mut overflowed = pin!(queue.overflowed());
+        assert!(poll!(overflowed.as_mut()).is_pending());
+        queue.push(frame(1));
+        assert!(poll!(overflowed.as_mut()).is_pending());
+        assert!(poll!(pin!(queue.filled())).is_ready());
+        (0..9).for_each(|_| queue.push(frame(1)));
+        assert!(poll!(overflowed).is_ready());
     }
 
     #[tokio::test]

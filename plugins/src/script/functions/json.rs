@@ -38,10 +38,10 @@ pub(in crate::script) fn to_json(
 ) -> Result<ImmutableString, Refused> {
     // An item of an array takes at least `size_of::<Value>()` bytes as a value, and at least two bytes as JSON.
     let bytes = context.engine().max_string_size().saturating_mul(size_of::<Value>() / 2);
-    let value =
-        read(&mut ValueReader::new("value", bytes)).map_err(|message| match message.starts_with("too large") {
-            true => too_large("a JSON text is"),
-            false => thrown(message),
-        })?;
+    let mut reader = ValueReader::new("value", bytes);
+    let value = read(&mut reader).map_err(|message| match reader.is_exceeded() {
+        true => too_large("a JSON text is"),
+        false => thrown(message),
+    })?;
     Ok(json::text(&value).into())
 }
