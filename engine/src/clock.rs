@@ -1,4 +1,4 @@
-//! The one source of time, ids and randomness.
+//! The only source of time, ids and randomness.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;

@@ -93,8 +93,8 @@ impl Engine {
     /// is atomic: if several servers start on one store, only one server creates the workspace.
     ///
     /// If a first start has already created the workspace, `chosen_key` replaces the first key, provided the first key
-    /// was never used. Without this, a server that stops before showing the first key would leave a store that nobody
-    /// can enter. A first key that was used or revoked stays as it is.
+    /// was never used. Without this replacement, a server that stops before showing the first key would leave a store
+    /// that nobody can enter. A first key that was used or revoked stays as it is.
     pub async fn first_start(&self, chosen_key: Option<String>) -> Result<Option<FirstStart>> {
         self.access.first_start(chosen_key).await
     }
@@ -105,7 +105,8 @@ impl Engine {
     }
 
     /// Creates a key with every scope for the owner of the first workspace, for the operator of a store that no server
-    /// has open. If `revokes` is set, revokes the owner's other keys there, with all keys derived from these keys.
+    /// has open. If `revokes` is set, revokes the owner's other keys in this workspace, with all keys derived from
+    /// these keys.
     pub async fn reset_owner_key(&self, revokes: bool) -> Result<OwnerKey> {
         self.access.reset_owner_key(revokes).await
     }
@@ -179,7 +180,7 @@ impl Engine {
     }
 
     /// Opens a workspace for the operator of the store. The workspace must not be open in this process or another
-    /// process. Must not be reachable from requests, because the handle appends events that otherwise only the program
+    /// process. No request may call this function, because the handle appends events that otherwise only the program
     /// itself appends.
     pub async fn offline(&self, workspace_id: &str) -> Result<Offline> {
         self.opener.open_offline(&workspace_id.into()).await
@@ -335,9 +336,9 @@ impl Engine {
         self.opener.health().await
     }
 
-    /// Loads a plugin from its current files, for the operator of the store. Must not be reachable from requests.
-    /// Returns whether the files differ from the version that was loaded before. If the files are rejected, the plugin
-    /// stays unchanged.
+    /// Loads a plugin from its current files, for the operator of the store. No request may call this function. Returns
+    /// whether the files differ from the version that was loaded before. If the files are rejected, the plugin stays
+    /// unchanged.
     pub async fn reload_plugin(&self, name: &str) -> Result<bool> {
         let plugin = self.releases.plugins().find(name).ok_or_else(|| Error::not_found("plugin", name))?;
         self.releases.reload(plugin).await

@@ -87,7 +87,7 @@ impl Error {
         Error::invalid_with_code(ErrorCode::InvalidInput, message)
     }
 
-    /// Returns the error for an invalid input that has an error code of its own.
+    /// Returns the error for an invalid input that has a specific error code.
     pub fn invalid_with_code(code: ErrorCode, message: impl Into<String>) -> Error {
         Error::Invalid { code, message: message.into(), violations: Vec::new(), index: None }
     }

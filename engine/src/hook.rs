@@ -31,7 +31,7 @@ pub trait Plugin: Send + Sync + 'static {
         None
     }
 
-    /// Derives facts from an event and the state after it.
+    /// Derives facts from an event and the state after the event.
     fn enrich(&self, _call: &EnrichInput<'_>) -> Outcome<Facts> {
         Ok(HookOutput::default())
     }
@@ -143,7 +143,7 @@ pub enum Candidates {
 }
 
 impl Candidates {
-    /// Returns whether an agent is passed to `route`. `subscribed` is the array of traits that the agent subscribes to,
+    /// Returns whether an agent is passed to `route`. `subscribed` is the array of traits that the agent subscribes to.
     /// `traits` holds the traits of the event's aggregate type.
     pub fn admit(self, subscribed: Option<&Value>, traits: &[Arc<str>]) -> bool {
         let shared = |name: &Value| name.as_str().is_some_and(|name| traits.iter().any(|known| **known == *name));

@@ -6,8 +6,8 @@
 
 use metrics::Label;
 
-/// Declares metrics and the list of these metrics. Each has its kind, its name, its labels in brackets, the buckets of
-/// a histogram after `in`, its description, and the series that exist from the start after `from`.
+/// Declares metrics and the list of these metrics. Each metric has its kind, its name, its labels in brackets, the
+/// buckets of a histogram after `in`, its description, and the series that exist from the start after `from`.
 #[macro_export]
 macro_rules! metric_table {
     ($(#[$doc:meta])* $list:ident:
@@ -127,7 +127,7 @@ impl Metric {
     }
 }
 
-/// A value that a gauge counts while it exists. Dropping the value decreases the gauge.
+/// A value that a gauge counts while the value exists. Dropping the value decreases the gauge.
 pub struct GaugeGuard(&'static Metric);
 
 impl GaugeGuard {

@@ -1,5 +1,6 @@
 //! The pulse: at short intervals, one query reads the progress that the other servers of a store have made in all
-//! workspaces. Also reports to the other servers that this server is alive, and the progress of its workspaces.
+//! workspaces. The pulse also reports to the other servers that this server is alive, and how far its workspaces have
+//! progressed.
 //!
 //! No decision depends on the pulse. Every read that must see other servers' writes, and every append, checks the end
 //! of the workspace's own log. The pulse only wakes the readers that wait.
@@ -69,7 +70,7 @@ pub struct Pulse {
     /// The interval between two queries.
     interval: Duration,
     tasks: Mutex<Vec<AbortHandle>>,
-    /// Held while a report is written, so that the end of the exchange interrupts no report.
+    /// The lock that is held while a report is written, so that the end of the exchange interrupts no report.
     reporting: tokio::sync::Mutex<()>,
 }
 

@@ -57,7 +57,7 @@ pub struct OpenWorkspace {
 impl Registry {
     /// Returns the runtime of a workspace, opening the workspace on first use.
     ///
-    /// A workspace is opened in a separate task, which completes even if the request is cancelled. A failed opening
+    /// A workspace is opened in a separate task, which completes even if the request is canceled. A failed opening
     /// leaves nothing running.
     pub async fn enter<F>(&self, id: &Arc<str>, now_ms: i64, load: impl FnOnce() -> F) -> Result<Arc<Runtime>>
     where

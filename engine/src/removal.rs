@@ -32,7 +32,7 @@ pub async fn tend_deletions(engine: &Engine) {
 }
 
 async fn tend_deletion(engine: &Engine, id: &Arc<str>) -> Result<()> {
-    // Read again, since the deletions before this one may have taken minutes.
+    // Reads the deletion again, since the deletions before this one may have taken minutes.
     let Some(deletion) = engine.access().control().read_deletion(id).await? else { return Ok(()) };
     if let Some(removed_at) = deletion.removed_at {
         return match deletion.cleared_at {
@@ -55,8 +55,8 @@ async fn tend_deletion(engine: &Engine, id: &Arc<str>) -> Result<()> {
     Ok(())
 }
 
-/// Closes a removed workspace and deletes its data. If other servers share the store, deletes the data again after
-/// all of them have closed the workspace, because they may have written data until then.
+/// Closes a removed workspace and deletes its data. If other servers share the store, deletes the data again after all
+/// servers have closed the workspace, because the other servers may have written data until then.
 async fn remove_data(engine: &Engine, id: &Arc<str>, removed_at: i64) -> Result<()> {
     engine.close_removed(id).await;
     let opener = engine.opener();

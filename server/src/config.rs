@@ -194,8 +194,8 @@ impl Config {
         Config::with_variables(file_layer(file)?, &variables().collect::<Vec<_>>())
     }
 
-    /// Returns the configuration of a file and environment variables. An error names the variable that is not valid, if
-    /// the file alone is valid.
+    /// Returns the configuration of a file and environment variables. If the file alone is valid, an error names the
+    /// variable that is not valid.
     fn with_variables(file: Layer, variables: &[(String, String)]) -> anyhow::Result<Config> {
         let read = |variables: &[(String, String)]| -> anyhow::Result<Config> {
             // Writes the variables as TOML, the only format in which the values keep their types.
@@ -295,8 +295,8 @@ impl Config {
 #[derive(Debug, Clone)]
 struct Layer {
     settings: Map<String, Value>,
-    /// Whether the settings come from environment variables. Warnings about former settings say so, because the names in
-    /// them are those of a file.
+    /// Whether the settings come from environment variables. If so, warnings about former settings name the
+    /// environment, because the setting names in these warnings are written as in a file.
     is_environment: bool,
 }
 

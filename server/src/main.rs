@@ -10,8 +10,8 @@ use foldwork_server::{Config, cli, openapi, serve, telemetry};
 use tikv_jemallocator::Jemalloc;
 
 /// The allocator of the program. Appends and pipelines allocate many small values and would spend a third of their time
-/// in the system's allocator. jemalloc also returns free memory to the system, on threads of its own, so the program
-/// does not grow under a steady load, and an idle program shrinks. The wrapper counts the memory that scripts allocate.
+/// in the system's allocator. jemalloc also returns free memory to the system, on its own threads, so the program does
+/// not grow under a steady load, and an idle program shrinks. The wrapper counts the memory that scripts allocate.
 #[global_allocator]
 static ALLOCATOR: CountingAllocator<Jemalloc> = CountingAllocator(Jemalloc);
 

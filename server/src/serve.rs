@@ -2,8 +2,8 @@
 //!
 //! After `[http] stop_delay`, a stop waits at most `[http] stop_timeout` for requests, 3 s for the archive of backups,
 //! and 3 s for workspaces. Each workspace writes the checkpoints of its consumer, so after the next start, no plugin is
-//! called again for an event that it has processed. A separate thread ends the process half a second after these time
-//! limits, even if the other threads are blocked.
+//! called again for an event that the plugin has already processed. A separate thread ends the process half a second
+//! after these time limits, even if the other threads are blocked.
 
 pub mod backup;
 pub mod check;
@@ -61,7 +61,7 @@ const DELETION_INTERVAL: Duration = Duration::from_secs(10);
 /// A server that is listening and ready to run.
 pub struct BoundServer {
     pub address: SocketAddr,
-    /// The address of the metrics, if they are served.
+    /// The address of the metrics, if the server serves metrics.
     metrics: Option<SocketAddr>,
     config: Config,
     listener: TcpListener,
@@ -78,21 +78,22 @@ pub async fn listen(config: Config) -> anyhow::Result<BoundServer> {
     listen_with(config, chosen, |key| telemetry::print_key(format, key)).await
 }
 
-/// Returns the owner key for the first start that the environment sets. Fails if it does not have the form of a key.
+/// Returns the owner key that the environment sets for the first start. Fails if the value does not have the form of a
+/// key.
 fn bootstrap_key() -> anyhow::Result<Option<String>> {
     let Some(key) = secret(BOOTSTRAP_KEY) else { return Ok(None) };
     ensure!(is_key(&key), "{BOOTSTRAP_KEY} is not a key; expected sk_ and 64 hexadecimal digits");
     Ok(Some(key))
 }
 
-/// Returns the value of an environment variable. An empty value counts as absent, because files for containers and
-/// services set variables that they do not need to an empty text.
+/// Returns the value of an environment variable. An empty value counts as absent, because the files of containers and
+/// services set unneeded variables to an empty text.
 fn secret(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// Like [`listen`], with a given owner key for the first start. If no owner key is given, the server creates a key and
-/// passes the key to `show`.
+/// Starts to listen like [`listen`], with a given owner key for the first start. If no owner key is given, the server
+/// creates a key and passes the key to `show`.
 ///
 /// The first start stores the key only after it has checked the settings, loaded the plugins, bound the address, and
 /// opened the embedding model, the archive and the store, because each of these steps can fail. The key is shown after
@@ -205,7 +206,7 @@ pub async fn open_store(config: &Config) -> anyhow::Result<Store> {
 /// Opens the engine on a store of the configuration.
 pub async fn open_engine(config: &Config, store: Store, plugins: Plugins) -> anyhow::Result<Arc<Engine>> {
     let opened = Engine::open(store, Arc::new(StoreClock::default()), config.engine(), plugins).await;
-    // These errors have no reason in their own text, because clients must not read it.
+    // The messages of these errors do not include the cause, because clients must not see the cause.
     let opened = opened.map_err(|error| match error {
         Error::Internal(cause) => anyhow::Error::from_boxed(cause),
         Error::Unavailable(cause) => cause.into(),
@@ -214,7 +215,7 @@ pub async fn open_engine(config: &Config, store: Store, plugins: Plugins) -> any
     opened.with_context(|| cannot_open(&config.store.url))
 }
 
-/// Returns the user and the password of a SurrealDB server that the environment sets, if any.
+/// Returns the user and the password that the environment sets for a SurrealDB server, if any.
 fn store_credentials() -> anyhow::Result<Option<(String, String)>> {
     match (secret(STORE_USER), secret(STORE_PASSWORD)) {
         (Some(user), Some(password)) => Ok(Some((user, password))),

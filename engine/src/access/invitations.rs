@@ -25,7 +25,7 @@ impl SignedIn {
     }
 }
 
-/// An invitation and the workspace it is for.
+/// An invitation and its workspace.
 pub type Proposal = (Invitation, WorkspaceRecord);
 
 impl Access {

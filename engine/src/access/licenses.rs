@@ -26,7 +26,7 @@ pub struct Device {
     pub app_version: Option<String>,
 }
 
-/// The result of a validation, and the user's devices after it.
+/// The result of a validation, and the user's devices after the validation.
 #[derive(Debug, Clone)]
 pub struct Validation {
     pub verdict: LicenseVerdict,

@@ -41,7 +41,7 @@ impl Access {
     ) -> Result<Invitation> {
         let name = format!("invitation/{}/{email}", workspace.id);
         let invitation = Invitation {
-            // Inviting the same address twice gives one invitation, with the later role.
+            // Inviting the same address twice results in one invitation, with the later role.
             id: Uuid::new_v5(&Uuid::NAMESPACE_OID, name.as_bytes()).to_string().into(),
             workspace_id: workspace.id.clone(),
             email: email.into(),
@@ -103,8 +103,7 @@ impl Access {
         self.known.forget();
         if let Some(keys) = removed?.map_err(owner_stays)? {
             self.held.end_above(&workspace.id, id, None);
-            // The keys, and keys derived from these in other workspaces, may have granted access to other workspaces as
-            // well.
+            // These keys, and the keys derived from these keys, may also have granted access to other workspaces.
             self.end_keys(&keys).await;
             return Ok(());
         }

@@ -49,7 +49,7 @@ impl Access {
     /// Sets the plan of a user. A plan id that is not in the settings creates an individual plan.
     pub async fn set_plan(&self, user_id: &str, new: NewPlan) -> Result<UserPlan> {
         let _turn = self.turns.lock(user_id).await;
-        // Another server may change the plan at the same time, also a field that this request does not name.
+        // Another server may change the plan at the same time, including fields that this request does not set.
         for _ in 0..ATTEMPTS {
             let user = self.user(user_id).await?;
             let plan = self.changed_plan(plan_of(&user, &self.policy().settings), new.clone());
@@ -73,7 +73,7 @@ impl Access {
             None => UserPlan { name: id.clone(), id, ..default_plan(settings).begun_at(self.clock.now_ms()) },
         };
         let status = new.status.unwrap_or(base.status);
-        // If the request names no end, a trial keeps its end or gets the end that is configured for the plan.
+        // If the request sets no end, a trial keeps its end or gets the end that is configured for the plan.
         let trial_ends_at = new.trial_ends_at.or(base.trial_ends_at).filter(|_| status == PlanStatus::Trialing);
         UserPlan { status, trial_ends_at, limits: new.limits.unwrap_or(base.limits), ..base }
     }

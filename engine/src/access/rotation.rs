@@ -1,5 +1,5 @@
-//! Rotation: a successor replaces a key, and the replaced key stays valid for a time in which its users change to the
-//! successor.
+//! Rotation: a successor replaces a key, and the replaced key stays valid for a time, during which its users switch to
+//! the successor.
 
 use std::sync::Arc;
 

@@ -26,8 +26,8 @@ pub const MAX_LIFETIME_MS: i64 = 24 * 60 * 60 * 1_000;
 const RETENTION_MS: i64 = SIGNING_PERIOD_MS + MAX_LIFETIME_MS;
 /// The minimum time between two lookups of unknown keys in the store, in milliseconds.
 const LOOKUP_INTERVAL_MS: i64 = 1_000;
-/// How long before the end of the previous key's signing period the next key is created, in milliseconds. During this
-/// time, every server can look up the new key, even a server that has just looked up an unknown key.
+/// The time before the end of the previous key's signing period at which the next key is created, in milliseconds.
+/// During this time, every server can look up the new key, even a server that has just looked up an unknown key.
 const ROTATION_LEAD_MS: i64 = 60_000;
 /// The maximum length of a text with signed claims, in bytes.
 const MAX_LENGTH: usize = 8 << 10;

@@ -1,4 +1,5 @@
-//! The appender: the single writer of a workspace's log. It collects waiting appends and commits them together.
+//! The appender: the single writer of a workspace's log. The appender collects waiting appends and commits the appends
+//! together.
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -41,7 +42,7 @@ struct QueuedAppend {
 /// An entry of the appender's queue.
 enum AppendTask {
     Append(QueuedAppend),
-    /// Defines a type. If the new definition folds differently, also replaces the type's aggregates by refolded
+    /// Defines a type. If the new definition folds differently, also replaces the type's aggregates with refolded
     /// aggregates.
     Define {
         redefinition: Redefinition,
@@ -171,7 +172,7 @@ async fn commit(state: &State, db: &Database, mut batch: Vec<QueuedAppend>, hist
     {
         return refuse_all(batch, error);
     }
-    // A view that is not known to be current must not refuse an append: another server may have written since.
+    // A view that may be stale must not reject an append: another server may have written since.
     let mut is_current = state.is_exclusive() || history.needs_catch_up;
     history.needs_catch_up = false;
     let named = batch.iter().any(|waiting| waiting.append.may_be_known());
@@ -181,8 +182,9 @@ async fn commit(state: &State, db: &Database, mut batch: Vec<QueuedAppend>, hist
             Ok(staged) => staged,
             Err(error) => return refuse_all(batch, error.into()),
         };
-        // A batch with events needs no refresh here: the store rejects the write if the log has advanced. Without
-        // events, nothing checks whether the rejections, and the decisions that nothing is to be done, are current.
+        // A batch with events needs no refresh here: the store rejects the write if the log has advanced. A batch
+        // without events is not written, so the store cannot detect rejections, or decisions to append nothing, that
+        // are based on a stale view.
         if !is_current && staged.events.is_empty() {
             is_current = true;
             match state.catch_up_if_behind(&folding).await {
@@ -192,7 +194,8 @@ async fn commit(state: &State, db: &Database, mut batch: Vec<QueuedAppend>, hist
             }
         }
         let StagedBatch { events, responses, types_changed, .. } = &staged;
-        // If the batch has appends of two leaders, the store rejects those of the earlier one.
+        // If the batch has appends of two leaders, the store rejects the batch, and `without_overtaken` then removes
+        // the appends of the earlier leader.
         let epoch = batch.iter().filter_map(|waiting| waiting.append.epoch).min();
         let write = AppendBatch { events, responses, types_changed: *types_changed, epoch };
         let began = state.clock.monotonic_us();
@@ -245,7 +248,7 @@ async fn commit(state: &State, db: &Database, mut batch: Vec<QueuedAppend>, hist
     refuse_all(batch, Error::Unavailable(store::Error::Conflict));
 }
 
-/// Refuses the appends of a leader from which another server has taken over. Returns the other appends.
+/// Rejects the appends of a leader from which another server has taken over. Returns the other appends.
 async fn without_overtaken(
     db: &Database,
     batch: Vec<QueuedAppend>,
@@ -280,7 +283,7 @@ async fn stage(
             known.events.entry(id.clone()).or_insert_with(|| event.clone());
         }
         // Reads the change counter before the definitions. If a definition changes in between, the store rejects the
-        // batch, and the appender decides the batch again.
+        // batch, and the appender stages the batch again.
         let types_changed = state.types.changed();
         let definitions = state.types.all();
         let mut staging = BatchBuilder::new(state, &definitions, &known);

@@ -28,7 +28,7 @@ pub(super) fn aggregate_id(new: &NewEvent) -> Result<AggregateId> {
 /// Returns whether the event begins the state of its aggregate. Such an event must have the required fields, and gets
 /// the defaults of missing fields.
 ///
-/// The first event of a stream begins the state. An event with another verb than `created` does not begin the state if
+/// The first event of a stream begins the state. An event with a verb other than `created` does not begin the state if
 /// it was recorded in another log, because a part of that log may begin in the middle of a stream. Such an event does
 /// not begin the state either if its type is built in, because such streams existed before this rule. `created` on a
 /// deleted aggregate begins the state again.

@@ -1,4 +1,4 @@
-//! Slugs of articles. No two articles of a project have the same slug: every append is checked.
+//! Slugs of articles. Every append is checked, so that no two articles of a project get the same slug.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -26,14 +26,15 @@ use crate::store;
 
 /// The maximum number of workspaces that are archived at the same time.
 const CONCURRENT: usize = 8;
-/// The maximum number of segments that a workspace writes before other workspaces have their turn.
+/// The maximum number of segments that are written for one workspace before other workspaces have their turn.
 const SEGMENTS_PER_TURN: usize = 64;
 /// The interval at which closed workspaces and the control database are archived.
 const SLOW_INTERVAL: Duration = Duration::from_secs(30);
 /// The pause after a dump of the control database, as a multiple of the time that the dump took.
 const CONTROL_REST: u32 = 50;
 /// The time for which a writer is reused after its last successful attempt to archive, in milliseconds. After this
-/// time, the end of the archive is read from the bucket again. Shorter than the age at which segments are merged.
+/// time, the end of the archive is read from the bucket again. This time is shorter than the age at which segments are
+/// merged.
 const WRITER_KEPT_MS: i64 = 1_800_000;
 /// The maximum time that an append waits until its events are archived.
 const ARCHIVED_WITHIN: Duration = Duration::from_secs(10);
@@ -157,7 +158,7 @@ impl Backups {
     }
 
     /// Runs three independent loops until the task is aborted: archiving open workspaces, archiving closed workspaces
-    /// and the control database, and the maintenance of the archive.
+    /// and the control database, and maintaining the archive.
     pub async fn keep(self: &Arc<Self>) {
         tokio::join!(self.keep_archiving(), self.keep_looking_after(), self.keep_tending());
     }
@@ -246,7 +247,7 @@ impl Backups {
         // Workspaces that are being restored are skipped, because nothing else may interfere with a restore.
         let read = async {
             let all = access.workspaces().await?;
-            // Read afterwards, so that a restore that began before is found.
+            // Reads the running restores after the workspaces, so that no workspace is listed without its restore.
             Ok::<_, Error>((all, access.being_restored().await?))
         };
         let (all, restored) = match read.await {
@@ -402,8 +403,8 @@ impl Backups {
         self.slots.lock().remove(id);
     }
 
-    /// Fails if the archive belongs to another installation. Two installations in one archive would replace each
-    /// other's control database.
+    /// Fails if the archive belongs to another installation. Two installations in one archive would mix the dumps of
+    /// their control databases.
     pub(super) async fn check_owner(&self) -> Result<()> {
         if self.is_owner.load(Ordering::Relaxed) {
             return Ok(());

@@ -39,8 +39,8 @@ pub struct ListedObject {
 
 impl Bucket {
     /// Opens `file://PATH`, `mem://`, `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX` or `az://CONTAINER/PREFIX`. `options`
-    /// configures the object store. The names of the options are those of the environment variables for the vendor's
-    /// tools.
+    /// configures the object store. The options have the names of the environment variables that the vendor's tools
+    /// read.
     pub fn open(url: &str, options: impl IntoIterator<Item = (String, String)>) -> Result<Bucket> {
         let OpenObjects { objects, prefix, folder } = Blobs::open_objects(url, options)?;
         Ok(Bucket { objects, prefix, folder })

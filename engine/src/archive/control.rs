@@ -34,13 +34,14 @@ pub async fn write(
     now_ms: i64,
     is_checked: bool,
 ) -> Result<bool> {
-    // Listed before the records are read, so that a dump of other servers with later records is noticed.
+    // Lists the dumps before the records are read, so that `write_after` notices a dump of another server with later
+    // records.
     let newest = newest(bucket).await?;
     write_after(newest, bucket, key, control, now_ms, is_checked).await
 }
 
-/// Does the same as [`write`], given the name of the newest dump before the call. Writes nothing if there is a newer
-/// dump in the meantime, because its records may be later.
+/// Does the same as [`write`], given the name of the newest dump before the call. Writes nothing if another server has
+/// written a newer dump in the meantime, because the records of that dump may be later.
 async fn write_after(
     newest: Option<String>,
     bucket: &Bucket,
@@ -122,7 +123,7 @@ pub async fn verify(bucket: &Bucket, key: &SealingKey) -> Result<(i64, Vec<Strin
     Ok((time_of(&name).unwrap_or_default(), ids))
 }
 
-/// Restores the newest dump that can be opened into an empty control database.
+/// Restores the newest readable dump into an empty control database.
 pub async fn restore(bucket: &Bucket, key: &SealingKey, control: &Database) -> Result<()> {
     let (_, lines) = newest_readable(bucket, key).await?;
     // A restore can be repeated as long as the store has no workspaces. Workspaces are therefore written last.

@@ -1,8 +1,8 @@
 //! The bytes of files in the archive, stored under their SHA-256. The bytes of a deleted file stay for the retention
 //! period.
 //!
-//! A server may archive a file whose bytes another server removes at the same time, because no other file had these
-//! bytes before. A copy first removes the record of unused bytes, and then looks for the note of a removal. A removal
+//! A server may archive the bytes of a new file while another server removes the same bytes, because no file used them
+//! until then. A copy first removes the record of unused bytes, and then looks for the note of a removal. A removal
 //! first writes its note, and then looks for the record. At least one of them therefore notices the other.
 
 use std::collections::HashSet;
@@ -36,7 +36,7 @@ pub struct NamedBytes {
 }
 
 impl NamedBytes {
-    /// Returns the bytes that an event refers to. Returns `None` for all other events.
+    /// Returns the bytes that an event refers to. Returns `None` if the event refers to no bytes.
     pub fn of(event: &Event) -> Option<NamedBytes> {
         if &*event.aggregate_type != FILE {
             return None;
@@ -113,7 +113,7 @@ pub async fn copy(bucket: &Bucket, blobs: &Blobs, workspace_id: &str, named: &Na
     if is_being_removed(bucket, workspace_id, &named.sha256, now_ms).await? {
         return Err(Error::Unavailable(store::Error::Conflict));
     }
-    // Looked up last, because a removal that has ended in the meantime leaves no note.
+    // Looks for the bytes last, because a removal that has ended in the meantime leaves no note.
     if bucket.has(&key, named.size).await? {
         return Ok(true);
     }

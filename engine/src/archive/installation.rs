@@ -20,8 +20,8 @@ pub struct Archive {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArchivedWorkspace {
     pub workspace_id: Arc<str>,
-    /// The number of the history. The number grows when the store is reset to an earlier state and then appends other
-    /// events.
+    /// The number of the history. The number grows when other events are appended after the store was reset to an
+    /// earlier state.
     pub epoch: u64,
     /// The position up to which the log is archived.
     pub position: u64,
@@ -37,8 +37,8 @@ pub struct ArchivedWorkspace {
 
 impl Archive {
     /// Opens the archive at `file://PATH`, `mem://`, `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX` or
-    /// `az://CONTAINER/PREFIX`. `options` configures the object store. The names of the options are those of the
-    /// environment variables for the vendor's tools.
+    /// `az://CONTAINER/PREFIX`. `options` configures the object store. The options have the names of the environment
+    /// variables that the vendor's tools read.
     pub fn open(url: &str, options: impl IntoIterator<Item = (String, String)>, key: SealingKey) -> Result<Archive> {
         Ok(Archive { bucket: Bucket::open(url, options)?, key: Arc::new(key) })
     }
@@ -84,8 +84,8 @@ impl Archive {
         }))
     }
 
-    /// Verifies the archive of a workspace from the archive alone, and records the result in the archive. `now_ms` is
-    /// the current time, in milliseconds since 1970.
+    /// Verifies the archive of a workspace without reading the store, and records the result in the archive. `now_ms`
+    /// is the current time, in milliseconds since 1970.
     pub async fn verify(
         &self,
         workspace_id: &str,

@@ -47,13 +47,13 @@ struct LineText<'t> {
 }
 
 /// Appends the line of a definition. A stored definition that is not JSON has no line, because no restore could read
-/// it. Returns whether there is a line.
+/// it. Returns whether a line was appended.
 pub fn write_definition(definition: &PastDefinition, at: i64, lines: &mut Vec<u8>) -> bool {
     let Ok(declaration) = serde_json::from_str::<&RawValue>(&definition.text) else { return false };
     write(&LineText { definition: Some(declaration), position: definition.position, at, ..LineText::default() }, lines)
 }
 
-/// Appends the line of an event. Returns whether there is a line.
+/// Appends the line of an event. Returns whether a line was appended.
 pub fn write_event(event: &Event, lines: &mut Vec<u8>) -> bool {
     let Ok(body) = body::write(event) else { return false };
     let begin = lines.len();

@@ -1,8 +1,8 @@
 //! The archived log of a workspace: its epochs, the list of its segments, and a reader of consecutive segments.
 //!
-//! An epoch is one history of a log. If the store is reset to an earlier state, it appends different events at
+//! An epoch is one history of a log. After the store was reset to an earlier state, different events are appended at
 //! positions that are already archived. The archiver then begins a new epoch, which names its parent and the place
-//! where the histories separate.
+//! where the histories diverge.
 
 use serde::{Deserialize, Serialize};
 

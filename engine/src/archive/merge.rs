@@ -94,9 +94,9 @@ fn groups(chosen: &[SegmentRef], level: u8, before_ms: i64) -> Vec<&[SegmentRef]
     groups
 }
 
-/// Writes one segment with the lines of the first segments of a group, as many as have at most `max_bytes` of lines.
-/// Returns the number of these segments, which is at least 1. A large segment is copied alone, because it would be read
-/// again with every merge if it stayed at its level.
+/// Writes one segment with the lines of the first segments of a group, up to `max_bytes` of lines. Returns the number
+/// of these segments, which is at least 1. A large segment is copied alone, because every later merge would read the
+/// segment again if it stayed at its level.
 async fn merge_first(
     bucket: &Bucket,
     workspace_id: &Arc<str>,

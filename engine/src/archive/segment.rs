@@ -1,9 +1,9 @@
 //! A segment of an archived log: an immutable object with consecutive lines, and checksums that detect every change.
 //!
-//! A segment is a zstd file. Its first frame is skippable, so that `zstd -d` prints the lines alone, and contains the
-//! header: 64 hexadecimal digits, a line break, and JSON. The digits are the SHA-256 of everything after them. Each
-//! line continues a chain of hashes through the whole log. The header has the chain before and after the segment, so a
-//! missing segment, or a segment of another log, does not fit. A merge of segments keeps the chain.
+//! A segment is a zstd file. Its first frame contains the header: 64 hexadecimal digits, a line break, and JSON. The
+//! frame is skippable, so `zstd -d` prints only the lines. The digits are the SHA-256 of everything after the line
+//! break. Each line continues a chain of hashes through the whole log. The header has the chain before and after the
+//! segment, so a reader detects a missing segment or a segment of another log. A merge of segments keeps the chain.
 
 use std::io::Read as _;
 
@@ -21,7 +21,7 @@ const FRAME: usize = 8;
 const DIGITS: usize = 64;
 /// The maximum size of the lines of a segment, in bytes.
 pub const MAX_LINES_BYTES: u64 = 256 << 20;
-/// The level of compression: a fast level, whose output has half the size of the fastest level's output.
+/// The compression level. The level is fast, and its output has half the size of the fastest level's output.
 const LEVEL: i32 = 3;
 
 /// The state of the chain of hashes after a line. The default is the chain before the first line of a log.

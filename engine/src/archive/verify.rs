@@ -28,8 +28,7 @@ use crate::model::id::AggregateId;
 const MAX_STATE_BYTES: usize = 512 << 20;
 /// The maximum number of files whose hashes are checked. Of further files, only the sizes are checked.
 const MAX_HASHED_FILES: usize = 1_000;
-/// The total size of the hashed files from which no further file is hashed, in bytes. The last file may exceed this
-/// size.
+/// The limit of the total size of the hashed files, in bytes. The last hashed file may exceed the limit.
 const MAX_HASHED_BYTES: u64 = 256 << 20;
 /// The time within which the archive must reach the position of a digest, in milliseconds.
 const ARCHIVED_WITHIN_MS: i64 = 600_000;
@@ -244,7 +243,7 @@ async fn check_files(
 ) -> Result<()> {
     let is_file = |state: &&Aggregate| &*state.aggregate_type == FILE && !state.deleted;
     let mut files: Vec<&Aggregate> = folded.states.values().filter(is_file).collect();
-    // The random order makes several verifications together check the hash of every file.
+    // Because the order is random, repeated verifications eventually check the hash of every file.
     fastrand::shuffle(&mut files);
     let mut hashed_bytes = 0;
     for (index, file) in files.into_iter().enumerate() {

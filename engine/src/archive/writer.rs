@@ -38,7 +38,7 @@ pub struct ArchiveWriter {
 impl ArchiveWriter {
     /// Finds the end of the archive of a workspace. Begins an epoch if there is no archive yet, or if the store has
     /// another history than the archive. Fails if the workspace was removed, because the log of a removed workspace
-    /// looks like that of a store without events.
+    /// looks like the log of an empty store.
     pub async fn open(
         bucket: &Bucket,
         access: &Access,

@@ -66,7 +66,8 @@ pub struct Caller {
     /// The credentials from which the presented key was derived: the key's ancestors, then its origin. Empty if the
     /// presented credential is not a key.
     pub(crate) above: Arc<[Arc<str>]>,
-    /// The time at which the presented credential expires, in milliseconds since the epoch. `None` if it never expires.
+    /// The time at which the presented credential expires, in milliseconds since the epoch. `None` if the credential
+    /// never expires.
     pub(crate) expires_at: Option<i64>,
     pub(crate) role: Role,
     pub(crate) plan: Arc<UserPlan>,
@@ -148,8 +149,8 @@ impl Caller {
         &self.workspace_id
     }
 
-    /// Returns the time at which the presented credential expires, in milliseconds since the epoch, or `None` if it
-    /// never expires.
+    /// Returns the time at which the presented credential expires, in milliseconds since the epoch, or `None` if the
+    /// credential never expires.
     pub fn expires_at(&self) -> Option<i64> {
         self.expires_at
     }
@@ -191,9 +192,9 @@ pub struct KeyRecord {
     pub created_at: i64,
     pub expires_at: Option<i64>,
     pub last_used_at: Option<i64>,
-    /// The origin of the key: the id of the creating key or of its successor, or `session:…` or `user:…` for a key
-    /// created in a session. If the origin is revoked, the key stops working, unless the revocation keeps the derived
-    /// keys.
+    /// The origin of the key: the id of the creating key or of the key that replaced the creating key, or `session:…`
+    /// or `user:…` for a key created in a session. If the origin is revoked, the key stops working, unless the
+    /// revocation keeps the derived keys.
     pub derived_from: Option<Arc<str>>,
     /// The ids of the keys that this key was derived from, oldest first. The key works only while all of these keys
     /// exist.

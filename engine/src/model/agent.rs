@@ -22,7 +22,7 @@ pub const PLUGIN: &str = "plugin";
 pub const SUBSCRIBED_TRAITS: &str = "subscribed_traits";
 /// The name of the field with the agent's normalized name, which is unique among the agents of a workspace.
 pub const NAME_KEY: &str = "slug";
-/// The name of the field with the successor, who takes over the tasks of a disabled or deleted agent: `agent:ID` or
+/// The name of the field with the successor that takes over the tasks of a disabled or deleted agent: `agent:ID` or
 /// `user:ID`.
 pub const SUCCESSOR: &str = "reassign_to";
 /// The status of an enabled agent, which gets work.
@@ -40,7 +40,7 @@ pub enum AgentStatus {
     Active,
     /// The agent has sent no heartbeat recently, or the plugin that does the agent's work is not enabled.
     Offline,
-    /// The agent gets no work until a person enables it again.
+    /// The agent gets no work until a person enables the agent again.
     Disabled,
 }
 

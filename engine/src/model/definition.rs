@@ -36,8 +36,8 @@ pub enum FieldType {
 }
 
 impl FieldType {
-    /// Returns the type if folding converts the values of the type, so that states contain other values than payloads.
-    /// Otherwise returns `None`.
+    /// Returns the type if folding converts the values of the type, so that states and payloads contain the values in
+    /// different forms. Otherwise returns `None`.
     pub fn converted(self) -> Option<FieldType> {
         matches!(self, FieldType::Date | FieldType::Decimal).then_some(self)
     }
@@ -101,7 +101,8 @@ pub struct Field {
     pub must_exist: bool,
     /// The items of an array, described like a field without a name.
     pub items: Option<Box<Field>>,
-    /// The fields of an object. An object may have other fields as well.
+    /// The declared fields of an object. An object may have other fields as well, unless the type rejects unknown
+    /// fields.
     pub fields: Fields,
 }
 

@@ -125,7 +125,7 @@ mod tests {
             check_field(&nested(levels), fold, "/payload/f", &mut violations);
             violations.into_vec().pop().map(|violation| violation.message)
         };
-        // The outermost value is a list if the number of levels is odd, and an object if it is even.
+        // The outermost value is a list if the number of levels is odd, and an object if the number is even.
         assert_eq!(refused(159, Fold::Last), None);
         assert_eq!(refused(160, Fold::Last).as_deref(), Some("nested more than 159 levels deep"));
         assert_eq!(refused(159, Fold::Append), None);

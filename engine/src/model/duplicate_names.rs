@@ -114,7 +114,7 @@ impl<'de> Visitor<'de> for Names<'_> {
     }
 }
 
-/// Cuts a pointer, because the names in it can be very long.
+/// Cuts a pointer, because the names in the pointer can be very long.
 fn cut(mut pointer: String) -> String {
     if pointer.len() > MAX_POINTER_BYTES {
         pointer.truncate(pointer.floor_char_boundary(MAX_POINTER_BYTES));

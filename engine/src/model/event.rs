@@ -116,7 +116,7 @@ impl Event {
 fn rounded(object: &Arc<Object>) -> Value {
     if object.numbers().is_some() { object.rounded().into() } else { Value::Object(object.clone()) }
 }
-/// The names of the fields of an event. In a pipeline's row of an event, the id is called `_id`.
+/// The names of the fields of an event. In the pipeline row of an event, the id has the name `_id`.
 pub const EVENT_FIELDS: [&str; 12] = [
     EVENT_ID,
     "aggregate_id",
@@ -170,7 +170,7 @@ pub struct NewEvent {
     pub slugs_in_log: Option<Arc<SlugsInLog>>,
 }
 
-/// The ids of the articles that have a slug at some time in a log, by slug.
+/// The ids of the articles that had a slug at any time in a log, by slug.
 pub type SlugsInLog = HashMap<String, HashSet<String>>;
 
 /// The record of an event in another log. An imported event keeps this record.
@@ -185,7 +185,7 @@ pub struct OriginalRecord {
 impl NewEvent {
     /// Returns whether the event may be appended to a deleted aggregate.
     pub fn restores(&self) -> bool {
-        // A recorded event is always allowed, because the other log has already accepted the event at this place of the
+        // A recorded event is always allowed, because the other log has already accepted the event at this place in the
         // stream.
         self.recorded.is_some() || (!self.derived && (self.restore || verb(&self.event_type) == CREATED))
     }
@@ -221,7 +221,8 @@ pub enum StreamExpectation {
 }
 
 impl StreamExpectation {
-    /// Returns the expectation that the stream's last event has a version. At version 0 a stream has no events.
+    /// Returns the expectation that the stream's last event has this version. Version 0 means that the stream has no
+    /// events.
     pub fn at(version: u64) -> StreamExpectation {
         if version == 0 { StreamExpectation::None } else { StreamExpectation::Version(version) }
     }

@@ -27,13 +27,13 @@ pub struct EdgeFact {
     pub kind: Arc<str>,
     pub to: Target,
     pub weight: f64,
-    /// The text of the link that the edge stands for. While no node matches the target, the link is broken.
+    /// The text of the link that the edge represents. While no node matches the target, the link is broken.
     pub link: Option<Arc<str>>,
 }
 
 /// A description of the node that an edge points to. The edge is open while at least one node matches the description.
-/// The edge points to the oldest matching node. The edge of a [`Target::Page`] points to the page that the references
-/// name.
+/// The edge points to the oldest matching node. If the target is a [`Target::Page`], the edge points to the page that
+/// the references name instead.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Target {
     Id(Arc<str>),
@@ -42,8 +42,8 @@ pub enum Target {
     /// A node whose state has this value in a top-level field, such as `slug`. An integer in the field is compared as
     /// text. Other numbers never match.
     Field(Arc<str>, Arc<str>),
-    /// The page that the first matching reference names. A reference matches if any page matches it, see
-    /// [`super::page`].
+    /// The page that the first matching reference names. A reference matches if at least one page matches the
+    /// reference, see [`super::page`].
     Page(Arc<[Arc<str>]>),
 }
 

@@ -54,8 +54,8 @@ impl News {
             },
             // Only the former agent gets this news.
             TaskEvent::Unassigned => None,
-            // News has the name of its event. The other events are no news to the agent. As in [`TaskEvent::parse`], the
-            // prefix is not part of a parsed name.
+            // News has the name of its event. Other events cause no news. Names are parsed without the prefix, as in
+            // [`TaskEvent::parse`].
             _ => event.event_type.strip_prefix("task.")?.parse().ok(),
         }
     }

@@ -48,7 +48,7 @@ impl FilePath {
         Ok(FilePath { text })
     }
 
-    /// Splits a path into workspace, place and filename. The caller must validate the parts with [`FilePath::new`].
+    /// Splits a path into workspace, owner and filename. The caller must validate the parts with [`FilePath::new`].
     pub fn read(text: &str) -> Result<(String, FileOwner, String), String> {
         check_segments(text)?;
         let segments: Vec<&str> = text.split('/').collect();

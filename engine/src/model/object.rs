@@ -64,7 +64,7 @@ impl Object {
         Object { fields: ObjectFields::Own(OwnedFields::Plain(Vec::with_capacity(fields))) }
     }
 
-    /// Clones the object, with capacity for a number of further fields.
+    /// Clones the object. Adds capacity for further fields, unless the object has written forms of numbers.
     pub fn clone_with_room(&self, further: usize) -> Object {
         if self.has_numbers() {
             return self.clone();

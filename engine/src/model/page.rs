@@ -19,19 +19,19 @@ const PATH: &str = "path";
 const FRONT_MATTER: &str = "front_matter";
 /// The suffixes of Markdown files, in lower case.
 const SUFFIXES: [&str; 7] = [".md", ".markdown", ".mdx", ".mkd", ".mkdn", ".mkdown", ".mdown"];
-/// The names of files that stand for their folder, without suffix and in lower case.
+/// The names of index files, without suffix and in lower case. An index file is the page of its folder.
 const INDEX_NAMES: [&str; 3] = ["index", "_index", "readme"];
 /// The folders of Jekyll that are not part of the address of a page.
 const HIDDEN_FOLDERS: [&str; 2] = ["_posts", "_drafts"];
-/// The usual folders of Docusaurus with documents: of a site, of its blog, and of a translation.
+/// The usual document folders of Docusaurus: of a site, of a blog, and of a translation.
 const DOCUMENT_FOLDERS: [&str; 3] = ["docs", "blog", "current"];
-/// The beginning of the name of a folder of Docusaurus with the documents of a version.
+/// The prefix of the name of a Docusaurus folder with the documents of one version.
 const VERSION_FOLDER: &str = "version-";
-/// The beginning of a reference that names a page only if no other page matches.
+/// The prefix of a reference that names a page only if no other page matches.
 const ONLY: &str = "*/";
 /// The maximum length of a path, a reference or another address of a page, in bytes.
 const MAX_LENGTH: usize = 512;
-/// The maximum number of aliases in front matter that are used.
+/// The maximum number of aliases that are used from the front matter of a page.
 const MAX_ALIASES: usize = 50;
 /// The maximum number of folders above a page that may be the root of an address in its front matter.
 const MAX_ROOTS: usize = 4;
@@ -142,7 +142,7 @@ pub fn rank(state: &Object, reference: &str, from: &Object) -> Option<MatchRank>
 fn match_of(path: &str, state: &Object, reference: &str) -> Option<MatchedBy> {
     let reference = reference.strip_prefix(ONLY).unwrap_or(reference);
     let (wanted, is_rooted) = reference.strip_prefix('/').map_or((reference, false), |rooted| (rooted, true));
-    // The name of a page or of a file is not the name of the folder for which a page stands by its address.
+    // A reference with a suffix, or with a single relative segment, names a file or page and never a folder.
     let may_be_folder = without_suffix(wanted).is_none() && (is_rooted || segments(wanted).len() > 1);
     let in_front_matter = |segments: &[String]| {
         let mut addresses = other_addresses(path, state, may_be_folder);
@@ -157,7 +157,7 @@ fn match_of(path: &str, state: &Object, reference: &str) -> Option<MatchedBy> {
     let segments = segments(wanted_stem);
     let own = self::segments(stem(path));
     match is_end(&own, &segments, is_rooted) {
-        // Of pages that match by the end of their paths, the nearest page counts, regardless of case.
+        // If several pages match by the end of their paths, the reference names the nearest page, regardless of case.
         true if is_rooted && path == wanted => Some(MatchedBy::Exact),
         true => Some(MatchedBy::Path),
         false => in_front_matter(&segments),
@@ -201,7 +201,7 @@ pub fn stem(path: &str) -> &str {
     without_suffix(path).unwrap_or(path)
 }
 
-/// Returns whether a file with this name stands for its folder.
+/// Returns whether a file with this name is the page of its folder.
 pub fn is_index(file: &str) -> bool {
     index_name(file).is_some()
 }
@@ -231,7 +231,7 @@ fn without_suffix(path: &str) -> Option<&str> {
     })
 }
 
-/// Returns the name of a file that stands for its folder, without suffix and in lower case.
+/// Returns the name of an index file, without suffix and in lower case. Returns `None` for other files.
 fn index_name(file: &str) -> Option<&'static str> {
     let stem = stem(file);
     INDEX_NAMES.into_iter().find(|name| name.eq_ignore_ascii_case(stem))
@@ -309,8 +309,8 @@ fn unnumbered(segment: &str) -> &str {
 }
 
 /// Returns the addresses and names that front matter gives to a page: aliases, and addresses of Hugo (`url`, `slug`),
-/// Zola (`path`, `slug`), Jekyll (`permalink`, `redirect_from`) and Docusaurus (`slug`, `id`). With `with_folders`,
-/// includes the address of a folder if the page stands for the folder.
+/// Zola (`path`, `slug`), Jekyll (`permalink`, `redirect_from`) and Docusaurus (`slug`, `id`). If `with_folders` is
+/// set, includes the address of the folder that the slug `/` gives to a page.
 fn other_addresses<'a>(path: &'a str, state: &'a Object, with_folders: bool) -> impl Iterator<Item = Cow<'a, str>> {
     let front_matter = state.get(FRONT_MATTER).and_then(Value::as_object);
     let field = move |name: &str| front_matter.and_then(|fields| fields.get(name));
@@ -331,10 +331,10 @@ fn other_addresses<'a>(path: &'a str, state: &'a Object, with_folders: bool) -> 
 }
 
 /// Returns the addresses of a page whose front matter contains `text` as its slug. `folders` are the folded folders of
-/// the page. A link may name the folders as they are, or by their address.
+/// the page. A link may use the names or the addresses of the folders.
 ///
 /// In Docusaurus, the root of a slug that begins with `/` is the folder of the documents, which may be any folder above
-/// the page. The slug `/` gives the page the address of this folder. Such addresses are included if `with_folders` is
+/// the page. The slug `/` gives the page the address of this folder. This address is included only if `with_folders` is
 /// set.
 fn addresses_below<'a>(folders: &[String], text: &'a str, with_folders: bool) -> Vec<Cow<'a, str>> {
     if !text.starts_with('/') {
@@ -347,7 +347,8 @@ fn addresses_below<'a>(folders: &[String], text: &'a str, with_folders: bool) ->
         .is_some_and(|name| DOCUMENT_FOLDERS.contains(&name.as_str()) || name.starts_with(VERSION_FOLDER));
     let deepest = match folders.len() {
         _ if is_excluded => 0,
-        // Documents seldom begin so far below the root of the project, unless their folder has a usual name.
+        // A folder so far below the root of the project is seldom the folder of the documents, unless it has a usual
+        // name.
         many if many > MAX_FOLDERS_OF_ROOT && !has_usual_name => many - 1,
         few => few,
     };

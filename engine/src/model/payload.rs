@@ -198,9 +198,9 @@ pub fn check_complete(state: &Object, definition: &Definition) -> Result<(), Vec
     violations.finish(())
 }
 
-/// Changes `payload`, which creates a deleted aggregate again, so that the earlier state is removed first. The `$unset`
-/// of the payload gets the names in `earlier`, and is moved before the fields that the aggregate begins with. A field
-/// that the payload sets and then removes with its own `$unset` stays before the `$unset`.
+/// Changes a payload that creates a deleted aggregate again, so that the payload first removes the earlier state. Adds
+/// the names in `earlier` to the `$unset` of the payload, and moves the `$unset` before the fields of the new state. A
+/// field that the payload sets and then removes with its own `$unset` stays before the `$unset`.
 pub fn remove_earlier<'n>(payload: &mut Object, earlier: impl Iterator<Item = &'n str>) {
     let given = payload.get(UNSET).and_then(Value::as_array).unwrap_or_default();
     let own: BTreeSet<&str> = given.iter().filter_map(Value::as_str).collect();
@@ -419,7 +419,7 @@ fn check_bounds(
     }
 }
 
-/// Checks a decimal exactly. A bound counts as the decimal that the definition shows.
+/// Checks a decimal exactly. Each bound is compared as the decimal with the digits that the definition shows.
 fn check_decimal(field: &Field, number: Decimal, at: ValueLocation<'_>, violations: &mut Violations) {
     let compared = |bound: f64| match decimal::of_double(bound) {
         Some(bound) => number.cmp(&bound),

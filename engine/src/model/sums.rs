@@ -9,8 +9,8 @@ use super::violation::{Violation, Violations};
 /// The first double above all 64-bit integers.
 const BEYOND: f64 = 9_223_372_036_854_775_808.0;
 
-/// Checks the sums to which an event adds. `before` is the aggregate before the event, and `after` is the state of the
-/// aggregate with the event. Accepts a sum that was outside the range of its type before the event.
+/// Checks the sums that an event changes. `before` is the aggregate before the event, and `after` is the state of the
+/// aggregate after the event. Accepts a sum that was outside the range of its type before the event.
 pub fn check(
     payload: &Object,
     before: Option<&Aggregate>,

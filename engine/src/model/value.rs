@@ -56,7 +56,7 @@ impl Value {
         /// Returns the integer if the value is an integer. Returns `None` for a double, even if the double has no
         /// fraction.
         as_int -> i64, Int(number) => *number;
-        /// Returns the date if the value is a date, in milliseconds since the epoch.
+        /// Returns the date in milliseconds since the epoch if the value is a date.
         as_date -> i64, Date(ms) => *ms;
     }
 

@@ -25,7 +25,7 @@ impl Violations {
         }
     }
 
-    /// Adds a violation and returns `None`: the violation is the reason why the caller has no value.
+    /// Adds a violation and returns `None`, which the caller can return in place of the invalid value.
     pub fn refuse<T>(&mut self, pointer: impl Into<String>, message: impl Into<String>) -> Option<T> {
         self.add(pointer, message);
         None

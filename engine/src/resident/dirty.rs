@@ -100,7 +100,7 @@ impl DirtyAggregates {
     /// Marks aggregates whose states were refolded under a new definition.
     pub fn touch<'a>(&self, ids: impl IntoIterator<Item = &'a AggregateId>) {
         let mut inner = self.inner.lock();
-        // The existing snapshots contain all marked events. Only the definition under which they were folded is
+        // The existing snapshots contain all marked events. Only the definition under which the states were folded is
         // outdated.
         let next = inner.marked + 1;
         ids.into_iter().for_each(|id| inner.enter(id, next));

@@ -36,7 +36,7 @@ pub use snapshot::Snapshot;
 pub struct ResidentStates {
     // A panic during a write cannot leave a partial aggregate, because each write replaces one pointer.
     rows: RwLock<ResidentRows>,
-    /// Locked while a thread builds columns, so that no two threads build the same column.
+    /// The lock that is held while a thread builds columns, so that no two threads build the same column.
     making: Mutex<()>,
     sharing: Mutex<PartInterner>,
 }
@@ -119,7 +119,7 @@ impl ResidentStates {
         self.rows.read().columns.size_bytes()
     }
 
-    /// Replaces parts of an aggregate by equal parts of other aggregates, which saves memory.
+    /// Replaces parts of an aggregate with equal parts of other aggregates, which saves memory.
     pub fn share(&self, aggregate: Arc<Aggregate>) -> Arc<Aggregate> {
         self.sharing.lock().share(aggregate)
     }

@@ -29,7 +29,7 @@ pub struct PartInterner {
 }
 
 impl PartInterner {
-    /// Replaces the parts of an aggregate by equal parts that were seen before.
+    /// Replaces the parts of an aggregate with equal parts that were seen before.
     pub fn share(&mut self, mut aggregate: Arc<Aggregate>) -> Arc<Aggregate> {
         if aggregate.state.shape().is_some() {
             return aggregate;

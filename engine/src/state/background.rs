@@ -3,7 +3,7 @@
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinHandle};
 
-/// A signal for tasks to stop. Dropping this value gives the signal as well, because a task must not outlive its owner.
+/// A signal for tasks to stop. Dropping this value sends the signal as well, because a task must not outlive its owner.
 pub struct Stop(watch::Sender<bool>);
 
 /// The receiving end of a [`Stop`].

@@ -16,7 +16,7 @@ use super::plugin_host::PluginHost;
 use crate::error::Result;
 use crate::store::Database;
 
-/// The age of the last reading of the living servers from which this server removes no counts of other servers.
+/// The age from which the list of living servers is too old to remove the counts of other servers.
 const MAX_BEAT_AGE: Duration = Duration::from_secs(30);
 
 /// The measures of each plugin, by the plugin's name.
@@ -27,14 +27,15 @@ pub struct CallCounts {
     db: Database,
     /// `None` if no other process writes to the store.
     peers: Option<Arc<Peers>>,
-    /// What this server stored last. Held while the counts are written, so that older counts never replace newer ones.
+    /// The state of this server's stored counts. The lock is held while counts are written, so that older counts never
+    /// replace newer ones.
     stored: Mutex<Option<StoredCounts>>,
 }
 
 struct StoredCounts {
-    /// The counts from before this server opened the workspace the last time.
+    /// The counts from before this server last opened the workspace.
     earlier: MeasuresByName,
-    /// The number of calls since then.
+    /// The number of stored calls since this server last opened the workspace.
     runs: u64,
 }
 
@@ -43,8 +44,8 @@ impl CallCounts {
         CallCounts { db, peers, stored: Mutex::default() }
     }
 
-    /// Stores the counts of this server, if other servers share the store and plugins were called. Counts that cannot
-    /// be stored are included in the next call.
+    /// Stores the counts of this server, if other servers share the store and plugins were called. If storing fails,
+    /// the next call of this function stores these counts as well.
     pub async fn store(&self, plugins: &PluginHost) {
         if let Some(peers) = &self.peers
             && let Err(error) = self.write(peers, plugins).await

@@ -1,5 +1,5 @@
-//! Keeps the last events that concern agents in memory, and wakes their readers. A reader of an agent's feed is woken
-//! only by events that concern this agent.
+//! Keeps in memory the last events that concern agents, and wakes the readers of the agents' feeds. A reader of an
+//! agent's feed is woken only by events that concern this agent.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

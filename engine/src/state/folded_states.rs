@@ -1,7 +1,7 @@
 //! The fold of the log in memory: the states up to one position, the last events, and the aggregates without a current
 //! snapshot.
 //!
-//! Publishing events updates all three together, so that readers see a consistent state.
+//! Publishing events updates all three in a fixed order, so that no reader misses an event.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -44,8 +44,8 @@ pub struct FoldedStates {
     counted: Mutex<(u64, usize)>,
 }
 
-/// The resident states, for readers. Events and states are published by [`FoldedStates`], together with all that
-/// follows them.
+/// The resident states, for readers. Writers publish events and states through [`FoldedStates`], which also updates the
+/// data derived from the events.
 impl Deref for FoldedStates {
     type Target = ResidentStates;
 
@@ -63,7 +63,7 @@ impl FoldedStates {
         self.tail.visible_after(position, limit, visible)
     }
 
-    /// Of the events of which followers have been notified, returns at most `limit` events after a position. Returns
+    /// Returns at most `limit` events after a position, among the events of which followers have been notified. Returns
     /// `None` if the events are no longer in memory.
     pub fn announced_events(&self, position: u64, limit: usize) -> Option<Vec<Arc<Event>>> {
         self.tail.after(position, limit)

@@ -136,8 +136,8 @@ impl Leadership {
         Ok(Some(LeaderStatus { leader, is_here, beat_age: peers.beat_age(Instant::now()) }))
     }
 
-    /// Ends the leadership of this server, so that another server can take over at once. Repeats a release that
-    /// fails, because no other server takes over from a server that is alive.
+    /// Ends the leadership of this server, so that another server can take over at once. Retries a release that fails,
+    /// because no other server takes over from a server that is alive.
     ///
     /// `is_needed` is whether the workspace still needs a leader. If the workspace needs no leader, no other server
     /// opens it to take over.

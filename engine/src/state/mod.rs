@@ -226,7 +226,7 @@ impl State {
         }
     }
 
-    /// Reports the end of the log and the number of changed definitions to the other servers of the store.
+    /// Reports the end of the log and the number of changes to definitions to the other servers of the store.
     pub fn report_log(&self) {
         let (position, types) = (self.folded.position(), self.types.changed());
         self.report(WorkspaceProgress { position, types, ..WorkspaceProgress::default() });

@@ -164,7 +164,7 @@ impl PluginHost {
         self.parking_changed.store(true, Ordering::Release);
     }
 
-    /// Returns whether steps were parked or released since the last call. Also returns `true` in the first call.
+    /// Returns whether steps were parked or released since the last call. Also returns `true` on the first call.
     pub fn take_parking_changed(&self) -> bool {
         self.parking_changed.swap(false, Ordering::AcqRel)
     }

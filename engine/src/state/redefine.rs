@@ -147,7 +147,7 @@ impl State {
         Ok(TypeRefold { refolded, _one: Some(one) })
     }
 
-    /// Puts the definitions in the store into use, if other servers have changed any.
+    /// If other servers have changed definitions, puts the stored definitions into use.
     pub(super) async fn reload_definitions(&self, refolding: TypeRefold<'_>, folding: &FoldGuard<'_>) -> Result<()> {
         if self.is_exclusive() {
             return Ok(());

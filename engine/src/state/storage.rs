@@ -52,7 +52,7 @@ impl Storage {
         counting
     }
 
-    /// Returns whether the number of used bytes may have changed since the last call. Also returns `true` in the first
+    /// Returns whether the number of used bytes may have changed since the last call. Also returns `true` on the first
     /// call.
     pub async fn take_changed(&self) -> bool {
         // A change in progress sets the number before it releases the lock.

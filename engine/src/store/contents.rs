@@ -57,8 +57,8 @@ impl Store {
 }
 
 impl Database {
-    /// Returns the number of migrations that were not applied yet, of `known` migrations. Returns `None` if no migration
-    /// was ever applied.
+    /// Returns how many of the first `known` migrations were not applied yet. Returns `None` if no migration was ever
+    /// applied.
     async fn pending_migrations(&self, known: usize) -> Result<Option<usize>> {
         if !self.has_table("migration").await? {
             return Ok(None);

@@ -153,7 +153,7 @@ pub fn int(record: &Record) -> Result<i64> {
     }
 }
 
-/// Returns a count that a statement may have returned, or 0 if the result is no number.
+/// Returns the count in the result of a statement, or 0 if the result is not a number.
 pub fn count_in(result: Option<&Record>) -> Result<u64> {
     match result {
         Some(record @ Record::Number(_)) => Ok(int(record)?.max(0) as u64),

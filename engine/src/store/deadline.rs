@@ -1,11 +1,10 @@
 //! The deadline of a transaction on a remote store.
 //!
 //! The client of the database keeps queries while the connection is lost, and sends the queries when the connection is
-//! back. By then the sender has reported an unknown outcome, and others may have replaced what the transaction would
-//! write. Each transaction therefore names the time of the store until which the transaction may begin. A transaction
-//! that begins later fails and writes nothing. Statements that write and begin no transaction of their own are sent as
-//! one transaction. Only statements that define tables and databases have no deadline, because they change nothing that
-//! exists.
+//! back. By then the sender has reported an unknown outcome, and other writers may have changed the same records. Each
+//! transaction therefore names the time of the store until which the transaction may begin. A transaction that begins
+//! later fails and writes nothing. Statements that write without `BEGIN` are sent as one transaction. Only statements
+//! that define tables and databases have no deadline, because these statements change no existing data.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -27,7 +26,7 @@ const BEGIN: &str = "BEGIN;";
 /// The time of a remote store, as last reported by the store.
 #[derive(Debug, Default)]
 pub struct StoreTime {
-    /// A time of the store in milliseconds, and when it was received.
+    /// A time of the store in milliseconds, and the local time at which this process received the time of the store.
     received: Mutex<Option<(i64, Instant)>>,
 }
 
@@ -42,8 +41,8 @@ impl StoreTime {
         *self.received.lock() = None;
     }
 
-    /// Returns statements with the check of a deadline, which is `timeout` from now. Returns them unchanged if they do
-    /// not begin a transaction, or if the time of the store is not known.
+    /// Adds the check of a deadline, which is `timeout` from now, to statements. Returns the statements unchanged if
+    /// they do not begin a transaction, or if the time of the store is not known.
     pub fn limit<'a>(
         &self,
         timeout: Duration,
@@ -65,8 +64,8 @@ impl StoreTime {
 }
 
 /// Returns statements as one transaction, so that they can have a deadline. Returns `None` if the statements begin a
-/// transaction themselves. The results of the transaction begin with that of `BEGIN`, and end with that of `COMMIT`. A
-/// transaction runs no statement after `RETURN`, so `RETURN` may only be the last of the statements.
+/// transaction themselves. The results of the transaction begin with the result of `BEGIN`, and end with the result of
+/// `COMMIT`. A transaction runs no statement after `RETURN`, so only the last statement may be a `RETURN`.
 pub fn in_transaction(statements: &str) -> Option<String> {
     let statements = statements.trim().trim_end_matches(';');
     (!statements.starts_with(BEGIN)).then(|| [BEGIN, statements, "; COMMIT;"].concat())

@@ -86,8 +86,8 @@ impl StoreProbe {
 /// The next action of a check.
 #[derive(Debug, PartialEq, Eq)]
 enum CheckAction {
-    /// No write is needed, because the result is known: the reason why the store is not writable, or `None` if it is
-    /// writable.
+    /// No write is needed, because the result is known: the reason why the store is not writable, or `None` if the
+    /// store is writable.
     Nothing(Option<String>),
     Write,
 }

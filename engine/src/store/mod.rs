@@ -1,4 +1,4 @@
-//! The only module that accesses SurrealDB. It contains no business rules and no status codes.
+//! The only module that accesses SurrealDB. This module contains no business rules and no status codes.
 //!
 //! Each workspace has its own database. The database `control` holds the data that all workspaces share. All databases
 //! are in one namespace. A [`Database`] is a session bound to one database, so its queries cannot reach the records of
@@ -77,7 +77,7 @@ const WORKSPACE_MIGRATIONS: [&str; 14] = [
     include_str!("schema/workspace/0014_plugin_calls.surql"),
 ];
 
-/// The beginnings of the URLs of stores.
+/// The schemes of the URLs of stores.
 const SCHEMES: [&str; 4] = ["surrealkv://", "mem://", "ws://", "wss://"];
 
 /// A connected store.
@@ -273,7 +273,7 @@ impl Database {
     }
 
     /// Runs statements that write. If transactions may have a deadline, runs the statements as one transaction, so that
-    /// none of them writes later than its sender waits. Returns the result of each statement.
+    /// no statement writes after its sender has stopped waiting. Returns the result of each statement.
     async fn write_bound(&self, statements: &str, values: Variables) -> Result<Vec<Record>> {
         let Some(transaction) = self.session.has_deadlines().then(|| deadline::in_transaction(statements)).flatten()
         else {
@@ -344,8 +344,8 @@ impl DatabaseReader {
     }
 }
 
-/// Returns the numbers of the applied migrations in the last of several results. Fails if this program does not know one
-/// of the migrations.
+/// Returns the numbers of the applied migrations in the last of several results. Fails if this program does not know
+/// one of these migrations.
 fn applied(results: &[Record], known: usize) -> Result<Vec<i64>> {
     let applied: Vec<i64> = convert::list(results.last())?.filter_map(|record| convert::int(record).ok()).collect();
     match applied.iter().max().filter(|number| **number > known as i64) {

@@ -1,4 +1,4 @@
-//! Records whose fields are those of a struct. The fields are listed once, for reading and for writing.
+//! Records whose fields are the fields of a struct. The fields are listed once, for reading and for writing.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::{DatabaseReader, convert};
 pub trait FieldValue: Sized {
     fn read(record: &Record, field: &str) -> Result<Self>;
 
-    /// Returns the value as it is stored.
+    /// Returns the stored form of the value.
     fn stored(&self) -> Record;
 }
 
@@ -58,7 +58,7 @@ pub trait StoredRecord: Sized {
     /// Returns the fields of the record without its id.
     fn fields(&self) -> RecordObject;
 
-    /// Returns the record with this id, as it is stored.
+    /// Returns the stored form of the record, with this id.
     fn with_id(&self, id: Record) -> Record {
         let mut fields = self.fields();
         fields.insert("id", id);
@@ -124,7 +124,7 @@ impl DatabaseReader {
         convert::list(found.first())?.map(read).collect()
     }
 
-    /// Reads all records that a statement returns, at most `limit` at once. The statement has `LIMIT $limit START $start`.
+    /// Reads all records of a statement in pages of `limit`. The statement must contain `LIMIT $limit START $start`.
     pub(super) async fn read_pages<T>(
         &self,
         statement: &str,

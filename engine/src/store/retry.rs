@@ -9,13 +9,13 @@ use super::deadline::LATE;
 use super::error::Error;
 
 /// The error text that statements of the store throw if the head of the log or another guarded value has changed since
-/// the writer read it.
+/// the writer read this value.
 pub const STALE: &str = "stale head";
 /// The error text that statements throw if a file refers to an upload that was canceled.
 pub const STALE_UPLOAD: &str = "stale upload";
 
 /// The delays between attempts that conflict with other writers: from 1 ms to 128 ms, each lengthened at random by up
-/// to its length, so that the writers differ.
+/// to its length, so that the delays of the writers differ.
 const DELAYS: ExponentialBuilder =
     ExponentialBuilder::new().with_min_delay(Duration::from_millis(1)).with_max_times(8).with_jitter();
 

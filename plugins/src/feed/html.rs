@@ -5,7 +5,7 @@ use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, html};
 /// The URL schemes that links and images may have.
 const SCHEMES: [&str; 4] = ["http", "https", "mailto", "tel"];
 
-/// Renders Markdown as HTML. Omits embedded HTML. Links and images with other schemes than [`SCHEMES`] get an empty
+/// Renders Markdown as HTML. Omits embedded HTML. Links and images with schemes other than [`SCHEMES`] get an empty
 /// target.
 pub fn rendered(markdown: &str) -> String {
     let options = Options::ENABLE_TABLES | Options::ENABLE_FOOTNOTES | Options::ENABLE_STRIKETHROUGH;

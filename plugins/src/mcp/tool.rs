@@ -232,7 +232,7 @@ fn schema_of<T: JsonSchema>(contract: Contract) -> JsonObject {
     schema
 }
 
-/// Replaces a nullable type by a single type. In the schema of a result, null becomes the second alternative of an
+/// Replaces a nullable type with a single type. In the schema of a result, null becomes the second alternative of an
 /// `anyOf`. In the schema of arguments, null is removed, because an argument that is null counts as missing.
 fn with_one_type(schema: &mut Described, is_input: bool) {
     let types = schema.get("type").and_then(Value::as_array).cloned().unwrap_or_default();

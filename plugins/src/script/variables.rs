@@ -15,7 +15,8 @@ use crate::limits::CallLimits;
 const SLOTS: usize = 32;
 /// The maximum number of uses of a variable between two measurements. The number grows with the size of the variable.
 const MAX_PAUSE: usize = 16;
-/// The number of items for which a variable may be used one more time before the variable is measured again.
+/// The number of items per use of a variable between two measurements. A variable with more items may be used more
+/// often.
 const ITEMS_PER_PAUSE: usize = 32;
 
 /// The size of values: the number of items in arrays and maps, and the number of bytes in texts.

@@ -46,7 +46,8 @@ pub fn key(file: &Path) -> anyhow::Result<String> {
 /// repository, and prints commands to try next. Also saves a view and publishes an article, so that the dashboard shows
 /// a view and tasks.
 ///
-/// A folder outside of any repository, or a repository without Markdown, leads to a message instead of an error.
+/// If the folder is outside of any repository, or if the repository has no Markdown, prints a message instead of
+/// failing.
 pub async fn present(client: &Client, repo: &Path, has_dashboard: bool) -> anyhow::Result<()> {
     let link = if has_dashboard { Some(dashboard::link(client, LINK_MINUTES).await?) } else { None };
     if let Some(link) = &link {

@@ -68,7 +68,7 @@ impl<'a> PortableEvent<'a> {
     }
 
     /// Returns the event as JSON for a request that appends the event. The request accepts any version of the
-    /// aggregate, because an import repeats what another log has recorded.
+    /// aggregate, because an import repeats the events of another log.
     pub fn to_request(&self) -> anyhow::Result<String> {
         let mut json = self.to_json()?;
         // The JSON is an object with fields, so it ends with a brace after a value.

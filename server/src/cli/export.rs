@@ -30,7 +30,7 @@ pub struct Arguments {
     /// The folder for the bytes of files, each named by its SHA-256. Several exports may use one folder.
     #[arg(long, value_name = "FOLDER")]
     files: Option<PathBuf>,
-    /// Also writes the members of the workspace, the hashes of its keys, and which members and keys were removed.
+    /// Also writes the members of the workspace, the hashes of its keys, the removed members and the revoked keys.
     #[arg(long, requires = "offline")]
     with_members: bool,
     #[command(flatten)]

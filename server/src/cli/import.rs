@@ -39,8 +39,8 @@ pub struct Arguments {
     /// The folder with the bytes of files, written by `export --files`.
     #[arg(long, value_name = "FOLDER")]
     files: Option<PathBuf>,
-    /// Also imports members and keys into a workspace that exists. Members and keys that were removed or revoked there
-    /// stay removed or revoked, and no member gets a higher role.
+    /// Also imports members and keys into a workspace that exists. Members and keys that were removed or revoked in
+    /// this workspace stay removed or revoked, and no member gets a higher role.
     #[arg(long, requires = "offline")]
     with_members: bool,
     #[command(subcommand)]

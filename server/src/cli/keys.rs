@@ -47,8 +47,8 @@ pub enum Action {
         #[arg(long)]
         json: bool,
     },
-    /// Revokes a key immediately. Fails if other keys are derived from the key, unless --cascade states what happens to
-    /// these keys.
+    /// Revokes a key immediately. Fails if other keys are derived from the key, unless --cascade states whether these
+    /// keys are revoked as well.
     Revoke {
         /// The id of the key, as shown by `keys list`.
         id: String,

@@ -62,7 +62,7 @@ pub async fn call(
     }
 }
 
-/// Repeats a request for the resource at `path`, as [`call`] does.
+/// Fetches the resource at `path`. Retries the request as [`call`] does.
 pub async fn get(client: &Client, note: &dyn Fn(&str), path: &[&str]) -> Result<Success, CallError> {
     call(client, note, || client.request(Method::GET, path)).await
 }

@@ -74,7 +74,7 @@ pub struct RenamedArticle {
 }
 
 impl RenamedArticle {
-    /// Describes an article that got another slug. `index` is the place of the event in its batch, from 0.
+    /// Describes an article that got another slug. `index` is the index of the event in its batch, from 0.
     pub fn new(index: usize, aggregate_id: &str, slug: &str, refused: Option<&str>) -> RenamedArticle {
         let is_valid = refused.is_none_or(slug::is_valid);
         RenamedArticle {
@@ -117,7 +117,7 @@ where
 }
 
 impl Outlet {
-    /// Adds one event. `line` is the number of its line in the source, and `read` the position after the event.
+    /// Adds one event. `line` is the number of its line in the source, and `read` is the position after the event.
     pub fn push(&mut self, event: &PortableEvent<'_>, line: u64, read: u64) -> anyhow::Result<()> {
         let json = event.to_request()?;
         match self.batcher.push(&json, event.project_id.as_deref(), line, read) {

@@ -40,7 +40,7 @@ pub struct SocketConnection {
 enum SocketEnd {
     /// The peer has closed the socket, or the connection has broken.
     Gone,
-    /// The server shuts down.
+    /// The server is shutting down.
     Stopped,
     /// The client's right to listen has ended.
     Revoked,

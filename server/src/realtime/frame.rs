@@ -61,7 +61,7 @@ pub enum BroadcastBody {
 /// The name of the event that carries messages between clients.
 pub const BROADCAST: &str = "broadcast";
 
-/// The supported kinds of binary frames, as the first byte of a frame.
+/// The supported kinds of binary frames: the values of the first byte of a frame.
 const PUSH: u8 = 0;
 const USER_BROADCAST_PUSH: u8 = 3;
 const USER_BROADCAST: u8 = 4;
@@ -69,8 +69,8 @@ const USER_BROADCAST: u8 = 4;
 const RAW: u8 = 0;
 const JSON: u8 = 1;
 
-/// The maximum length in bytes of each part of a message's head. A binary frame has room for no longer part, and the
-/// server keeps some of these parts for as long as the socket is on the channel.
+/// The maximum length in bytes of each part of a message's head. A binary frame has one byte for the length of a part.
+/// The server keeps some of these parts for as long as the socket is on the channel.
 const MAX_PART: usize = u8::MAX as usize;
 
 type Array = (Option<String>, Option<String>, String, String, Box<RawValue>);

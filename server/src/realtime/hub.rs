@@ -201,7 +201,7 @@ impl Hub {
     }
 
     /// Sets a member's presence data. Returns false if the data of the channel would become too large, or if the
-    /// channel does not exist any more.
+    /// channel no longer exists.
     pub fn track(&self, membership: &ChannelMembership, key: &str, meta: Map<String, Value>) -> bool {
         let reference = format!("{:x}", self.next_member.fetch_add(1, Ordering::Relaxed));
         let mut channels = self.channels();

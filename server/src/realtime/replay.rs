@@ -73,8 +73,8 @@ impl JoiningMember {
         tokio::time::sleep(RETRY_DELAY).await;
     }
 
-    /// Sends again the acknowledged events that the client requests. Returns the log position after which the unsent
-    /// events begin.
+    /// Resends the acknowledged events that the client requests. Returns the log position after which the unsent events
+    /// begin.
     async fn begin(&self) -> Result<u64, Error> {
         let cursor = self.listener.cursor(&self.agent).await?;
         let Some(Replay { since, after, limit }) = self.replay else { return Ok(cursor) };

@@ -22,8 +22,8 @@ use super::queue::Queue;
 use super::replay::JoiningMember;
 use crate::config::SocketLimits;
 
-/// The maximum length in bytes of the key under which a client's presence is shown. The server keeps the key for as long
-/// as the client is on the channel.
+/// The maximum length in bytes of the key of a client's presence data. The server keeps the key for as long as the
+/// client is on the channel.
 const MAX_PRESENCE_KEY: usize = 255;
 /// The name of the event that acknowledges a log position.
 const ACKNOWLEDGE: &str = "ack";
@@ -218,8 +218,7 @@ impl SocketSession {
         }
     }
 
-    /// Checks that events can be sent again from the position that a client names. Returns the reason as the error if
-    /// not.
+    /// Returns an error with the reason if events cannot be sent again from the position that a client requests.
     async fn check_replay(&self, config: &JoinConfig) -> Result<(), String> {
         let Some(after) = config.broadcast.replay.and_then(|replay| replay.after()) else { return Ok(()) };
         match self.listener.reached(after).await {
@@ -347,7 +346,7 @@ impl SocketSession {
     }
 }
 
-/// Logs why a client could not join a channel, and returns the reason for the client.
+/// Logs the error that prevented a client from joining a channel, and returns the error message for the client.
 fn unavailable(error: &Error) -> String {
     tracing::warn!(%error, "failed to join a channel");
     "Unavailable: try again".into()

@@ -27,7 +27,7 @@ pub struct RenamedSlug {
     slug: String,
     /// The slug in the request, which the server rejected. Null if the request restores an article and has no slug.
     refused: Option<String>,
-    /// The reason why the slug was refused.
+    /// The reason why the server rejected the slug.
     reason: OneOf<SlugReasons>,
 }
 
@@ -49,8 +49,8 @@ pub struct AppendedBody {
 }
 
 impl AppendedBody {
-    /// Creates the outcome of an append. `with_events` is whether the outcome has the events, and `renamed` is the list
-    /// of renamed slugs.
+    /// Creates the outcome of an append. The outcome has the events if `with_events` is set. `renamed` is the list of
+    /// renamed slugs.
     pub fn new(appended: &AppendOutcome, with_events: bool, renamed: Option<Vec<RenamedSlug>>) -> AppendedBody {
         let repeated = appended.repeated.iter().filter(|repeated| **repeated).count() as u64;
         let data = with_events.then(|| appended.events.iter().map(|event| EventBody::from(&**event)).collect());

@@ -28,15 +28,14 @@ shown! {
     pub struct BackupBody from (described, progress): (&ArchivedWorkspace, Option<&ArchiveProgress>);
 
     workspace_id: String = described.workspace_id.to_string(),
-    /// The number of the current epoch. A new epoch begins if the store was set back to an earlier state, because the
-    /// log in the store then differs from the archived log.
+    /// The number of the current epoch. A new epoch begins if the store was reset to an earlier state, because the log
+    /// in the store then differs from the archived log.
     epoch: u64 = described.epoch,
     /// The position of the last archived event.
     position: u64 = described.position,
-    /// The position of the last event in the log, or null if this server does not archive the workspace at present.
+    /// The position of the last event in the log, or null if this server is not archiving the workspace.
     head: Option<u64> = progress.map(|progress| progress.head),
-    /// The number of events that this server has yet to archive, or null if this server does not archive the workspace
-    /// at present.
+    /// The number of events that this server has yet to archive, or null if this server is not archiving the workspace.
     lag: Option<u64> = progress.map(|progress| progress.head.saturating_sub(progress.position)),
     /// The time at which the first archived event was appended, or null if the archive has no event.
     from: Option<String> = described.from.map(format_date),
@@ -104,7 +103,7 @@ impl RestoreBody {
         RestoreBody { key, ..RestoreBody::from(restore) }
     }
 
-    /// Serializes the restore without the key. The server stores this for repeated requests, and never stores the
+    /// Serializes the restore without the key. The server stores the result for repeated requests, and never stores the
     /// secret of a key.
     pub fn without_key(&self) -> Vec<u8> {
         to_json_bytes(&RestoreBody { key: None, ..self.clone() })

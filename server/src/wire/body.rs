@@ -25,7 +25,7 @@ const CONTENT_TYPE: &str = "application/json";
 /// A JSON request body. `T` is the type that the body is parsed into and the schema in the OpenAPI document.
 pub struct Body<T> {
     pub value: T,
-    /// The body as it was sent. The fingerprint of an idempotency key includes this text.
+    /// The text that the client sent. The fingerprint of an idempotency key includes this text.
     pub text: Vec<u8>,
 }
 
@@ -71,7 +71,7 @@ impl<T: Type + DeserializeOwned> ParsePayload for Body<T> {
     }
 }
 
-/// Parses a body. The error names the place of each fault and what is allowed at this place.
+/// Parses a body. The error states the place of each fault, and the values that are allowed at this place.
 fn parsed<T: Type + DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
     // Rejects a repeated name, because the parser would keep only one of its values.
     if let Some(repeated) = repeated_name(body) {

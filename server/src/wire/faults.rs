@@ -18,8 +18,8 @@ use super::names;
 const MAX_FAULTS: usize = 20;
 
 /// Returns the faults of a body. If the body has fields that the schema of `T` does not have, only these fields are
-/// faults, because a misspelt field is often a missing field, too. Returns no faults for a body that is not JSON, and
-/// for a body that the schema allows.
+/// faults, because a misspelled field is often reported as a missing field as well. Returns no faults for a body that
+/// is not JSON, and for a body that the schema allows.
 pub fn faults<T: Type>(body: &[u8]) -> Vec<Violation> {
     let Ok(body) = json::parse(body) else { return Vec::new() };
     let mut registry = Registry::new();
@@ -89,7 +89,7 @@ impl FaultSearch {
     fn look_into(&mut self, fields: &Object, schema: &MetaSchema, at: &str) {
         for (name, value) in fields.iter() {
             if let Some((_, inner)) = schema.properties.iter().find(|(known, _)| *known == &**name) {
-                // Null stands for an absent field, unless the field is required.
+                // A field that is null counts as absent, unless the field is required.
                 if !value.is_null() || schema.required.contains(&&**name) {
                     self.look_at(value, inner, &format!("{at}/{name}"));
                 }
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(found.as_deref(), Some(expected));
         assert_eq!(error(r#"{"items": null}"#).as_deref(), Some("/items: expected an array, found null"));
         assert_eq!(error(r#"{"count": 1.5, "items": []}"#).as_deref(), Some("/count: expected an integer, found 1.5"));
-        // A misspelt field is reported without the field that is missing in its place.
+        // A misspelled field is reported without the field that is missing in its place.
         assert!(error(r#"{"itms": []}"#).is_some_and(|found| found.starts_with("/itms: unknown field")));
     }
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::body::JsonResponse;
 use crate::http::error::ApiResult;
 
-/// The response to a request that creates something.
+/// The response to a request that creates a resource.
 #[derive(ApiResponse)]
 pub enum CreationResponse<T: Type> {
     /// Created.
@@ -21,7 +21,7 @@ pub enum CreationResponse<T: Type> {
     Repeated(JsonResponse<T>, #[oai(header = "Location")] String, #[oai(header = "Idempotency-Replayed")] String),
 }
 
-/// The result of a handler that creates something.
+/// The result of a handler that creates a resource.
 pub struct CreationOutcome<B> {
     pub body: B,
     pub location: String,

@@ -1,5 +1,5 @@
-//! Free-form JSON in requests and responses, held as engine values, which keep the order of fields and the precision of
-//! integers.
+//! Free-form JSON in requests and responses. The JSON is represented by engine values, which keep the order of fields
+//! and the precision of integers.
 
 use std::borrow::Cow;
 use std::sync::Arc;

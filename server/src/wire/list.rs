@@ -1,5 +1,5 @@
-//! Pages of lists that the engine returns whole. Clients create the items in any number and size, so a page ends at the
-//! maximum size of a page.
+//! Pages of lists that the engine returns as a whole. Clients can create any number of items of any size, so each page
+//! has a maximum size.
 
 use foldwork_engine::Error;
 use foldwork_engine::model::json;

@@ -1,9 +1,9 @@
 //! The wire types of requests and responses: bodies, pages, closed sets of strings, and one file for each resource that
 //! several operations return.
 //!
-//! Each type describes in the OpenAPI document what the server parses or serializes. Responses are built from the
-//! engine's data, such as `TaskView` and `Event`, which defines no wire format: `shown.rs` declares each field together
-//! with its value. `request_body.rs` reads fields that have several names.
+//! The schema of each type in the OpenAPI document describes the JSON that the server parses or serializes. The
+//! engine's data, such as `TaskView` and `Event`, defines no wire format. Therefore each type of a response declares
+//! its fields together with their values (`shown.rs`). `request_body.rs` reads fields that have several names.
 
 pub mod activation;
 pub mod append_result;

@@ -209,8 +209,8 @@ pub fn new_events(inputs: Vec<AddressedEvent>) -> Result<Vec<NewEvent>, Error> {
     inputs.into_iter().enumerate().map(new).collect()
 }
 
-/// Returns a new event. `stream` is the aggregate of the path, and `beside` is the expectation that is stated outside
-/// of the event. Fails if the event states another expectation.
+/// Returns a new event. `stream` is the id of the aggregate in the path, and `beside` is the expectation that the
+/// request states outside of the event. Fails if the event states another expectation.
 fn new_event(input: EventInput, stream: Option<&str>, beside: Option<StreamExpectation>) -> Result<NewEvent, Error> {
     let required =
         |value: Option<String>, name: &str| value.ok_or_else(|| Error::invalid_at(format!("/{name}"), "required"));

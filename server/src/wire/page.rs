@@ -162,7 +162,7 @@ fn seal(list: &str, position: u64) -> [u8; SEAL_BYTES] {
 
 /// Returns an opaque cursor for a position in a list.
 ///
-/// `list` names the list and its filters in the words of the request, so a cursor stays valid when a type or a variant
+/// `list` has the names of the list and its filters as in the request, so a cursor stays valid when a type or a variant
 /// of the program gets another name.
 pub fn cursor(list: &str, position: u64) -> String {
     let mut bytes = position.to_be_bytes().to_vec();

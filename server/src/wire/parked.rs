@@ -53,7 +53,7 @@ listed!(ParkedBody as "ParkedPage": "A page of parked steps.");
 pub struct ReplayParked {
     /// The name of the plugin whose steps are replayed; the default is all plugins.
     plugin: Option<String>,
-    /// The ids of the steps, at most 1,000. Steps that are not parked any more are left out.
+    /// The ids of the steps, at most 1,000. Steps that are no longer parked are left out.
     ids: Option<Vec<String>>,
     /// A group of `GET /parked/groups`.
     group: Option<GroupName>,
@@ -73,7 +73,7 @@ pub struct ReplayParked {
 pub struct DeleteParked {
     /// The name of the plugin whose steps are deleted. Requires `expected`.
     plugin: Option<String>,
-    /// The ids of the steps, at most 1,000. Steps that are not parked any more are left out.
+    /// The ids of the steps, at most 1,000. Steps that are no longer parked are left out.
     ids: Option<Vec<String>>,
     /// A group of `GET /parked/groups`.
     group: Option<GroupName>,

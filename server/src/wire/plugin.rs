@@ -40,16 +40,16 @@ shown! {
     settings: AnyObject = about.settings.into(),
     /// The status. A plugin is `stopped` after failures for several aggregates in a row.
     status: OneOf<PluginStates> = if event.is_some() { "stopped" } else { "running" }.into(),
-    /// The id of the event for which the plugin failed last before the plugin was stopped.
+    /// The id of the last event for which the plugin failed before the plugin was stopped.
     stopped_by: Option<String> = event.map(|event| event.to_string()),
-    /// The number of calls. All running servers count their calls from their first opening of the workspace on.
+    /// The number of calls on all running servers. Each server counts its calls since it first opened the workspace.
     runs: u64 = measures.runs,
     /// The number of failed calls among `runs`.
     errors: u64 = measures.errors,
     /// The number of parked steps.
     parked: u64 = steps,
-    /// The median duration of the last 1,024 calls, in milliseconds. Of several servers, the server with the last call
-    /// determines the value.
+    /// The median duration of the last 1,024 calls, in milliseconds. If several servers run, the value comes from the
+    /// server with the last call.
     p50_ms: f64 = measures.p50_ms,
     /// The 99th percentile of the durations of the same calls, in milliseconds.
     p99_ms: f64 = measures.p99_ms,

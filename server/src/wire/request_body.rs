@@ -1,5 +1,5 @@
-//! Request bodies in which a field may have several names. A field is kept as it was sent, and is checked when the
-//! handler reads the field, because the error names the field by the name that the client used.
+//! Request bodies in which a field may have several names. A field keeps the value that the client sent. The value is
+//! checked only when the handler reads the field, so that the error has the name that the client used.
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
@@ -24,7 +24,7 @@ use super::names;
 pub trait FromFields {
     /// All accepted names of the fields.
     const NAMES: &'static [&'static str];
-    /// Whether a body with unknown fields is rejected. If such bodies were accepted, a misspelt field such as
+    /// Whether a body with unknown fields is rejected. If such bodies were accepted, a misspelled field such as
     /// `expectedVersion` would be ignored, and the action would apply to any version of the task.
     const IS_CLOSED: bool;
 
@@ -83,7 +83,7 @@ fn read_fields(text: &str) -> Result<Object, serde_json::Error> {
     Ok(with_numbers_of(json::read(text.as_bytes())?, text))
 }
 
-/// A request body that the engine reads as it was sent. `T` is the schema in the OpenAPI document.
+/// A request body that the handler passes to the engine unchanged. `T` is the schema in the OpenAPI document.
 pub struct ForwardedBody<T> {
     pub fields: Object,
     shown: PhantomData<fn() -> T>,
@@ -95,7 +95,7 @@ impl<'de, T> Deserialize<'de> for ForwardedBody<T> {
     }
 }
 
-/// A field as it was sent. `T` is the schema in the OpenAPI document.
+/// A field with the value that the client sent. `T` is the schema in the OpenAPI document.
 #[derive(Debug)]
 pub struct SentField<T> {
     name: &'static str,
@@ -221,14 +221,14 @@ pub fn exact(value: &Value, numbers: Option<&Numbers>) -> Value {
     }
 }
 
-/// Returns the first field that is present, of several fields with the same meaning. If no field is present, returns
-/// the first field.
+/// Returns the first present field of several fields with the same meaning. If no field is present, returns the first
+/// field.
 pub fn first<'s, T>(spellings: &[&'s SentField<T>]) -> Option<&'s SentField<T>> {
     let present = spellings.iter().find(|sent| !sent.is_absent());
     present.or(spellings.first()).copied()
 }
 
-/// Returns the text of the field that is present, of several fields with the same meaning. Fails if several fields are
+/// Returns the text of the only present field of several fields with the same meaning. Fails if several fields are
 /// present.
 pub fn first_text<T>(spellings: &[&SentField<T>]) -> Result<Option<String>, Error> {
     let given: Vec<(&str, bool)> = spellings.iter().map(|sent| sent.given()).collect();

@@ -1,5 +1,5 @@
-//! Declares responses that differ only in their bodies and descriptions. The document describes each of these responses
-//! in its own words.
+//! Declares responses that differ only in their bodies and descriptions. The OpenAPI document has a separate
+//! description of each of these responses.
 
 /// Declares the response of an operation that succeeds without a body.
 macro_rules! no_content {

@@ -1,7 +1,7 @@
 //! Declares the types of responses that show data of the engine: each field together with its value.
 
-/// Declares a type of responses, and its conversion from data of the engine. The name after `from` is that of the
-/// converted data in the values of the fields. `where` introduces further names.
+/// Declares a type of responses, and its conversion from data of the engine. In the values of the fields, the name
+/// after `from` refers to the converted data. `where` introduces further names.
 macro_rules! shown {
     (
         $(#[$about:meta])*

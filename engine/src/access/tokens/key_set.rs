@@ -81,7 +81,7 @@ impl KeySet {
             return Ok(key);
         }
         let set = self.clone();
-        // The fetch runs in a separate task, so that it completes for other waiters even if this request is cancelled.
+        // The fetch runs in a separate task, so that it completes for other waiters even if this request is canceled.
         if let Err(error) = tokio::spawn(async move { set.refresh(now).await }).await {
             tracing::error!(%error, "fetching the keys of an issuer failed");
         }

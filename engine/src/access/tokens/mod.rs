@@ -1,4 +1,4 @@
-//! Tokens of identity providers: verifies them and returns the users they identify.
+//! Verifies tokens of identity providers, and returns the users that the tokens identify.
 //!
 //! A verified token is cached until it expires or its issuer's keys change, so a later request with the token only
 //! computes a hash.

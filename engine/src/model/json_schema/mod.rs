@@ -28,7 +28,7 @@ const MAX_LISTED: u64 = 20_000;
 const MAX_SHOWN: usize = 100;
 /// The maximum length of an error message, in characters.
 const MAX_MESSAGE: usize = 500;
-/// The stack size for compiling a schema and for checking a value, in bytes. Both are recursive; [`graph`] and
+/// The stack size for compiling a schema and for checking a value, in bytes. Both are recursive. [`graph`] and
 /// [`meter`] limit the depth of the recursion.
 const STACK_BYTES: usize = 16 << 20;
 

@@ -7,16 +7,17 @@ use super::dialect;
 use super::linear::LinearPattern;
 use super::search::{PatternMatch, SearchFailure, Tick};
 
-/// The maximum number of Unicode classes, such as `\p{L}`, in a pattern. Each class stands for hundreds of character
+/// The maximum number of Unicode classes, such as `\p{L}`, in a pattern. Each class contains hundreds of character
 /// ranges even before compilation.
 const MAX_UNICODE_CLASSES: usize = 256;
 
 /// The syntax of a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Syntax {
-    /// The syntax of MongoDB's PCRE. Such a pattern may backtrack.
+    /// The syntax of MongoDB's PCRE. A pattern in this syntax may backtrack.
     Query,
-    /// The syntax of the `regex` crate, for patterns in type definitions. Such a pattern describes a regular language.
+    /// The syntax of the `regex` crate, for patterns in type definitions. A pattern in this syntax describes a regular
+    /// language.
     Type,
 }
 
@@ -41,7 +42,7 @@ enum PatternEngine {
 }
 
 impl CompiledPattern {
-    /// Compiles a pattern. The options `i`, `m`, `s` and `x` have an effect. The error describes the mistake in the
+    /// Compiles a pattern. Ignores options other than `i`, `m`, `s` and `x`. The error describes the mistake in the
     /// pattern.
     pub fn new(pattern: &str, options: &str, syntax: Syntax) -> Result<CompiledPattern, String> {
         if pattern.len() > syntax.longest_bytes() {

@@ -73,7 +73,7 @@ pub fn translate(pattern: &str) -> TranslatedPattern {
     TranslatedPattern { pattern: out, backtracks }
 }
 
-/// Returns the number of Unicode classes in a pattern. Each class stands for hundreds of character ranges.
+/// Returns the number of Unicode classes in a pattern. Each class contains hundreds of character ranges.
 pub fn unicode_classes(pattern: &str) -> usize {
     let mut chars = pattern.chars();
     let mut found = 0;

@@ -214,8 +214,8 @@ impl<'w, E> AutomatonRun<'w, E> {
         Ok(if state.is_match() { Some(from) } else { found })
     }
 
-    /// Ticks once per block of bytes. The tick includes the work for states that were built since the last tick. In the
-    /// worst case, building a state visits all states of the pattern.
+    /// Charges the caller's budget once per block of bytes. The charge includes the work for states that were built
+    /// since the last charge. In the worst case, building a state visits all states of the pattern.
     fn count(&mut self, place: usize) -> Result<(), SearchFailure<E>> {
         if !place.is_multiple_of(BYTES_PER_TICK) {
             return Ok(());

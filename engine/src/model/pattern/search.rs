@@ -19,6 +19,6 @@ pub enum SearchFailure<E> {
     Costly(String),
 }
 
-/// A function that charges a number of ticks to the caller's budget. One tick stands for a few hundred bytes of text or
-/// states of the pattern. An error ends the search.
+/// A function that charges a number of ticks to the caller's budget. One tick is the work for a few hundred bytes of
+/// text or states of the pattern. An error ends the search.
 pub type Tick<'t, E> = &'t dyn Fn(usize) -> Result<(), E>;

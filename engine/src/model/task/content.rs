@@ -30,10 +30,10 @@ pub struct Stamp {
 pub struct TaskSender {
     pub user_id: Arc<str>,
     pub key_id: Option<Arc<str>>,
-    /// The role of the person in the workspace.
+    /// The role of the caller in the workspace.
     pub role: access::Role,
-    /// The key or session of the request, followed by the credentials from which it was derived, and by the user as
-    /// `user:ID`.
+    /// The key or session of the request, followed by the credentials from which the key was derived, and by the user
+    /// as `user:ID`.
     pub lineage: Vec<Arc<str>>,
     /// The agents to which the key of the request is bound. `None` for people: sessions, and keys that are not bound.
     pub agents: Option<Arc<[Arc<str>]>>,

@@ -22,8 +22,8 @@ pub enum Edit {
     Modifications(Object),
     /// New content that replaces the parts of the last artifact.
     Content(Value),
-    /// New versions of artifacts. Each draft identifies the artifact by its id, by its name, or, without both, by its
-    /// position. A single draft without id and name stands for the last artifact.
+    /// New versions of artifacts. Each draft identifies the artifact by its id, by its name, or, if it has neither, by
+    /// its position. A single draft without id and name replaces the last artifact.
     Artifacts(Vec<ArtifactDraft>),
 }
 
@@ -90,11 +90,11 @@ impl EffectConflict {
     }
 }
 
-/// A new version of an artifact with the version that it replaces.
+/// A new version of an artifact, and the version that the new version replaces.
 struct ArtifactChange<'a> {
     before: Option<&'a Object>,
     draft: ArtifactDraft,
-    /// The reason why the effect cannot be adapted to the new content. `None` if it was adapted, or if the edit
+    /// The reason why the effect cannot be adapted to the new content. `None` if the effect was adapted, or if the edit
     /// specifies the new effect.
     unclear: Option<EffectConflict>,
 }
@@ -129,8 +129,8 @@ pub fn edited(task: &Task<'_>, edit: &Edit, stamp: &Stamp) -> Result<Vec<Object>
     if violations.is_empty() { Ok(entries) } else { Err(EditRefusal::Invalid(violations)) }
 }
 
-/// Returns the part of an edited artifact that is checked against the schema of the review. If the edit changes the
-/// effect but not the content, this is the payload of the effect, otherwise the content.
+/// Returns the part of an edited artifact that is checked against the schema of the review: the payload of the effect
+/// if the edit changes the effect but not the content, and otherwise the content.
 fn argued(before: Option<&Object>, entry: &Object) -> Option<Value> {
     let is_kept = |field: &str| before.is_some_and(|before| before.get(field) == entry.get(field));
     if is_kept("parts") && !is_kept("effect") {
@@ -174,7 +174,7 @@ fn matched<'a>(task: &Task<'a>, drafts: &[ArtifactDraft]) -> Result<Vec<Artifact
                 }
             },
             (None, Some(name)) => current.iter().find(|artifact| has(artifact, "name", name)).copied(),
-            // A draft without id and name stands for the newest version if it is the only draft, and otherwise for the
+            // A draft without id and name replaces the last artifact if it is the only draft, and otherwise the
             // artifact at the same position.
             (None, None) if drafts.len() == 1 => task.last_artifact(),
             (None, None) => current.get(number).copied(),
@@ -197,8 +197,8 @@ fn carried<'a>(before: Option<&'a Object>, draft: &ArtifactDraft, subject: Optio
             let (at, supersedes, name) = (draft.at.clone(), draft.supersedes.clone(), draft.name.clone());
             ArtifactChange { draft: ArtifactDraft { at, supersedes, name, ..change.draft }, ..change }
         }
-        // An effect without an expected version takes the version of the previous effect on the same aggregate: the
-        // author of that effect has read this version.
+        // An effect without an expected version gets the expected version of the previous effect on the same aggregate:
+        // the author of the previous effect has read this version.
         (_, Some(effect), Some(previous)) if is_about_same(effect, &previous) => {
             let expected_version = effect.expected_version.or(previous.expected_version);
             let effect = Effect { expected_version, ..effect.clone() };
@@ -302,7 +302,7 @@ fn modified<'a>(before: Option<&'a Object>, modifications: &Object) -> ArtifactC
         (Some(data), _) => {
             let after = merged(&data);
             let mut change = with_parts(before, before.map(|before| with_data(before, &after)).unwrap_or_default());
-            // An effect that contains the whole data has already been adapted.
+            // `with_parts` has already adapted an effect that contains the whole data.
             if let Some(effect) =
                 change.draft.effect.as_mut().filter(|_| change.unclear == Some(EffectConflict::Absent))
             {

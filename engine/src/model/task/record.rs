@@ -240,7 +240,7 @@ impl<'a> Task<'a> {
         self.get(field::SOURCE)?.get("aggregate_id").and_then(Value::as_str)
     }
 
-    /// Returns the version that the subject had when the agent that holds the task claimed it.
+    /// Returns the version that the subject had when the agent that holds the task claimed the task.
     pub fn subject_version(&self) -> Option<u64> {
         self.lease()?;
         u64::try_from(self.get(field::SOURCE_VERSION)?.as_int()?).ok()

@@ -10,7 +10,7 @@ pub(super) struct Decimal {
     exponent: i64,
 }
 
-/// The largest exponent, which also stands for all larger exponents. The exponents of doubles are far smaller.
+/// The largest exponent, which also represents all larger exponents. The exponents of doubles are far smaller.
 const MAX_EXPONENT: i64 = i64::MAX / 4;
 
 impl Decimal {

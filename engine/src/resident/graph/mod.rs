@@ -116,8 +116,8 @@ impl Graph {
         self.inner.read().with_edges()
     }
 
-    /// Opens and closes the edges of aggregates, so that they match the desired edges. `moment` is the position and the
-    /// time of the changes.
+    /// Opens and closes the edges of aggregates, so that the open edges match the desired edges. `moment` is the
+    /// position and the time of the changes.
     pub fn settle(&self, view: &dyn StateView, ids: &[AggregateId], moment: Moment) -> Changes {
         self.inner.write().settle(view, ids, moment)
     }
@@ -128,7 +128,7 @@ impl Graph {
         before.facts.into_keys().collect()
     }
 
-    /// Replaces the facts of an aggregate by stored facts, without reconciling edges. Returns the facts of enabled
+    /// Replaces the facts of an aggregate with stored facts, without reconciling edges. Returns the facts of enabled
     /// plugins. Only used while another server reconciles edges.
     pub fn set_facts(
         &self,
@@ -143,7 +143,7 @@ impl Graph {
         edges.restore(view, id, facts, is_enabled)
     }
 
-    /// Replaces edges by their stored versions, which may be closed. Only used while another server reconciles edges.
+    /// Replaces edges with their stored versions, which may be closed. Only used while another server reconciles edges.
     pub fn set_edges(&self, stored: Vec<Edge>) {
         let mut edges = self.inner.write();
         for edge in stored {
@@ -250,7 +250,7 @@ impl Edges {
         }
     }
 
-    /// Replaces parts of a plugin's facts by equal parts that are already in memory.
+    /// Replaces parts of a plugin's facts with equal parts that are already in memory.
     fn shared(&mut self, plugin: &Arc<str>, mut plugin_facts: PluginFacts) -> (Arc<str>, PluginFacts) {
         plugin_facts.derived = self.sharing.facts(&plugin_facts.derived);
         (self.sharing.text(plugin), plugin_facts)

@@ -97,7 +97,8 @@ impl Edges {
         }
     }
 
-    /// Opens and closes the edges that start at an aggregate, so that they match its desired edges and their targets.
+    /// Opens and closes the edges that start at an aggregate, so that the open edges match the aggregate's desired
+    /// edges and the targets of these edges.
     pub(super) fn reconcile(&mut self, view: &dyn StateView, id: &AggregateId, moment: Moment, changes: &mut Changes) {
         let DesiredLinks { edges: mut desired_edges, broken } = self.desired(view, id);
         if self.set_broken(id, broken) {

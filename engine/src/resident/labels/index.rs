@@ -11,7 +11,7 @@ use crate::model::id::AggregateId;
 
 /// The maximum number of bytes of a label that are indexed.
 pub const LABEL_BYTES: usize = 512;
-/// The maximum number of bytes that are indexed of all other texts of an aggregate together.
+/// The maximum number of bytes that are indexed of an aggregate's other texts, all texts together.
 pub const BODY_BYTES: usize = 20_000;
 
 /// The searchable text of one aggregate.
@@ -84,7 +84,7 @@ impl LabelIndex {
         entries.sum::<usize>() + trigrams.sum::<usize>() + self.labels.size_bytes() + self.bodies.size_bytes()
     }
 
-    /// Replaces the entries of an aggregate by entries for the given text.
+    /// Replaces the entries of an aggregate with entries for the given text.
     pub fn set(&mut self, text: SearchText) {
         let mut known = self.entries_of(&text.id);
         known.reverse();

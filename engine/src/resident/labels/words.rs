@@ -169,7 +169,7 @@ impl Words {
     }
 }
 
-/// Adds a number to numbers in ascending order, unless they contain it.
+/// Inserts a number into a list in ascending order, unless the list already contains the number.
 pub fn put_in(numbers: &mut Vec<u32>, number: u32) {
     match numbers.last() {
         Some(last) if *last >= number => {

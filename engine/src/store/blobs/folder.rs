@@ -27,7 +27,7 @@ const BLOCK_BYTES: u64 = 256 << 10;
 /// A block that is being read. Blocks are read in order.
 struct PendingBlock {
     block: JoinHandle<io::Result<(File, Bytes)>>,
-    /// The number of bytes of the range that follow after this block.
+    /// The number of bytes of the range that follow this block.
     behind: u64,
 }
 
@@ -164,7 +164,7 @@ impl FolderWriter {
         Ok(())
     }
 
-    /// Starts to sync the written bytes in the background if there are at least `SYNC_BYTES` of them and no sync is
+    /// Starts to sync the written bytes in the background if at least `SYNC_BYTES` bytes are unsynced and no sync is
     /// running. The result of each sync is checked before the next sync starts, or at the end.
     async fn sync_meanwhile(&mut self, file: &File) -> Result<()> {
         if self.unsynced_bytes < SYNC_BYTES || self.syncing.as_ref().is_some_and(|syncing| !syncing.is_finished()) {

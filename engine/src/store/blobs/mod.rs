@@ -31,7 +31,7 @@ pub struct BlobKind {
 /// An object store for objects other than files.
 pub struct OpenObjects {
     pub objects: Arc<dyn ObjectStore>,
-    /// The path that is put before every key.
+    /// The prefix of the path of every object.
     pub prefix: Path,
     /// The folder, if the store is a local folder.
     pub folder: Option<Arc<LocalFileSystem>>,
@@ -61,7 +61,7 @@ impl Blobs {
         })
     }
 
-    /// Opens an object store for objects other than files. `url` and `options` are those of [`Blobs::open`].
+    /// Opens an object store for objects other than files. `url` and `options` are the same as in [`Blobs::open`].
     pub fn open_objects(url: &str, options: impl IntoIterator<Item = (String, String)>) -> Result<OpenObjects> {
         Ok(match Blobs::open(url, options)? {
             Blobs::Folder(folder) => folder.into_objects(),

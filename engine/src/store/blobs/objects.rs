@@ -35,7 +35,7 @@ pub struct Objects {
     objects: Arc<dyn ObjectStore>,
     parts: Arc<dyn MultipartStore>,
     signer: Option<Arc<dyn Signer>>,
-    /// The path that is put before every key.
+    /// The prefix of the path of every object.
     prefix: Path,
 }
 

@@ -21,8 +21,8 @@ const MAX_PER_ADDRESS: usize = 200;
 const OWNER: &str = "IF (SELECT VALUE role FROM ONLY $member) != 'owner' { THROW 'origin gone' };";
 
 /// The statements that limit the invitations of `$workspace` to 1,000. At the limit they delete the invitations that
-/// have expired. They write the workspace `$about`, so that concurrent invitations of several owners conflict, and each
-/// of them is counted.
+/// have expired. They write the workspace `$about`, so that concurrent invitations of several owners conflict, and the
+/// limit counts each invitation.
 const ROOM: &str = "
 UPDATE $about SET invitations_made = (invitations_made ?? 0) + 1 RETURN NONE;
 IF !record::exists($id) AND ((SELECT VALUE count() FROM invitation WHERE workspace_id = $workspace GROUP ALL)[0] ?? 0) >= 1000 {

@@ -1,4 +1,4 @@
-//! Keys in the control database, and the keys that they are derived from.
+//! Keys in the control database, and the derivation of keys from other keys.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -94,7 +94,7 @@ FOR $one IN $moved {
     UPDATE $one.id SET derived_from = $one.origin, ancestors = $one.ancestors RETURN NONE
 };";
 
-/// The statement that fails if the keys derived from the key `$above` are no longer those in `$below`.
+/// The statement that fails if the keys derived from the key `$above` are no longer the keys in `$below`.
 const BELOW: &str = "
 IF array::sort((SELECT VALUE record::id(id) FROM key WHERE ancestors CONTAINS $above)) != $below { THROW 'stale head' };";
 
@@ -208,8 +208,9 @@ impl Database {
     }
 
     /// Deletes a key, and the sign-in codes and invitations created with the key. Records the key as revoked. Keys
-    /// derived from the deleted key stop working as well. The keys in `moved` are written with their new origins and
-    /// keep working. Fails with [`Error::Conflict`] if the keys derived from the key are no longer those in `below`.
+    /// derived from the deleted key stop working as well. Writes the keys in `moved` with their new origins, so that
+    /// these keys keep working. Fails with [`Error::Conflict`] if the keys derived from the key are no longer the keys
+    /// in `below`.
     pub async fn delete_key(&self, id: &str, below: &[KeyRecord], moved: &[KeyRecord]) -> Result<()> {
         let values = [
             ("id", convert::record_id("key", id.to_owned())),
@@ -230,11 +231,11 @@ impl Database {
         self.query(&statements, values).await.map(drop)
     }
 
-    /// Writes the successor of a key, and the new expiry of the replaced key. The keys in `moved` are written with
-    /// their new origins. Sign-in codes and invitations that the replaced key created depend on the successor from then
-    /// on. Fails with the reason if the user of the key has left the workspace or has the maximum number of keys. Fails
-    /// with [`Error::Conflict`] if the expiry of the key is no longer `expired_at`, or if the keys derived from the key
-    /// are no longer those in `below`.
+    /// Writes the successor of a key, and the new expiry of the replaced key. Writes the keys in `moved` with their new
+    /// origins. Makes the sign-in codes and invitations that the replaced key created depend on the successor. Fails
+    /// with the reason if the user of the key has left the workspace or has the maximum number of keys. Fails with
+    /// [`Error::Conflict`] if the expiry of the key is no longer `expired_at`, or if the keys derived from the key are
+    /// no longer the keys in `below`.
     pub async fn replace_key(
         &self,
         old: &KeyRecord,

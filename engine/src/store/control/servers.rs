@@ -18,9 +18,9 @@ const FORGOTTEN_MS: i64 = 60_000;
 /// The number of migrations that this program knows. A newer program may know more migrations.
 pub const SCHEMA: u64 = (CONTROL_MIGRATIONS.len() + WORKSPACE_MIGRATIONS.len()) as u64;
 
-/// The statements of a beat. If `$reports` is set, the statements record that the server is alive, and delete the rows
-/// of servers that stopped reporting. The statements return the servers that are alive and the changes since a time.
-/// All times come from the clock of the store.
+/// The statements of [`Database::beat`]. If `$reports` is set, the statements record that the server is alive, and
+/// delete the rows of servers that stopped reporting. The statements return the servers that are alive and the changes
+/// since a time. All times come from the clock of the store.
 const BEAT: &str = "
 LET $now = time::millis(time::now());
 IF $reports { UPSERT $server SET seen = $now, schema = $schema RETURN NONE };
@@ -60,7 +60,7 @@ pub struct LeaderNote {
     pub epoch: u64,
 }
 
-/// The progress of a workspace, as one server reports it.
+/// The progress of a workspace, as reported by one server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WorkspaceProgress {
     /// The position of the log's last event.
@@ -69,8 +69,8 @@ pub struct WorkspaceProgress {
     pub types: u64,
     /// The number of writes of the graph.
     pub writes: u64,
-    /// The position up to which plugins have been called. A graph that includes all of `writes` includes the events up
-    /// to this position.
+    /// The position up to which plugins have been called. A graph with all the writes that `writes` counts includes the
+    /// events up to this position.
     pub consumed: u64,
 }
 

@@ -1,6 +1,6 @@
 //! Workspaces and users of the whole store, in pages, and the deletion of workspaces.
 //!
-//! Each deletion has a record of its own, so that due deletions are found without reading other records. After the
+//! Each deletion has a separate record, so that due deletions are found without reading other records. After the
 //! removal of a workspace, the record stays for some time: the record tells other servers to close the workspace, and
 //! prevents the workspace from being created again before its data is deleted.
 
@@ -47,8 +47,8 @@ pub struct RemovedAccess {
 pub(super) const NOT_BEING_DELETED: &str =
     "IF record::exists($deletion) AND $deletion.removed_at != NONE { THROW 'stale head' };";
 
-/// The transaction that removes a workspace and all access to it, if its deletion is due and it has not been removed
-/// yet.
+/// The transaction that removes a workspace and all access to the workspace, if the deletion is due and the workspace
+/// has not been removed yet.
 const REMOVE: &str = "
 BEGIN;
 LET $found = (SELECT * FROM ONLY $deletion);
@@ -71,16 +71,16 @@ impl Store {
     pub async fn remove_workspace(&self, workspace_id: &str) -> Result<()> {
         // The check of a deadline needs a database.
         let control = self.existing_database(crate::store::CONTROL).await?;
-        // The name cannot inject statements, because it consists of ASCII letters, digits and underscores.
-        // In a transaction, which has a deadline, because a workspace with this id may be created again later.
+        // The name cannot inject statements, because it consists of ASCII letters, digits and underscores. The
+        // statement runs in a transaction with a deadline, because a workspace with this id may be created again later.
         let statements = format!("BEGIN; REMOVE DATABASE IF EXISTS {}; COMMIT;", database_name(workspace_id)?);
         retry::after_conflicts(|| control.query(&statements, [])).await.map(drop)
     }
 }
 
 impl Database {
-    /// Returns at most `limit` workspaces after the given id, in the order of their ids. Each workspace comes with its
-    /// deletion, if one is recorded.
+    /// Returns at most `limit` workspaces after the given id, in the order of their ids, each with its deletion if a
+    /// deletion is recorded.
     pub async fn workspace_page(
         &self,
         after: Option<&str>,

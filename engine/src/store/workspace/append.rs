@@ -84,8 +84,8 @@ pub struct AppendBatch<'a> {
 
 impl Database {
     /// Writes a batch atomically. Fails with [`Error::Conflict`] if another writer has appended events or changed
-    /// definitions first, or if the leader has another epoch than that of the batch. Fails with [`Error::Closing`] if
-    /// this process is the only writer and has opened the log again.
+    /// definitions first, or if the epoch of the leader differs from the epoch of the batch. Fails with
+    /// [`Error::Closing`] if this process is the only writer and has opened the log again.
     ///
     /// The future must not be dropped before it completes, except when the process ends. Otherwise the transaction may
     /// continue after the append right was released.
@@ -158,7 +158,7 @@ impl Database {
         self.query_bound(&statement, values.into_iter().chain(beside).collect()).await.map(drop)
     }
 
-    /// Appends events that were checked before any definition has changed.
+    /// Appends events that were checked before any definition changed.
     #[cfg(test)]
     pub async fn append_events(&self, events: &[EventWrite]) -> Result<()> {
         self.append(AppendBatch { events, ..AppendBatch::default() }).await

@@ -43,7 +43,8 @@ impl AppendRights {
 }
 
 impl AppendRight {
-    /// Locks the append right for the time of a commit. Fails with [`Error::Closing`] if the database was opened again.
+    /// Locks the append right for the duration of a commit. Fails with [`Error::Closing`] if the database was opened
+    /// again.
     pub async fn begin(&self) -> Result<MutexGuard<'_, u64>> {
         let latest = self.latest.lock().await;
         if *latest == self.number { Ok(latest) } else { Err(Error::Closing) }

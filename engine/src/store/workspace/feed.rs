@@ -132,7 +132,7 @@ mod tests {
         for (store, first) in [(&alone, 1), (&alone.share(), 100_001)] {
             let log = store.workspace("0-1").await.expect("a database");
             assert_eq!(log.feed_begin().await.expect("a position"), 0);
-            // The gap between the positions of the two batches stands for events that other writers have appended.
+            // The gap between the positions of the two batches represents events that other writers have appended.
             let (near, far) = ([event(first, first), event(first + 1, first + 1)], [event(first + 2, first + 90_000)]);
             let concerning = |event: &Arc<Event>, agents: &[&str]| EventWrite {
                 agents: agents.iter().map(|agent| Arc::from(*agent)).collect(),

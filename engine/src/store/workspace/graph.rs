@@ -55,8 +55,8 @@ pub struct GraphCheckpoint {
     /// The circuit breaker of each plugin: the aggregates for which the plugin has failed since its last success, and
     /// the id of the event whose failure opened the circuit.
     pub circuits: Object,
-    /// The digest of the definitions and the enabled plugins with which all edges were built. `None` if this is not
-    /// known, for example because an older version of the program built the edges.
+    /// The digest of the definitions and the enabled plugins with which all edges were built. `None` if this digest is
+    /// not known, for example because an older version of the program built the edges.
     pub basis: Option<Arc<str>>,
     /// The adopted version of each scripted plugin: the digest of the version's source, and the position of the first
     /// event that the version processes. The version stays recorded when the plugin is disabled.

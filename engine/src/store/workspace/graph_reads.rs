@@ -37,7 +37,7 @@ impl DatabaseReader {
     }
 
     /// Returns up to `limit` closed edges of a generation that start at an aggregate. `kinds` restricts the kinds of
-    /// the edges; an empty list allows all.
+    /// the edges. An empty list allows all kinds.
     pub async fn read_closed_edges(
         &self,
         generation: u64,

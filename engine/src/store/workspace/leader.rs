@@ -1,5 +1,5 @@
-//! The leader of a workspace: the one server that runs its plugins and timers. Only used if several servers share the
-//! store.
+//! The leader of a workspace: the one server that runs the workspace's plugins and timers. Only used if several servers
+//! share the store.
 //!
 //! A record names the leader and its epoch. Each transaction of the leader checks the epoch, so a server cannot write
 //! if another server has taken over while the first server was suspended.

@@ -77,8 +77,8 @@ impl Database {
         row.ok_or_else(|| Error::corrupt("a lease that was just written is missing"))
     }
 
-    /// Removes the stored leases of tasks that have ended. Each task comes with the version at which it ended. Keeps
-    /// the leases of later claims.
+    /// Removes the stored leases of tasks that have ended. `ended` contains the id of each task, and the version at
+    /// which the task ended. Keeps the leases of later claims.
     pub async fn forget_leases(&self, ended: &[(AggregateId, u64)]) -> Result<()> {
         let record = |(id, version): &(AggregateId, u64)| {
             let fields = [("id", lease_id(id.as_str())), ("version", convert::integer(*version))];

@@ -67,7 +67,7 @@ pub struct UnreadableSnapshot {
 pub type ReadSnapshot = std::result::Result<NodeSnapshot, UnreadableSnapshot>;
 
 impl DatabaseReader {
-    /// Returns the checkpoint of a follower, or 0 if the follower has not written one yet.
+    /// Returns the checkpoint of a follower, or 0 if the follower has not written a checkpoint yet.
     pub async fn checkpoint(&self, name: &str) -> Result<u64> {
         let statement = "SELECT VALUE position FROM ONLY type::record('checkpoint', $name)";
         convert::count_in(self.query(statement, [("name", convert::text(name))]).await?.first())

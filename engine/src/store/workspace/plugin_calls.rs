@@ -9,7 +9,7 @@ use surrealdb::types::Value as Record;
 use crate::store::{Database, DatabaseReader, Result, convert};
 
 /// The time for which the counts of a server that is not alive are kept after they were written, in milliseconds. A
-/// server that has just started may already have written counts while another server does not know it yet.
+/// server that has just started may already have written counts while other servers do not know the new server yet.
 const KEPT_MS: i64 = 60_000;
 
 /// The statements that remove the old records of servers that are not alive, and return the record of one server.
@@ -31,8 +31,8 @@ impl DatabaseReader {
 
 impl Database {
     /// Removes the counts of all servers that are not in `alive`, except counts of the last minute. Removes nothing if
-    /// `alive` is `None`, because the living servers are not known. Returns the stored counts of the server `server`, or
-    /// `None` if nothing is stored.
+    /// `alive` is `None`, because the living servers are not known. Returns the stored counts of the server `server`,
+    /// or `None` if nothing is stored.
     pub async fn begin_plugin_calls<T: DeserializeOwned>(
         &self,
         server: &str,

@@ -39,7 +39,7 @@ const WRITE: &str = "INSERT INTO presence $rows ON DUPLICATE KEY UPDATE
     RETURN NONE";
 
 impl DatabaseReader {
-    /// Returns the ids of all agents with stored presence, each with the presence.
+    /// Returns the stored presence of all agents, by agent id.
     pub async fn read_presence(&self) -> Result<Vec<(Arc<str>, PresenceRecord)>> {
         self.read_all("SELECT *, record::id(id) AS agent FROM presence", [], read).await
     }

@@ -1,5 +1,5 @@
 //! Published revisions: the state of each published article at the version that is visible to readers. A revision is
-//! written together with the publishing event, so that it can be read without folding the events of the article.
+//! written together with the publishing event, so that readers need not fold the events of the article.
 
 use std::sync::Arc;
 

@@ -18,7 +18,7 @@ const DELETION_CHECKPOINT: &str = "forgotten_answers";
 pub struct EventRun {
     pub first: u64,
     pub count: u64,
-    /// Whether the events had been in the log before the append.
+    /// Whether the events were already in the log before the append.
     pub repeated: bool,
 }
 

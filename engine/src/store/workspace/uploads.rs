@@ -63,8 +63,8 @@ impl DatabaseReader {
 }
 
 impl Database {
-    /// Reserves storage for `more` bytes of an upload. `most` is the limit for the whole workspace, in bytes; without it,
-    /// the limit is [`MAX_BYTES`]. With `first`, creates the upload's record.
+    /// Reserves storage for `more` bytes of an upload. `most` is the limit for the whole workspace, in bytes. If `most`
+    /// is `None`, the limit is [`MAX_BYTES`]. If `first` is set, creates the upload's record.
     pub async fn reserve(&self, upload: &Upload, more: u64, first: bool, most: Option<u64>) -> Result<Reservation> {
         // A client chooses `$more`, so only a difference is computed: the sum could be larger than any integer.
         let statement = "

@@ -1,7 +1,7 @@
 //! Declares the types in which models receive data of the engine: each field together with its value.
 
-/// Declares a struct, and its conversion from a type of the engine. The name after `from` is that of the converted
-/// value in the values of the fields.
+/// Declares a struct, and its conversion from a type of the engine. The name after `from` refers to the converted value
+/// in the expressions of the fields.
 macro_rules! shown {
     (
         $(#[$about:meta])*

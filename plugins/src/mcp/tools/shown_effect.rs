@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::shown::shown;
 
 shown! {
-    /// An event that approval appends, with the state after the approval.
+    /// An event that an approval appends, with the state after the approval.
     #[derive(Serialize)]
     pub struct ShownEffect from view: EffectView {
         artifact_id: Option<Arc<str>> = view.artifact_id,

@@ -49,7 +49,7 @@ const FILES: [&str; 42] = [
 /// The names of folders that contain code. A site seldom has pages at these addresses.
 const FOLDERS: [&str; 11] =
     ["bin", "cmd", "crates", "include", "lib", "pkg", "scripts", "src", "test", "tests", "vendor"];
-/// The maximum length of a suffix. The end of a longer text after a dot is a word.
+/// The maximum length of a suffix, in bytes. A longer text after a dot counts as a word.
 const MAX_SUFFIX: usize = 10;
 
 /// Returns whether the path of a URL may name a file that is not a page, or a folder of such files.

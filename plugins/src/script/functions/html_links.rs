@@ -38,7 +38,7 @@ fn link_attributes(tag: &str) -> Option<(&str, &'static [&'static str])> {
     if !attributes.starts_with(char::is_whitespace) {
         return None;
     }
-    // In HTML, a name has capital letters only or none.
+    // In HTML, the name of an element is written entirely in upper case or entirely in lower case.
     let is_component = name.starts_with(|first: char| first.is_ascii_uppercase())
         && name.contains(|letter: char| letter.is_ascii_lowercase());
     match is_component {
@@ -69,7 +69,7 @@ fn target<'a>(attributes: &'a str, names: &[&str]) -> Option<&'a str> {
     }
 }
 
-/// Splits a text after the value with which it begins, in quotes or without. A value without quotes has no `<`.
+/// Splits a text after the value at its beginning, which may be in quotes. A value without quotes has no `<`.
 fn value(text: &str) -> Option<(&str, &str)> {
     let is_end = |character: char| character.is_whitespace() || matches!(character, '>' | '<');
     match text.strip_prefix('"') {

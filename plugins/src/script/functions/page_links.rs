@@ -136,7 +136,7 @@ fn is_assignment_below(after: &str) -> bool {
 }
 
 /// Returns the target of `[[text]](target)`, which is a Markdown link whose text is in brackets. `after` is the text
-/// after `[[text]]`. A word in parentheses, as in `[[note]](word)`, is no target.
+/// after `[[text]]`. A word in parentheses, as in `[[note]](word)`, is not a target.
 fn inline_destination(after: &str) -> Option<&str> {
     let rest = after.strip_prefix('(')?.lines().next()?.trim_start();
     if let Some(quoted) = rest.strip_prefix('<') {

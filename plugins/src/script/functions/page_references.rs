@@ -13,8 +13,8 @@ use super::site_tags::{HUGO_REF, JEKYLL_LINK, JEKYLL_POST};
 const MAX_BYTES: usize = 500;
 /// The maximum length of a URL, in bytes. Percent encoding makes a link up to three times as long.
 const MAX_URL_BYTES: usize = 3 * MAX_BYTES;
-/// The wikilinks that site generators and code hosts replace by a table of contents. There may also be a note with this
-/// name.
+/// The wikilinks that site generators and code hosts replace with a table of contents. There may also be a note with
+/// this name.
 const TABLES_OF_CONTENTS: [&str; 2] = ["toc", "_toc_"];
 /// The maximum number of folders above a page that are tried as the root of its site.
 const MAX_ROOTS: usize = 4;
@@ -71,7 +71,7 @@ pub(super) fn of_url(url: &str, from: &str) -> Option<PageLink> {
         None => of_relative(path, from),
     };
     let is_outside = from_root.is_none() && is_outside(&references);
-    // Code hosts show a README, and there a link without the suffix of a file leads to a folder, not to a page.
+    // Code hosts show a README, in which a link without the suffix of a file leads to a folder, not to a page.
     let may_be_file = is_outside || is_file(&decoded) || is_readme(last(from));
     link(url, path, may_be_file, references)
 }

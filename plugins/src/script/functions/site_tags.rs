@@ -1,5 +1,5 @@
-//! Replaces the tags with which pages of Hugo and Jekyll name other pages by URLs, because Markdown does not accept
-//! such tags as targets of links.
+//! Converts the tags of Hugo and Jekyll that refer to other pages into URLs, because Markdown does not accept such tags
+//! as targets of links.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ pub(super) const JEKYLL_POST: &str = "x-jekyll-post:";
 /// The maximum length of a tag, in bytes.
 const MAX_TAG: usize = 600;
 
-/// Replaces the tags in Markdown by URLs.
+/// Replaces the tags in Markdown with URLs.
 pub(super) fn replaced(markdown: &str) -> Cow<'_, str> {
     if !markdown.contains("{{") && !markdown.contains("{%") {
         return Cow::Borrowed(markdown);
@@ -30,12 +30,12 @@ pub(super) fn replaced(markdown: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// Returns the length of the tag at the beginning of a text, and the URL that replaces it.
+/// Returns the length of the tag at the beginning of a text, and the URL that replaces the tag.
 fn url_of(text: &str) -> Option<(usize, String)> {
     let text = text.get(..text.floor_char_boundary(MAX_TAG))?;
     let inside = |open: &str, close: &str, starts: &[&str]| {
         let inner = text.strip_prefix(open)?;
-        // The end of a tag is searched only for tags that are replaced, because a search takes time.
+        // Searches for the end only of tags that are replaced, because a search takes time.
         let start = inner.trim_start_matches([' ', '-']);
         if !starts.iter().any(|expected| start.starts_with(expected)) {
             return None;

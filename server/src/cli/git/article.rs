@@ -110,8 +110,9 @@ impl<'a> Document<'a> {
         date
     }
 
-    /// Returns the tags in a list or in a text. A text without commas under a plural name is a list of words, as in
-    /// Jekyll and Obsidian. Repeated tags count once.
+    /// Returns the tags in the front matter, which are a list or a text. Splits a text at its commas. Splits a text
+    /// without commas at white space if the name of the field is plural, as in Jekyll and Obsidian. Repeated tags count
+    /// once.
     fn tags(&self, warnings: &mut Vec<Warning>) -> Option<Vec<Value>> {
         let (name, value) = TAGS.iter().find_map(|&name| Some((name, self.front.get(name)?)))?;
         let listed: Vec<String> = match value {
@@ -146,8 +147,8 @@ impl<'a> Document<'a> {
     }
 }
 
-/// Returns the names of the fields that come from front matter, according to the fields of an article. The names tell
-/// the fields of the file from the fields that people have set.
+/// Returns the names of an article's fields that come from the front matter in `fields`. The names distinguish the
+/// fields of the file from the fields that people have set.
 pub fn names_of_front_matter(fields: &Map<String, Value>) -> Vec<String> {
     let Some(Value::Object(values)) = fields.get(FRONT_MATTER) else { return Vec::new() };
     let document = Document { front: FrontMatter::of_values(values.clone()), body: "" };

@@ -67,7 +67,7 @@ impl ArticleDiff<'_> {
         moment.at.map(|at| self.after.map_or(at, |after| at.max(after)))
     }
 
-    /// Returns the event, or the reason why it cannot be sent.
+    /// Returns the event, or the reason why the event cannot be sent.
     pub fn prepare(self, project: &str, moment: &EventMoment) -> anyhow::Result<Result<PreparedEvent, String>> {
         let occurred_at = self.time(moment).map(|time| Cow::Owned(time_text(time)));
         let mut metadata = json!({"source": "folder", "path": self.path});
@@ -105,12 +105,12 @@ impl ArticleDiff<'_> {
     }
 }
 
-/// Returns an id that is derived from `parts`, so that every import has the same ids.
+/// Returns an id that is derived from `parts`, so that repeated imports use the same ids.
 pub fn name_id(parts: &[&str]) -> String {
     Uuid::new_v5(&GIT_NAMESPACE, parts.join("\0").as_bytes()).to_string()
 }
 
-/// Returns a time as RFC 3339 with milliseconds, as the server writes it.
+/// Returns a time as RFC 3339 with milliseconds, which is the format of the server.
 pub fn time_text(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
 }

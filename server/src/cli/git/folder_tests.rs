@@ -1,5 +1,5 @@
 //! Tests imports of folders into a server in memory: folders with the same name, and folders that are moved, replaced
-//! or not there.
+//! or missing.
 
 use std::cell::RefCell;
 use std::fs;
@@ -111,7 +111,7 @@ async fn a_folder_with_less_than_half_of_the_files_does_not_continue_the_import_
     let work = work.display().to_string();
     assert!(refused.contains("has 1 of the 3 files") && refused.contains(&work), "{refused}");
     assert_eq!(served.texts().await, texts);
-    // The refused import has not given the record the other path.
+    // The rejected import has not changed the path in the record.
     let refused = import_into(&served, "docs", &other).await.expect_err("refused").to_string();
     assert!(refused.contains(&work), "{refused}");
     let options = Options { project: Some("docs".to_owned()), replace: true, ..Options::default() };
@@ -141,7 +141,7 @@ async fn a_folder_without_any_of_its_files_keeps_its_articles() {
     let folder = docs_with(parent.path(), "work", &["a.md", "b.md"]);
     let place = SourcePlace::Folder(folder.clone());
     served.import(&place).await;
-    // The folder is empty, as the place of a drive that is not mounted.
+    // The folder is empty, like the mount point of a drive that is not mounted.
     ["a.md", "b.md"].into_iter().for_each(|file| fs::remove_file(folder.join(file)).expect("removed"));
     let refused = import_with(&served, &place, Options::default()).await.expect_err("refused").to_string();
     assert!(refused.contains("has 0 of the 2 files") && refused.contains("--replace"), "{refused}");

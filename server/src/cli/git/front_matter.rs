@@ -50,13 +50,13 @@ impl FrontMatter {
         split
     }
 
-    /// Returns front matter that an article has recorded, without the lines of its names.
+    /// Returns the front matter with the values that an article has recorded. The lines of the names are unknown.
     pub fn of_values(values: Map<String, Value>) -> Self {
         Self { values, ..Self::default() }
     }
 
-    /// Returns the value with a name. If no name is exactly equal, the case of ASCII letters is ignored. A `.` in
-    /// `name` separates the names of nested values.
+    /// Returns the value with a name. If no name matches exactly, ignores the case of ASCII letters. A `.` in `name`
+    /// separates the names of nested values.
     pub fn get(&self, name: &str) -> Option<&Value> {
         let mut names = name.split('.');
         let first = member(&self.values, names.next()?);

@@ -58,7 +58,7 @@ impl RandomRepository {
         random
     }
 
-    /// Commits a tree, sometimes with a time before that of the parents.
+    /// Commits a tree, sometimes with an earlier time than the parents.
     fn commit(&mut self, parents: &[Oid], tree: Tree) -> Oid {
         self.minute += 1;
         let minute = if self.numbers.below(8) == 0 { self.minute - 1_000 } else { self.minute };

@@ -24,7 +24,7 @@ const RENAME_LIMIT: usize = 1_000;
 #[derive(Clone, Debug)]
 pub struct Commit {
     pub id: Oid,
-    /// The time of the commit, unless the server would reject it.
+    /// The time of the commit, or `None` if the server would reject the time.
     pub time: Option<Timestamp>,
     /// The first line of the message, without control characters.
     pub subject: String,
@@ -37,7 +37,7 @@ pub struct Birth {
     pub commit: Oid,
 }
 
-/// A difference between two trees. Only regular Markdown files count on either side.
+/// A difference between two trees. Each side is a regular Markdown file, or `None` if the tree has no such file.
 #[derive(Debug)]
 pub struct TreeChange {
     pub before: Option<(String, Oid)>,
@@ -111,7 +111,8 @@ pub fn first_parents(repository: &Repository) -> anyhow::Result<Vec<Oid>> {
     Ok(ids)
 }
 
-/// Returns the differences of the Markdown files between two commits. `None` stands for no files.
+/// Returns the differences of the Markdown files between two commits. If `before` is `None`, every file of `after` is
+/// new.
 pub fn steps(repository: &Repository, before: Option<Oid>, after: Oid) -> Result<Vec<TreeChange>, git2::Error> {
     let before = before.map(|id| repository.find_commit(id)?.tree()).transpose()?;
     let after = repository.find_commit(after)?.tree()?;

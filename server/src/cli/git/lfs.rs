@@ -1,5 +1,5 @@
-//! Reads the content of files in Git LFS. Git has only a pointer to such a file. A clone that has the content keeps it
-//! beside the objects of git.
+//! Reads the content of files in Git LFS. Git stores only a pointer to such a file. A clone that has the content stores
+//! the content beside the objects of git.
 
 use git2::Repository;
 use sha2::{Digest, Sha256};

@@ -61,7 +61,7 @@ use super::client::Client;
 use super::output::counted;
 use super::progress::ProgressIndicator;
 
-/// The number of batches that are buffered while a request is in flight.
+/// The maximum number of batches that are buffered while a request is in flight.
 const QUEUE_CAPACITY: usize = 2;
 /// The maximum number of attempts of an import. An import begins again if another import changes the project at the
 /// same time.
@@ -193,7 +193,7 @@ impl Import<'_> {
         if sender.refused.is_empty() {
             return Ok(self.outcome(&sender, &first));
         }
-        // Compares the articles on the server with HEAD again, because the later events of an article with a refused
+        // Compares the articles on the server with HEAD again, because the later events of an article with a rejected
         // event were not sent.
         sender.broken.clear();
         sender.refused.clear();

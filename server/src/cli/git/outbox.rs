@@ -1,10 +1,10 @@
-//! Collects the events of an import into batches. Each batch has the commit that the project reaches with the batch.
+//! Collects the events of an import into batches. Each batch has the progress of the import after the batch.
 
 use jiff::Timestamp;
 
 use super::events::{ArticleDiff, EventMoment, PreparedEvent};
 
-/// The maximum size of a batch in bytes. A single event that is larger becomes a batch alone.
+/// The maximum size of a batch in bytes. A larger event forms a batch alone.
 const MAX_BYTES: usize = 512 * 1024;
 /// The maximum number of events in a batch. Tests use small batches, so that a small history needs several batches.
 const MAX_EVENTS: usize = if cfg!(test) { 4 } else { 256 };
@@ -23,7 +23,7 @@ pub struct ImportBatch {
 pub struct Mark {
     /// The last commit whose changes have all been appended, or the empty string.
     pub commit: String,
-    /// The commit of which some changes have been appended, or the empty string.
+    /// The commit of which only some changes have been appended, or the empty string.
     pub towards: String,
     /// The time of the last commit of which changes have been appended. No later event occurs before this time.
     pub at: Option<Timestamp>,
@@ -61,8 +61,8 @@ impl<'a> Outbox<'a> {
         self.put.is_none()
     }
 
-    /// Begins the changes of a commit. The mark has the time of its events from now on, because an import that is
-    /// interrupted within the commit has appended some of the commit's events.
+    /// Begins the changes of a commit. From now on, the mark has the time of the commit's events, because an import
+    /// that is interrupted within the commit has appended some of these events.
     pub fn begin(&mut self, moment: EventMoment) {
         self.mark.towards = moment.commit_id();
         self.mark.at = moment.at.max(self.mark.at);

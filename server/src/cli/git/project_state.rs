@@ -41,7 +41,7 @@ pub struct WorkspaceReader<'a> {
     pub knows: &'a dyn Fn(&str) -> bool,
 }
 
-/// An event of an article, with the fields that state from where an import took the event.
+/// An event of an article, with the data that shows whether the event was imported from git.
 #[derive(Deserialize)]
 struct ImportedEvent {
     aggregate_id: String,
@@ -112,8 +112,8 @@ impl WorkspaceReader<'_> {
         })
     }
 
-    /// Returns the record that a folder had before it was moved. `rows` are the records of the project that the user
-    /// has named.
+    /// Returns the record of a folder from before the folder was moved. `rows` are the records of the project that the
+    /// user has named.
     fn moved<'r>(&self, rows: &[&'r Row], project: &str) -> anyhow::Result<Option<&'r Row>> {
         let moved = Row::of_moved(rows, self.source);
         match moved.as_slice() {
@@ -130,8 +130,9 @@ impl WorkspaceReader<'_> {
         }
     }
 
-    /// Notes that a source without a record gets a project, although another project may have its articles, because the
-    /// folder was moved or is on another machine. The first of `others` that has a project is named.
+    /// Notes that a source without a record is imported into `project`, although another project may have the source's
+    /// articles from before the folder was moved, or from another machine. Names the first of `others` that has a
+    /// project.
     fn note_other<'r>(&self, project: &str, mut others: impl Iterator<Item = &'r Row>, projects: &Projects) {
         let found = others.find_map(|row| Some((row.shown(), projects.slug(row.project_id.as_deref()?)?)));
         if let Some((other, slug)) = found {

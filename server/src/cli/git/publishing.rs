@@ -13,7 +13,7 @@ use crate::cli::progress::ProgressIndicator;
 use crate::cli::projects::Projects;
 use crate::cli::retry;
 
-/// The number of articles that one query returns.
+/// The maximum number of articles that one query returns.
 const PAGE: usize = 1_000;
 
 /// Publishes and unpublishes the articles of a project according to their front matter. Articles whose front matter

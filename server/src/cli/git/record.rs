@@ -78,8 +78,9 @@ impl Row {
             .or_else(|| same_kind().find(|row| !row.remote.is_empty() && row.remote == source.remote))
     }
 
-    /// Returns the records of folders with the name of the source whose paths do not exist on this machine. One of them
-    /// may be the record of the source before the folder was moved. The others belong to folders of other machines.
+    /// Returns the records of folders with the name of the source whose paths do not exist on this machine. One of
+    /// these records may be the record of the source before the folder was moved. The other records belong to folders
+    /// of other machines.
     pub fn of_moved<'r>(rows: &[&'r Row], source: &SourceIdentity) -> Vec<&'r Row> {
         let same_name = |row: &&Row| row.kind == source.kind && row.kind != "git" && row.name == source.name;
         // A path that cannot be checked, such as a path below a locked folder, may exist.
@@ -87,8 +88,8 @@ impl Row {
         rows.iter().copied().filter(same_name).filter(is_gone).collect()
     }
 
-    /// Returns whether the record may belong to a source from before it was moved or cloned again: both have the same
-    /// kind, and the same name, path or first commit.
+    /// Returns whether the record may belong to the source before the source was moved or cloned again: the record and
+    /// the source have the same kind, and the same name, path or first commit.
     pub fn is_namesake(&self, source: &SourceIdentity) -> bool {
         self.kind == source.kind && (self.name == source.name || self.root == source.root)
     }
@@ -121,7 +122,7 @@ impl Record {
         };
         let id_of = |seed: &str| name_id(&["record", project, seed]);
         let (mut seed, mut number) = (base.clone(), 2_u32);
-        // A folder that was moved has kept its record, whose id is derived from the path at which it was before.
+        // The record of a moved folder keeps its id, which is derived from the former path of the folder.
         while rows.iter().any(|row| row.id == id_of(&seed)) {
             seed = format!("{base}\0{number}");
             number = number.saturating_add(1);

@@ -17,7 +17,7 @@ pub struct ImportWarnings<'a> {
     pub doubtful: HashSet<String>,
     /// The files that have no article at the current commit.
     pub missing: BTreeSet<String>,
-    /// Whether a file could not be read any more after it was found.
+    /// Whether the import found a file that it then failed to read.
     pub has_unread: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Sends the batches of an import. An event that the server refuses is left out, and the rest of its batch is sent.
+//! Sends the batches of an import. Leaves out an event that the server rejects, and sends the rest of the batch.
 
 use std::collections::HashSet;
 use std::mem;
@@ -32,11 +32,11 @@ pub struct BatchSender<'a> {
     pub has_project: bool,
     /// The number of events that were appended.
     pub appended: u64,
-    /// The articles of which the server refused an event. Later events of these articles are not sent.
+    /// The ids of the articles with an event that the server rejected. Later events of these articles are not sent.
     pub broken: HashSet<String>,
-    /// The paths of the files whose events were refused.
+    /// The paths of the files whose events the server rejected.
     pub refused: HashSet<String>,
-    /// The files that were reported already.
+    /// The files that were already reported.
     pub reported: HashSet<String>,
 }
 
@@ -47,11 +47,11 @@ pub struct ImportConflict {
     pub current_version: u64,
 }
 
-/// The part of a request that caused a refusal.
+/// The part of a request that caused the server to reject the request.
 enum RefusalSubject {
     /// The event of the batch with this index.
     Event(usize),
-    /// An unknown event of the batch.
+    /// An event of the batch that the response does not identify.
     Batch,
     /// The record, with its current version on the server.
     Record(u64),
@@ -60,7 +60,7 @@ enum RefusalSubject {
 }
 
 impl BatchSender<'_> {
-    /// Sends a batch without the events that the server refuses.
+    /// Sends a batch without the events that the server rejects.
     pub async fn send(&mut self, batch: ImportBatch) -> anyhow::Result<()> {
         let (read, mut batches) = (batch.read, vec![batch]);
         while let Some(mut batch) = batches.pop() {
@@ -207,8 +207,8 @@ impl BatchSender<'_> {
     }
 }
 
-/// Returns the cause of a refusal of a batch with `events` events. In the request, the event of the record precedes the
-/// events of the batch.
+/// Returns the part that caused the server to reject a batch with `events` events. In the request, the event of the
+/// record precedes the events of the batch.
 fn fault(refusal: &ErrorReply, events: usize) -> RefusalSubject {
     let code = refusal.body.get("code").and_then(Value::as_str).unwrap_or_default();
     let index = refusal.body.get("index").and_then(Value::as_u64).and_then(|index| usize::try_from(index).ok());

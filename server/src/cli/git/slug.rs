@@ -14,7 +14,7 @@ const MAX_LEN: usize = 200;
 #[derive(Debug, Default)]
 pub struct Slugs {
     holders: HashMap<String, usize>,
-    /// The slugs that were released and for which no waiting file has been searched since.
+    /// The released slugs for which waiting files have not yet been searched.
     released: BTreeSet<String>,
 }
 
@@ -23,7 +23,7 @@ pub struct Slugs {
 pub struct SlugQueue {
     /// Maps the path of each file to the slug.
     slugs: HashMap<String, String>,
-    /// Maps each slug to the paths of the files that wait for it.
+    /// Maps each slug to the paths of the files that wait for the slug.
     paths: HashMap<String, BTreeSet<String>>,
 }
 
@@ -73,7 +73,7 @@ impl Slugs {
         }
     }
 
-    /// Takes the next released slug, which may have another holder again.
+    /// Removes and returns the next released slug. Another article may already have the slug again.
     pub fn next_released(&mut self) -> Option<String> {
         self.released.pop_first()
     }

@@ -28,12 +28,12 @@ pub struct SourceIdentity {
     pub remote: String,
 }
 
-/// The reason why a file gives its article no text.
+/// The reason why an article gets no text from its file.
 #[derive(Debug)]
 pub enum TextFault {
     /// The file cannot be an article.
     Unfit(String),
-    /// The file could not be read. It may exist unchanged, so its article stays.
+    /// The file could not be read. The file may exist unchanged, so its article stays.
     Unread(String),
 }
 
@@ -129,7 +129,7 @@ impl FileSource {
             Self::Folder(folder) => match read_file(&folder.join(path)) {
                 Ok(Some(bytes)) => bytes,
                 Ok(None) => return too_large(),
-                // The file was there when the folder was listed, so it is being replaced, or the drive fails.
+                // The file existed when the folder was listed, so the file is being replaced, or the drive fails.
                 Err(error) => return Ok(Err(TextFault::Unread(format!("it cannot be read: {error}")))),
             },
             Self::Git(repository) => {

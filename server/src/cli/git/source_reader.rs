@@ -45,7 +45,7 @@ pub struct SourceReader {
     pub is_everything: bool,
     /// Whether the project is only compared with HEAD.
     pub only_compare: bool,
-    /// The files that were reported already.
+    /// The files that were already reported.
     pub reported: HashSet<String>,
     pub now: Timestamp,
 }
@@ -61,7 +61,7 @@ pub struct Summary {
     pub reported: HashSet<String>,
     /// The number of events of the comparison with HEAD.
     pub reconciled: u64,
-    /// Whether a file could not be read any more after it was found.
+    /// Whether the import found a file that it then failed to read.
     pub has_unread: bool,
 }
 

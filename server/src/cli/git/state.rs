@@ -13,7 +13,7 @@ pub const BODY: &str = "body";
 
 pub type Digest = [u8; 16];
 
-/// The fields of an article, as the server has them after the events so far.
+/// The fields of an article on the server after the events so far.
 #[derive(Clone, Debug, Default)]
 pub struct ArticleState {
     fields: BTreeMap<String, FieldState>,
@@ -28,8 +28,8 @@ struct FieldState {
 }
 
 impl ArticleState {
-    /// Returns the state of an article from the fields that the server has. Only the fields that the recorded front
-    /// matter has given the article are known to come from the file.
+    /// Returns the state of an article from the fields that the server has. Only the fields that come from the recorded
+    /// front matter are known to come from the file.
     pub fn new(fields: &Map<String, Value>) -> Self {
         let mut state = Self::default();
         state.merge(fields, false);
@@ -37,7 +37,7 @@ impl ArticleState {
         state
     }
 
-    /// Marks the fields that an earlier text of the file gave the article.
+    /// Marks the fields with these names as fields that come from the file.
     pub fn mark<'n>(&mut self, names: impl Iterator<Item = &'n String>) {
         names.for_each(|name| {
             if let Some(field) = self.fields.get_mut(name) {
@@ -46,7 +46,7 @@ impl ArticleState {
         });
     }
 
-    /// Returns whether a file gave the article its fields.
+    /// Returns whether the fields that come from the file are marked.
     pub fn is_marked(&self) -> bool {
         self.fields.get(BODY).is_some_and(|body| body.of_file)
     }
@@ -56,8 +56,8 @@ impl ArticleState {
         &self.slug
     }
 
-    /// Returns the payload of the event that gives the article the fields of its file. The names of removed fields are
-    /// in the field `$unset`.
+    /// Returns the payload of the event that updates the article to the fields of its file. The names of removed fields
+    /// are in the field `$unset`.
     pub fn difference(&self, wanted: &Map<String, Value>) -> Map<String, Value> {
         let differs = |(name, value): &(&String, &Value)| match name.as_str() {
             SLUG => value.as_str() != Some(&self.slug),

@@ -24,7 +24,7 @@ impl Scratch {
         Self { folder, repository }
     }
 
-    /// Commits a tree with exactly these files. Each file is given as its path and its content.
+    /// Commits a tree with exactly these files. Each item of `files` has the path and the content of a file.
     pub fn commit(&self, minute: i64, files: &[(&str, &[u8])]) -> Oid {
         let parents: Vec<Oid> = self.repository.head().ok().and_then(|head| head.target()).into_iter().collect();
         self.commit_on(Some("HEAD"), &parents, minute, files)
@@ -49,8 +49,8 @@ impl Scratch {
         self.repository.commit(reference, &who, &who, &message, &tree, &parents).expect("a commit")
     }
 
-    /// Writes a tree that libgit2 would not write. Each entry is given as its mode, its name and its content, in the
-    /// order of the names.
+    /// Writes a tree that libgit2 would not write. Each item of `entries` has the mode, the name and the content of an
+    /// entry. The items are in the order of the names.
     pub fn tree(&self, entries: &[(&str, &str, &[u8])]) -> Oid {
         let entry = |(mode, name, bytes): &(&str, &str, &[u8])| {
             let id = self.repository.blob(bytes).expect("a blob");

@@ -28,7 +28,7 @@ pub struct Article {
     pub number: usize,
     /// The article's fields. `None` if the article is deleted, or if its file cannot be an article.
     pub state: Option<ArticleState>,
-    /// The git id of the file content that the state is known to have.
+    /// The git id of the file content that matches the state, if known.
     pub blob: Option<Oid>,
     /// The time of the article's last event.
     pub last: Option<Timestamp>,
@@ -58,7 +58,7 @@ pub struct HistoryWalk<'a> {
     /// The times of the last events of deleted articles, by id.
     ended: HashMap<String, Timestamp>,
     slugs: Slugs,
-    /// The files that have not got the slug in their front matter, because another article has it.
+    /// The files whose articles do not have the slug in the front matter, because another article has the slug.
     waiting: SlugQueue,
     /// The number of the last article.
     next: usize,
@@ -73,7 +73,8 @@ pub struct ProjectArticles {
     pub others: Vec<Article>,
     /// The ids of further articles, with their slugs.
     pub further: Vec<(String, String)>,
-    /// The times of the last events of deleted articles, by id. New articles with these ids have no earlier events.
+    /// The times of the last events of deleted articles, by id. Events of new articles with these ids do not occur
+    /// earlier.
     pub ended: HashMap<String, Timestamp>,
 }
 
@@ -177,7 +178,8 @@ impl<'a> HistoryWalk<'a> {
             }
             let birth = origin(&self.source, &path)?;
             let id = self.id_of(&birth);
-            // A merge may bring a file that was renamed and rewritten, which git reports as a removal and a new file.
+            // A merge may add a file that was renamed and rewritten. Git reports such a file as a removal and a new
+            // file.
             let place = removed.iter().position(|gone: &Article| gone.id == id);
             let place = place.or_else(|| removed.iter().position(|gone| gone.path == birth.path && gone.path != path));
             match place {
@@ -205,7 +207,7 @@ impl<'a> HistoryWalk<'a> {
     }
 
     /// Creates the article of a new file. If a file with the same birth still exists under another path, the new file
-    /// is a copy and gets an article of its own.
+    /// is a copy and gets its own article.
     fn create(&mut self, path: String, blob: Oid, birth: &Birth, outbox: &mut Outbox<'_>) -> anyhow::Result<()> {
         if let Some(other) = self.others.remove(&path) {
             return self.adopt(other, path, blob, outbox);
@@ -235,7 +237,7 @@ impl<'a> HistoryWalk<'a> {
     }
 
     /// Gives an article the text of its file. `before` is the content that the file had before. If the file cannot be
-    /// read, the article stays as it is, with the path that it had before.
+    /// read, the article keeps its fields and its former path.
     fn write(
         &mut self,
         mut article: Article,
@@ -319,7 +321,7 @@ impl<'a> HistoryWalk<'a> {
         Ok(Ok(()))
     }
 
-    /// Marks the fields that the earlier text of a file gave the article, if the state comes only from the server.
+    /// Marks the fields that come from the earlier text of the article's file, if the state comes only from the server.
     fn mark(&self, article: &mut Article, before: Option<Oid>) -> anyhow::Result<()> {
         if let (Some(state), Some(before)) = (&mut article.state, before)
             && !state.is_marked()
@@ -354,7 +356,7 @@ impl<'a> HistoryWalk<'a> {
     }
 }
 
-/// Returns the fields that a text gives an article, except for the slug.
+/// Returns the fields of an article with a text. The slug is empty.
 pub fn fields_of(path: &str, text: &str) -> Map<String, Value> {
     let mut ignored = Vec::new();
     Document::read(text, &mut ignored).into_fields(path, "", &mut ignored)

@@ -23,8 +23,9 @@ struct RepeatedWarning {
     last: Option<String>,
 }
 
-/// Imports a source, and imports it again after each change. A failed import is retried at the next check, and so is a
-/// source that cannot be read any more. Fails if the source cannot be opened at the start, as with a misspelt path.
+/// Imports a source, and imports the source again after each change. If an import fails, or if the source can no longer
+/// be read, the next check retries the import. Fails if the source cannot be opened at the start, for example because
+/// of a misspelled path.
 pub async fn watch(client: &Client, place: &SourcePlace, options: &Options) -> anyhow::Result<ExitCode> {
     place.open()?;
     let (mut imported, mut warnings) = (None, RepeatedWarning::default());
@@ -43,7 +44,8 @@ pub async fn watch(client: &Client, place: &SourcePlace, options: &Options) -> a
 }
 
 impl RepeatedWarning {
-    /// Returns the warning about the outcome of a check, or `None` if the check succeeded or failed like the last one.
+    /// Returns the warning about the outcome of a check, or `None` if the check succeeded, or failed for the same
+    /// reason as the last check.
     fn next(&mut self, error: Option<&anyhow::Error>) -> Option<String> {
         let warning = error.map(|error| format!("warning: {error:#}"));
         let is_new = warning != self.last;
@@ -52,8 +54,8 @@ impl RepeatedWarning {
     }
 }
 
-/// Imports a source, and returns a summary, unless the source is as it was when the import last succeeded. `imported`
-/// is the fingerprint of the source at that time.
+/// Imports a source and returns a summary, or returns `None` if the source has not changed since the last successful
+/// import. `imported` is the fingerprint of the source at that import.
 pub async fn import_if_changed(
     client: &Client,
     place: &SourcePlace,
@@ -68,7 +70,7 @@ pub async fn import_if_changed(
     let outcome = import(client, &progress, place, options).await;
     let time = progress.finish();
     let outcome = outcome?;
-    // If a file could not be read, the next check imports again, although no file may change until then.
+    // If a file could not be read, the next check imports again, even if no file changes until then.
     *imported = Some(found).filter(|_| !outcome.has_unread);
     Ok(Some(outcome.summary(time)))
 }
@@ -82,7 +84,7 @@ fn fingerprint(source: &FileSource) -> anyhow::Result<u64> {
         FileSource::Folder(_) => {
             let Files { blobs, left_out, unread } = source.files(None)?;
             blobs.hash(&mut hasher);
-            // The order in which a folder lists its files does not count.
+            // The value does not depend on the order in which a folder lists its files.
             for listed in [left_out, unread] {
                 listed.into_iter().map(|(path, _)| path).collect::<BTreeSet<_>>().hash(&mut hasher);
             }

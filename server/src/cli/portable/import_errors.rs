@@ -1,4 +1,4 @@
-//! The errors of an import: which line the workspace rejected, and why.
+//! The errors of an import: the lines that the workspace rejected, and the reasons.
 
 use anyhow::anyhow;
 use foldwork_engine::Error;

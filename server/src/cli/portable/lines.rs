@@ -194,7 +194,7 @@ impl<'a> ExportLine<'a> {
 }
 
 impl ExportHeader {
-    /// Parses a first line. Rejects the format of a newer program.
+    /// Parses the first line of an export. Rejects the format of a newer program.
     fn parse(line: &str) -> anyhow::Result<Self> {
         /// The part of the line that every version has.
         #[derive(Deserialize)]
@@ -226,7 +226,7 @@ fn read<T: DeserializeOwned>(line: &str, what: &str) -> anyhow::Result<T> {
 }
 
 /// Returns the name of the first field of a JSON object, as written. If the name contains an escaped quotation mark,
-/// the result ends there. Returns `None` for a line that does not begin with an object and a name.
+/// the result ends at this mark. Returns `None` for a line that does not begin with an object and a name.
 fn first_name(line: &str) -> Option<&str> {
     let rest = line.trim_start().strip_prefix('{')?.trim_start().strip_prefix('"')?;
     rest.split_once('"').map(|(name, _)| name)

@@ -101,7 +101,8 @@ impl People {
         Ok(())
     }
 
-    /// Returns the numbers of ended, refused and left out members and keys, as lines of the import's output.
+    /// Returns lines for the import's output, with the numbers of members and keys that ended, were rejected or were
+    /// left out.
     pub fn remarks(&self) -> Vec<String> {
         let remarks = [
             (

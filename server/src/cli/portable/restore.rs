@@ -51,7 +51,7 @@ pub struct ImportReport {
     /// Whether the import created the workspace and, because the file has no members, printed a new owner key.
     pub has_new_key: bool,
     pub people: People,
-    /// The number of events that were left out because they belong to agents of plugins that a server has already
+    /// The number of events that were left out because the events belong to agents of plugins that a server has already
     /// registered in the workspace.
     pub left_out: u64,
     /// The number of article events that got another slug.
@@ -196,7 +196,8 @@ impl ImportRun {
         Ok(())
     }
 
-    /// Opens the chosen workspace or, by default, the workspace of the export, which is created if the store lacks it.
+    /// Opens the chosen workspace or, by default, the workspace of the export. Creates the workspace of the export if
+    /// the store lacks this workspace.
     async fn begin(&mut self, header: ExportHeader) -> anyhow::Result<()> {
         (self.ended, self.events_read) = (false, 0);
         if let (None, None, Some(about)) = (&self.store, &self.chosen, &header.workspace) {
@@ -224,7 +225,8 @@ impl ImportRun {
         self.store.as_ref().context("no workspace is open")
     }
 
-    /// Applies a definition unless the type has the definition now or had it at the same point of its history.
+    /// Applies a definition unless the type has this definition now, or had this definition at the same point of its
+    /// history.
     async fn define(&mut self, line: ExportedDefinition) -> anyhow::Result<()> {
         let declaration: Value = json::parse_stored(line.definition.to_string().as_bytes())?;
         let name = line.definition.get("type_name").and_then(serde_json::Value::as_str);

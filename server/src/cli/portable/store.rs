@@ -41,7 +41,7 @@ impl StoreArguments {
         open_engine(&Config::load(self.config.as_deref())?).await
     }
 
-    /// Opens the configured store. Fails if there is none.
+    /// Opens the configured store. Fails if the store does not exist.
     pub async fn existing_engine(&self) -> anyhow::Result<Arc<Engine>> {
         let config = Config::load(self.config.as_deref())?;
         check_presence(&config)?;
@@ -49,7 +49,7 @@ impl StoreArguments {
     }
 }
 
-/// Fails if the configured store is in a folder that has no store yet. Opening the store would create one.
+/// Fails if the configured store is in a folder that has no store yet, because opening the store would create a store.
 pub fn check_presence(config: &Config) -> anyhow::Result<()> {
     match DataFolder::of(&config.store.url, "surrealkv").filter(DataFolder::is_new) {
         Some(folder) => bail!("there is no store in {}; name the store with --config", folder.path.display()),

@@ -21,7 +21,7 @@ shown! {
     /// The version of the aggregate after the event.
     version: u64 = event.version,
     payload: AnyObject = AnyObject(event.payload.clone()),
-    /// The aggregate after the approval. Null if the states of the other effects are too large already.
+    /// The aggregate after the approval. Null if the states of the other effects are already too large.
     state: Option<AnyObject> = view.state.as_ref().and_then(AnyObject::of),
     /// The id of the event. `event_id` and `position` are present only if the event is in the log.
     #[oai(read_only)]
@@ -45,7 +45,7 @@ shown! {
     expected_version: u64 = stale.expected_version,
     current_version: u64 = stale.current_version,
     /// The fields that differ, each with `was` and `now`. Null if the aggregates of the effects have too many events to
-    /// compare, or if the differences of the other effects are too large already.
+    /// compare, or if the differences of the other effects are already too large.
     difference: Option<AnyObject> = stale.difference.map(AnyObject::from),
 }
 

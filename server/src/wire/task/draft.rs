@@ -79,7 +79,7 @@ pub fn drafts(
     Ok(drafts)
 }
 
-/// An artifact as it was sent: `{supersedes? | id?, name?, parts | text | data | content, effect?}`.
+/// An artifact in a request: `{supersedes? | id?, name?, parts | text | data | content, effect?}`.
 struct SentDraft {
     id: SentText,
     supersedes: SentText,
@@ -99,7 +99,7 @@ fn read_draft(value: &Value, at: &str) -> Result<ArtifactDraft, Vec<Violation>> 
         violations.add(at, "expected an object");
         return Err(violations.into_vec());
     };
-    // Rejects unknown fields, because an artifact with a misspelt `effect` would append nothing on approval.
+    // Rejects unknown fields, because an artifact with a misspelled `effect` would append nothing on approval.
     names::add_unknown(sent, SentDraft::NAMES, at, &mut violations);
     violations.finish(())?;
     SentDraft::from_fields(sent).read(at)
@@ -151,7 +151,7 @@ impl SentDraft {
     }
 }
 
-/// The event that approval appends, as it was sent.
+/// An effect in a request: the event that approval appends.
 struct SentEffect {
     aggregate_id: SentText,
     event_type: SentText,
@@ -168,7 +168,7 @@ fn read_effect(value: &Value, at: &str, violations: &mut Violations) -> Option<E
         return None;
     };
     let mut inner = Violations::default();
-    // Rejects unknown fields, because an effect with a misspelt `expected_version` would be appended at any version.
+    // Rejects unknown fields, because an effect with a misspelled `expected_version` would be appended at any version.
     names::add_unknown(sent, SentEffect::NAMES, "", &mut inner);
     let sent = SentEffect::from_fields(sent);
     let aggregate_id = sent.aggregate_id.text_or_violation(&mut inner);

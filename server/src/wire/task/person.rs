@@ -210,9 +210,8 @@ from_fields!(only MarkTask { expected_version });
 pub struct ActOnTasks {
     pub action: SentField<OneOf<TaskActions>>,
     pub ids: SentField<Option<Vec<String>>>,
-    /// An object instead of `ids`, with the id of each task and the version that the task must have, which is the
-    /// version that the caller has read. The results have the order of this object. A task with another version gets
-    /// 409 `version_conflict`.
+    /// An object instead of `ids`, with the id of each task and the version of the task that the caller has read. The
+    /// results have the order of this object. A task with another version gets 409 `version_conflict`.
     pub expected_versions: SentField<Option<HashMap<String, u64>>>,
     /// A filter instead of `ids`. Its fields are parameters of `GET /mailbox`: `status`, `assignee_id`,
     /// `assignee_type`, `project_id`, `source_type`, `unread`, `waiting_on` and `priority`.

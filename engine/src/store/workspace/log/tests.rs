@@ -86,7 +86,7 @@ async fn a_batch_is_written_once_and_read_in_order() {
     let stream = log.read_stream(&first[0].aggregate_id, 2, 9).await.expect("events");
     assert_eq!(positions(&stream), [3, 4]);
 
-    // A commit may be longer than the range that is searched for it.
+    // A commit may be longer than the range that the search reads first.
     let long: Vec<Arc<Event>> = (1..=200).map(|version| event("long", version, 5 + version)).collect();
     log.append_events(&writes(&long, None)).await.expect("appended");
     assert_eq!(positions(&log.read_after(5, 1).await.expect("events")), (6..=205).collect::<Vec<_>>());

@@ -41,7 +41,7 @@ pub fn read(block: &Block<'_>, warnings: &mut Vec<Warning>) -> Option<Vec<FrontM
     Some(entries)
 }
 
-/// Returns the offset after the JSON object with which a text begins.
+/// Returns the offset of the end of the JSON object at the beginning of a text.
 pub fn end_of_object(text: &str) -> Result<usize, FrontMatterFault> {
     let mut objects = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
     match objects.next() {

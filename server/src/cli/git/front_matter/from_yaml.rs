@@ -334,7 +334,8 @@ fn is_text_tag(tag: &Tag) -> bool {
     tag.original() == "!"
 }
 
-/// Returns the value of a scalar by the core schema of YAML 1.2. Numbers that JSON would write in another way are text.
+/// Returns the value of a scalar according to the core schema of YAML 1.2. Numbers that JSON would write in another way
+/// are text.
 fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Value {
     let is_typed = match tag {
         Some(tag) if is_text_tag(tag) => false,

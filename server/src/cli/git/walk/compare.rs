@@ -1,4 +1,4 @@
-//! Compares the articles of a project with all files at a commit, or of a folder.
+//! Compares the articles of a project with all files at a commit or in a folder.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,7 +11,7 @@ use crate::cli::git::outbox::Outbox;
 use crate::cli::git::state::{ArticleState, BODY, Digest, digest};
 
 impl HistoryWalk<'_> {
-    /// Compares the articles with the files at a commit, and changes the articles that differ.
+    /// Compares the articles with the files at a commit or in a folder, and changes the articles that differ.
     pub fn compare(&mut self, files: Files, outbox: &mut Outbox<'_>) -> anyhow::Result<()> {
         for (path, reason) in files.left_out.iter().chain(&files.unread) {
             if self.globs.is_match(path) {
@@ -43,7 +43,8 @@ impl HistoryWalk<'_> {
         self.assign_released_slugs(outbox)
     }
 
-    /// Finds the new files that have the text of a file that is gone, and takes their articles from `gone`.
+    /// Returns the articles of renamed files, by the new path. A new file is a renamed file if the new file has the
+    /// text of a missing file. Removes these articles from `gone`.
     fn renames(
         &self,
         gone: &mut Vec<Article>,
@@ -85,8 +86,8 @@ mod tests {
     use crate::cli::git::source::FileSource;
     use crate::cli::git::walk::ProjectArticles;
 
-    /// Compares articles at these paths with files, which are in an empty folder. Returns the paths of the changed
-    /// articles, the number of articles, and the paths that are reported missing.
+    /// Compares articles at these paths with `files`. The folder itself is empty, so no file can be read. Returns the
+    /// paths of the changed articles, the number of articles, and the paths that are reported missing.
     fn compared(paths: &[&str], files: Files) -> (Vec<String>, usize, Vec<String>) {
         let (folder, globs) = (tempfile::tempdir().expect("a folder"), glob_set(&[]).expect("valid globs"));
         let article = |path: &str| {

@@ -37,10 +37,10 @@ impl HistoryWalk<'_> {
         slug
     }
 
-    /// Gives the waiting files the slugs that other articles have released since. Otherwise the next import would, even
-    /// if no file has changed.
+    /// Assigns the slugs that other articles have released to the files that wait for these slugs. Otherwise the next
+    /// import would assign the slugs, even if no file has changed.
     pub fn assign_released_slugs(&mut self, outbox: &mut Outbox<'_>) -> anyhow::Result<()> {
-        // An article that gets another slug releases its own, for which another file may wait.
+        // An article that gets another slug releases its former slug, for which another file may wait.
         while let Some(slug) = self.slugs.next_released() {
             // A file that no longer has the slug in its front matter leaves the slug to the next file.
             while let Some((path, blob)) = self.first_waiting(&slug) {
