@@ -188,7 +188,7 @@ impl Engine {
 
     /// Returns the right to listen. `shown` is a bearer token or a credential issued by [`Listener::connect`].
     pub async fn listen(&self, shown: &str) -> Result<Listener> {
-        if !Access::is_handed_out(shown) {
+        if !Access::is_listener_credential(shown) {
             return self.enter(self.authenticate(shown).await?).await;
         }
         let listening = self.access.listening(shown).await?;

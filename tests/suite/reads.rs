@@ -147,7 +147,7 @@ async fn a_replay_for_an_agent_reads_only_the_end_of_its_feed() {
     let listener = second.listen(&key).await.expect("a right");
     let agent = listener.agent(agent.id.as_str()).await.expect("the agent");
     let titles = async |again: DeliverySelection| {
-        let deliveries = listener.told_again(&agent, again).await.expect("deliveries");
+        let deliveries = listener.acknowledged_deliveries(&agent, again).await.expect("deliveries");
         let title = |delivery: &Delivery| delivery.task.state.get("title").and_then(Value::as_str).map(str::to_owned);
         deliveries.iter().filter_map(title).collect::<Vec<_>>()
     };

@@ -63,7 +63,7 @@ async fn a_restored_workspace_has_the_same_data_as_before() {
     let before = shown(&server).await;
     let backups = place.backups(&server.engine);
     backups.finish().await;
-    backups.tend().await;
+    backups.run_maintenance().await;
     assert_eq!(backups.warnings(), Vec::<&str>::new());
     let workspaces = place.archive().workspaces().await.expect("listed");
     for id in &workspaces {

@@ -45,7 +45,7 @@ impl Access {
     /// Issues a credential for listening to the feeds of the given agents of the caller's workspace. If `agents` is
     /// `None`, the credential covers all agents. With `acts`, the credential also allows acting for the agents. Returns
     /// the credential and its expiry, which is never later than the expiry of the caller's own key or token.
-    pub async fn hand_out(
+    pub async fn issue_listener_credential(
         &self,
         caller: &Caller,
         agents: Option<Arc<[Arc<str>]>>,
@@ -66,7 +66,7 @@ impl Access {
     }
 
     /// Returns whether a text has the prefix of a credential for listening.
-    pub fn is_handed_out(text: &str) -> bool {
+    pub fn is_listener_credential(text: &str) -> bool {
         text.starts_with(PREFIX)
     }
 
@@ -83,7 +83,7 @@ impl Access {
         let role = if claims.acts { Role::Editor } else { Role::Viewer };
         let member = GrantBasis::Member(claims.workspace.clone(), claims.user.clone(), role);
         let bases: Vec<GrantBasis> = claims.key.clone().map(GrantBasis::Key).into_iter().chain([member]).collect();
-        if self.control.existing_grounds(&bases, self.clock.now_ms()).await?.len() < bases.len() {
+        if self.control.existing_bases(&bases, self.clock.now_ms()).await?.len() < bases.len() {
             return Err(Error::Unauthenticated(
                 "the key of the credential was revoked, or the user is no longer a member with the required role",
             ));
@@ -130,7 +130,8 @@ mod tests {
     async fn a_credential_names_its_origin_and_grants_no_scopes() {
         let (access, caller) = opened().await;
         let agents: Arc<[Arc<str>]> = [Arc::from("a")].into();
-        let (credential, expires_at) = access.hand_out(&caller, Some(agents), false).await.expect("signed");
+        let (credential, expires_at) =
+            access.issue_listener_credential(&caller, Some(agents), false).await.expect("signed");
         assert!(expires_at <= SystemClock.now_ms() + VALID_MS);
         let listening = access.listening(&credential).await.expect("a valid credential");
         assert_eq!(listening.caller.key_id(), caller.key_id());
@@ -143,7 +144,7 @@ mod tests {
     #[tokio::test]
     async fn a_credential_expires_with_its_key() {
         let (access, caller) = opened().await;
-        let (credential, _) = access.hand_out(&caller, None, true).await.expect("signed");
+        let (credential, _) = access.issue_listener_credential(&caller, None, true).await.expect("signed");
         assert!(access.listening(&credential).await.is_ok());
         access
             .revoke_key(caller.workspace_id(), caller.key_id().expect("a key"), None, DerivedKeys::Refuse)
@@ -156,14 +157,14 @@ mod tests {
     async fn a_credential_expires_no_later_than_the_caller_that_requested_it() {
         let (access, caller) = opened().await;
         let caller = Caller { expires_at: Some(SystemClock.now_ms() - 1), ..caller };
-        let (credential, _) = access.hand_out(&caller, None, true).await.expect("signed");
+        let (credential, _) = access.issue_listener_credential(&caller, None, true).await.expect("signed");
         assert!(matches!(access.listening(&credential).await, Err(Error::Unauthenticated(_))));
     }
 
     #[tokio::test]
     async fn altered_and_malformed_credentials_are_rejected() {
         let (access, caller) = opened().await;
-        let (credential, _) = access.hand_out(&caller, None, true).await.expect("signed");
+        let (credential, _) = access.issue_listener_credential(&caller, None, true).await.expect("signed");
         for place in (0..credential.len()).step_by(7) {
             let mut changed = credential.clone().into_bytes();
             changed[place] = if changed[place] == b'A' { b'B' } else { b'A' };

@@ -108,7 +108,7 @@ impl Grant {
             return Ok(false);
         }
         let bases: Vec<GrantBasis> = self.bases.iter().map(|(basis, _)| basis.clone()).collect();
-        Ok(self.access.control.existing_grounds(&bases, self.access.clock.now_ms()).await?.len() == bases.len())
+        Ok(self.access.control.existing_bases(&bases, self.access.clock.now_ms()).await?.len() == bases.len())
     }
 }
 
@@ -140,7 +140,7 @@ async fn expired(access: &Access, expires_at: Option<i64>) {
 async fn any_ended(access: &Access, bases: &mut [(GrantBasis, watch::Receiver<bool>)], is_checked: &mut bool) {
     if !*is_checked {
         let names: Vec<GrantBasis> = bases.iter().map(|(basis, _)| basis.clone()).collect();
-        match access.control.existing_grounds(&names, access.clock.now_ms()).await {
+        match access.control.existing_bases(&names, access.clock.now_ms()).await {
             Ok(existing) if existing.len() < names.len() => return,
             Ok(_) => *is_checked = true,
             Err(error) => tracing::warn!(%error, "failed to check whether a right is still valid"),
@@ -163,7 +163,7 @@ async fn watch_bases(access: Arc<Access>) {
             }
             held.ended.keys().cloned().collect()
         };
-        match access.control.existing_grounds(&bases, access.clock.now_ms()).await {
+        match access.control.existing_bases(&bases, access.clock.now_ms()).await {
             Ok(existing) => {
                 bases.iter().filter(|basis| !existing.contains(basis)).for_each(|basis| access.held.end(basis));
             }

@@ -145,7 +145,7 @@ impl Access {
                     return store::Result::Ok(());
                 }
                 let ids: Vec<Arc<str>> = derived.into_iter().map(|key| key.id).collect();
-                self.control.sweep_keys(&ids).await?;
+                self.control.delete_dead_keys(&ids).await?;
                 ids.into_iter().for_each(|id| self.held.end(&GrantBasis::Key(id)));
             }
         };

@@ -142,8 +142,8 @@ fn validated(
         let activation = Some(revoked.clone());
         return (DeviceChange::None, Validation { verdict: LicenseVerdict::Revoked, activation, active, now });
     }
-    let has_room = (active.len() as u64) < limit.unwrap_or(MAX_ACTIVE).min(MAX_ACTIVE);
-    if known.is_none() && !has_room {
+    let is_below_limit = (active.len() as u64) < limit.unwrap_or(MAX_ACTIVE).min(MAX_ACTIVE);
+    if known.is_none() && !is_below_limit {
         return (
             DeviceChange::None,
             Validation { verdict: LicenseVerdict::LimitReached, activation: None, active, now },

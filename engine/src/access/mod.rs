@@ -142,7 +142,7 @@ impl Access {
         if key.last_used_at.is_none_or(|last| last + TOUCH_MS <= now) {
             self.known.touched(&key.hash, now);
             // A failure to record the use must not reject the caller.
-            if let Err(error) = self.control.touch_key(&key.id, now).await {
+            if let Err(error) = self.control.record_key_use(&key.id, now).await {
                 tracing::warn!(%error, key = %key.id, "failed to write the last use of a key");
             }
         }

@@ -34,7 +34,7 @@ pub(super) fn aggregate_id(new: &NewEvent) -> Result<AggregateId> {
 /// deleted aggregate begins the state again.
 pub(super) fn is_first(new: &NewEvent, before: Option<&Aggregate>, definition: &Definition) -> bool {
     match before {
-        Some(before) => before.deleted && new.begins_again(),
+        Some(before) => before.deleted && new.restores_empty(),
         None if event::verb(&new.event_type) == payload::CREATED => true,
         None => new.recorded.is_none() && !definition.builtin && !needs_aggregate(new),
     }

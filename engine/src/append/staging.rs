@@ -97,7 +97,7 @@ impl<'a> BatchBuilder<'a> {
     /// Stages one append: either all of its events or none.
     pub fn stage(&mut self, append: &Append) -> Result<AppendOutcome> {
         let Some(request) = &append.request else { return self.stage_new(append) };
-        if let Some(first) = self.answer_to(request)? {
+        if let Some(first) = self.response_to(request)? {
             return Ok(AppendOutcome { replayed: true, ..first });
         }
         let appended = self.stage_new(append)?;
@@ -107,7 +107,7 @@ impl<'a> BatchBuilder<'a> {
     }
 
     /// Returns the response to an earlier request with the same key, or `None` if there was no such request.
-    fn answer_to(&self, request: &IdempotentRequest) -> Result<Option<AppendOutcome>> {
+    fn response_to(&self, request: &IdempotentRequest) -> Result<Option<AppendOutcome>> {
         let first = self.known.responses.get(&request.key).or_else(|| self.responses.get(&request.key));
         first.map(|first| first.appended_for(request)).transpose()
     }

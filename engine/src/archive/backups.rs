@@ -160,7 +160,7 @@ impl Backups {
     /// Runs three independent loops until the task is aborted: archiving open workspaces, archiving closed workspaces
     /// and the control database, and maintaining the archive.
     pub async fn keep(self: &Arc<Self>) {
-        tokio::join!(self.keep_archiving(), self.keep_looking_after(), self.keep_tending());
+        tokio::join!(self.keep_archiving(), self.keep_archiving_closed(), self.keep_maintaining());
     }
 
     async fn keep_archiving(self: &Arc<Self>) {
@@ -182,7 +182,7 @@ impl Backups {
     }
 
     /// Periodically archives closed workspaces and the control database, and ends the restores of stopped servers.
-    async fn keep_looking_after(&self) {
+    async fn keep_archiving_closed(&self) {
         let (mut ticks, mut control_due) = (ticks(SLOW_INTERVAL), Instant::now());
         loop {
             ticks.tick().await;
@@ -198,11 +198,11 @@ impl Backups {
         }
     }
 
-    async fn keep_tending(&self) {
+    async fn keep_maintaining(&self) {
         let mut ticks = ticks(SLOW_INTERVAL);
         loop {
             ticks.tick().await;
-            self.tend().await;
+            self.run_maintenance().await;
         }
     }
 

@@ -11,18 +11,18 @@ use super::{control, files, log, merge};
 use crate::error::{Error, Result};
 use crate::metric;
 use crate::registry::OpenWorkspace;
-use crate::workspace::notices::tell_of_backup;
+use crate::workspace::notices::notify_of_backup;
 
 const HOUR_MS: i64 = 3_600_000;
 const DAY_MS: i64 = 24 * HOUR_MS;
 /// The age from which a verification no longer counts, in milliseconds.
-const PROVED_WITHIN_MS: i64 = 2 * DAY_MS;
+const VERIFIED_WITHIN_MS: i64 = 2 * DAY_MS;
 /// The number of digests that are kept of each workspace.
 const DIGESTS: usize = 48;
 
 impl Backups {
     /// Runs the maintenance that is due. Logs a failure; the next call repeats the step.
-    pub async fn tend(&self) {
+    pub async fn run_maintenance(&self) {
         let mut tended = self.tended.lock().await;
         if let Err(error) = self.check_owner().await {
             return tracing::warn!(%error, cause = ?error, "the maintenance of the archive is skipped");
@@ -34,11 +34,11 @@ impl Backups {
             }
             let id = usage.id.clone();
             if is_due(&tended.hourly, &id, now_ms, HOUR_MS) {
-                let outcome = self.tend_hourly(&usage, now_ms).await;
+                let outcome = self.run_hourly_maintenance(&usage, now_ms).await;
                 record(&mut tended.hourly, &id, now_ms, "merges and digests", outcome);
             }
             if is_due(&tended.daily, &id, now_ms, DAY_MS) {
-                let outcome = self.tend_daily(&usage, now_ms).await;
+                let outcome = self.run_daily_maintenance(&usage, now_ms).await;
                 record(&mut tended.daily, &id, now_ms, "the retention", outcome);
             }
         }
@@ -56,12 +56,12 @@ impl Backups {
         if self.settings.verify {
             // A verification can use a digest only if the archive has reached the digest's position.
             self.archive_open().await;
-            self.prove_all(now_ms).await;
+            self.verify_all(now_ms).await;
         }
         metric::BACKUP_UNVERIFIED.set(&[], self.unverified.lock().len() as f64);
     }
 
-    async fn tend_hourly(&self, usage: &OpenWorkspace, now_ms: i64) -> Result<()> {
+    async fn run_hourly_maintenance(&self, usage: &OpenWorkspace, now_ms: i64) -> Result<()> {
         let (bucket, id, state) = (&self.archive().bucket, &usage.id, &usage.state);
         let epoch = self.reached(id).epoch;
         if epoch == 0 {
@@ -90,7 +90,7 @@ impl Backups {
         digest::thin(bucket, id, epoch, DIGESTS).await
     }
 
-    async fn tend_daily(&self, usage: &OpenWorkspace, now_ms: i64) -> Result<()> {
+    async fn run_daily_maintenance(&self, usage: &OpenWorkspace, now_ms: i64) -> Result<()> {
         let snapshot = usage.state.folded.snapshot();
         let (bucket, retention_ms) = (&self.archive().bucket, self.settings.retention_ms);
         let is_file = |aggregate: &&Arc<_>| files::is_file(aggregate);
@@ -127,14 +127,14 @@ impl Backups {
     }
 
     /// Verifies the archives whose last verification is at least a day old.
-    async fn prove_all(&self, now_ms: i64) {
+    async fn verify_all(&self, now_ms: i64) {
         let workspaces = match self.engine.workspaces().await {
             Ok(workspaces) => workspaces,
             Err(error) => return tracing::warn!(%error, "could not list the workspaces to verify"),
         };
         self.unverified.lock().retain(|id| workspaces.iter().any(|workspace| workspace.id == *id));
         for id in workspaces.into_iter().map(|workspace| workspace.id) {
-            match self.prove(&id, now_ms).await {
+            match self.verify_stored(&id, now_ms).await {
                 Ok(true) => drop(self.unverified.lock().remove(&id)),
                 Ok(false) => drop(self.unverified.lock().insert(id)),
                 Err(error) => tracing::warn!(%error, cause = ?error, workspace = %id, "could not verify an archive"),
@@ -144,7 +144,7 @@ impl Backups {
 
     /// Verifies an archive if its last verification is at least a day old. Returns whether the archive counts as
     /// verified.
-    async fn prove(&self, id: &Arc<str>, now_ms: i64) -> Result<bool> {
+    async fn verify_stored(&self, id: &Arc<str>, now_ms: i64) -> Result<bool> {
         let bucket = &self.archive().bucket;
         if log::epochs(bucket, id).await?.is_empty() {
             return Ok(true);
@@ -159,7 +159,7 @@ impl Backups {
                 }
                 // After an error, the last verification counts for another day.
                 Err(error) => match last {
-                    Some(last) if last.at.saturating_add(PROVED_WITHIN_MS) > now_ms => {
+                    Some(last) if last.at.saturating_add(VERIFIED_WITHIN_MS) > now_ms => {
                         tracing::warn!(%error, cause = ?error, workspace = %id, "could not verify an archive");
                         last
                     }
@@ -181,19 +181,19 @@ impl Backups {
             (_, Some(problem)) => problem,
         };
         tracing::error!(workspace = %id, position, outcome = outcome.name(), problem, "an archive has problems");
-        if let Err(error) = tell_operators(self, id, proof.at, problem).await {
+        if let Err(error) = notify_operators(self, id, proof.at, problem).await {
             tracing::warn!(%error, cause = ?error, "could not create tasks about a damaged archive");
         }
     }
 }
 
 /// Creates a task for each owner of the first workspace.
-async fn tell_operators(backups: &Backups, id: &Arc<str>, at: i64, problem: &str) -> Result<()> {
+async fn notify_operators(backups: &Backups, id: &Arc<str>, at: i64, problem: &str) -> Result<()> {
     let access = backups.engine.access();
     let Some(first) = access.control().first_workspace_id().await? else { return Ok(()) };
     let first: Arc<str> = first.into();
     let owners = access.control().read_owners(&first).await?;
-    tell_of_backup(&*backups.engine.runtime(&first).await?, owners, id.clone(), at, problem.to_owned()).await
+    notify_of_backup(&*backups.engine.runtime(&first).await?, owners, id.clone(), at, problem.to_owned()).await
 }
 
 fn is_due(done: &HashMap<Arc<str>, i64>, id: &Arc<str>, now_ms: i64, every_ms: i64) -> bool {

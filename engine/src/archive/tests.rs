@@ -79,7 +79,7 @@ async fn archived(folder: &tempfile::TempDir, key: &str) -> (Store, Arc<str>) {
         writer.append_events(vec![event]).await.expect("appended");
     }
     backups.finish().await;
-    backups.tend().await;
+    backups.run_maintenance().await;
     drop(writer);
     engine.close().await;
     (store, id)
@@ -164,7 +164,7 @@ async fn a_store_that_was_reset_to_an_earlier_state_begins_an_epoch_of_the_archi
     let (backups, writer) = (backups(&engine, &folder, &key), writer(&engine).await);
     append(&writer, "a", 100).await;
     backups.finish().await;
-    backups.tend().await;
+    backups.run_maintenance().await;
     let described = archive.describe(&id).await.expect("described").expect("an archive");
     assert_eq!((described.epoch, described.position, described.segments), (2, 5, 3));
     assert_eq!(described.verified.expect("a proof").outcome, VerificationResult::Equal);
@@ -179,7 +179,7 @@ async fn a_store_that_was_reset_to_an_earlier_state_begins_an_epoch_of_the_archi
     let (backups, writer) = (self::backups(&engine, &folder, &key), self::writer(&engine).await);
     append(&writer, "a", 200).await;
     backups.finish().await;
-    backups.tend().await;
+    backups.run_maintenance().await;
     assert_eq!(archive.verify(&id, 1, &|_| {}).await.expect("a proof").outcome, VerificationResult::Equal);
     drop(writer);
     engine.close().await;
@@ -263,7 +263,7 @@ async fn two_archivers_of_one_log_write_one_chain_of_segments() {
         tokio::join!(one.finish(), other.finish());
     }
     assert_eq!((one.warnings(), other.warnings()), (Vec::new(), Vec::new()));
-    one.tend().await;
+    one.run_maintenance().await;
     let archive = archive(&folder, &key);
     let proof = archive.verify(&id, 1, &|_| {}).await.expect("a proof");
     assert_eq!((proof.outcome, proof.events), (VerificationResult::Equal, 10));
@@ -305,7 +305,7 @@ async fn merged_segments_restore_the_same_log() {
     merge::merge(&archive.bucket, &id, 1, SystemClock.now_ms() + 90_000_000).await.expect("mended");
     append(&writer, "a", 1_000).await;
     backups.finish().await;
-    backups.tend().await;
+    backups.run_maintenance().await;
     let proof = archive.verify(&id, 1, &|_| {}).await.expect("a proof");
     assert_eq!((proof.outcome, proof.events, proof.problems), (VerificationResult::Equal, 41, Vec::new()));
     drop(writer);

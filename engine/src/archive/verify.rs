@@ -122,7 +122,7 @@ pub async fn verify(
         events: 0,
         problems: Vec::new(),
     };
-    match prove(bucket, workspace_id, &mut proof, progress).await {
+    match verify_into(bucket, workspace_id, &mut proof, progress).await {
         Ok(()) => {}
         Err(error) if log::is_damage(&error) => {
             proof.outcome = VerificationResult::Damaged;
@@ -148,7 +148,7 @@ fn key(workspace_id: &str) -> String {
     format!("{workspace_id}/verified.json")
 }
 
-async fn prove(
+async fn verify_into(
     bucket: &Bucket,
     workspace_id: &str,
     proof: &mut ArchiveVerification,

@@ -113,7 +113,7 @@ impl Engine {
             }
             Some(key) if *key.workspace_id != *workspace_id => Ok(ImportOutcome::Refused),
             Some(_) => {
-                self.access.control().sweep_keys(std::slice::from_ref(key_id)).await?;
+                self.access.control().delete_dead_keys(std::slice::from_ref(key_id)).await?;
                 self.access.end_keys(std::slice::from_ref(key_id)).await;
                 Ok(ImportOutcome::Ended)
             }

@@ -234,7 +234,7 @@ fn parse_field(
     };
     hint::add_unknown(object, &FIELD_KEYS, at, violations);
     if depth > 0 {
-        nested::refuse_outer(object, at, violations);
+        nested::reject_top_level_keys(object, at, violations);
     }
     let name = match object.get("name").map(|value| (value, value.as_str())) {
         Some((_, Some(name))) if payload::is_field_name(name) && (depth > 0 || !payload::is_reserved(name)) => {

@@ -191,7 +191,7 @@ impl NewEvent {
     }
 
     /// Returns whether the event restores a deleted aggregate with an empty state, without the earlier fields.
-    pub fn begins_again(&self) -> bool {
+    pub fn restores_empty(&self) -> bool {
         self.recorded.is_none() && !self.restore && verb(&self.event_type) == CREATED
     }
 

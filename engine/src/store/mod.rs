@@ -19,11 +19,11 @@ pub mod error;
 mod health;
 pub mod key_range;
 #[cfg(test)]
+mod limit_tests;
+#[cfg(test)]
 mod older_tests;
 mod record;
 pub mod retry;
-#[cfg(test)]
-mod room_tests;
 mod session;
 pub mod workspace;
 

@@ -110,7 +110,8 @@ impl Listener {
                 (agents, self.agents.clone())
             }
         };
-        let (credential, expires_at) = self.context.access().hand_out(self.caller(), reach, self.acts).await?;
+        let (credential, expires_at) =
+            self.context.access().issue_listener_credential(self.caller(), reach, self.acts).await?;
         self.seen(&agents).await?;
         Ok(AgentConnection { agents, credential, expires_at })
     }

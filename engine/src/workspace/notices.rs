@@ -31,7 +31,7 @@ pub(crate) async fn tell_owners(
 }
 
 /// Creates a task for each operator about an archive that cannot be restored, at most one a day for each archive.
-pub(crate) async fn tell_of_backup(
+pub(crate) async fn notify_of_backup(
     runtime: &Runtime,
     operators: Vec<Arc<str>>,
     workspace_id: Arc<str>,

@@ -30,7 +30,7 @@ pub struct DeliverySelection {
 impl Listener {
     /// Returns the newest deliveries to an agent, oldest first. Reads the feed backwards and stops at the first event
     /// recorded before `again.since`, because the log is in the order of recording times.
-    pub async fn told_again(&self, agent: &Aggregate, again: DeliverySelection) -> Result<Vec<Delivery>> {
+    pub async fn acknowledged_deliveries(&self, agent: &Aggregate, again: DeliverySelection) -> Result<Vec<Delivery>> {
         let state = self.context.state();
         let mut newest: VecDeque<Delivery> = VecDeque::new();
         let mut end = again.until.min(state.folded.position());

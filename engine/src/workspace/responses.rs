@@ -106,7 +106,7 @@ impl Responses<'_> {
 
     /// Removes the record of a failed request, so that another request can be sent with the same key.
     async fn give_up(&self) {
-        if let Err(error) = self.db.give_up_response(&self.request.key, &self.request.fingerprint).await {
+        if let Err(error) = self.db.delete_pending_response(&self.request.key, &self.request.fingerprint).await {
             tracing::warn!(%error, "failed to remove the record of a failed request");
         }
     }

@@ -20,9 +20,7 @@ use crate::wire::article::ArticleBody;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::closed_sets::{OneOf, Publication};
 use crate::wire::idempotency::{CreationOutcome, CreationResponse, idempotent};
-use crate::wire::page::{
-    PageBody, PageBytes, Whole, listed, named_cursor, not_of_this_list, page_limit, read_named_cursor,
-};
+use crate::wire::page::{PageBody, PageBytes, Whole, listed, named_cursor, page_limit, read_named_cursor, wrong_list};
 use crate::wire::patch;
 use crate::wire::response::{no_content, revalidated, tagged};
 
@@ -105,7 +103,7 @@ impl Api {
         let limit = page_limit(rows, *page_bytes.0)?;
         let before = match read_named_cursor(LIST, cursor.as_deref())? {
             None => None,
-            Some(last) => Some(access.0.place_of(&last).await?.ok_or_else(not_of_this_list)?),
+            Some(last) => Some(access.0.place_of(&last).await?.ok_or_else(wrong_list)?),
         };
         let page = access.0.list_articles(&filter, perspective, before, limit).await?;
         let next_cursor = page.next.map(|last| named_cursor(LIST, last.as_str()));

@@ -9,7 +9,7 @@ use super::section::Section;
 use crate::auth::{ApiRead, ApiWrite};
 use crate::http::error::ApiResult;
 use crate::wire::body::{Body, JsonResponse};
-use crate::wire::page::{PageBody, limit, not_of_this_list};
+use crate::wire::page::{PageBody, limit, wrong_list};
 use crate::wire::parked::{DeleteParked, DeletedSteps, GroupsBody, ParkedBody, ReplayParked, ReplayedBody};
 use crate::wire::response::no_content;
 
@@ -114,5 +114,5 @@ impl Api {
 fn read_cursor(cursor: &str) -> Result<StepId, Error> {
     let text = hex::decode(cursor).ok().and_then(|bytes| String::from_utf8(bytes).ok());
     let step = text.and_then(|text| StepId::parse(&text));
-    step.ok_or_else(not_of_this_list)
+    step.ok_or_else(wrong_list)
 }

@@ -171,7 +171,7 @@ impl Success {
 
 impl CallError {
     /// Returns whether the error is temporary, so that the same request may succeed later.
-    pub fn is_passing(&self) -> bool {
+    pub fn is_temporary(&self) -> bool {
         match self {
             Self::Refused(refusal) => {
                 refusal.status.is_server_error()

@@ -44,13 +44,13 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
         "created an owner key for the workspace '{}' ({})\n{}The key is shown only once:\n",
         workspace.name,
         workspace.id,
-        fate(&others, arguments.revoke)
+        other_keys_message(&others, arguments.revoke)
     ));
     print_line(&key)
 }
 
 /// Returns the message about the owner's other keys.
-fn fate(others: &[KeyRecord], revoked: bool) -> String {
+fn other_keys_message(others: &[KeyRecord], revoked: bool) -> String {
     if others.is_empty() {
         return "the owner had no other keys in this workspace\n".to_owned();
     }

@@ -47,7 +47,7 @@ pub async fn call(
     loop {
         let error = match client.call(request()).await {
             Ok(response) => return Ok(response),
-            Err(error) if !error.is_passing() || attempt >= retry_policy.tries => return Err(error),
+            Err(error) if !error.is_temporary() || attempt >= retry_policy.tries => return Err(error),
             Err(error) => error,
         };
         let wait = retry_policy.wait(attempt, &error);

@@ -221,7 +221,7 @@ fn explain(error: CallError, client: &Client, batch: &RequestBatch) -> anyhow::E
         _ => None,
     };
     let place = whereabouts(&batch.lines, index.and_then(|index| usize::try_from(index).ok()));
-    let tries = if error.is_passing() {
+    let tries = if error.is_temporary() {
         format!(" after {} attempts; the import can be repeated", client.retry_policy.tries)
     } else {
         String::new()

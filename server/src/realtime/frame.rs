@@ -90,8 +90,8 @@ pub fn read_text(version: ProtocolVersion, text: &str) -> Option<ClientMessage> 
     let message = parsed(version, text)?;
     let ClientMessage { join_ref, reference, topic, event, .. } = &message;
     let references = join_ref.iter().chain(reference);
-    let has_room = references.chain([topic, event]).all(|part| part.len() <= MAX_PART);
-    has_room.then_some(message)
+    let is_short = references.chain([topic, event]).all(|part| part.len() <= MAX_PART);
+    is_short.then_some(message)
 }
 
 fn parsed(version: ProtocolVersion, text: &str) -> Option<ClientMessage> {

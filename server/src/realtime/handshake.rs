@@ -45,7 +45,7 @@ pub fn version(request: &Request) -> Result<ProtocolVersion, ApiError> {
 }
 
 /// Returns the error for a request that is not a WebSocket upgrade.
-pub fn no_socket() -> ApiError {
+pub fn upgrade_required() -> ApiError {
     let message = "this path serves a WebSocket; the request must be a WebSocket upgrade";
     ApiError::new(StatusCode::UPGRADE_REQUIRED, ErrorCode::UpgradeRequired, message)
         .with_header(header::UPGRADE, HeaderValue::from_static("websocket"))

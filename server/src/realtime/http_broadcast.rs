@@ -19,11 +19,11 @@ const MAX_MESSAGES: usize = 100;
 
 #[derive(Deserialize)]
 struct Messages {
-    messages: Vec<SpokenMessage>,
+    messages: Vec<ChannelMessage>,
 }
 
 #[derive(Deserialize)]
-struct SpokenMessage {
+struct ChannelMessage {
     topic: String,
     event: String,
     payload: Box<RawValue>,
@@ -31,7 +31,7 @@ struct SpokenMessage {
 
 /// `POST /api/broadcast`: sends several messages, possibly to different channels.
 #[handler]
-pub async fn say_several(
+pub async fn broadcast_several(
     request: &Request,
     body: Body,
     realtime: poem::web::Data<&Realtime>,
@@ -44,7 +44,7 @@ pub async fn say_several(
     }
     // Checks all messages before the first is sent, because the client sends all of them again after an error.
     let mut broadcasts = Vec::with_capacity(messages.len());
-    for SpokenMessage { topic, event, payload } in &messages {
+    for ChannelMessage { topic, event, payload } in &messages {
         reach(&listener, topic).await?;
         check_event(event)?;
         let broadcast = Broadcast::of_client(&BroadcastSender::of(&listener), event, payload);
@@ -59,7 +59,7 @@ pub async fn say_several(
 
 /// `POST /api/broadcast/{topic}/events/{event}`: sends one message with the body as its payload.
 #[handler]
-pub async fn say_one(
+pub async fn broadcast_one(
     request: &Request,
     Path((topic, event)): Path<(String, String)>,
     body: Body,

@@ -208,7 +208,7 @@ impl Hub {
         let Some(channel) = channels.by_agent.get_mut(&membership.agent) else { return false };
         match channel.present.track(membership.id, key, meta, reference) {
             Some(diff) => {
-                channel.tell_presence(&diff);
+                channel.send_presence(&diff);
                 true
             }
             None => false,
@@ -220,7 +220,7 @@ impl Hub {
         if let Some(channel) = self.channels().by_agent.get_mut(&membership.agent)
             && let Some(diff) = channel.present.untrack(membership.id)
         {
-            channel.tell_presence(&diff);
+            channel.send_presence(&diff);
         }
     }
 
@@ -236,7 +236,7 @@ impl Hub {
         if channel.members.is_empty() {
             channels.by_agent.remove(agent);
         } else if let Some(diff) = channel.present.untrack(member) {
-            channel.tell_presence(&diff);
+            channel.send_presence(&diff);
         }
     }
 
@@ -271,7 +271,7 @@ impl Hub {
 }
 
 impl HubChannel {
-    fn tell_presence(&self, diff: &Diff) {
+    fn send_presence(&self, diff: &Diff) {
         let message = Arc::new(Broadcast::Json { event: "presence_diff", payload: diff.payload() });
         self.members.values().filter(|member| member.sees_presence).for_each(|member| member.send(&message));
     }

@@ -86,8 +86,8 @@ impl Realtime {
         Route::new()
             .at("/", get(open))
             .at("/websocket", get(open))
-            .at("/api/broadcast", post(http_broadcast::say_several))
-            .at("/api/broadcast/:topic/events/:event", post(http_broadcast::say_one))
+            .at("/api/broadcast", post(http_broadcast::broadcast_several))
+            .at("/api/broadcast/:topic/events/:event", post(http_broadcast::broadcast_one))
             .data(self.clone())
     }
 
@@ -118,13 +118,13 @@ async fn open(
     let asks_for_socket =
         request.headers().get(header::UPGRADE).is_some_and(|to| to.as_bytes().eq_ignore_ascii_case(b"websocket"));
     if !asks_for_socket {
-        return Err(handshake::no_socket().into());
+        return Err(handshake::upgrade_required().into());
     }
     let version = handshake::version(request)?;
     let token = handshake::credential(request).map_err(ApiError::from)?;
     let listener = realtime.listener_with(request, &token).await?;
     let permit = realtime.sockets.enter(&listener.record().id)?;
-    let socket = WebSocket::from_request_without_body(request).await.map_err(|_| handshake::no_socket())?;
+    let socket = WebSocket::from_request_without_body(request).await.map_err(|_| handshake::upgrade_required())?;
     let hub = realtime.hubs.enter(&listener).await.map_err(ApiError::from)?;
     let (socket_limits, idle) = (&realtime.limits, realtime.idle);
     let bound = QueueBound { messages: socket_limits.queue_messages, bytes: socket_limits.queue_bytes };

@@ -62,7 +62,7 @@ impl JoiningMember {
                 Err(error) => self.pause(&error).await,
             }
         };
-        while let Err((position, error)) = self.tell_after(from).await {
+        while let Err((position, error)) = self.send_after(from).await {
             from = position;
             self.pause(&error).await;
         }
@@ -91,7 +91,7 @@ impl JoiningMember {
             DeliverySelection { after, until: cursor, since, most: limit.unwrap_or(MAX_EVENTS).clamp(1, MAX_EVENTS) };
         let newest = {
             let _turn = self.hub.readers.acquire().await;
-            self.listener.told_again(&self.agent, again).await?
+            self.listener.acknowledged_deliveries(&self.agent, again).await?
         };
         for delivery in newest {
             self.push(&delivery, true).await;
@@ -101,7 +101,7 @@ impl JoiningMember {
 
     /// Sends the events after a log position until the member is live. An error includes the position of the last sent
     /// event.
-    async fn tell_after(&self, from: u64) -> Result<(), (u64, Error)> {
+    async fn send_after(&self, from: u64) -> Result<(), (u64, Error)> {
         let mut feed = self.listener.feed(&self.agent, from);
         loop {
             let page = {

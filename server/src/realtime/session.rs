@@ -209,7 +209,7 @@ impl SocketSession {
             || format!("Unauthorized: You do not have permissions to read from this Channel topic: {channel}");
         let id = channel.strip_prefix("agent:").ok_or_else(unauthorized)?;
         if let Some(token) = join.access_token {
-            self.take_token(token).await.map_err(|_| unauthorized())?;
+            self.replace_token(token).await.map_err(|_| unauthorized())?;
         }
         match self.listener.agent(id).await {
             Ok(agent) => Ok((agent, join.config)),
@@ -229,7 +229,7 @@ impl SocketSession {
     }
 
     /// Replaces the token. Returns an error if the new token is invalid or belongs to another workspace.
-    async fn take_token(&mut self, token: String) -> Result<(), Error> {
+    async fn replace_token(&mut self, token: String) -> Result<(), Error> {
         if token == self.token {
             return Ok(());
         }
@@ -259,7 +259,7 @@ impl SocketSession {
     async fn renew(&mut self, inbound: ClientMessage) {
         let NewToken { access_token } = json_of(&inbound).unwrap_or_default();
         let Some(token) = access_token else { return };
-        if let Err(error) = self.take_token(token).await
+        if let Err(error) = self.replace_token(token).await
             && let Some(channel) = self.channels.remove(&*inbound.topic)
         {
             channel.line.end(&format!("the access token is rejected: {error}"));

@@ -179,7 +179,7 @@ pub fn read_cursor(list: &str, cursor: Option<&str>) -> Result<Option<u64>, Erro
         let position = u64::from_be_bytes(*position);
         (sealed == seal(list, position)).then_some(position)
     };
-    read().map(Some).ok_or_else(not_of_this_list)
+    read().map(Some).ok_or_else(wrong_list)
 }
 
 /// Returns an opaque cursor that holds the id of a page's last item. The id is also on the page, so the cursor reveals
@@ -200,11 +200,11 @@ pub fn read_named_cursor(list: &str, cursor: Option<&str>) -> Result<Option<Stri
         let id = String::from_utf8(id.to_vec()).ok()?;
         (*sealed == seal(&format!("{list}/{id}"), 0)).then_some(id)
     };
-    read().map(Some).ok_or_else(not_of_this_list)
+    read().map(Some).ok_or_else(wrong_list)
 }
 
 /// Returns the error for a cursor that was issued for another list.
-pub fn not_of_this_list() -> Error {
+pub fn wrong_list() -> Error {
     Error::invalid_cursor("the cursor does not belong to this list")
 }
 

@@ -53,7 +53,7 @@ impl BatchBuilder<'_> {
             payloads.iter_mut().for_each(|payload| drop(payload.insert(SLUG, slug.clone())));
         }
         if first.version > 1
-            && new.begins_again()
+            && new.restores_empty()
             && new.payload.get(UNSET).is_none_or(|unset| unset.as_array().is_some())
             && let Some(removed) = first.payload.get(UNSET).and_then(Value::as_array)
         {

@@ -160,7 +160,7 @@ async fn newest_done(worker: &Worker, plugin: PluginIndex, event: &Event) -> Res
             .filter(called)
             .map(|event| (step_id(event, Hook::Enrich, &about.name), event.version))
             .collect();
-        let parked = state.db.which_are_parked(steps.iter().map(|(step, _)| step)).await?;
+        let parked = state.db.parked_among(steps.iter().map(|(step, _)| step)).await?;
         if let Some((_, version)) = steps.into_iter().rev().find(|(step, _)| !parked.contains(step)) {
             return Ok(Some(version));
         }

@@ -15,7 +15,7 @@ const OUTER_KEYS: [&str; 3] = ["default", "label", "fold"];
 const MAX_DEPTH: usize = 8;
 
 /// Rejects the keys that are not allowed in a nested field.
-pub(super) fn refuse_outer(object: &Object, at: &str, violations: &mut Violations) {
+pub(super) fn reject_top_level_keys(object: &Object, at: &str, violations: &mut Violations) {
     for key in OUTER_KEYS.into_iter().filter(|key| given(object, key).is_some()) {
         violations.add(format!("{at}/{key}"), "allowed only on a top-level field of the type, not on a nested field");
     }

@@ -23,7 +23,7 @@ const OWNER: &str = "IF (SELECT VALUE role FROM ONLY $member) != 'owner' { THROW
 /// The statements that limit the invitations of `$workspace` to 1,000. At the limit they delete the invitations that
 /// have expired. They write the workspace `$about`, so that concurrent invitations of several owners conflict, and the
 /// limit counts each invitation.
-const ROOM: &str = "
+const INVITATION_LIMIT: &str = "
 UPDATE $about SET invitations_made = (invitations_made ?? 0) + 1 RETURN NONE;
 IF !record::exists($id) AND ((SELECT VALUE count() FROM invitation WHERE workspace_id = $workspace GROUP ALL)[0] ?? 0) >= 1000 {
     DELETE invitation WHERE workspace_id = $workspace AND expires_at != NONE AND expires_at <= $now RETURN NONE;
@@ -67,8 +67,9 @@ impl Database {
             ("about", workspace_id_of(&invitation.workspace_id)),
             ("now", convert::integer(invitation.created_at)),
         ];
-        let statements =
-            format!("BEGIN; {MAKER} {OWNER} {ORIGIN} {ROOM} UPSERT $id CONTENT $content RETURN NONE; COMMIT;");
+        let statements = format!(
+            "BEGIN; {MAKER} {OWNER} {ORIGIN} {INVITATION_LIMIT} UPSERT $id CONTENT $content RETURN NONE; COMMIT;"
+        );
         refused_by_origin(self.query_again(&statements, values).await.map(drop))
     }
 

@@ -80,7 +80,7 @@ pub(super) const DEPTH: &str = "IF array::len($lineage) > 16 { THROW 'origin too
 
 /// The statements that limit the keys of `$user` to 1,000, in all workspaces together. At the limit they delete the
 /// keys that have expired. They follow [`MAKER`], which writes the membership, so concurrent keys of a member conflict.
-pub(super) const ROOM: &str = "
+pub(super) const KEY_LIMIT: &str = "
 IF ((SELECT VALUE count() FROM key WHERE user_id = $user GROUP ALL)[0] ?? 0) >= 1000 {
     DELETE key WHERE user_id = $user AND expires_at != NONE AND expires_at <= $now RETURN NONE;
     IF ((SELECT VALUE count() FROM key WHERE user_id = $user GROUP ALL)[0] ?? 0) >= 1000 { THROW 'too many keys' }
@@ -113,7 +113,7 @@ impl Database {
         ];
         let found = "SELECT *, record::id(id) AS key FROM $id WHERE workspace_id = $workspace";
         let statements = format!(
-            "BEGIN; {MAKER} {ORIGIN} {DEPTH} {ROOM}
+            "BEGIN; {MAKER} {ORIGIN} {DEPTH} {KEY_LIMIT}
             CREATE $id CONTENT $content RETURN NONE;
             UPDATE $id SET ancestors = $lineage RETURN NONE;
             {found};
@@ -260,7 +260,7 @@ impl Database {
             ("now", convert::integer(new.created_at)),
         ];
         let statements = format!(
-            "BEGIN; {MAKER} {ROOM}
+            "BEGIN; {MAKER} {KEY_LIMIT}
             IF !record::exists($old) OR (SELECT VALUE expires_at FROM ONLY $old) != $before {{ THROW 'stale head' }};
             {BELOW}
             FOR $one IN $ancestors {{ IF !record::exists(type::record('key', $one)) {{ THROW 'stale head' }} }};
@@ -276,7 +276,7 @@ impl Database {
 
     /// Deletes the given keys, which no longer work, and the sign-in codes and invitations created with these keys.
     /// Records the keys as revoked.
-    pub async fn sweep_keys(&self, ids: &[Arc<str>]) -> Result<()> {
+    pub async fn delete_dead_keys(&self, ids: &[Arc<str>]) -> Result<()> {
         let records = convert::array(ids.iter().map(|id| convert::record_id("key", id.to_string())));
         let values = [("records", records), ("names", convert::texts(ids))];
         let statements = "BEGIN;
@@ -290,7 +290,7 @@ impl Database {
         self.query_again(statements, values).await.map(drop)
     }
 
-    pub async fn touch_key(&self, key_id: &str, at: i64) -> Result<()> {
+    pub async fn record_key_use(&self, key_id: &str, at: i64) -> Result<()> {
         let values = [("id", convert::record_id("key", key_id.to_owned())), ("at", convert::integer(at))];
         self.query_again("UPDATE $id SET last_used_at = $at RETURN NONE", values).await.map(drop)
     }

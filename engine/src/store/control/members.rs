@@ -188,8 +188,8 @@ impl Database {
 
     /// Returns the given keys and memberships that still exist. Leaves out memberships whose role is below the required
     /// minimum role, keys that have expired, and keys with an ancestor that no longer exists.
-    pub async fn existing_grounds(&self, bases: &[GrantBasis], now: i64) -> Result<HashSet<GrantBasis>> {
-        let ids = convert::array(bases.iter().map(ground_id));
+    pub async fn existing_bases(&self, bases: &[GrantBasis], now: i64) -> Result<HashSet<GrantBasis>> {
+        let ids = convert::array(bases.iter().map(basis_id));
         let statements = "LET $found = (SELECT id, role, expires_at, ancestors ?? [] AS ancestors FROM $ids);
             RETURN $found;
             SELECT VALUE record::id(id) FROM $found.map(|$one| $one.ancestors).flatten()
@@ -211,7 +211,7 @@ impl Database {
             existing.push((fields.get("id").cloned().unwrap_or(Record::None), role));
         }
         let is_held = |basis: &&GrantBasis| {
-            let (id, least) = (ground_id(basis), basis.least_role());
+            let (id, least) = (basis_id(basis), basis.least_role());
             existing.iter().any(|(found, role)| *found == id && *role >= least)
         };
         Ok(bases.iter().filter(is_held).cloned().collect())
@@ -247,7 +247,7 @@ impl GrantBasis {
     }
 }
 
-fn ground_id(basis: &GrantBasis) -> Record {
+fn basis_id(basis: &GrantBasis) -> Record {
     match basis {
         GrantBasis::Key(id) => convert::record_id("key", id.to_string()),
         GrantBasis::Member(workspace_id, user_id, _) => member_id(workspace_id, user_id),

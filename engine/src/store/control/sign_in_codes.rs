@@ -2,7 +2,7 @@
 
 use surrealdb::types::Value as Record;
 
-use super::keys::{DEPTH, MAKER, ORIGIN, OriginFault, OriginResult, ROOM, only_key, origin_id, refused_by_origin};
+use super::keys::{DEPTH, KEY_LIMIT, MAKER, ORIGIN, OriginFault, OriginResult, only_key, origin_id, refused_by_origin};
 use super::members::member_id;
 use crate::model::access::{KeyRecord, SignInCode};
 use crate::store::record::{StoredRecord, stored_record};
@@ -49,7 +49,7 @@ impl Database {
         let statements = format!(
             "BEGIN;
             IF !record::exists($code) {{ THROW 'stale head' }};
-            DELETE $code RETURN NONE; {MAKER} {ORIGIN} {DEPTH} {ROOM}
+            DELETE $code RETURN NONE; {MAKER} {ORIGIN} {DEPTH} {KEY_LIMIT}
             CREATE $id CONTENT $content RETURN NONE;
             UPDATE $id SET ancestors = $lineage RETURN NONE;
             SELECT *, record::id(id) AS key FROM $id;

@@ -16,7 +16,7 @@ DEFINE TABLE IF NOT EXISTS embedding SCHEMALESS;
 DEFINE TABLE IF NOT EXISTS embedding_model SCHEMALESS;";
 /// The statements that delete all embeddings and record the current model. Vectors of different models cannot be
 /// compared.
-const START_ANEW: &str = "
+const RESET: &str = "
 BEGIN;
 UPSERT embedding_model:current SET model = $model RETURN NONE;
 REMOVE INDEX IF EXISTS embedding_vector ON embedding;
@@ -83,7 +83,7 @@ impl Database {
     pub async fn begin_embeddings(&self, model: &str) -> Result<()> {
         self.query(TABLES, []).await?;
         if !self.has_embeddings_of(model).await? {
-            self.query_again(START_ANEW, [("model", convert::text(model))]).await?;
+            self.query_again(RESET, [("model", convert::text(model))]).await?;
         }
         Ok(())
     }

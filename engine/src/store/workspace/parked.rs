@@ -127,7 +127,7 @@ impl DatabaseReader {
     }
 
     /// Returns the ids among `steps` whose steps are parked.
-    pub async fn which_are_parked(&self, steps: impl Iterator<Item = &StepId>) -> Result<FxHashSet<StepId>> {
+    pub async fn parked_among(&self, steps: impl Iterator<Item = &StepId>) -> Result<FxHashSet<StepId>> {
         let ids = convert::array(steps.map(StepId::record));
         let found = self.query("SELECT id FROM $ids", [("ids", ids)]).await?;
         convert::list(found.first())?.map(read_id).collect()

@@ -84,7 +84,7 @@ impl Database {
     }
 
     /// Deletes the record of a request in progress, unless the record belongs to another request with the same key.
-    pub async fn give_up_response(&self, key: &str, fingerprint: &str) -> Result<()> {
+    pub async fn delete_pending_response(&self, key: &str, fingerprint: &str) -> Result<()> {
         let values = [("id", response_id(key)), ("fingerprint", convert::text(fingerprint))];
         let statement = "DELETE $id WHERE fingerprint = $fingerprint AND body = NONE AND events = NONE RETURN NONE";
         self.query_again(statement, values).await.map(drop)
@@ -260,7 +260,7 @@ mod tests {
             let left = database.read_responses(&[key(1), key(2)]).await.expect("read");
             assert_eq!(left, HashMap::from([(key(1), appended.clone())]));
             // The response of an append is complete, although it has no body.
-            database.give_up_response(&key(1), "f").await.expect("nothing");
+            database.delete_pending_response(&key(1), "f").await.expect("nothing");
             assert_eq!(database.keep_response(&key(1), &response("g", None, 3)).await.expect("compared"), appended);
         }
     }
@@ -273,11 +273,11 @@ mod tests {
         let other = database.keep_response("k", &response("g", Some("other"), 2)).await.expect("compared");
         assert_eq!(other, under_way);
         // The failure of another request with the key does not end the request in progress.
-        database.give_up_response("k", "g").await.expect("nothing");
+        database.delete_pending_response("k", "g").await.expect("nothing");
         let given = database.keep_response("k", &response("f", Some("first"), 3)).await.expect("kept");
         assert_eq!(given, response("f", Some("first"), 1));
         assert_eq!(database.keep_response("k", &response("f", Some("second"), 4)).await.expect("compared"), given);
-        database.give_up_response("k", "f").await.expect("nothing");
+        database.delete_pending_response("k", "f").await.expect("nothing");
         assert_eq!(database.read_responses(&["k".into()]).await.expect("read").len(), 1);
         database.forget_response("k", 1).await.expect("forgotten");
         assert!(database.read_responses(&["k".into()]).await.expect("read").is_empty());

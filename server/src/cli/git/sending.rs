@@ -190,7 +190,7 @@ impl BatchSender<'_> {
         }
         let tries = self.client.retry_policy.tries;
         let passing = format!("the events were not appended after {tries} attempts; the import can be repeated");
-        let passing = error.is_passing().then_some(passing);
+        let passing = error.is_temporary().then_some(passing);
         let stopped = (self.appended > 0).then(|| format!("stopped after {} events", self.appended));
         passing.into_iter().chain(stopped).fold(anyhow::Error::new(error), anyhow::Error::context)
     }

@@ -53,9 +53,8 @@ pub fn required_message(parts: &SentParts, in_reply_to: &SentText, texts: &[&Sen
         None => Error::invalid_at("/parts", "required"),
     };
     let message = message(parts, in_reply_to, texts)?.ok_or_else(missing)?;
-    let says_nothing =
-        |part: &Value| part.get("text").and_then(Value::as_str).is_some_and(|text| text.trim().is_empty());
-    if message.parts.iter().all(says_nothing) { Err(missing()) } else { Ok(message) }
+    let is_blank = |part: &Value| part.get("text").and_then(Value::as_str).is_some_and(|text| text.trim().is_empty());
+    if message.parts.iter().all(is_blank) { Err(missing()) } else { Ok(message) }
 }
 
 /// Reads the artifacts of a request: the artifact in `artifact`, followed by the artifacts in `artifacts`.
