@@ -18,7 +18,8 @@ use super::{TIMEOUT, created, serve_with};
 /// The requests that the service has received.
 type Requests = Arc<Mutex<Vec<Value>>>;
 
-/// Responds with a vector of the text's length and 1 for each text, in reverse order of the texts.
+/// Responds with one vector for each text, in reverse order of the texts. A vector contains the length of the text and
+/// 1.
 #[handler]
 async fn embeddings(Json(body): Json<Value>, Data(requests): Data<&Requests>) -> poem::Response {
     requests.lock().expect("no panic before").push(body.clone());

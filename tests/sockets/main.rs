@@ -198,7 +198,7 @@ async fn a_stream_ends_when_its_key_is_revoked() {
     assert!(stream.read_until("\r\n\r\n").await.contains("text/event-stream"));
     let waiting = reader.open("GET", "/api/v1/events?wait_ms=30000", &[], None).await;
     assert_eq!(serving.client.send("DELETE", &format!("/api/v1/keys/{id}"), "").await.0, 204);
-    // Events appended from now on must not reach this key.
+    // Events that are appended after the revocation must not reach this key.
     assert_eq!(serving.client.send("POST", "/api/v1/aggregates/a/events", &created("one")).await.0, 201);
     let rest = stream.read_until("0\r\n\r\n").await;
     assert!(!rest.contains("\"one\""), "{rest}");

@@ -62,8 +62,8 @@ impl FixedClock {
         self.now_ms.send_modify(|now| *now += ms);
     }
 
-    /// Makes the stopwatch advance by this many microseconds at each reading. Without this call the stopwatch stands
-    /// still.
+    /// Makes the stopwatch advance by this many microseconds at each reading. Without this call, the stopwatch does not
+    /// advance.
     pub fn hurry(&self, us: u64) {
         self.haste_us.store(us, Ordering::SeqCst);
     }

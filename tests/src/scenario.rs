@@ -308,7 +308,7 @@ fn request(server: &Server, step: &Step, saved: &BTreeMap<String, String>) -> an
     Ok(request.body(text.map_or_else(Body::empty, Body::from_string)))
 }
 
-/// Replaces each `${…}` by its value.
+/// Replaces each `${…}` with its value.
 fn filled(text: &str, saved: &BTreeMap<String, String>) -> anyhow::Result<String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -356,7 +356,8 @@ fn shown_headers(headers: &HeaderMap, sent_id: &str) -> Map<String, Value> {
         if is_set {
             parts.sort_unstable();
         }
-        // A tag of 32 digits is a hash of a document that the program generates, and changes with every text in it.
+        // A tag of 32 digits is a hash of a document that the program generates, and changes with every text in the
+        // document.
         let is_hash = name == "etag" && value.trim_matches('"').len() == 32;
         let value = match value {
             _ if is_set => parts.join(", "),

@@ -55,8 +55,8 @@ pub fn claims_of(name: &str) -> serde_json::Value {
 /// The interval at which two servers on one store read the appends of each other, in milliseconds.
 const PULSE_MS: u64 = 250;
 
-/// Returns the settings of one of several engines on a store. The pulse of an engine that is alone on its store is rare,
-/// because hundreds of servers share the processor.
+/// Returns the settings of an engine on a store with this number of servers. An engine that is alone on its store has a
+/// slow pulse, because the tests run hundreds of servers on the same processor.
 fn engine_settings(config: &Config, servers: usize) -> EngineSettings {
     EngineSettings { pulse_ms: if servers > 1 { PULSE_MS } else { 2_000 }, ..config.engine() }
 }
@@ -116,8 +116,8 @@ impl Setup {
         Setup { config, agents: Vec::new() }
     }
 
-    /// Returns the setup of servers with plugins from the folder `tests/plugins`. Other names are those of shipped
-    /// plugins.
+    /// Returns the setup of servers with plugins from the folder `tests/plugins`. Names that are not in this folder are
+    /// those of shipped plugins.
     pub fn with_plugins(enabled: Vec<String>) -> Setup {
         Setup::with_plugins_in(&root().join("tests/plugins"), enabled)
     }
@@ -239,7 +239,7 @@ impl Server {
         engine.decide_access(settings(), &fetch).map_err(anyhow::Error::msg)?;
         let backups = backups(&engine, self.archive.as_ref(), config);
         let application = application_with_backups(engine.clone(), backups, config, self.shutdown.clone());
-        // The ids of a scenario are those that one server gives.
+        // Restores the count of random values, so that the ids of a scenario are the same as on one server.
         self.clock.set_drawn(drawn);
         self.peer = Some(Peer { engine, application, sent: AtomicUsize::new(0) });
         Ok(())

@@ -166,7 +166,7 @@ async fn derived_keys_end_with_their_origin_on_every_server() {
         })
     });
     let makers: Vec<_> = makers.collect();
-    // Some keys exist before the revocation, and some are created during it.
+    // Some keys exist before the revocation, and some are created during the revocation.
     while workspace.reader.list_keys().await.expect("keys").len() < 8 {
         tokio::task::yield_now().await;
     }
@@ -222,7 +222,8 @@ async fn removing_a_member_ends_their_keys_in_other_workspaces() {
     let there: Writer = engines[1].enter(bob.clone()).await.expect("a right");
     let everywhere = NewKey { opens_all: true, ..new_key("everywhere", Scope::VARIANTS) };
     let made = there.create_key(everywhere, None).await.expect("a key").secret.expect("its secret");
-    // Holds one right with the key itself, and another right with a key that was derived from it in another workspace.
+    // Holds one right with the key itself, and another right with a key that was derived from this key in another
+    // workspace.
     let caller = engines[1].authenticate_in(&made, Some(own.workspace_id())).await.expect("a caller");
     let writer: Writer = engines[1].enter(caller.clone()).await.expect("a right");
     let derived = writer.create_key(new_key("derived", &[Scope::ApiRead]), None).await.expect("a key");

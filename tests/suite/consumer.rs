@@ -67,7 +67,8 @@ impl Handle {
         self.changed.notify_all();
     }
 
-    /// Counts a call of the plugin and blocks it if the mode requires. Returns whether the call succeeds.
+    /// Counts a call of the plugin, and blocks the call while the mode is `WaitAt` with the call's number. Returns
+    /// whether the call succeeds.
     fn call(&self) -> bool {
         let number = self.calls.fetch_add(1, Ordering::SeqCst);
         let mut mode = self.mode.lock().expect("the mode");

@@ -12,8 +12,8 @@ use strum::VariantArray;
 
 use crate::faults::Fault;
 
-/// The statuses that no scenario has to show. The test `matrix` covers those that depend on the caller, because it calls
-/// every operation as every kind of caller, and the suite of sockets covers a body that does not arrive in time.
+/// The statuses that no scenario has to show. The test `matrix` calls every operation as every kind of caller, and so
+/// covers the statuses that depend on the caller. The suite of sockets covers a body that does not arrive in time.
 const COVERED_ELSEWHERE: [&str; 4] = ["401", "402", "403", "408"];
 /// The operations and statuses that need two concurrent requests, which no scenario has, with the test that covers each.
 const CONCURRENT: [(&str, &str); 1] =
@@ -92,8 +92,8 @@ fn every_operation_and_status_occurs_in_a_scenario() {
     all_well(failures);
 }
 
-/// Returns the operations and statuses in the scenarios, and a failure for each of them that the document does not
-/// have.
+/// Returns the operations and statuses in the scenarios, and a failure for each operation and status that the document
+/// lacks.
 fn reached(operations: &[Operation]) -> (BTreeSet<String>, Vec<String>) {
     let (mut reached, mut failures) = (BTreeSet::new(), Vec::new());
     for file in files("api", "yaml") {

@@ -1,5 +1,5 @@
-//! Tests that an embedded store has all acknowledged data after its process was killed. Each test covers a former bug
-//! that lost data (see `vendor/README.md`). `tests/crash/run --faults` tests failing disks.
+//! Tests that an embedded store contains all acknowledged data after its process was killed. Each test covers a former
+//! bug that lost data (see `vendor/README.md`). `tests/crash/run --faults` tests failing disks.
 
 use std::fs;
 use std::io::Write;
@@ -198,8 +198,8 @@ async fn the_torn_end_of_a_log_is_kept_beside_the_segment() {
     assert!(matches!(&kept[..], [(name, cut)] if name.ends_with("-1") && cut == &bytes), "{kept:?}");
 }
 
-/// The bytes are too short for the header of a record. A replay could take them for padding, and records after them for
-/// damage.
+/// The bytes are too short for the header of a record. A replay could mistake these bytes for padding, and the records
+/// after these bytes for damage.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_record_of_a_few_bytes_is_truncated() {
     let bytes = [0x17, 0x2a, 0x99];
@@ -249,7 +249,7 @@ async fn a_log_damaged_before_its_end_is_not_opened() {
     assert_eq!(crashes.kept(), []);
 }
 
-/// The reader with which later releases of SurrealKV convert a store.
+/// Reads the log with the reader that later releases of SurrealKV use to convert a store.
 #[tokio::test(flavor = "multi_thread")]
 async fn later_releases_of_the_storage_engine_read_the_log_of_a_killed_server() {
     let mut crashes = Crashes::new();

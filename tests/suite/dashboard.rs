@@ -16,9 +16,9 @@ const MAX_REQUESTS: usize = 24;
 const MAX_FIRST_BYTES: usize = 60_000;
 /// The maximum total size of the dashboard's own files, in bytes.
 ///
-/// The design set 400,000. The files are served as they were written, so comments and types for readers are
-/// counted, and every screen of the design has an empty, a failed and an earlier state. What a person waits for is
-/// limited by [`MAX_FIRST_BYTES`] and [`MAX_SCREEN_BYTES`] instead, because each screen is loaded when it is first
+/// The design set 400,000 bytes. The server serves the files as they were written, so comments and types for readers
+/// are counted, and every screen of the design has an empty, a failed and an earlier state. [`MAX_FIRST_BYTES`] and
+/// [`MAX_SCREEN_BYTES`] limit the files that a user waits for, because each screen is loaded when the screen is first
 /// opened.
 const MAX_OWN_BYTES: usize = 680_000;
 /// The maximum size of the modules that a screen imports statically, in bytes before compression. The modules that the

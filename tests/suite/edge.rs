@@ -50,7 +50,7 @@ async fn invalid_tokens_count_against_the_limit_of_their_address() {
     assert_eq!(server.call(get("/openapi.json", Some(&made_up("b")))).await.status(), StatusCode::OK);
     assert_eq!(ask(&made_up("b")).await, StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(server.call(get("/openapi.json", None)).await.status(), StatusCode::TOO_MANY_REQUESTS);
-    // The checks of health have no limit.
+    // Health checks have no limit.
     for path in ["/healthz", "/readyz", "/healthz", "/readyz"] {
         assert_eq!(server.call(get(path, None)).await.status(), StatusCode::OK, "{path}");
     }

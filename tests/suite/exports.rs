@@ -208,7 +208,7 @@ impl Exported {
         import(store, &self.file(name), Some(&self.bytes())).await
     }
 
-    /// Imports a file with its members and keys into a workspace that may exist.
+    /// Imports a file with its members and keys into a workspace that may already exist.
     async fn import_with_members(&self, store: &Store, name: &str) -> ImportReport {
         let (input, bytes) = (LineInput::open(&self.file(name)).expect("the file"), self.bytes());
         let progress = ProgressIndicator::start(None);
@@ -405,7 +405,8 @@ async fn an_import_does_not_restore_removed_members_or_revoked_keys() {
     call(&server, Method::PATCH, &format!("members/{lowered}"), json!({"role": "viewer"})).await;
     exported.write(&server.store, "newer.ndjson", &ExportSelection::default()).await;
 
-    // The older export into the store itself, and the newer one, then the older one again, into the copy.
+    // Imports the older export into the store itself. Imports the newer export, and then the older export again, into
+    // the copy.
     exported.import(&server.store, "older.ndjson").await.expect("imported");
     let back = exported.import_with_members(&server.store, "older.ndjson").await;
     assert_eq!((back.people.members, back.people.keys, back.people.refused), (0, 0, 3), "{:?}", back.people);
@@ -422,7 +423,7 @@ async fn an_import_does_not_restore_removed_members_or_revoked_keys() {
         let member = control.read_membership(&workspace, lowered).await.expect("read").expect("a member");
         assert_eq!(member.role, Role::Viewer);
     }
-    // A copy that is made of the newer export alone knows what ended as well.
+    // In a copy that is made from the newer export alone, the revoked key stays revoked as well.
     let other = Store::connect("mem://").await.expect("a store");
     exported.import(&other, "newer.ndjson").await.expect("imported");
     exported.import_with_members(&other, "older.ndjson").await;
@@ -444,7 +445,7 @@ async fn an_import_keeps_numbers_as_they_were_written() {
     assert_eq!(imported(&exported, &store, "again.ndjson").await.0, 0);
 }
 
-/// Imports a file. Returns the numbers of events that are new and of those that the store had.
+/// Imports a file. Returns the number of new events, and the number of events that the store already had.
 async fn imported(exported: &Exported, store: &Store, name: &str) -> (u64, u64) {
     let ImportReport { tally, .. } = import(store, &exported.file(name), None).await.expect("imported");
     (tally.appended, tally.repeated)

@@ -92,8 +92,8 @@ async fn while_a_workspace_stays_closed() -> anyhow::Result<Vec<(String, Respons
     Ok(vec![(append.id, answer)])
 }
 
-/// The body of the requests to all operations that take one. The operation that exchanges a sign-in code uses the code in the body as
-/// the credential.
+/// The body of the requests to all operations that take a body. The operation that exchanges a sign-in code uses the
+/// code in the body as the credential.
 const ANY_BODY: &str = r#"{"code": "sic_0"}"#;
 
 /// The query string of the operation that a link authenticates instead of a header.

@@ -1,5 +1,5 @@
-//! Tests the first start of a store. It happens once, even if several servers start at the same time, and always
-//! creates a usable key.
+//! Tests the first start of a store. The first start happens once, even if several servers start at the same time, and
+//! always creates a usable key.
 
 use std::sync::Arc;
 

@@ -130,7 +130,7 @@ async fn draw(articles: &Articles) -> Edges {
 }
 
 /// Returns the mentions between articles that are not deleted. If several articles have the same number, a mention of
-/// the number refers to the oldest of them.
+/// the number refers to the oldest of these articles.
 fn mentions(articles: &Articles) -> Edges {
     let live = || articles.iter().filter(|(_, article)| !article.deleted);
     let by_slug: BTreeMap<&str, &str> = live().map(|(id, article)| (article.text("slug"), id.as_str())).collect();

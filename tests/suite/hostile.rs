@@ -19,8 +19,8 @@ use foldwork_tests::events::first_event;
 use foldwork_tests::expectation::{all_well, files, read};
 
 const MANIFEST: &str = "name = \"hostile\"\nversion = \"1.0.0\"\ndescription = \"Hostile.\"\nhooks = [\"enrich\"]\n";
-/// The maximum time from the deadline of a call to its end. A release build on an idle machine needs at most 300 ms,
-/// but the tests may be a debug build on a busy machine.
+/// The maximum time from the deadline of a call to the end of the call. A release build on an idle machine needs at
+/// most 300 ms, but the tests may be a debug build on a busy machine.
 const GRACE: Duration = Duration::from_millis(2_500);
 const MAX_MEMORY: i64 = 256 << 20;
 /// The number of threads that call scripts at the same time.

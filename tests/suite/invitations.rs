@@ -1,4 +1,4 @@
-//! Tests that what an owner has created to let others in ends with the owner's membership or role, on every server.
+//! Tests that the invitations and sign-in codes of an owner end with the owner's membership or role, on every server.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use foldwork_tests::handles::{Handles, enter, join};
 
 use crate::access_races::{token, twins};
 
-/// How an owner loses the role.
+/// The ways in which an owner loses the role.
 #[derive(Clone, Copy, Debug)]
 enum Loss {
     Removal,
@@ -66,7 +66,7 @@ async fn invitations_of_an_owner_end_with_the_role() {
         house.lose(&id, loss).await;
         assert!(!house.is_open("cleo", &by_bob.id).await, "{loss:?}");
         assert!(house.is_open("dan", &by_owner.id).await, "{loss:?}");
-        // A request that was admitted before the loss makes no invitation after it.
+        // A request that was admitted before the loss creates no invitation after the loss.
         let late = bob.invite("cleo@example.com", Role::Owner).await;
         assert!(matches!(late, Err(Error::Unauthenticated(_))), "{loss:?}: {late:?}");
     }

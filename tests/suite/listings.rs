@@ -125,7 +125,7 @@ async fn content(engine: &std::sync::Arc<Engine>, key: &str) -> ContentReader {
     engine.enter(caller).await.expect("a right")
 }
 
-/// Runs a future and returns its result and how often it let other tasks run.
+/// Runs a future. Returns the result of the future, and the number of times that the future let other tasks run.
 async fn pauses<T>(work: impl Future<Output = T>) -> (T, usize) {
     let (mut work, pauses) = (pin!(work), AtomicUsize::new(0));
     let result = poll_fn(|context| {

@@ -122,7 +122,8 @@ async fn a_follower_of_an_aggregate_gets_each_event_once() {
     let mut following = workspace.reader.follow_aggregate("a", 2).await.expect("a follower");
     let (limit, wait) = (EventLimit::events(7), Duration::from_secs(60));
     let mut versions = Vec::new();
-    // A follower keeps few events in memory. If more were appended since its last read, it reads them from the store.
+    // A follower keeps few events in memory. If more events were appended since its last read, the follower reads these
+    // events from the store.
     for count in [0, 1, 3, 200, 1] {
         append(&workspace, (0..count).flat_map(|_| ["a", "b"].map(|id| event(id, "changed", "y"))).collect()).await;
         let target_len = versions.len() + if versions.is_empty() { 3 } else { count };

@@ -242,7 +242,7 @@ async fn a_replay_assigns_work_only_once() {
     // The new version would assign other work for the same events.
     folder.write("plugin.rhai", &script("Read it again"));
     reload(&engine, &key).await.expect("reloaded");
-    // The plugin is also called for the events of the new tasks, but assigns nothing for them.
+    // The plugin is also called for the events of the new tasks, but assigns nothing for these events.
     worked(&workspace).await.expect("the plugins' turn");
     assert_eq!(replay().await, ReplayTally { events: 2, assigned_before: 2, ..ReplayTally::default() });
     engine.close().await;

@@ -1,5 +1,5 @@
-//! Tests a plugin that is removed from the configuration and added again. Its facts, edges and labels are hidden while
-//! it is removed, and its agent gets no work.
+//! Tests a plugin that is removed from the configuration and added again. While the plugin is removed, its facts, edges
+//! and labels are hidden, and its agent gets no work.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

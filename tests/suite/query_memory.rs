@@ -1,4 +1,5 @@
-//! Tests that the values that a query keeps count against its memory, and that values that it drops do not.
+//! Tests that the values that a query keeps count against the memory limit of the query, and that dropped values do
+//! not.
 
 use foldwork_engine::Error;
 use foldwork_engine::model::event::NewEvent;
@@ -42,7 +43,7 @@ async fn events_held_by_a_query_count_against_its_memory() {
     assert_eq!(read(&workspace, json!([one, {"$count": "n"}])).await.0, [json!({"n": 1_000}).into()]);
 }
 
-/// Appends states with a string each, and with lists that take more memory than the rows that refer to them.
+/// Appends states with a string each, and with lists that take more memory than the rows that refer to the lists.
 async fn append_notes(workspace: &Handles, count: usize) {
     let list = |number: usize| (0..30).map(|item| Value::from(format!("{item} of {number}"))).collect::<Vec<_>>();
     let note = |number: usize| NewEvent {
@@ -87,7 +88,7 @@ async fn values_that_groups_and_windows_keep_count_against_the_memory_of_a_query
         (vec![rows.clone(), group("all", json!({"$max": long}))], Some(1)),
         (vec![rows.clone(), group("all", json!({"$sum": {"$strLenCP": long}}))], Some(1)),
         (vec![nested.clone(), group("all", json!({"$mergeObjects": {"a": "$of", "b": "$of", "c": "$of"}}))], Some(1)),
-        // The result of a group takes the memory of its state.
+        // The result of a group takes over the memory of the group's state.
         (
             vec![
                 nested.clone(),
@@ -174,14 +175,14 @@ async fn the_parts_of_states_that_a_query_copies_count_against_its_memory() {
         (window(json!([0, 0]), json!({"$push": "$items.name"})), None),
         // The first object is copied.
         (each(json!({"$last": {"merged": {"$mergeObjects": ["$profile", {"last": 1}]}}})), None),
-        // Each row is an object of its own, whose values belong to the state.
+        // Each row is a separate object, whose values belong to the state.
         (each(json!({"$last": "$$ROOT"})), None),
         (each(json!({"$last": {"$arrayToObject": [[{"k": name, "v": 1}]]}})), None),
         // The arrays and objects of the states are not copied.
         (each(json!({"$first": "$items"})), Some(2_000)),
         (each(json!({"$first": "$labels"})), Some(2_000)),
         (each(json!({"$last": {"$arrayElemAt": ["$items", 1]}})), Some(2_000)),
-        // What has left the window no longer counts.
+        // Values that have left the window no longer count.
         (window(json!([-1, 0]), json!({"$mergeObjects": "$profile"})), Some(2_000)),
         (window(json!(["unbounded", "current"]), json!({"$mergeObjects": "$profile"})), Some(2_000)),
         (window(json!([-1, 0]), json!({"$setUnion": "$labels"})), Some(2_000)),
@@ -194,7 +195,7 @@ async fn the_parts_of_states_that_a_query_copies_count_against_its_memory() {
 async fn values_that_are_kept_at_the_same_time_count_together() {
     let workspace = with_orders().await;
     let (all, fold) = (json!({"$match": {"aggregate_type": "order"}}), json!({"$fold": {}}));
-    // Each function keeps a value at the same time as the others.
+    // Each function keeps a value at the same time as the other functions.
     let many = |count: usize, kept: serde_json::Value| {
         let outputs = (0..count).map(|output| (format!("kept{output}"), kept.clone()));
         json!({"$setWindowFields": {"sortBy": {"_id": 1}, "output": outputs.collect::<serde_json::Map<_, _>>()}})
@@ -242,7 +243,7 @@ async fn values_that_are_kept_at_the_same_time_count_together() {
         (states(&[&some, &many(1, lists.clone())]), Some(100)),
         (states(&[&some, &many(15, lists)]), None),
         (states(&[&merged]), Some(2_000)),
-        // What is kept for all rows counts once, and what is dropped with a row does not count.
+        // Values that are kept for all rows count once, and values that are dropped with a row do not count.
         ([vec![documents.clone()], lookups[..1].concat()].concat(), Some(1)),
         ([vec![documents.clone()], lookups.concat()].concat(), None),
         (vec![documents.clone(), json!({"$lookup": same})], None),

@@ -1,4 +1,5 @@
-//! Tests that a restore from the archive of a running server gives the workspace back as it was, now or at a position.
+//! Tests that a restore from the archive of a running server returns the workspace to its current state, or to its
+//! state at a position.
 
 use std::sync::Arc;
 
@@ -34,7 +35,7 @@ impl Place {
         Backups::new(engine.clone(), self.archive(), settings)
     }
 
-    /// Restores the installation into a new store, its first workspace up to a position.
+    /// Restores the installation into a new store. Restores the first workspace up to a position.
     async fn restore(&self, until: RestoreEnd) -> Store {
         let store = Store::connect("mem://").await.expect("a store");
         let (engine, archive) = (engine(&store).await, self.archive());
@@ -49,7 +50,7 @@ impl Place {
 async fn rows(server: &Server, fold: Value) -> Vec<Value> {
     let pipeline = json!({"pipeline": [{"$fold": fold}, {"$sort": {"_id": 1}}]});
     let mut rows = post(server, "aggregates/query", pipeline).await["results"].as_array().expect("rows").clone();
-    // The live server folds earlier states under the current definition, and facts are those of now.
+    // The live server folds earlier states under the current definition, and returns only the current facts.
     rows.retain(|row| row["aggregate_type"] != "trip");
     for row in rows.iter_mut().filter_map(Value::as_object_mut) {
         row.remove("_facts");
@@ -93,7 +94,7 @@ async fn a_restore_up_to_any_position_has_the_states_of_that_position() {
         let target = Server::start_over(&config, store, &owner).await.expect("a server");
         let expected = rows(&server, json!({"position": position})).await;
         assert_eq!(rows(&target, json!({})).await, expected, "position {position}");
-        // Up to its last event before the redefinition, the trip is a sum.
+        // Up to the trip's last event before the redefinition, the amount is a sum.
         let pipeline = json!([{"$match": {"aggregate_id": "trip"}}, {"$fold": {}}]);
         let trip = post(&target, "aggregates/query", json!({"pipeline": pipeline})).await;
         sums.extend(trip["results"][0].get("amount").and_then(Value::as_f64));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use foldwork_tests::expectation::{all_well, compare, difference, files, read};
 use foldwork_tests::{apart, scenario};
 
-/// The scenarios that return other responses on two servers, with the reason.
+/// The scenarios whose responses on two servers differ from the responses on one server, with the reason.
 const ALONE: [(&str, &str); 1] = [("keys.yaml", "each server records the last use of a key once a minute")];
 
 #[test]
@@ -59,8 +59,8 @@ fn id_of(word: &str) -> Option<(String, &str)> {
     Some((id, "")).filter(|(id, _)| is_id(id))
 }
 
-/// Compares a file with the text that two servers returned. Two servers draw more ids, because a request that the other
-/// server has overtaken is repeated, so ids are compared by their numbers.
+/// Compares a file with the text that two servers returned. Two servers generate more ids, because a server retries a
+/// request that the other server has overtaken. Therefore ids are compared by their numbers.
 fn compare_with_numbered_ids(path: &Path, text: &str) -> Result<(), String> {
     let (present, text) = (with_numbered_ids(&read(path)), with_numbered_ids(text));
     if present == text { Ok(()) } else { Err(format!("{} differs\n{}", path.display(), difference(&present, &text))) }

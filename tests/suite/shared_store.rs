@@ -226,7 +226,7 @@ async fn no_append_is_rejected_because_of_a_stale_view() {
         ..NewEvent::default()
     };
     append(&there, vec![depart]).await.expect("the type is known");
-    // What is wrong on the newest view as well is refused.
+    // A request that is also wrong for the newest state is rejected.
     let refused = append(&here, vec![event("s", "third".into(), StreamExpectation::Version(1))]).await;
     assert!(matches!(refused, Err(Error::Conflict { code: ErrorCode::VersionConflict, .. })));
     append(&here, vec![event("u", "fourth".into(), StreamExpectation::None)]).await.expect("appended");

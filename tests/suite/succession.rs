@@ -20,7 +20,7 @@ async fn the_founder_can_be_replaced_on_every_server() {
     let token = token("bob");
     let bob = join(&engines[1], &workspace.owner, &token, "bob@example.com", Role::Editor).await.expect("joined");
     workspace.owner.change_owner(bob.user_id()).await.expect("another owner");
-    // The limits follow the owner on every server, also on those that had opened the workspace before.
+    // The limits follow the owner on every server, including a server that had already opened the workspace.
     let operator: Administrator =
         engines[0].enter(engines[0].authenticate(&key).await.expect("a caller")).await.expect("a right");
     let limits = Some(PlanLimits { projects: Some(0), ..PlanLimits::default() });
@@ -57,7 +57,7 @@ async fn a_replaced_key_ends_on_every_server_and_its_streams_with_it() {
     for engine in &engines {
         enter_reader(engine, successor.secret.as_deref().expect("its secret")).await;
     }
-    // The grants know no expiry, because the key had none when they were registered.
+    // The grants have no expiry time, because the key had none when the grants were registered.
     for mut grant in held {
         grant.ended().await;
     }

@@ -1,4 +1,4 @@
-//! Tests rules of the code base: dependency directions, file names, file lengths, and what the documentation names.
+//! Tests rules of the code base: dependency directions, file names, file lengths, and the names in the documentation.
 
 mod circles;
 mod imports;

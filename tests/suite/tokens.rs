@@ -120,7 +120,7 @@ async fn forged_tokens_open_nothing() {
     for (name, token) in attacks {
         assert_eq!(status(&server, &token).await, 401, "{name}");
     }
-    // Tokens are valid although clocks differ by less than the leeway.
+    // Tokens are valid if the clocks differ by less than the leeway.
     assert_eq!(status(&server, &rsa.sign(&with("exp", (NOW - 59).into()))).await, 200);
     assert_eq!(status(&server, &rsa.sign(&with("nbf", (NOW + 59).into()))).await, 200);
     assert_eq!(status(&server, &good).await, 200);

@@ -110,7 +110,7 @@ async fn a_redefinition_on_one_server_applies_to_the_others() {
     let refused = there.writer.append_events(vec![event("thing", 0)]).await;
     assert!(matches!(refused, Err(Error::Invalid { .. })), "{refused:?}");
 
-    // Two concurrent changes of one type are both applied: the second is checked against the result of the first.
+    // Of two concurrent changes of one type, the second is checked against the result of the first.
     let field = |name: &str| {
         value(&format!(
             r#"{{"type_name": "thing", "fields": [{{"name": "total", "type": "string"}}, {{"name": "{name}", "type": "string"}}]}}"#

@@ -1,4 +1,4 @@
-// The application: signing in, the frame around every screen, and which screen an address shows.
+// The application: signing in, the frame around every screen, and the screen of each address.
 
 import { html, render, useEffect, useState } from "./vendor/ui.js";
 import { askOtherTabs, exchange, has, hasProvider, isLeaving, session, signOut } from "./api/session.js";
@@ -15,7 +15,7 @@ import { installation, useTitle } from "./parts/title.js";
 import { Toasts } from "./parts/toasts.js";
 import { SignIn } from "./screens/sign-in.js";
 
-/** The screens by the first segment of their address. Each is loaded when it is shown first. @type {Record<string, {label: string, key?: string, hidden?: boolean, load: () => Promise<any>}>} */
+/** The screens by the first segment of their address. Each screen is loaded when it is first shown. @type {Record<string, {label: string, key?: string, hidden?: boolean, load: () => Promise<any>}>} */
 const SCREENS = {
   "": { label: "Overview", key: "g o", load: () => import("./screens/overview.js") },
   inbox: { label: "Inbox", key: "g i", load: () => import("./screens/inbox.js") },
@@ -34,7 +34,7 @@ const SCREENS = {
   a: { label: "Aggregate", hidden: true, load: () => import("./screens/aggregate.js") },
 };
 
-/** Whether the caller may read what a screen shows. A key for published content reads articles only. @param {string} name */
+/** Whether the caller may read the data of a screen. A key for published content can read only articles. @param {string} name */
 const isOffered = (name) => has("api:read") || (name === "articles" && has("content:read"));
 
 /** The screens of the navigation. */
@@ -84,17 +84,17 @@ function Navigation() {
   </nav>`;
 }
 
-/** Signs out once every decision is sent and answered. */
+/** Signs out after the server has responded to every decision. */
 async function leave() {
   await finishAll();
   const isSaved = window.dispatchEvent(new Event("beforeunload", { cancelable: true }));
   if (isSaved || confirm("Refused decisions and text that is not saved will be lost. Sign out?")) await signOut();
 }
 
-/** When the palette is loaded, in milliseconds after the first paint. */
+/** The time at which the palette is loaded, in milliseconds after the first paint. */
 const LATER_MS = 1_000;
 
-/** What the rare dialogs of the frame are. Each is loaded when it is opened first. */
+/** The rare dialogs of the frame. Each dialog is loaded when it is first opened. */
 const DIALOGS = { help: () => import("./parts/help.js"), palette: () => import("./parts/palette.js"), api: () => import("./parts/teach.js") };
 
 function Frame() {
@@ -109,7 +109,7 @@ function Frame() {
       { key: "{", label: "This screen as API calls", group: "Everywhere", run: () => open("api") },
     ]);
   }, [has("api:read")]);
-  // What is typed right after Ctrl+K belongs to the palette, so its module is there before.
+  // The palette gets the keys that are typed right after Ctrl+K, so its module is loaded in advance.
   useEffect(() => { const timer = setTimeout(() => DIALOGS.palette().catch(() => {}), LATER_MS); return () => clearTimeout(timer); }, []);
   // This also keeps the stream open while the application is visible, so that every screen is live.
   useEffect(followCounts, [session.value?.key]);

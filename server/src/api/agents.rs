@@ -186,10 +186,11 @@ impl Api {
 
     /// Registers an agent.
     ///
-    /// The name must be unique in the workspace (409 `name_taken`). From then on, the agent gets a task for each new
-    /// aggregate (`<type>.created`) of a type with one of the agent's traits, even if the agent is offline. For the
-    /// trait `publishable`, the event is `<type>.published` instead. An agent gets one task per event, and a disabled
-    /// agent gets no tasks. The plugin `trait_router` assigns these tasks; other plugins may assign tasks differently.
+    /// The name must be unique in the workspace (409 `name_taken`). After the registration, the agent gets a task for
+    /// each new aggregate (`<type>.created`) of a type with one of the agent's traits, even if the agent is offline.
+    /// For the trait `publishable`, the event is `<type>.published` instead. An agent gets one task per event, and a
+    /// disabled agent gets no tasks. The plugin `trait_router` assigns these tasks; other plugins may assign tasks
+    /// differently.
     #[oai(path = "/agents", method = "post", operation_id = "create_agent")]
     async fn create_agent(
         &self,

@@ -34,16 +34,16 @@ struct QueryBody {
     #[serde(default)]
     pipeline: Stages,
     /// Whether the response includes a report on the execution: the data that was read, the parts of the pipeline that
-    /// were pushed to the source of the rows, and the remaining stages, with rows and time per stage.
+    /// were pushed down to the source of the rows, and the remaining stages, with rows and time per stage.
     explain: Option<bool>,
     /// Whether to return only the normalized pipeline and its plan. A dry run reads no data.
     dry_run: Option<bool>,
     /// The maximum number of rows per page, 1 to 10000. If `limit` is absent, the response has all rows.
     #[oai(validator(minimum(value = "1"), maximum(value = "10000")))]
     limit: Option<u64>,
-    /// The maximum number of rows to return from after every stage, 1 to 20, as `stages`. The server counts the rows of
-    /// every stage, so a request with a preview may take longer than a request without a preview. Cannot be combined
-    /// with `dry_run` or `cursor`.
+    /// The maximum number of rows to return from the output of each stage, 1 to 20, as `stages`. The server counts the
+    /// rows of every stage, so a request with a preview may take longer than a request without a preview. Cannot be
+    /// combined with `dry_run` or `cursor`.
     #[oai(validator(minimum(value = "1"), maximum(value = "20")))]
     preview: Option<u64>,
     /// The `next_cursor` of the previous page, sent with the same pipeline. All pages show the state at the time of the
@@ -85,8 +85,8 @@ shown! {
 
     /// The index of the stage in `pipeline`.
     index: u64 = stage.index as u64,
-    /// The name of the stage, as in the plan of a dry run. For an alias, the name is the name of the stage itself:
-    /// `$set` for `$addFields`.
+    /// The name of the stage, as in the plan of a dry run. For an alias, the name is the canonical name: `$set` for
+    /// `$addFields`.
     stage: String = stage.name,
     /// The exact number of rows after the stage.
     rows: u64 = stage.count,
@@ -198,9 +198,9 @@ impl Api {
         &self,
         access: ApiRead,
         aggregate_id: Path<String>,
-        /// The version of the event after which the state is returned.
+        /// The version of the state. Later events are left out.
         version: Query<Option<page::Whole>>,
-        /// The position of the log up to which events are included in the state.
+        /// The log position of the state. Later events are left out.
         position: Query<Option<page::Whole>>,
         /// The time of the state, RFC 3339. Later events are left out.
         at: Query<Option<String>>,

@@ -71,8 +71,8 @@ impl Api {
     /// Lists articles, newest first. A key with only the scope `content:read` gets only published revisions.
     ///
     /// `perspective` selects the revision to return. The filters apply to the selected revision. A page may have fewer
-    /// rows than `limit`, or none, because its size in bytes and the number of revisions that are read for it are limited
-    /// as well. Only the last page has no `next_cursor`.
+    /// rows than `limit`, or none, because the server also limits the size of a page in bytes and the number of
+    /// revisions that it reads for a page. Only the last page has no `next_cursor`.
     #[oai(path = "/articles", method = "get", operation_id = "list_articles")]
     #[expect(clippy::too_many_arguments, reason = "one argument a query parameter")]
     async fn list_articles(
@@ -86,7 +86,7 @@ impl Api {
         slug: Query<Option<String>>,
         /// Only articles with this tag.
         tag: Query<Option<String>>,
-        /// The publication status: only published articles, or only unpublished articles.
+        /// Only published articles (`published`), or only unpublished articles (`draft`).
         status: Query<Option<OneOf<Publication>>>,
         /// The revision to return; the default is `draft`.
         perspective: Query<Option<OneOf<Publication>>>,

@@ -161,8 +161,8 @@ impl Api {
     /// Returns a restore with its progress.
     ///
     /// `position` grows up to `end`. If a restore has failed, `message` is the reason. If a restore lacks the bytes of
-    /// some files, `message` has their number. A server without a backup responds with 409 `backup_disabled`. Only
-    /// owners of the installation's first workspace can do this (`operator_required`).
+    /// some files, `message` has the number of these files. A server without a backup responds with 409
+    /// `backup_disabled`. Only owners of the installation's first workspace can do this (`operator_required`).
     #[oai(path = "/system/restores/:restore_id", method = "get", operation_id = "get_restore")]
     async fn get_restore(
         &self,
@@ -175,8 +175,8 @@ impl Api {
     }
 }
 
-/// Reads the descriptions of archives. Leaves out an archive that was removed after its id was listed. The description
-/// of an archive that cannot be read has the reason as its error.
+/// Reads the descriptions of archives. Leaves out an archive that was removed after its id was listed. If an archive
+/// cannot be read, its description has the reason as the error.
 async fn described(backups: &Backups, ids: &[Arc<str>]) -> Vec<BackupBody> {
     let progress = backups.progress();
     let mut bodies = Vec::with_capacity(ids.len());

@@ -84,9 +84,9 @@ impl Api {
     /// Appends one event to a stream, or several events (`events`, at most 1,000) atomically.
     ///
     /// `aggregate_type` is needed only for the first event of a stream. The response is the event. If the body has
-    /// `events`, the response is the last event, with all events in `data` and their numbers in `appended` and
-    /// `repeated`. If the events are appended, but not archived in time (`Foldwork-Durability`), the response is 503
-    /// `not_archived`.
+    /// `events`, the response is the last event, with all events in `data`, the number of new events in `appended`, and
+    /// the number of repeated events in `repeated`. If the events are appended, but not archived in time
+    /// (`Foldwork-Durability`), the response is 503 `not_archived`.
     #[oai(path = "/aggregates/:aggregate_id/events", method = "post", operation_id = "append_event")]
     #[expect(clippy::too_many_arguments, reason = "one argument a parameter of the request")]
     async fn append_event(
@@ -173,7 +173,7 @@ impl Api {
         /// The version after which the page begins. With `direction=desc`, the version before which the page begins.
         after_version: Query<Option<Whole>>,
         #[oai(name = "limit")] Query(rows): Query<Option<u64>>,
-        /// The order: `asc` (the default, or `forward`) returns the oldest event first, and `desc` (or `backward`) the
+        /// The order: `asc` or `forward` (the default) returns the oldest event first, and `desc` or `backward` the
         /// newest.
         direction: Query<Option<OneOf<EventOrder>>>,
         /// The `next_cursor` of the previous page.

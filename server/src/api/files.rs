@@ -65,7 +65,7 @@ shown! {
 
     /// The path `workspace/project/type/aggregate/filename`, with `_` for each part that is absent.
     path: String = text(file::PATH),
-    /// The id of the aggregate that represents the file. Its events are the file's history.
+    /// The id of the aggregate that represents the file. The aggregate's events are the file's history.
     file_id: String = found.id.to_string(),
     filename: String = text(file::FILENAME),
     mime_type: String = text(file::MIME_TYPE),
@@ -209,7 +209,7 @@ impl Api {
     /// Stores a file whose bytes are the request body. A file at the same path is replaced.
     ///
     /// The server streams the bytes to the store, so the file may be larger than a JSON body. The setting `[files]
-    /// upload_limit_bytes` limits its size. The path is the file's full path, as in responses.
+    /// upload_limit` limits the file's size. The path is the file's full path, as in responses.
     #[oai(path = "/files/:path", method = "put", operation_id = "upload_file")]
     async fn upload_file(
         &self,

@@ -158,8 +158,9 @@ pub fn stream_of_feed<T: Type>(
     sent_until(chunks.boxed(), listener.grant(), live.shutdown)
 }
 
-/// Removes what follows the deletion of the agent from the last items of a feed. Returns whether the feed ends with the
-/// items that are left. An empty page ends a feed as well, because the agent may have been deleted before the feed began.
+/// Removes the agent's deletion and all later items from the last page of a feed. Returns whether the feed ends with
+/// the remaining items. An empty page ends a feed as well, because the agent may have been deleted before the feed
+/// began.
 fn ends(items: &mut Vec<Item>) -> bool {
     let deletion = items.iter().position(|item| matches!(item, Item::AgentDeleted(_)));
     items.truncate(deletion.unwrap_or(items.len()));

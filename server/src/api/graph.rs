@@ -43,7 +43,7 @@ shown! {
     aggregate_id: String = aggregate.id.to_string(),
     aggregate_type: String = aggregate.aggregate_type.to_string(),
     project_id: Option<String> = aggregate.project_id.as_deref().map(str::to_owned),
-    /// The label. A label of more than 512 bytes is cut.
+    /// The label. A label of more than 512 bytes is truncated.
     label: Option<String> = node.label.as_deref().map(str::to_owned),
     /// Further names that plugins found for the aggregate.
     labels: Vec<String> =
@@ -110,9 +110,9 @@ impl Api {
         direction: Query<Option<OneOf<EdgeDirection>>>,
         /// Whether the response includes closed edges that start at the aggregate, at most 1,000.
         closed: Query<Option<bool>>,
-        /// The time for which the graph is returned, RFC 3339. Cannot be combined with `position`.
+        /// The time of the returned graph, RFC 3339. Cannot be combined with `position`.
         at: Query<Option<String>>,
-        /// The position of the log for which the graph is returned. Cannot be combined with `at`.
+        /// The log position of the returned graph. Cannot be combined with `at`.
         position: Query<Option<Whole>>,
     ) -> ApiResult<JsonResponse<GraphBody>> {
         let direction = read_direction(direction.0.as_deref())?;

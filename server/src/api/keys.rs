@@ -136,7 +136,8 @@ struct CreatedCodeBody {
 }
 
 impl CreatedCodeBody {
-    /// Serializes the body without the code. The server stores this for repeated requests, and never stores the code.
+    /// Serializes the body without the code. The server stores the serialized body for repeated requests, and never
+    /// stores the code.
     fn without_code(&self) -> Vec<u8> {
         to_json_bytes(&CreatedCodeBody { code: None, expires_at: self.expires_at.clone() })
     }
@@ -229,9 +230,9 @@ impl Api {
 
     /// Creates a short-lived code that can be exchanged once for a key.
     ///
-    /// A code gives another device a key of its own, so that no key has to be copied to that device. The limits for the
-    /// new key are the same as for `POST /keys`. When the caller's key is revoked or expires, the new key stops working
-    /// as well.
+    /// A code gives another device its own key, so that no key has to be copied to that device. The limits for the new
+    /// key are the same as for `POST /keys`. When the caller's key is revoked or expires, the new key stops working as
+    /// well.
     #[oai(path = "/keys/sign-in-codes", method = "post", operation_id = "create_sign_in_code")]
     async fn create_sign_in_code(
         &self,

@@ -98,8 +98,8 @@ struct InviteMember {
 #[serde(deny_unknown_fields)]
 struct ChangeMember {
     role: OneOf<Roles>,
-    /// Whether the member becomes the owner of the workspace (`owner_id`), whose plan limits the workspace. Requires
-    /// the role `owner`. The former owner keeps the role `owner`.
+    /// Whether the member becomes the owner of the workspace (`owner_id`). The plan of the owner limits the workspace.
+    /// Requires the role `owner`. The former owner keeps the role `owner`.
     workspace_owner: Option<bool>,
 }
 
@@ -176,7 +176,7 @@ impl Api {
     /// lower role nor be removed (`workspace_owner`), until another member becomes the owner with `workspace_owner`.
     ///
     /// If an owner gets a lower role, the invitations and sign-in codes that this owner created end. An owner who
-    /// changes the role of an invited person counts as the creator of the invitation from then on.
+    /// changes the role of an invited person becomes the creator of the invitation.
     #[oai(path = "/members/:member_id", method = "patch", operation_id = "update_member")]
     async fn update_member(
         &self,

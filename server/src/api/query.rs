@@ -1,6 +1,6 @@
 //! Rejects parts of a request that its operation does not support, for every operation of the OpenAPI document: query
-//! parameters, a body and conditions on a version. Otherwise a misspelled filter would be ignored, and the response
-//! would have unfiltered data; or a change would be made although its condition does not hold.
+//! parameters, a body and conditions on a version. Otherwise the server would ignore a misspelled filter and return
+//! unfiltered data, or would make a change although the condition of the change does not hold.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -171,7 +171,7 @@ fn has_condition(operation: &Json) -> bool {
 }
 
 /// Calls the operation if the operation supports all query parameters, the conditions and the body of the request.
-/// Otherwise, an operation with a guard ends with the error in its guard.
+/// Otherwise, fails. If the operation needs a token, the operation's guard returns the error.
 pub async fn checked<E: Endpoint>(
     parameters: Arc<Parameters>,
     endpoint: Arc<E>,

@@ -63,7 +63,7 @@ struct ChannelBody {
 #[serde(deny_unknown_fields)]
 struct HeartbeatBody {
     agent_ids: Vec<String>,
-    /// The claims of the worker, at most 1000. All other claims of the agents are not renewed.
+    /// The claims of the worker, at most 1000. Other claims of the agents are not renewed.
     claims: Option<Vec<NamedClaim>>,
     /// The name of the worker, as in its claims. Only the claims of this worker are renewed. Without `claims` and
     /// `instance`, the claims that the caller's key made without an instance are renewed.

@@ -18,8 +18,8 @@ pub struct Api;
 #[derive(Object, Deserialize, Default)]
 #[serde(default, deny_unknown_fields)]
 struct SearchBody {
-    /// The text to find: words of a label or a body, or the beginning of a word. Typing errors and another word order
-    /// are tolerated.
+    /// The text to find: words of a label or a body, or the beginning of a word. Typing errors and a different word
+    /// order are tolerated.
     query: String,
     /// An aggregate type; the default is all types except `task`.
     r#type: Option<String>,
@@ -46,7 +46,7 @@ shown! {
     aggregate_id: String = hit.aggregate.id.to_string(),
     aggregate_type: String = hit.aggregate.aggregate_type.to_string(),
     project_id: Option<String> = hit.aggregate.project_id.as_deref().map(str::to_owned),
-    /// The label. A label of more than 512 bytes is cut.
+    /// The label. A label of more than 512 bytes is truncated.
     label: String = hit.label.to_string(),
     /// The total score from 0 to 1. Without an embedding, the total score is the highest score in `match`. With an
     /// embedding, the total score combines the hit's ranks in the text search and in the vector search.
@@ -63,7 +63,7 @@ shown! {
 
     /// The name of the highest score.
     kind: OneOf<MatchKinds> = hit.kind.into(),
-    /// The score for an equal label. Case, accents and punctuation are ignored.
+    /// The score for a label that equals the query. Case, accents and punctuation are ignored.
     exact: f64 = hit.scores.exact,
     /// The score for a label that begins with the query or, with less weight, has a word that begins with the query.
     prefix: f64 = hit.scores.prefix,
@@ -83,9 +83,9 @@ shown! {
 impl Api {
     /// Searches aggregates by their labels: exactly, by prefix, by similarity, and by words of label and body.
     ///
-    /// Typing errors, another word order and missing accents are tolerated, and the last word may be incomplete. Each
-    /// hit has the scores that make up its total score. Hits with equal total scores are ordered by their last change,
-    /// newest first.
+    /// Typing errors, a different word order and missing accents are tolerated, and the last word may be incomplete.
+    /// Each hit has the scores that make up its total score. Hits with equal total scores are ordered by their last
+    /// change, newest first.
     #[oai(path = "/aggregates/search", method = "post", operation_id = "search_aggregates")]
     async fn search_aggregates(
         &self,

@@ -203,8 +203,8 @@ enum DefinedType {
 impl Api {
     /// Defines an aggregate type, or extends an existing type.
     ///
-    /// Fields and traits may be added to an existing type. A change that is incompatible with the existing definition
-    /// is a conflict whose response lists the differences, unless `force` is given. Built-in types cannot be changed.
+    /// Fields and traits may be added to an existing type. Without `force`, a change that is incompatible with the
+    /// existing definition is a conflict, and the response lists the differences. Built-in types cannot be changed.
     #[oai(path = "/aggregates/define", method = "post", operation_id = "define_type")]
     async fn define_type(
         &self,

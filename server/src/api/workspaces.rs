@@ -97,7 +97,7 @@ impl Api {
 
     /// Deletes a workspace after a grace period, which the response states as `delete_at`.
     ///
-    /// The setting `[workspaces] deletion_grace_days` is the length of the period. Until the period ends, the workspace
+    /// The setting `[workspaces] deletion_grace` is the length of the period. Until the period ends, the workspace
     /// works as before, its owners have a task about the deletion in their mailbox, and `POST /workspaces/{id}/restore`
     /// cancels the deletion. When the period ends, the events, files, keys, memberships and invitations of the
     /// workspace are deleted. Its users remain. Repeating the request does not prolong the period. The first workspace

@@ -1,4 +1,4 @@
-//! The guards of handlers. A guard is a parameter of a handler. It authenticates the bearer token and holds a handle,
+//! The guards of handlers. A guard is a parameter of a handler that authenticates the bearer token and holds a handle
 //! through which the handler calls the engine.
 //!
 //! The OpenAPI document derives an operation's requirements from the name of the guard's scheme. The name is a list of

@@ -5,22 +5,23 @@ use std::time::Duration;
 /// The limits that are the same on every server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Constants {
-    /// The limit on a page of a list, or of one batch of a stream, in bytes. A page has at least one item. A client
+    /// The limit on a page of a list, or on one batch of a stream, in bytes. A page has at least one item. A client
     /// that needs smaller pages requests fewer rows.
     pub page_bytes: usize,
-    /// The limit on the bodies of all current requests together, in bytes: 256 bodies of the default size. With the data
-    /// that is parsed from them, the bodies take a few times this memory. A request beyond the limit gets 503.
+    /// The limit on the bodies of all current requests together, in bytes: 256 bodies of the default size. The bodies
+    /// and the data parsed from these bodies take a few times this amount of memory. A request beyond the limit gets
+    /// 503.
     pub bodies_in_flight: usize,
-    /// The time to receive the body of a request, and the period over which the speed of an upload is measured. A body of
-    /// the default size arrives in this time at 35 kB per second. A slower request gets 408.
+    /// The time limit for receiving the body of a request, and the period over which the speed of an upload is
+    /// measured. A body of the default size arrives in this time at 35 kB per second. A slower request gets 408.
     pub body_timeout: Duration,
     /// The minimum speed of a file upload as a raw body, in bytes per second, measured over `body_timeout`. Even a
     /// bad telephone line is faster, so a slower upload only occupies a connection.
     pub upload_bytes_per_s: u64,
     /// The time after which the server disconnects a client that reads nothing of a response.
     pub stalled_reader: Duration,
-    /// The limit on a JSON body that contains a file, in bytes. Reading such a body needs about three times its size,
-    /// so larger files are uploaded as a raw body.
+    /// The limit on a JSON body that contains a file, in bytes. Reading such a body needs memory of about three times
+    /// its size, so larger files are uploaded as a raw body.
     pub json_file_bytes: usize,
     /// The time for which a pipeline over a limit waits for other pipelines to end. After this time, the request gets
     /// 429.
@@ -28,10 +29,10 @@ pub struct Constants {
     /// The memory of all pipelines of a workspace together, in units of `pipeline.memory`. Most pipelines need only a small
     /// part of their limit, so four times the limit is enough for eight pipelines at the same time.
     pub workspace_memory: usize,
-    /// The part of a workspace's pipelines and of their memory that one key may use: one in so many. With half of them, one
-    /// busy key leaves the other keys room.
+    /// The divisor for the share of a workspace's pipelines, and of their memory, that one key may use. With the
+    /// divisor 2, one busy key leaves half of the limits for the other keys.
     pub key_share: usize,
-    /// The limit on a message of a model, in bytes. No tool has longer arguments.
+    /// The limit on a message from a model, in bytes. No tool has longer arguments.
     pub mcp_message_bytes: usize,
     /// The limit on the JSON of a response to a model, in bytes. A longer response would fill the context of the model.
     pub mcp_response_bytes: usize,
@@ -42,11 +43,11 @@ pub struct Constants {
 /// The limits on calls of a service that computes embeddings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EmbeddingCalls {
-    /// The limit on the time of one call. A search waits for the embedding of its query, and returns the results of the
-    /// text search if a call takes longer.
+    /// The time limit of one call. A search waits for the embedding of its query, and returns the results of the text
+    /// search if a call takes longer.
     pub timeout: Duration,
-    /// The number of texts per call. Services with a small limit accept 32 texts, and a call for so many labels stays
-    /// within `timeout`.
+    /// The number of texts per call. Services with a small limit accept 32 texts, and a call for 32 labels ends within
+    /// `timeout`.
     pub batch: usize,
 }
 

@@ -79,7 +79,7 @@ fn hint(name: &str, shape: &Table) -> String {
     hint.map(|hint| format!("; {hint}")).unwrap_or_default()
 }
 
-/// Returns a table with every setting, whose values have the types of the settings. A list of tables has one item.
+/// Returns a table of all settings, in which each value has the type of its setting. A list of tables has one item.
 fn shape() -> anyhow::Result<Table> {
     let mut config = Config::default();
     config.auth.issuers.push(Issuer::default());

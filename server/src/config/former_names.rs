@@ -77,7 +77,7 @@ const REMOVED: [&str; 42] = [
     "search.embedding.timeout_ms",
     "search.embedding.batch",
 ];
-/// What an operator does instead of setting a removed setting: the beginning of the former path, and the advice.
+/// The advice about removed settings: the beginning of the former path, and the text of the advice.
 const ADVICE: [(&str, &str); 4] = [
     ("pipeline.key_queries", "; a key may use half of `pipeline.workspace_queries`"),
     ("pipeline.key_memory", "; the pipelines of a key may use twice `pipeline.memory` together"),
@@ -95,7 +95,7 @@ pub fn is_former(path: &[&str]) -> bool {
     is_renamed || is_merged || REMOVED.contains(&&*path)
 }
 
-/// Replaces the former names in the settings of one source by the new names, and removes the settings that no longer
+/// Replaces the former names in the settings of one source with the new names, and removes the settings that no longer
 /// exist. Returns a warning for each of these settings.
 ///
 /// # Errors
@@ -128,8 +128,9 @@ pub fn adopt(settings: &mut Map<String, Value>) -> anyhow::Result<Vec<String>> {
     Ok(warnings)
 }
 
-/// Moves each former setting of [`MERGED`] to the setting that replaces it. A value under the new name has precedence. Of
-/// two numbers under former names, the higher one counts, because it allows what both numbers allowed.
+/// Moves each former setting of [`MERGED`] to the setting that replaces it. A value under the new name has precedence.
+/// Of two numbers under former names, the higher one counts, because the higher number allows everything that both
+/// numbers allowed.
 fn merge(settings: &mut Map<String, Value>, warnings: &mut Vec<String>) {
     let mut moved = HashSet::new();
     for (former, new, unit) in MERGED {

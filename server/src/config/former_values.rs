@@ -1,7 +1,7 @@
 //! Former settings whose values became part of other values. Their values apply for one release, with a warning.
 //!
 //! Values of two sources may belong together, such as a filter of the log in a file and a former setting of the log in
-//! the environment. Such values are therefore collected from all sources and applied at last.
+//! the environment. Such values are therefore collected from all sources and applied last.
 
 use anyhow::{Context as _, bail};
 use config::{Map, Value, ValueKind};
@@ -74,7 +74,7 @@ impl FormerValues {
         Ok(warnings)
     }
 
-    /// Applies the values to the configuration of all sources.
+    /// Applies the values to the configuration that is merged from all sources.
     ///
     /// # Errors
     ///
@@ -102,9 +102,9 @@ impl FormerValues {
 }
 
 impl FormerEmbedding {
-    /// Replaces the kind and the path in the settings of one source by the URL, whose scheme now selects the source of
-    /// embeddings. An earlier source may have the other values. Returns a warning if the settings have a kind or a
-    /// path.
+    /// Replaces the kind and the path in the settings of one source with the URL, whose scheme now selects the source
+    /// of embeddings. An earlier source may have the values that this source lacks. Returns a warning if the settings
+    /// have a kind or a path.
     fn take(&mut self, settings: &mut Map<String, Value>) -> anyhow::Result<Option<String>> {
         let Some(table) = table_at(settings, EMBEDDING) else { return Ok(None) };
         if let Some(url) = table.get("url") {
@@ -141,7 +141,7 @@ impl FormerEmbedding {
         }))
     }
 
-    /// Checks that no source of embeddings is lost with its kind. `url` is the URL of all sources.
+    /// Fails if the former kind requires a folder or a URL that no source has. `url` is the URL from all sources.
     fn check(&self, url: &str) -> anyhow::Result<()> {
         match self.kind.as_str() {
             "local" if self.path.is_empty() && !url.starts_with("file://") => {

@@ -28,8 +28,8 @@ pub struct Http {
 }
 
 impl Http {
-    /// Fails if the public URL is set but is not an HTTP or HTTPS URL. URLs in responses begin with it, and without its
-    /// scheme they would be useless to clients.
+    /// Fails if the public URL is set but is not an HTTP or HTTPS URL. URLs in responses begin with the public URL.
+    /// Clients could not use these URLs without a scheme.
     pub fn check_public_url(&self) -> anyhow::Result<()> {
         let url = &self.public_url;
         let is_web = |url: Url| matches!(url.scheme(), "https" | "http") && url.has_host();

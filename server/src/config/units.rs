@@ -91,7 +91,7 @@ impl<'de> Deserialize<'de> for TimeSpan {
     }
 }
 
-/// Reads a value from a text, or with the function from a number without a unit.
+/// Reads a value from a text, or from a number without a unit. The function converts the number.
 struct TextOrNumber<T>(fn(u64) -> Result<T, String>);
 
 impl<T: FromStr<Err = String>> Visitor<'_> for TextOrNumber<T> {

@@ -86,7 +86,7 @@ impl<E> UniformResponses<E> {
             // A path that cannot be parsed does not match any resource.
             _ if error.is::<poem::error::ParsePathError>() => self.nothing_here(method, path),
             StatusCode::NOT_FOUND => self.nothing_here(method, path),
-            // An id in the path may be the misspelt name of another operation.
+            // An id in the path may be the misspelled name of another operation.
             StatusCode::METHOD_NOT_ALLOWED if self.routing.meant(method.as_str(), path).is_some() => {
                 self.nothing_here(method, path)
             }
@@ -115,7 +115,7 @@ impl<E> UniformResponses<E> {
         with_id(own, id).into_response()
     }
 
-    /// Returns the error for a path that does not exist. If the path seems to be misspelt, the error suggests the
+    /// Returns the error for a path that does not exist. If the path seems to be misspelled, the error suggests the
     /// correct path.
     fn nothing_here(&self, method: &Method, path: &str) -> ApiError {
         let hint = self.routing.meant(method.as_str(), path).map(|path| format!("; did you mean '{path}'?"));

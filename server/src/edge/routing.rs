@@ -34,10 +34,10 @@ impl RouteTable {
         known
     }
 
-    /// Returns the path that allows the method and differs from `path` only in one misspelt name, or `None` if there is
-    /// no such path.
+    /// Returns the path that allows the method and differs from `path` only in one misspelled name, or `None` if there
+    /// is no such path.
     pub fn meant(&self, method: &str, path: &str) -> Option<String> {
-        // A path that matches a route without parameters is not misspelt, even if the route lacks the method.
+        // A path that matches a route without parameters is not misspelled, even if the route lacks the method.
         if self.find(path).is_some_and(|(segments, _)| !segments.iter().any(|segment| segment.starts_with('{'))) {
             return None;
         }

@@ -154,7 +154,7 @@ fn address_of(text: &str) -> Option<IpAddr> {
 mod tests {
     use super::*;
 
-    /// Returns the client's address of a request from `peer`. The proxies 10.0.0.0/8 and fd00::/8 are trusted.
+    /// Returns the address of the client for a request from `peer`. The proxies 10.0.0.0/8 and fd00::/8 are trusted.
     fn client(peer: &str, headers: &[(&'static str, &str)]) -> String {
         read(peer, headers).0.to_string()
     }

@@ -156,8 +156,8 @@ fn pipeline_error(error: foldwork_engine::pipeline::error::Error) -> ApiError {
     ApiError { status: StatusCode::BAD_REQUEST, code, body, headers: Vec::new() }
 }
 
-/// Returns a parser's message with an excerpt of the value that the message quotes. The message begins with the client's
-/// value. What the parser allows instead follows.
+/// Returns a parser's message with only an excerpt of the value that the message quotes. The message begins with the
+/// client's value, followed by the values that the parser allows.
 fn with_excerpt(error: &serde_json::Error) -> String {
     let message = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());

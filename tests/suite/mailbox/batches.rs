@@ -1,5 +1,5 @@
-//! Tests concurrent changes that the log takes in one batch: each response shows the state after the change of its own
-//! request, whatever follows right behind it.
+//! Tests concurrent changes that the log appends in one batch: each response shows the state right after the change of
+//! its own request, even if other changes follow in the same batch.
 
 use futures_util::future::join_all;
 use poem::http::Method;
@@ -20,7 +20,7 @@ async fn an_action_returns_the_task_after_its_own_event() {
     let mut followed = 0;
     for first in 0..actions.len() * 2 {
         let id = task(&server, DRAFTER).await;
-        // Each batch begins with another action.
+        // Each batch begins with a different action.
         let rotated = actions.iter().cycle().skip(first).take(actions.len());
         let sent = rotated.map(async |(verb, event_type, body)| {
             let (status, task) = post(&server, &format!("/mailbox/{id}/{verb}"), body).await;

@@ -1,4 +1,5 @@
-//! Tests that a key that is bound to agents does not close what waits for a person, and that no claim outlives its end.
+//! Tests that a key that is bound to agents cannot close a task that waits for a person, and that requests with an
+//! ended claim are rejected.
 
 use foldwork_engine::model::access::Role;
 use foldwork_tests::server::Server;
@@ -51,7 +52,7 @@ async fn an_agent_cannot_claim_a_task_that_waits_for_a_decision() {
     let id = task["id"].as_str().expect("an id");
     assert_eq!(bench.work(id, "claim", json!({"agent_id": DRAFTER})).await, refused(403, "others_output"));
 
-    // Even where a person gives the task to the agent, the agent neither replaces the output nor skips the review.
+    // Even if a person assigns the task to the agent, the agent neither replaces the output nor skips the review.
     act(&bench.server, id, "assign", json!({"agent_id": DRAFTER})).await;
     assert_eq!(bench.work(id, "claim", json!({"agent_id": DRAFTER})).await.0, 200);
     let artifact = output("contract", "as the agent likes it");

@@ -1,5 +1,5 @@
-//! Tests who may do what with a task: every kind of caller performs every action, and `tests/mailbox/deciders.md` has
-//! the results.
+//! Tests the rights of callers to act on tasks: every kind of caller performs every action, and
+//! `tests/mailbox/deciders.md` has the results.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -131,7 +131,7 @@ impl Row {
     }
 }
 
-/// The server, and a person who is no caller of a row.
+/// The server, and a person who is not the caller of any row.
 struct Cast {
     server: Server,
     workspace: String,
@@ -257,7 +257,7 @@ impl Cast {
         id
     }
 
-    /// Returns the cells of a row. The row's caller performs the action of each column on a task of its own.
+    /// Returns the cells of a row. The row's caller performs the action of each column on a separate task.
     async fn cells(&self, row: &Row, columns: &[Column], metadata: &Value) -> Vec<String> {
         let mut tasks = Vec::with_capacity(columns.len());
         for column in columns {
@@ -314,7 +314,7 @@ fn lines(rows: &[&Row], columns: &[Column], cells: &[Vec<String>], range: Range<
     std::iter::once(head).chain(rows.iter().zip(cells).map(line)).collect()
 }
 
-/// Returns the cell that every version of the table has, or `None` if only the file says what the cell is.
+/// Returns the cell that every version of the table must have, or `None` if only the file determines the cell.
 fn expected(row: &Row, column: &Column) -> Option<&'static str> {
     let is_final = matches!(column.name, "approve" | "edit" | "reject");
     let is_of_others = !row.by_agent || row.agent == HELPER;
@@ -330,7 +330,7 @@ fn expected(row: &Row, column: &Column) -> Option<&'static str> {
     })
 }
 
-/// Returns the differences from the cells that every version of the table has.
+/// Returns the differences from the cells that every version of the table must have.
 fn differences(rows: &[&Row], columns: &[Column], cells: &[Vec<String>]) -> Vec<String> {
     let mut wrong = Vec::new();
     for (row, cells) in rows.iter().zip(cells) {

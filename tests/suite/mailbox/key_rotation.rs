@@ -1,4 +1,4 @@
-//! Tests that a revocation or a rotation of keys does not turn a deliverer into somebody who may decide.
+//! Tests that a user who has delivered output cannot gain the right to decide by revoking or rotating keys.
 
 use foldwork_engine::model::access::Role;
 use foldwork_tests::server::Server;

@@ -104,7 +104,7 @@ async fn nobody_decides_on_their_own_delivery() {
     let id = new_task(&server).await;
     deliver(&server, &worker, &id).await;
     let approve = format!("/mailbox/{id}/approve");
-    // No other key of the user can decide on the output either, whichever key created which.
+    // No other key of the user can decide on the output either, regardless of which key created the other.
     for by in [&worker, &derived, &owner, &other] {
         let answer = request(&server, by, &approve, Some(&json!({}))).await;
         assert_eq!(code(&answer), (403, "own_delivery"), "{}", answer.1);

@@ -1,5 +1,6 @@
 //! Tests two concurrent actions on one task, on one server and on two servers: exactly one action succeeds, and the log
-//! contains the event of this action. No approval overwrites a change of a person, and nobody approves own output.
+//! contains the event of this action. No approval overwrites a change by a person, and no user approves their own
+//! output.
 
 use std::sync::Arc;
 
@@ -40,7 +41,7 @@ struct Pair {
 /// Whether a key may decide on output that it has delivered.
 #[derive(Clone, Copy)]
 enum OwnDeliveries {
-    /// For races in which one key creates the tasks, delivers their output and approves it.
+    /// For races in which one key creates the tasks, delivers the output of the tasks and approves the output.
     Decided,
     Refused,
 }
@@ -292,8 +293,8 @@ async fn approve_against_a_change(pair: &Pair) {
     }
 }
 
-/// A key approves a task while the same key delivers its output, and again while another user approves the task. Only
-/// the other user succeeds.
+/// A key approves a task while the same key delivers the task's output, and again while another user approves the task.
+/// Only the other user succeeds.
 async fn approve_own_output(pair: &Pair) {
     let (worker, other) = (pair.of_new_key().await, pair.of_another_user().await);
     let refused = |outcome: Result<(), Error>, round: usize| {

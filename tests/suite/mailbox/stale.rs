@@ -1,4 +1,4 @@
-//! Tests that a change between the read of an agent and its delivery makes the approval stale.
+//! Tests that a change between an agent's read and the agent's delivery makes the approval stale.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::board::{self, DRAFTER, act, get, post};
 
-/// An agent that reads its task, and delivers when the test lets it.
+/// An agent that reads its task, and delivers when the test allows the delivery.
 struct Slow {
     about: PluginDescription,
     has_read: Sender<()>,
@@ -98,7 +98,7 @@ async fn a_delivery_without_a_version_is_stale_if_the_aggregate_changed_after_th
     let (status, refused) = post(&server, &format!("/mailbox/{id}/approve"), &json!({})).await;
     assert_eq!((status, &refused["code"]), (409, &json!("stale")), "{refused}");
 
-    // The next claim begins with the present version, and an agent that reads later says which version it has read.
+    // The next claim begins with the current version. An agent that reads later states the version that it has read.
     act(&server, &id, "request-changes", json!({"message": "shorter"})).await;
     act(&server, &id, "claim", json!({"agent_id": DRAFTER})).await;
     post(&server, "/aggregates/n-1/events", &by("again by a person")).await;

@@ -21,8 +21,8 @@ use tokio::sync::watch;
 
 use super::board::{Answer, DRAFTER, HELPER, bring, get, post, server, task, task_with};
 
-/// A table of `transitions.md`. A row is the state of a task, and a column is an action. Each row has its cells by the
-/// names of the columns.
+/// A table of `transitions.md`. A row is the state of a task, and a column is an action. Each row maps the names of the
+/// columns to the cells of the row.
 struct Table {
     rows: Vec<(String, BTreeMap<String, String>)>,
     columns: Vec<String>,

@@ -27,11 +27,11 @@ const MANY: usize = 4_200;
 /// The maximum number of events in one append.
 const MAX_EVENTS: usize = 1_000;
 
-/// What happens to a workspace.
+/// A change to a workspace.
 #[derive(Debug, Clone)]
 enum Step {
     Append(Vec<Change>),
-    /// From now on, the field `n` of deals holds the greatest value of all events.
+    /// After this step, the field `n` of deals holds the greatest value of all events.
     KeepGreatest,
 }
 

@@ -1,4 +1,4 @@
-//! Generates random `$setWindowFields`. Columns can provide the inputs of most of them.
+//! Generates random `$setWindowFields`. Columns can provide the inputs of most of these stages.
 
 use foldwork_engine::model::value::{Object, Value};
 use proptest::prelude::*;
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::pipelines::{accumulated, expression, group, object, path, reference};
 
-/// Generates the sort keys of a window. Functions of the order need exactly one key.
+/// Generates the sort keys of a window. Functions that depend on the order need exactly one key.
 fn sort_by() -> impl Strategy<Value = Object> {
     let key = (path(), any::<bool>()).prop_map(|(path, up)| (path, Value::Int(if up { 1 } else { -1 })));
     prop::collection::vec(key, 1..3).prop_map(|keys| {

@@ -1,4 +1,5 @@
-//! Tests that the documentation names what exists: files, types, functions, tests, settings, metrics and headings.
+//! Tests that the documentation names only existing things: files, types, functions, tests, settings, metrics and
+//! headings.
 //!
 //! A text in backticks is checked if its form shows what it is:
 //!
@@ -24,7 +25,7 @@ const CREATED: [&str; 3] = ["data/", "scripts/shouting/", "scripts/find_author/"
 const SOURCES: [&str; 16] =
     ["rs", "toml", "surql", "json", "yaml", "yml", "rhai", "py", "mjs", "js", "ts", "sh", "c", "case", "txt", "html"];
 
-/// What the repository has. The tests share it, because it is read from every file.
+/// The inventory of the repository. The tests share the inventory, because creating it reads every file.
 static KNOWN: LazyLock<Inventory> = LazyLock::new(Inventory::read);
 
 #[test]
@@ -82,7 +83,7 @@ fn names_of_missing_files_settings_and_code_are_found() {
     assert!(anchors("## The way of `an` event\n").contains("the-way-of-an-event"));
 }
 
-/// What the documentation may name.
+/// The things that the documentation may name.
 #[derive(Default)]
 struct Inventory {
     /// The paths of all files, relative to the repository.
@@ -131,7 +132,8 @@ impl Inventory {
         }
     }
 
-    /// Some sections and keys are shown in comments only. A section in a comment ends with the comment.
+    /// Adds the sections and keys of a configuration. Some sections and keys occur only in comments. A section in a
+    /// comment ends with the comment.
     fn add_settings(&mut self, config: &str) {
         let (mut section, mut shown) = ("", "");
         for line in config.lines() {
@@ -152,7 +154,7 @@ impl Inventory {
         }
     }
 
-    /// Returns what a text names in backticks and does not exist.
+    /// Returns a message for each thing that a text names in backticks and that does not exist.
     fn missing(&self, file: &str, text: &str) -> Vec<String> {
         let (spans, _) = code_and_prose(text);
         let missing = spans.iter().filter(|span| !self.has(file, span));
@@ -178,8 +180,8 @@ impl Inventory {
         parts.all(|part| !(is_joined || is_name(part)) || self.words.contains(part) || self.files.contains(part))
     }
 
-    /// Returns whether a setting exists, given without the bracket in front of its section. Other manifests than
-    /// `config.toml` have sections as well, so the parts of a section may be any words.
+    /// Returns whether a setting exists. `text` is the setting without the bracket in front of its section. Files other
+    /// than `config.toml` have sections as well, so the parts of a section may be any words.
     fn has_setting(&self, text: &str) -> bool {
         let Some((section, key)) = text.split_once(']') else { return true };
         let is_section = section.split('.').all(|part| is_lower(part) || part.contains('-'));

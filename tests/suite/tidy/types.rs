@@ -1,5 +1,5 @@
-//! Tests the names of types. A type is named by a noun, which says what it is, and not by a participle, which only says
-//! what happened to it. A word of the project's glossary names one type.
+//! Tests the names of types. The name of a type must be a noun, which names the thing, and not a participle, which only
+//! names what happened to the thing. A word of the project's glossary names one type.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ const IRREGULAR: [&str; 39] = [
 ];
 /// The nouns among the types that end like a participle.
 const NOUNS: [&str; 8] = ["Embedding", "Feed", "Listing", "Meaning", "Ranking", "Setting", "Token", "Warning"];
-/// The types that have such a name all the same. The list only gets shorter.
+/// The types that have a participle as their name nevertheless. The list may only shrink.
 const EXCEPTIONS: [&str; 0] = [];
 /// The words of the glossary that name a type.
 const GLOSSARY: [&str; 27] = [

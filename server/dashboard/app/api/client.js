@@ -10,14 +10,14 @@ export const API = "/api/v1";
 export const calls = signal(/** @type {{method: string, path: string, body?: unknown, headers: Record<string, string>, file?: string, screen: string}[]} */ ([]));
 const KEPT_CALLS = 60;
 
-/** The maximum size of all bodies that outlive the page, in bytes. Browsers refuse more than 64 KiB. */
+/** The maximum size of all bodies that outlive the page, in bytes. Browsers reject more than 64 KiB. */
 const OUTLIVING = 60_000;
 let outliving = 0;
 
-/** Whether bodies under way are too large to outlive the page. */
+/** Whether the bodies in progress are too large to outlive the page. */
 export const isHeld = () => outliving > OUTLIVING;
 
-/** A response of the server that is an error, or none at all. */
+/** An error response of the server, or the failure to get a response. */
 export class ApiError extends Error {
   /** @param {number} status @param {any} body @param {string} path */
   constructor(status, body, path) {
@@ -84,7 +84,7 @@ export async function call(method, path, { query, body, headers = {}, signal: ab
   const text = await response.text();
   const answer = text ? read(text) : null;
   if (response.ok) return answer;
-  // A key that was entered for one request says nothing about the session.
+  // A key that was entered for one request does not show whether the session is valid.
   if (response.status === 401 && !headers.Authorization) forget();
   if (response.status === 403 && !headers.Authorization) recheck();
   throw new ApiError(response.status, answer, target);
@@ -103,7 +103,7 @@ function read(text) {
 export const get = (path, query, abort) => call("GET", path, { query, signal: abort });
 
 /**
- * All rows of a list, which has one page unless its rows are large or many.
+ * Returns all rows of a list. A list has one page unless its rows are large or many.
  *
  * @param {string} path @param {AbortSignal} [abort]
  * @returns {Promise<{data: any[], next_cursor: null}>}

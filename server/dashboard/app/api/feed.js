@@ -9,7 +9,7 @@ import { parse } from "./json.js";
 import { credentials, forget, has, session } from "./session.js";
 
 const RETRY_MS = [500, 1_000, 2_000, 5_000, 10_000];
-/** The events of one request with which a tab catches up. */
+/** The maximum number of events per request of a tab that catches up. */
 const PAGE = 200;
 
 /** `live` while the stream is open, `paused` in a hidden tab, `offline` after a failure. */
@@ -20,13 +20,13 @@ const listeners = new Set();
 let running = null;
 /** The position up to which this tab has received the log. @type {number | null} */
 let position = null;
-/** Between the tabs of a session. @type {BroadcastChannel | null} */
+/** The channel between the tabs of a session. @type {BroadcastChannel | null} */
 let tabs = null;
-/** Events of another tab that came while this one catches up. @type {any[] | null} */
+/** Events that another tab passed on while this tab catches up. @type {any[] | null} */
 let waiting = null;
 
 /**
- * Calls a function with each event that is appended from now on. Returns a function that ends this.
+ * Calls a function with each event that is appended after this call. Returns a function that ends these calls.
  *
  * @param {(event: any) => void} listener
  */
@@ -39,7 +39,7 @@ export function listen(listener) {
   };
 }
 
-/** Joins the stream while somebody listens in a visible tab with a session, and leaves it otherwise. */
+/** Joins the stream while this tab is visible and has listeners and a session. Otherwise leaves the stream. */
 function update() {
   const isNeeded = listeners.size > 0 && document.visibilityState === "visible" && session.peek() !== null && has("api:read");
   if (isNeeded && !running) {
@@ -61,12 +61,12 @@ session.subscribe(() => {
   update();
 });
 
-/** Takes part in the stream: as its reader once the lock is free, and by what the reader passes on until then. @param {AbortSignal} abort */
+/** Takes part in the stream. Reads the stream once the lock is free, and until then gets the events that another tab passes on. @param {AbortSignal} abort */
 function join(abort) {
   // A token of an identity provider has no id, and opens several workspaces.
   const { id = "", whose = "", workspace = "" } = session.peek() ?? {};
   const name = `foldwork.feed.${[id, whose, workspace].join(".")}`;
-  // Without a secure context there are no locks, and each tab reads for itself.
+  // Without a secure context, the browser has no locks, and each tab reads its own stream.
   if (!navigator.locks) return follow(abort);
   const channel = new BroadcastChannel(name);
   let isReader = false;
@@ -86,7 +86,7 @@ function join(abort) {
   }).catch(() => {});
 }
 
-/** Reads what the log got while this tab was hidden. @param {AbortSignal} abort */
+/** Reads the events that were appended while this tab was hidden. @param {AbortSignal} abort */
 async function catchUp(abort) {
   const mine = (waiting = /** @type {any[]} */ ([]));
   try {
@@ -102,7 +102,7 @@ async function catchUp(abort) {
       if (mine === waiting) position = Math.min(head, ...mine.map((event) => event.position - 1));
     }
   } catch {
-    // The tab that reads the stream says whether the server can be reached.
+    // The tab that reads the stream reports whether the server can be reached.
   }
   if (mine !== waiting || abort.aborted) return;
   waiting = null;

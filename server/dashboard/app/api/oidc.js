@@ -5,7 +5,7 @@ import { renew, session, signIn } from "./session.js";
 const PENDING = "foldwork.oidc";
 const EARLY_MS = 60_000;
 const LEAST_MS = 1_000;
-/** How long the other tabs have to hear of a new token. */
+/** The time for the other tabs to receive a new token, in milliseconds. */
 const HEARD_MS = 500;
 
 /** @param {string} name */
@@ -16,7 +16,7 @@ const client = () => meta("oidc-client-id");
 const base64url = (bytes) => btoa(String.fromCharCode(...bytes)).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 const random = () => base64url(crypto.getRandomValues(new Uint8Array(32)));
 
-/** What the provider says about itself. @returns {Promise<any>} */
+/** Returns the metadata of the provider. @returns {Promise<any>} */
 async function discover() {
   const issuer = meta("oidc-issuer");
   const response = await fetch(`${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`);
@@ -25,7 +25,7 @@ async function discover() {
   return found;
 }
 
-/** Leaves the page for the one of the provider. */
+/** Leaves the page and opens the sign-in page of the provider. */
 export async function leave() {
   const { authorization_endpoint, scopes_supported = [] } = await discover();
   const pending = { verifier: random(), state: random(), back: location.pathname === "/sign-in" ? "/" : location.pathname + location.search };
@@ -44,12 +44,12 @@ async function tokens(fields) {
   const response = await fetch(token_endpoint, { method: "POST", body: new URLSearchParams({ client_id: client(), ...fields }) });
   const answer = await response.json().catch(() => ({}));
   if (!response.ok) throw new Error(`the identity provider refuses: ${answer.error_description ?? answer.error ?? response.status}`);
-  // Some providers give access tokens that only they can read. Their id tokens are readable.
+  // Some providers issue access tokens that only the provider can read. The id tokens of these providers are readable.
   const isReadable = String(answer.access_token ?? "").split(".").length === 3;
   return { token: isReadable ? answer.access_token : answer.id_token, refresh: answer.refresh_token, ends: Date.now() + Number(answer.expires_in ?? 300) * 1_000 };
 }
 
-/** Comes back from the provider's page. Returns the address from before. @param {URLSearchParams} query @returns {Promise<string>} */
+/** Completes the sign-in after the provider's page. Returns the address from before the sign-in. @param {URLSearchParams} query @returns {Promise<string>} */
 export async function arrive(query) {
   const pending = JSON.parse(sessionStorage.getItem(PENDING) ?? "null");
   sessionStorage.removeItem(PENDING);
@@ -61,17 +61,17 @@ export async function arrive(query) {
   return pending.back;
 }
 
-/** Gets a new token before the one of the session ends, for as long as the provider gives them. */
+/** Gets a new token before the token of the session expires, as long as the provider issues new tokens. */
 export function keepFresh() {
   const { refresh, ends = 0 } = session.peek() ?? {};
   if (!refresh) return;
-  // One tab asks, and the others take over what it gets: many providers accept a refresh token once.
+  // One tab requests a token, and the other tabs take over this token: many providers accept a refresh token only once.
   const ask = async () => {
     if ((session.peek()?.ends ?? 0) > ends) return;
     const next = await tokens({ grant_type: "refresh_token", refresh_token: session.peek()?.refresh ?? refresh });
     renew({ key: next.token, refresh: next.refresh ?? refresh, ends: next.ends });
     await new Promise((heard) => { setTimeout(heard, HEARD_MS); });
   };
-  // Without a new token, the session ends with the old one, and says so.
+  // Without a new token, the session ends with the old token, and the page shows the reason.
   setTimeout(() => navigator.locks.request(PENDING, ask).then(keepFresh, () => {}), Math.max(LEAST_MS, ends - Date.now() - EARLY_MS));
 }

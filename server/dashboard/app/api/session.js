@@ -6,7 +6,7 @@ import { parse } from "./json.js";
 const STORED = "foldwork.session";
 const HOURS = 12;
 const PATIENCE_MS = 150;
-/** How long the end of a session waits for the decisions of a page. */
+/** The time for which the end of a session waits for the decisions of a page, in milliseconds. */
 const DECIDED_MS = 5_000;
 const READ = "api:read";
 const WRITE = "api:write";
@@ -20,19 +20,19 @@ const CONTENT = "content:read";
  * @property {string[]} scopes
  * @property {string} [role] the role of the user in the workspace
  * @property {boolean} [isForAgents] whether the key acts for agents only
- * @property {string} [refresh] what the identity provider gives a new token for
+ * @property {string} [refresh] the refresh token of the identity provider
  * @property {number} [ends] when the token ends
  * @property {string} [workspace] the workspace, if a token of an identity provider opens several
  * @property {string} [whose] the user who signed in, and the workspace of the key
  */
 
-/** Whether this tab takes over the session of another one. */
+/** Whether this tab takes over the session of another tab. */
 let asking = false;
 /** The session of this tab, or null. @type {import("../vendor/ui.js").Signal<Session | null>} */
 export const session = signal(stored());
-/** Whether the page begins anew, without anything of the person before. */
+/** Whether the page is about to load again, without any data of the previous user. */
 export const isLeaving = signal(false);
-/** Whose lists and texts this page has, or null if nobody has signed in. */
+/** The user and the workspace whose data this page has, or null if no user has signed in. */
 let owner = session.peek() ? session.peek()?.whose ?? "" : null;
 
 /** @returns {Session | null} */
@@ -52,12 +52,12 @@ function set(next) {
   session.value = next;
 }
 
-/** Hides the page until it begins anew. @param {() => void} begin */
+/** Hides the page until the page loads again. @param {() => void} begin */
 function leave(begin) {
   isLeaving.value = true;
-  // The browser may keep this page for the way back.
+  // The browser may keep this page in its cache for going back.
   addEventListener("pageshow", () => location.reload());
-  // After the next render, which hides the page.
+  // Runs after the next render, which hides the page.
   setTimeout(begin);
 }
 
@@ -70,15 +70,15 @@ function end() {
 /** Sends the decisions of the page. @type {() => Promise<unknown>} */
 let finish = () => Promise.resolve();
 
-/** Sets what a page does before another tab ends it. @param {() => Promise<unknown>} how */
+/** Sets the function that this page calls before another tab ends the page. @param {() => Promise<unknown>} how */
 export function beforeEnd(how) {
   finish = how;
 }
 
-/** Waits for a time that the end of the page cuts short. @param {number} ms */
+/** Waits for this time, or until the page ends. @param {number} ms */
 const pause = (ms) => new Promise((over) => { setTimeout(over, ms); addEventListener("pagehide", over); });
 
-/** Ends this page if its person has signed out in another tab. @param {{id: string, whose?: string}} out the session of that tab */
+/** Ends this page if its user has signed out in another tab. @param {{id: string, whose?: string}} out the session of that tab */
 async function follow({ id, whose = "" }) {
   if (owner !== whose || isLeaving.peek()) return;
   const own = session.peek();
@@ -87,7 +87,7 @@ async function follow({ id, whose = "" }) {
   const isShared = own?.id === id;
   if (isShared) tabs.postMessage({ deciding: 1 });
   await Promise.race([finish(), pause(DECIDED_MS)]);
-  // The other tab revokes its own key only, once the tabs that share the key have told it that they are done.
+  // The other tab revokes only its own key, after the tabs that share the key have reported that they are done.
   if (isShared) tabs.postMessage({ deciding: -1 });
   else revoke(own);
   end();
@@ -95,13 +95,13 @@ async function follow({ id, whose = "" }) {
 
 /** The number of other tabs whose decisions need the key that is about to be revoked. */
 let deciding = 0;
-/** Called when the last of them is done. */
+/** Called when the last of these tabs is done. */
 let decided = () => {};
 
-/** Why a session ended that nobody signed out of. */
+/** The reason why a session ended without a sign-out. */
 export const ended = signal("");
 
-/** Why the caller may not do what a scope allows, as a sentence, or nothing. @param {string} scope */
+/** Returns the reason why the caller does not have the rights of a scope, as a sentence, or an empty text. @param {string} scope */
 export function lacks(scope) {
   const { scopes = [], role, isForAgents } = session.value ?? {};
   if (!scopes.includes(scope)) return `This key lacks the scope ${scope}.`;
@@ -110,10 +110,10 @@ export function lacks(scope) {
   return role === "viewer" ? "You are a viewer of this workspace, and viewers only read." : "";
 }
 
-/** Whether the caller may do what a scope allows. @param {string} scope */
+/** Whether the caller has the rights of a scope. @param {string} scope */
 export const has = (scope) => lacks(scope) === "";
 
-/** The headers that say in whose name a request is. */
+/** The headers that authenticate a request and select its workspace. */
 export function credentials() {
   const { key = "", workspace } = session.peek() ?? {};
   /** @type {Record<string, string>} */
@@ -131,16 +131,16 @@ tabs.onmessage = (/** @type {MessageEvent} */ { data }) => {
   if (data?.session && !session.value && asking) set(data.session);
 };
 
-/** Asks the other tabs of this browser for their session. A new tab has none of its own. */
+/** Requests the session of another tab of this browser. A new tab has no session. */
 export async function askOtherTabs() {
   if (session.value) return;
   asking = true;
   tabs.postMessage("ask");
-  // A busy tab may answer later, and is believed until somebody signs in here.
+  // A busy tab may respond later. This tab accepts its session until a user signs in here.
   await new Promise((resolve) => setTimeout(resolve, PATIENCE_MS));
 }
 
-/** A response as JSON, or nothing if it is none. @param {string} text */
+/** Returns a response as JSON, or null if the response is not JSON. @param {string} text */
 function read(text) {
   try { return parse(text || "null"); } catch { return null; }
 }
@@ -166,12 +166,13 @@ function name() {
   return `dashboard · ${browser === "Edg" ? "Edge" : browser}`;
 }
 
-/** What a session has of a profile. @param {any} profile */
+/** Returns the fields of a profile that a session has. @param {any} profile */
 const ofProfile = ({ id, workspace_id: workspace, scopes, role }) => ({ whose: `${id} ${workspace}`, scopes, role });
 
 /**
- * Signs in with a key. The tab keeps a key of its own that ends after twelve hours, and forgets the entered one. A key
- * that may not create keys is kept itself, and so is a token of an identity provider, which ends by itself.
+ * Signs in with a key. The tab creates its own key, which expires after twelve hours, and forgets the entered key. If the
+ * entered key cannot create keys, the tab keeps the entered key. The tab also keeps a token of an identity provider,
+ * which expires on its own.
  *
  * @param {string} entered
  */
@@ -189,7 +190,7 @@ export async function signIn(entered) {
     const made = await request("/keys", entered, "POST", { name: name(), scopes: own.scopes, expires_at: new Date(expires).toISOString() });
     set({ ...profile, key: made.key, id: made.id, derived: true, scopes: made.scopes });
   } catch (/** @type {any} */ error) {
-    // The plan has lapsed: the key is kept itself, and reads.
+    // The plan has lapsed: the tab keeps the entered key, which can only read.
     if (error.status === 402) return keep(kept);
     if (error.code !== "insufficient_scope") throw error;
     await request("/articles?limit=1", entered);
@@ -210,7 +211,7 @@ export async function exchange(code) {
   set({ ...profile, key: made.key, id: made.id, derived: true, scopes: made.scopes });
 }
 
-/** Asks again what the caller may do. Called when the server refuses what the session seems to allow. */
+/** Fetches the caller's rights again. Called when the server rejects a request that the session seems to allow. */
 export async function recheck() {
   const { value } = session;
   if (!value) return;
@@ -218,7 +219,7 @@ export async function recheck() {
   if (session.value === value && (role !== value.role || scopes.join() !== value.scopes.join())) set({ ...value, scopes, role });
 }
 
-/** Uses another workspace of the person who is signed in. @param {string} workspace @param {string} role */
+/** Switches to another workspace of the signed-in user. @param {string} workspace @param {string} role */
 export function enter(workspace, role) {
   if (session.value) set({ ...session.value, workspace, role });
 }
@@ -238,7 +239,7 @@ async function revoke(own) {
   if (own?.derived) await request(`/keys/${own.id}?cascade=true`, own.key, "DELETE").catch(() => {});
 }
 
-/** Signs the person out in all tabs, and revokes the key of the session. */
+/** Signs the user out in all tabs, and revokes the key of the session. */
 export async function signOut() {
   const { value } = session;
   if (!value || isLeaving.value) return;

@@ -1,4 +1,4 @@
-// Sending a file as it is, with the share that has been sent, which `fetch` does not tell.
+// Uploads of files as raw bodies, with the share that has been sent, which `fetch` does not report.
 
 import { API, ApiError, record } from "./client.js";
 import { parse } from "./json.js";
@@ -22,7 +22,7 @@ export function upload(path, file, progress, abort) {
     request.upload.onprogress = (event) => { if (event.lengthComputable) progress(event.loaded / event.total); };
     request.onload = () => {
       let answer = null;
-      try { answer = parse(request.responseText); } catch { /* The status says enough. */ }
+      try { answer = parse(request.responseText); } catch { /* The status is enough. */ }
       if (request.status < 300) done(answer);
       else fail(new ApiError(request.status, answer, target));
     };

@@ -19,11 +19,11 @@ const UNITS = /** @type {const} */ ([["day", 86_400], ["hour", 3_600], ["minute"
 const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
 const date = new Intl.DateTimeFormat("en-CA", { year: "numeric", month: "2-digit", day: "2-digit" });
 
-/** Counts on, so that no time stays as far away as it was when it was shown first. */
+/** A counter whose changes render relative times again, so that these times stay current. */
 const ticks = signal(0);
 setInterval(() => { ticks.value += 1; }, 10_000);
 
-/** How long ago a time is, and the time itself as a tooltip. @param {{at: string | null | undefined}} props */
+/** A time relative to now, with the exact time as a tooltip. @param {{at: string | null | undefined}} props */
 export function Time({ at }) {
   if (!at) return html`<span class="dim">–</span>`;
   ticks.value;
@@ -36,7 +36,7 @@ export function Time({ at }) {
 /** @param {{kind: string, children?: any}} props */
 export const Badge = ({ kind, children }) => html`<span class=${`badge ${kind}`}>${children ?? kind.replaceAll("_", " ")}</span>`;
 
-/** The error of a call, in the place of what the call would have shown. @param {{error: any, message?: any, retry?: () => void}} props `message` stands for the error's own message. */
+/** The error of a call, shown instead of the result of the call. @param {{error: any, message?: any, retry?: () => void}} props `message` replaces the error's own message. */
 export function Failure({ error, message = error.message, retry }) {
   const detail = detailOf(error);
   return html`<div class="failure" role="alert">
@@ -70,7 +70,7 @@ export function Expandable({ line, children }) {
     ${isOpen && children}</div>`;
 }
 
-/** Copies text, and says so on the button. @param {{text: string | (() => string), children?: any}} props */
+/** Copies text, and confirms this on the button. @param {{text: string | (() => string), children?: any}} props */
 export function Copy({ text, children = "copy" }) {
   const copy = async (/** @type {Event} */ event) => {
     const button = /** @type {HTMLButtonElement} */ (event.currentTarget);

@@ -1,4 +1,4 @@
-// The form that chooses the moment at which the whole application looks.
+// The form that chooses the moment that the whole application shows.
 
 import { html, useEffect, useRef, useState } from "../vendor/ui.js";
 import { get } from "../api/client.js";
@@ -9,10 +9,10 @@ import { dateOf } from "./moment.js";
 
 const AGO = /** @type {const} */ ([["an hour ago", 3_600], ["a day ago", 86_400], ["a week ago", 604_800]]);
 
-/** @param {string} local what a field for date and time contains */
+/** @param {string} local the content of a field for date and time */
 const instant = (local) => new Date(local).toISOString();
 
-/** A time as a field for date and time contains it. @param {string} time */
+/** A time in the format of a field for date and time. @param {string} time */
 function local(time) {
   const at = dateOf(time);
   if (Number.isNaN(at.getTime())) return "";

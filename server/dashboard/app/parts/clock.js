@@ -8,12 +8,12 @@ const local = (at) => new Date(at.getTime() - at.getTimezoneOffset() * 60_000).t
 /** The date of today in the zone of this browser. */
 export const today = () => local(new Date()).slice(0, 10);
 
-/** How much of `10:00:00.000` a time is shown with. */
+/** The number of characters of `10:00:00.000` that are shown. */
 export const MINUTES = 5;
 export const SECONDS = 8;
 export const MILLISECONDS = 12;
 
-/** A time in the zone of this browser, with its date unless it is of today. @param {string | number} time */
+/** A time in the zone of this browser, with its date unless the date is today. @param {string | number} time */
 export function clock(time, length = MINUTES) {
   const at = new Date(time);
   if (Number.isNaN(at.getTime())) return String(time);

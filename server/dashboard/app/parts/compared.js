@@ -7,9 +7,9 @@ import { StateDiff } from "./diff.js";
 import { Rows } from "./rows.js";
 
 const ROW = 40;
-/** The fields of a row whose change is told in its line. */
+/** The maximum number of changed fields in the line of a row. */
 const FIELDS = 3;
-/** The characters of a value in a line. */
+/** The maximum number of characters of a value in a line. */
 const VALUE = 24;
 const SIGNS = { added: "+", removed: "−", changed: "±" };
 
@@ -42,7 +42,7 @@ export function Compared({ result, title, label }) {
   </section>`;
 }
 
-/** What became of a field, with its values if these are single and short. @param {string} name @param {any} before @param {any} after */
+/** Describes the change of a field, with its values if these are single and short. @param {string} name @param {any} before @param {any} after */
 function told(name, before, after) {
   const isSingle = (/** @type {any} */ value) => value === undefined || typeof value !== "object" || value === null || value instanceof ExactNumber;
   const text = (/** @type {any} */ value) => (value === undefined ? "absent" : typeof value === "string" ? value : stringify(value));

@@ -1,4 +1,4 @@
-// A question before something happens. It stays open, and says why, if the server refuses.
+// A question before an action. If the server rejects the action, the question stays open and shows the reason.
 
 import { html, useState } from "../vendor/ui.js";
 import { Failure } from "./basic.js";

@@ -1,5 +1,5 @@
-// Dialogs: the focus stays inside, Escape closes, a click outside closes what has nothing to lose, leaving the page asks
-// before typed text is lost, and the focus returns to where it was.
+// Dialogs: the focus stays inside, Escape closes, a click outside closes a dialog without a form, the browser asks before
+// the page is left with typed text, and the focus returns to the previous element.
 
 import { html, useLayoutEffect, useRef, useState } from "../vendor/ui.js";
 import { isLeaving } from "../api/session.js";
@@ -12,7 +12,7 @@ export function Dialog({ title, close, children, class: name = "", isKept = fals
   const element = useRef(/** @type {HTMLDialogElement | null} */ (null));
   const isGone = useRef(false);
   const began = useRef(false);
-  // Before the next key arrives, which belongs to the dialog already.
+  // Runs before the next key arrives, which already belongs to the dialog.
   useLayoutEffect(() => {
     const before = document.activeElement;
     const shown = element.current;
@@ -24,23 +24,23 @@ export function Dialog({ title, close, children, class: name = "", isKept = fals
     addEventListener("beforeunload", warn);
     return () => {
       removeEventListener("beforeunload", warn);
-      // Nothing outside an open dialog takes the focus.
+      // While a dialog is open, no element outside of the dialog can take the focus.
       isGone.current = true;
       shown?.close();
-      // What had the focus may have left the page with what was decided in the dialog.
+      // The decision in the dialog may have removed the element that had the focus.
       const target = before instanceof HTMLElement && before !== document.body && before.isConnected ? before : document.getElementById("main");
       target?.focus({ preventScroll: true });
     };
   }, []);
-  /** Whether a pointer is outside. The dialog itself is the target there, as it is in its padding. @param {MouseEvent} event */
+  /** Whether a pointer is outside. The dialog itself is the target both outside and in its padding. @param {MouseEvent} event */
   const isOutside = ({ target, clientX: x, clientY: y }) => {
     const { left, right, top, bottom } = /** @type {HTMLElement} */ (element.current).getBoundingClientRect();
     return target === element.current && (x < left || x > right || y < top || y > bottom);
   };
-  // A selection that is drawn from the inside to the outside ends with a click, too.
+  // A selection that is dragged from the inside to the outside also ends with a click.
   const begin = (/** @type {MouseEvent} */ event) => { began.current = isOutside(event); };
   const end = (/** @type {MouseEvent} */ event) => { if (began.current && isOutside(event) && !isKept && !element.current?.querySelector("form")) close(); };
-  // Escape closes at once: the browser tells of a closed dialog only later, and would lose a key that is pressed between.
+  // Escape closes at once: the browser reports a closed dialog only later, and would lose a key that is pressed meanwhile.
   const cancel = (/** @type {Event} */ event) => {
     if (event.target !== element.current) return;
     event.preventDefault();
@@ -52,7 +52,7 @@ export function Dialog({ title, close, children, class: name = "", isKept = fals
   </dialog>`;
 }
 
-/** A question that is answered with a text. `keep` receives what is typed. @param {{title: string, label: string, action: string, required?: boolean, value?: string, hint?: string, submit: (text: string) => void, close: () => void, input?: string, keep?: (text: string) => void}} props */
+/** A question that is answered with a text. `keep` receives the typed text. @param {{title: string, label: string, action: string, required?: boolean, value?: string, hint?: string, submit: (text: string) => void, close: () => void, input?: string, keep?: (text: string) => void}} props */
 export function Ask({ title, label, action, required = false, value = "", hint, submit, close, input, keep }) {
   const [text, setText] = useState(value);
   const write = (/** @type {any} */ event) => { setText(event.target.value); keep?.(event.target.value); };

@@ -1,9 +1,9 @@
-// What differs between two states, field by field, and between two texts, word by word.
+// The differences between two states, field by field, and between two texts, word by word.
 
 import { html, useEffect, useState } from "../vendor/ui.js";
 import { changes, Value } from "./value.js";
 
-/** Above this size the texts are shown beside each other: comparing them would take seconds. */
+/** Above this size, the texts are shown side by side, because a comparison would take seconds. */
 const MOST = 200_000;
 /** Above this size, texts are compared by lines. */
 const BY_WORDS = 20_000;
@@ -36,7 +36,7 @@ export function TextDiff({ before, after, whole = false }) {
   ${isCut && html`<button class="quiet" onClick=${() => setWhole(true)}>Show the unchanged text</button>`}`;
 }
 
-/** Leaves what is near a change of an unchanged text. @param {string} text @param {boolean} isFirst @param {boolean} isLast */
+/** Shortens an unchanged text to the parts near a change. @param {string} text @param {boolean} isFirst @param {boolean} isLast */
 function cut(text, isFirst, isLast) {
   if (text.length <= 2 * CONTEXT) return text;
   return html`${!isFirst && text.slice(0, CONTEXT)}<span class="dim" aria-label="unchanged text"> … </span>${!isLast && text.slice(-CONTEXT)}`;

@@ -1,4 +1,4 @@
-// The editor of pipelines, payloads and scripts: CodeMirror in a shadow root, loaded when an editor is shown first.
+// The editor of pipelines, payloads and scripts: CodeMirror in a shadow root, loaded when an editor is first shown.
 
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/ui.js";
 
@@ -12,7 +12,7 @@ import { html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/ui
  * @property {(state: any) => Mark[]} [marks] the errors to show, for the text of the editor
  * @property {unknown} [marked] shows the errors again when it changes
  * @property {(context: any) => any} [complete] a source of completions
- * @property {() => void} [run] what Ctrl+Enter does
+ * @property {() => void} [run] the action of Ctrl+Enter
  * @property {boolean} [readOnly]
  * @property {boolean} [numbers] whether lines are numbered
  * @property {number | null} [line] the line to show and to select
@@ -22,7 +22,7 @@ import { html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/ui
 let loading = null;
 const load = () => (loading ??= import("../vendor/editor.js"));
 
-/** The text of an editor, which stays usable while the editor is loaded or if it cannot be. @param {Props} props */
+/** An editor of a text. The text stays usable while the editor is loading, or if the editor cannot be loaded. @param {Props} props */
 export function Editor(props) {
   const { label, value, onChange, readOnly = false } = props;
   const host = useRef(/** @type {HTMLElement | null} */ (null));
@@ -43,7 +43,7 @@ export function Editor(props) {
     }, () => {});
     return () => { isCurrent = false; view.current?.destroy(); view.current = null; };
   }, []);
-  // Who has begun to type goes on in the editor.
+  // A user who has begun to type continues in the editor.
   useEffect(() => { if (isReady && hadFocus.current) view.current?.focus(); }, [isReady]);
   useLayoutEffect(() => {
     const editor = view.current;
@@ -85,7 +85,7 @@ function create(vendor, root, latest) {
   const { language = "json", label, readOnly = false, numbers = false, complete } = latest.current;
   const start = () => { latest.current.run?.(); return latest.current.run !== undefined; };
   const extensions = [
-    // Tab is not bound: it leads to the next control, as everywhere.
+    // Tab is not bound: Tab moves to the next control, as everywhere.
     keymap.of([{ key: "Mod-Enter", run: start }]),
     vendor.history(),
     vendor.bracketMatching(),

@@ -1,16 +1,16 @@
-// Downloads of rows: as CSV, which spreadsheets open, and as NDJSON, which has every value as it is.
+// Downloads of rows: as CSV, which spreadsheets open, and as NDJSON, which keeps every value unchanged.
 
 import { html, useState } from "../vendor/ui.js";
 import { ExactNumber, stringify } from "../api/json.js";
 import { complain, say } from "../state/toasts.js";
 
-/** The rows of a download at most, so that a page does not run out of memory. */
+/** The maximum number of rows of a download, so that a page does not run out of memory. */
 const MOST = 100_000;
 /** The time for which a browser may read a download, in milliseconds. */
 const KEPT_MS = 60_000;
-/** Says to a spreadsheet that a file is UTF-8. */
+/** The byte order mark, by which a spreadsheet recognizes UTF-8. */
 const MARK = "\uFEFF";
-/** Texts that a spreadsheet would compute. */
+/** Texts that a spreadsheet would evaluate as formulas. */
 const FORMULA = /^[=+\-@\t\r]/;
 
 /** @param {any} value */
@@ -25,7 +25,7 @@ function cell(value) {
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
-/** Returns rows as RFC 4180 describes CSV: a column for each field of the rows. Objects and lists are JSON. @param {any[]} rows */
+/** Returns rows as CSV (RFC 4180), with a column for each field of the rows. Objects and lists are JSON. @param {any[]} rows */
 export function toCsv(rows) {
   const isTable = rows.every(isObject);
   const names = isTable ? [...new Set(rows.flatMap(Object.keys))] : ["value"];

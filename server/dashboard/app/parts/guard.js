@@ -1,4 +1,4 @@
-// A part of the page whose failure leaves the rest of the page as it is.
+// A part of the page whose failure does not affect the rest of the page.
 
 import { html, useEffect, useErrorBoundary } from "../vendor/ui.js";
 import { Failure } from "./basic.js";

@@ -1,4 +1,4 @@
-// Parts of a screen that are loaded when they are needed first, or before that when nothing else is to be done.
+// Parts of a screen that are loaded when they are first needed, or earlier while the page is idle.
 
 import { html, useEffect, useState } from "../vendor/ui.js";
 import { Failure, Loading } from "./basic.js";
@@ -19,10 +19,10 @@ export function lazy(load) {
     const [, again] = useState(0);
     useEffect(() => { if (!View) loaded().then(() => again(1), () => end(true)); }, []);
     if (View) return html`<${View} ...${props} />`;
-    // Some browsers do not load a module again that they could not load.
+    // Some browsers do not retry a module that failed to load.
     return hasFailed ? html`<${Failure} error=${new Error("This part of the dashboard could not be loaded. The server may have been updated.")} retry=${() => location.reload()} />` : html`<${Loading} />`;
   };
-  /** Loads the component before its first use, where a failure is told. */
+  /** Loads the component before its first use. A failure is shown at the first use. */
   const preload = () => { loaded().catch(() => {}); };
   return Object.assign(Lazy, { preload });
 }

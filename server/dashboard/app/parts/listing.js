@@ -1,4 +1,4 @@
-// What lists have in common: an order and chosen columns, which stand in the address, and the export of what is shown.
+// The common parts of lists: the order and the chosen columns, which are in the address, and the export of the rows.
 
 import { html, useRef } from "../vendor/ui.js";
 import { query as run } from "../api/client.js";
@@ -8,15 +8,15 @@ import { loadStyle } from "./style.js";
 
 loadStyle("listing");
 
-/** The rows of one request of an export. */
+/** The number of rows per request of an export. */
 const PAGE = 1_000;
-/** Stands for the cursor of the first page. */
+/** The placeholder for the cursor of the first page. */
 const BEGIN = "first";
 const KEPT = "foldwork.columns.";
 
 /** @typedef {{id: string, label: string, class?: string, sort?: string}} Column `sort` is the field by which the column sorts */
 
-/** The order of an address: a field, descending after a minus. @param {URLSearchParams} query @param {string} otherwise @param {string[]} [known] the fields that may stand there */
+/** The order in an address: a field, descending after a minus. @param {URLSearchParams} query @param {string} otherwise @param {string[]} [known] the allowed fields */
 export function orderOf(query, otherwise, known) {
   const wanted = query.get("sort") ?? otherwise;
   const text = known && !known.includes(wanted.replace(/^-/, "")) ? otherwise : wanted;
@@ -27,18 +27,18 @@ export function orderOf(query, otherwise, known) {
 /** The order as a stage, in which equal rows keep their order from page to page. @param {{field: string, by: number}} order @returns {Record<string, any>} */
 export const sorted = ({ field, by }) => ({ $sort: { [field]: by, ...(field === "_id" ? {} : { _id: 1 }) } });
 
-/** Rows in an order, if all of them are there. @template T @param {T[]} rows @param {{field: string, by: number}} order @returns {T[]} */
+/** Returns the rows in an order. `rows` must have all rows of the list. @template T @param {T[]} rows @param {{field: string, by: number}} order @returns {T[]} */
 export function inOrder(rows, { field, by }) {
   const value = (/** @type {any} */ row) => row[field] ?? "";
   return rows.toSorted((one, other) => by * (typeof value(one) === "number" && typeof value(other) === "number" ? value(one) - value(other) : String(value(one)).localeCompare(String(value(other)))));
 }
 
-/** The cells of a head, of which those with `sort` order the list. @param {{columns: Column[], order: {text: string, field: string, by: number}, otherwise: string}} props */
+/** The cells of a table's head. A cell with `sort` orders the list. @param {{columns: Column[], order: {text: string, field: string, by: number}, otherwise: string}} props */
 export function Heads({ columns, order, otherwise }) {
   return columns.map(({ id, label, sort, class: name }) => {
     if (!sort) return html`<th key=${id} class=${name}>${label}</th>`;
     const isOwn = order.field === sort;
-    // Text begins at A, and numbers and times begin with the most.
+    // A text column is first sorted from A, and a column of numbers or times from the highest value.
     const next = isOwn ? (order.by === 1 ? `-${sort}` : sort) : otherwise.replace(/^-/, "") === sort ? otherwise : sort;
     return html`<th key=${id} class=${name} aria-sort=${isOwn ? (order.by === 1 ? "ascending" : "descending") : undefined}>
       <button class="quiet sort" title=${`Sort by ${label}`} onClick=${() => change({ sort: next === otherwise ? null : next })}>${label}${isOwn && html` <span aria-hidden="true">${order.by === 1 ? "▲" : "▼"}</span>`}</button></th>`;
@@ -46,10 +46,10 @@ export function Heads({ columns, order, otherwise }) {
 }
 
 /**
- * The columns that are shown: those of the address, else those that were chosen last in this browser.
+ * The columns to show: the columns in the address, or else the columns that were last chosen in this browser.
  *
  * @template {Column} T
- * @param {string} list the name of the list @param {T[]} all @param {string[]} [otherwise] the ids of those that are shown first
+ * @param {string} list the name of the list @param {T[]} all @param {string[]} [otherwise] the ids of the columns that are shown by default
  * @returns {T[]}
  */
 export function shownColumns(list, all, otherwise = all.map((column) => column.id)) {
@@ -85,7 +85,7 @@ export function Columns({ list, all, shown }) {
 /**
  * Saves the rows of a list as a file: all pages, with the filters, the order and the fields that are shown.
  *
- * @param {{name: string, pipeline: any[], fields: string[]}} props `fields` are those of the rows, beside their id
+ * @param {{name: string, pipeline: any[], fields: string[]}} props `fields` are the fields of the rows, besides their id
  */
 export function ExportAll({ name, pipeline, fields }) {
   const all = ["_id", ...new Set(fields.filter((field) => field !== "_id"))];

@@ -1,22 +1,22 @@
-// Reads of a screen: the value, the error, and a new read when what it depends on changes or the log has grown.
+// Reads of a screen: the value, the error, and a new read when a dependency changes or the log has grown.
 
 import { useEffect, useRef, useState } from "../vendor/ui.js";
 import { listen } from "../api/feed.js";
 
-/** The time until a read is tried again that could not replace what is shown. */
+/** The time until a failed reload is retried, in milliseconds. */
 const RETRY_MS = 3_000;
 
-/** Whether an error may be gone after a while: the server cannot be reached, has no time, or failed. @param {any} error */
+/** Whether an error may be temporary: the server cannot be reached, is overloaded, or failed. @param {any} error */
 const isPassing = ({ status = -1 }) => status === 0 || status === 429 || status >= 500;
 
 /** @param {any[]} one @param {any[]} other */
 const areSame = (one, other) => one.length === other.length && one.every((value, index) => Object.is(value, other[index]));
 
 /**
- * Calls `read` now and whenever a dependency changes. An earlier read that is still under way is then aborted. A reload
- * without a change waits for the read under way, so that frequent reloads do not keep every read from its end. A reload
- * that fails for a while is tried again, since what is shown meanwhile is not current. `read` gets the value that is
- * shown, if it is of the same dependencies.
+ * Calls `read` now and whenever a dependency changes. A change aborts an earlier read that is still in progress. A reload
+ * without a change waits for the read in progress, so that frequent reloads do not prevent every read from completing. A
+ * reload with a temporary error is retried, because the shown value is not current. `read` gets the shown value if its
+ * dependencies are the same.
  *
  * @template T
  * @param {(abort: AbortSignal, shown: T | undefined) => Promise<T>} read @param {any[]} dependencies
@@ -24,7 +24,7 @@ const areSame = (one, other) => one.length === other.length && one.every((value,
  */
 export function useLoad(read, dependencies) {
   const [state, setState] = useState({ of: /** @type {any[]} */ ([]), value: /** @type {T | undefined} */ (undefined), error: /** @type {any} */ (null), isLoading: true });
-  // What the last render asks for, the state at once, and the read under way with whether another one follows it.
+  // The arguments of the last render, the current state, and the read in progress with whether another read follows.
   const { current: own } = useRef({ read, dependencies, state, abort: /** @type {AbortController | null} */ (null), isReading: false, isAsked: false });
   Object.assign(own, { read, dependencies });
   const show = (/** @type {Partial<typeof state>} */ changes) => { own.state = { ...own.state, ...changes }; setState(own.state); };
@@ -32,7 +32,7 @@ export function useLoad(read, dependencies) {
     own.abort?.abort();
     const { signal } = own.abort = new AbortController();
     const of = own.dependencies;
-    // A new subject begins empty; a reload keeps what is shown, and why it is not current, until the new value is there.
+    // New dependencies begin without a value. A reload keeps the shown value and its error until the new value arrives.
     const shown = areSame(own.state.of, of) ? own.state.value : undefined;
     Object.assign(own, { isReading: true, isAsked: false });
     show({ of, value: shown, error: shown === undefined ? null : own.state.error, isLoading: true });
@@ -53,14 +53,14 @@ export function useLoad(read, dependencies) {
     if (own.isReading) own.isAsked = true;
     else begin();
   };
-  // The first render of a new subject comes before the effect, and must not combine it with the value of the last one.
+  // The first render with new dependencies comes before the effect, and must not use the value of the old dependencies.
   const { value, error, isLoading } = areSame(state.of, dependencies) ? state : { value: undefined, error: null, isLoading: true };
   return { value, error, isLoading, reload };
 }
 
 /**
- * Calls `run` with the number of events that concern the screen, a little after the first of them. While further ones
- * come, it is called again and again.
+ * Calls `run` with the number of events that concern the screen, shortly after the first event. While further events
+ * arrive, `run` is called repeatedly.
  *
  * @param {(count: number) => void} run @param {((event: any) => boolean) | null} concerns null while nothing updates @param {number} wait in milliseconds
  */

@@ -2,9 +2,9 @@
 
 import { h, html, useEffect, useState } from "../vendor/ui.js";
 
-/** Beyond this size a text is shown as it is: its elements would take seconds. */
+/** Above this size, a text is shown without formatting, because its elements would take seconds. */
 const MOST = 200_000;
-/** The characters of a longer text that are shown before a reader asks for all of it. */
+/** The number of characters of a long text that are shown until the reader requests the whole text. */
 const SHOWN = 10_000;
 const SAFE = /^(https?:|mailto:)/i;
 
@@ -24,7 +24,7 @@ export function Markdown({ text }) {
     ${isLong && html`<button class="quiet" onClick=${() => setWhole(!isWhole)}>${isWhole ? "Show less" : `Show all ${text.length.toLocaleString("en")} characters`}</button>`}`;
 }
 
-/** Undoes the escapes of the lexer, since elements escape by themselves. @param {string} text */
+/** Undoes the escapes of the lexer, because elements escape their text themselves. @param {string} text */
 const plain = (text) => text.replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&quot;", '"').replaceAll("&#39;", "'").replaceAll("&amp;", "&");
 
 /** @param {any} token @returns {any} */
@@ -54,7 +54,7 @@ function inline(tokens = []) {
       case "codespan": return html`<code>${plain(token.text)}</code>`;
       case "br": return html`<br />`;
       case "link": return SAFE.test(token.href) ? html`<a href=${token.href} rel="noopener noreferrer" target="_blank">${inline(token.tokens)}</a>` : html`<span>${token.raw}</span>`;
-      // Images of other hosts would tell them who reads this.
+      // Images of other hosts would reveal the reader to these hosts.
       case "image": return html`<span class="dim">[image: ${token.text}]</span>`;
       case "escape": case "text": return token.tokens ? inline(token.tokens) : plain(token.text);
       default: return token.raw;

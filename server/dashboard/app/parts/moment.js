@@ -1,4 +1,4 @@
-// The moment at which the whole application looks: now, an earlier time or position, or two moments compared.
+// The moment that the whole application shows: now, an earlier time or position, or two moments compared.
 
 import { html, useEffect, useRef, useState } from "../vendor/ui.js";
 import { get } from "../api/client.js";
@@ -8,7 +8,7 @@ import { complain } from "../state/toasts.js";
 
 /** @typedef {import("../state/route.js").Moment} When */
 
-/** A time of an address, which may be none. Browsers find a date in many a text. @param {string} time */
+/** A time in an address, which may be invalid. Browsers find a date in many other texts. @param {string} time */
 export const dateOf = (time) => new Date(/^\d/.test(time) ? time : NaN);
 
 /** A moment in words. @param {When} when */
@@ -19,7 +19,7 @@ export function inWords(when) {
   return Number.isNaN(at.getTime()) ? when.time : at.toLocaleString("en-CA", { dateStyle: "short", timeStyle: "medium", hour12: false });
 }
 
-/** The button of the moment with its form, for the top of the page. The form is loaded when it is opened first. */
+/** The button of the moment with its form, for the top of the page. The form is loaded when it is first opened. */
 export function Moment() {
   const [form, setForm] = useState(/** @type {any} */ (null));
   const button = useRef(/** @type {HTMLElement | null} */ (null));
@@ -34,7 +34,7 @@ export function Moment() {
   </div>`;
 }
 
-/** Says at which moment the application looks, and what is off there. */
+/** Names the moment that the application shows, and what is disabled at this moment. */
 export function MomentBanner() {
   const now = moment.value;
   const [head, setHead] = useState(0);

@@ -3,16 +3,17 @@
 import { html, useRef, useState } from "../vendor/ui.js";
 import { useLive, useLoad } from "./load.js";
 
-/** @typedef {{rows: any[], next: string | null, count?: number}} Page `next` is the cursor of the page that follows, and `count` the number of pages in one */
+/** @typedef {{rows: any[], next: string | null, count?: number}} Page `next` is the cursor of the next page, and `count` is the number of pages that are combined */
 
 /**
- * Reads a list like `useLoad`. Its value has the rows of all pages that were read, beside what the first page has. While
- * there is only one page, events read it again. Events after that are counted, because a long list costs many reads.
+ * Reads a list like `useLoad`. The value has the rows of all pages that were read, and the other fields of the first
+ * page. While the list has one page, events cause a new read. With more pages, events are only counted, because a new
+ * read of a long list needs many requests.
  *
  * @template {Page} T
  * @param {(cursor: string | null, abort: AbortSignal) => Promise<T>} read a page, the first one without a cursor
  * @param {any[]} dependencies
- * @param {((event: any) => boolean) | null} [concerns] the events that change the list, or null @param {number} [wait] as of `useLive`
+ * @param {((event: any) => boolean) | null} [concerns] the events that change the list, or null @param {number} [wait] as for `useLive`
  */
 export function usePages(read, dependencies, concerns = null, wait = 0) {
   const isStale = useRef(false);
@@ -21,7 +22,7 @@ export function usePages(read, dependencies, concerns = null, wait = 0) {
   const [behind, setBehind] = useState(0);
   const list = useLoad(async (abort, /** @type {T | undefined} */ shown) => {
     if (shown && !isStale.current) {
-      // The end was reached again before its page was there.
+      // The end was reached again before the next page arrived.
       if (!shown.next || (shown.count ?? 1) >= wanted.current) return shown;
       const page = await read(shown.next, abort);
       return { ...shown, rows: [...shown.rows, ...page.rows], next: page.next, count: (shown.count ?? 1) + 1 };
@@ -58,11 +59,11 @@ export function usePages(read, dependencies, concerns = null, wait = 0) {
   return { value, rows: /** @type {any[]} */ (value?.rows ?? []), error, isLoading, behind, reload, more };
 }
 
-/** Shows a long list as it is now. The button that was pressed vanishes, so the focus goes to the screen. @param {() => void} reload */
+/** Reads a long list again. The pressed button disappears, so the focus moves to the screen. @param {() => void} reload */
 function showAll(reload) {
   document.getElementById("main")?.focus({ preventScroll: true });
   reload();
 }
 
-/** Says how many events a long list does not show yet. @param {{list: {behind: number, reload: () => void}}} props */
+/** Shows the number of events that a long list does not include yet. @param {{list: {behind: number, reload: () => void}}} props */
 export const Behind = ({ list: { behind, reload } }) => (behind > 0 && html`<p class="banner" role="status">${behind.toLocaleString("en")} ${behind === 1 ? "change" : "changes"} since this list was read. <button class="quiet" onClick=${() => showAll(reload)}>Show</button></p>`);

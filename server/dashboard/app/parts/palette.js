@@ -1,4 +1,4 @@
-// Commands by name, aggregates by what they contain, and aggregates, tasks, agents and events by id or position.
+// Commands by name, aggregates by their content, and aggregates, tasks, agents and events by id or position.
 
 import { html, useEffect, useState } from "../vendor/ui.js";
 import { get, post } from "../api/client.js";
@@ -12,13 +12,13 @@ import { Dialog } from "./dialog.js";
 const MOST = 8;
 const QUIET_MS = 150;
 
-/** What an id looks like: no word, and no command. */
+/** The form of an id, which is neither a word nor a command. */
 const ID = /^(?=.*[\d:-])[\w.:-]{4,200}$/;
 const POSITION = /^@?\d+$/;
-/** The screens of types that have one of their own. @type {Record<string, string>} */
+/** The screens of the types that have their own screen. @type {Record<string, string>} */
 const SCREENS = { task: "/inbox/", agent: "/agents/", article: "/articles/", view: "/pipelines/" };
 
-/** What has an id or a position. @param {string} text @param {AbortSignal} abort @returns {Promise<{title: string, note: string, to: string}[]>} */
+/** Finds the results for an id or a position. @param {string} text @param {AbortSignal} abort @returns {Promise<{title: string, note: string, to: string}[]>} */
 async function byId(text, abort) {
   const quietly = (/** @type {Promise<any>} */ found) => found.catch(() => null);
   if (POSITION.test(text)) {
@@ -46,7 +46,7 @@ export default function Palette({ close }) {
   useEffect(() => {
     setChosen(0);
     setIdentified([]);
-    // A key for published content searches nothing.
+    // A key for published content cannot search.
     if (!text.trim() || !has("api:read")) return setFound([]);
     const abort = new AbortController();
     const timer = setTimeout(() => {

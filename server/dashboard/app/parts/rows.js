@@ -3,16 +3,16 @@
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/ui.js";
 
 const BEYOND = 6;
-/** The rows in the document at most, however high the window is. */
+/** The maximum number of rows in the document, regardless of the height of the window. */
 const MOST = 60;
-/** How many rows before the end the next page is asked for. */
+/** The number of rows before the end at which the next page is requested. */
 const AHEAD = 40;
 
 /**
  * @param {{count: number, height: number, chosen: number, label: string, id: (index: number) => string | number, row: (index: number) => any, reachedEnd?: () => void, loaded?: number}} props
- * `height` is that of a row in pixels. `id` says what a row shows, wherever it stands. The view moves to the row `chosen`
- * when another one is chosen, and not when rows come before it. Of `count` rows, `loaded` are there already; `reachedEnd`
- * is called while the view is near the last of them or beyond it.
+ * `height` is the height of a row in pixels. `id` identifies the content of a row, regardless of its place. The view moves
+ * to the row `chosen` when another row is chosen, and not when rows are added before this row. Of `count` rows, `loaded`
+ * rows are loaded. `reachedEnd` is called while the view is near or beyond the last loaded row.
  */
 export function Rows({ count, height, chosen, label, id, row, reachedEnd, loaded = count }) {
   const element = useRef(/** @type {HTMLElement | null} */ (null));

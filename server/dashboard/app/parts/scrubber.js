@@ -46,7 +46,7 @@ export function Scrubber({ label, buckets, from, to, unit, range = null, brush, 
   const up = () => {
     if (drag && brush) {
       const [first, last] = [drag.start, drag.end].sort((one, other) => one - other);
-      // A click without a drag means the bar under the pointer.
+      // A click without a drag selects the bar under the pointer.
       const width = buckets.length ? 1 / buckets.length : 0.01;
       const isClick = last - first < 0.004;
       const low = isClick ? Math.floor(first / width) * width : first;

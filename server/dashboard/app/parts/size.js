@@ -13,7 +13,7 @@ export function bytes(count) {
   return `${size.toLocaleString("en", { maximumFractionDigits: size < 100 ? 1 : 0 })} ${UNITS[unit]}`;
 }
 
-/** What is used of a limit. @param {{label: string, used: number, most: number | null, text?: (count: number) => string}} props */
+/** The usage of a limit. @param {{label: string, used: number, most: number | null, text?: (count: number) => string}} props */
 export function Usage({ label, used, most, text = (count) => count.toLocaleString("en") }) {
   return html`<div class="usage"><span>${label}</span>
     <span>${text(used)}${most === null ? html` <span class="dim">no limit</span>` : ` of ${text(most)}`}</span>

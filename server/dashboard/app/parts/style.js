@@ -12,7 +12,7 @@ export function loadStyle(name) {
   document.head.append(link);
 }
 
-/** Loads a style when a screen is shown first. @param {string} name */
+/** Loads a style when a screen is first shown. @param {string} name */
 export function useStyle(name) {
   useEffect(() => loadStyle(name), [name]);
 }

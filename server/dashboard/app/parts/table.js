@@ -5,16 +5,15 @@ import { loadStyle } from "./style.js";
 
 loadStyle("table");
 const BEYOND = 4;
-/** The rows in the document at most, however high the window is. */
+/** The maximum number of rows in the document, regardless of the height of the window. */
 const MOST = 60;
 const ROW = 32;
 
 /**
  * @param {{count: number, label: string, head: any, row: (index: number) => any, height?: number | ((index: number) => number),
  *   class?: string, width?: string, reachedEnd?: () => void, scroll?: {current: HTMLElement | null}, onScroll?: (top: number) => void}} props
- * `head` holds the cells of the head, `row` returns a `<tr>`, `height` is that of a row in pixels, and `width` the least
- * width of the table. The element of
- * `scroll` is the one that scrolls.
+ * `head` has the cells of the head. `row` returns a `<tr>`. `height` is the height of a row in pixels, and `width` is the
+ * minimum width of the table. `scroll` gets the element that scrolls.
  */
 export function Table({ count, label, head, row, height = ROW, class: name = "", width, reachedEnd, scroll, onScroll }) {
   const own = useRef(/** @type {HTMLElement | null} */ (null));
@@ -47,7 +46,7 @@ export function Table({ count, label, head, row, height = ROW, class: name = "",
   </div>`;
 }
 
-/** The rows in view, and the heights of what is above and below them. @param {number} count @param {number | ((index: number) => number)} height @param {{top: number, size: number}} view */
+/** The rows in view, and the heights of the parts above and below these rows. @param {number} count @param {number | ((index: number) => number)} height @param {{top: number, size: number}} view */
 function visible(count, height, { top, size }) {
   if (typeof height === "number") {
     const first = Math.max(0, Math.min(Math.floor(top / height) - BEYOND, count));

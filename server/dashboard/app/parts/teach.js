@@ -37,7 +37,7 @@ function operationOf(known, { method, path }) {
   return found.find(({ isExact }) => isExact) ?? found[0];
 }
 
-/** The stream that keeps every screen live. It is opened by `feed.js`, not by a call. */
+/** The stream that keeps every screen live. The module `feed.js` opens the stream without `call`. */
 const STREAM = { method: "GET", path: "/events?after=0", body: undefined };
 
 /** @param {{close: () => void}} props */

@@ -6,7 +6,7 @@ import { waiting } from "../state/waiting.js";
 /** @param {string} name */
 const setting = (name) => document.querySelector(`meta[name="${name}"]`)?.getAttribute("content") ?? "";
 
-/** How the settings of the server tell this installation from others. Both are empty without settings. */
+/** The settings of the server that distinguish this installation from others. Both are empty without settings. */
 export const installation = { name: setting("installation-name"), color: setting("installation-color") };
 
 const icon = /** @type {HTMLLinkElement | null} */ (document.querySelector('link[rel="icon"]'));

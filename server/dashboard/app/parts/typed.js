@@ -1,10 +1,10 @@
-// A field that keeps what is typed until it is finished, whatever is rendered meanwhile.
+// A field that keeps the typed text until the text is finished, even if the page renders again.
 
 import { html, useLayoutEffect, useState } from "../vendor/ui.js";
 
 /**
  * @param {{value: string | number, change: (text: string) => void, [name: string]: any}} props `change` is called when the
- * text is finished. What it does not take as the new value does not stay in the field.
+ * text is finished. If `change` does not take the text as the new value, the field shows the old value.
  */
 export function Typed({ value, change, ...rest }) {
   const [text, setText] = useState(String(value));

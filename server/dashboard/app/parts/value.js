@@ -1,4 +1,4 @@
-// JSON as a tree that can be read, with exact numbers, and with marks where it differs from another value.
+// JSON as a readable tree, with exact numbers, and with marks at the differences from another value.
 
 import { html, useState } from "../vendor/ui.js";
 import { ExactNumber, stringify } from "../api/json.js";
@@ -7,9 +7,9 @@ import { Copy } from "./basic.js";
 
 export { isEqual };
 
-/** The items of a list or an object that are shown before a reader asks for more. */
+/** The number of items of a list or an object that are shown until the reader requests more. */
 const SHOWN = 100;
-/** The characters of a text that are shown before a reader asks for more. */
+/** The number of characters of a text that are shown until the reader requests more. */
 const TEXT = 2_000;
 /** Marks that a tree is not compared with anything. */
 const NOTHING = Symbol("nothing");
@@ -53,7 +53,7 @@ function Text({ text }) {
   return html`<${Long} text=${text} />`;
 }
 
-/** A text of which the beginning is shown until a reader asks for all of it. @param {{text: string}} props */
+/** A text whose beginning is shown until the reader requests the whole text. @param {{text: string}} props */
 function Long({ text }) {
   const [isWhole, setWhole] = useState(false);
   return html`<span class="string" dir="auto">${isWhole ? text : `${text.slice(0, 400)}…`}</span>

@@ -1,4 +1,4 @@
-// Conditions on the fields of a list, which stand in the address, and the stage that they are.
+// Conditions on the fields of a list, which are in the address, and the stage with these conditions.
 
 import { html, useState } from "../vendor/ui.js";
 import { ExactNumber, parse } from "../api/json.js";
@@ -17,7 +17,7 @@ const COMPARISONS = {
 
 /** @typedef {{field: string, how: string, text: string}} Condition */
 
-/** The conditions of an address. Parts that are none are left out. @param {URLSearchParams} query @returns {Condition[]} */
+/** The conditions of an address. Invalid parts are left out. @param {URLSearchParams} query @returns {Condition[]} */
 export const conditionsOf = (query) => (query.get("where") ?? "").split(";").flatMap((part) => {
   const [field, how, text = ""] = part.split("~").map(decoded);
   return field && how in COMPARISONS ? [{ field, how, text }] : [];
@@ -26,7 +26,7 @@ export const conditionsOf = (query) => (query.get("where") ?? "").split(";").fla
 /** @param {Condition[]} conditions */
 const write = (conditions) => conditions.map(({ field, how, text }) => [field, how, text].map((part) => encodeURIComponent(part).replaceAll("~", "%7E")).join("~")).join(";");
 
-/** A typed text as the value that a field has: exact numbers, true and false, or the text itself. @param {string} text */
+/** Returns the value of a typed text: an exact number, true or false, or the text itself. @param {string} text */
 function valueOf(text) {
   try {
     const value = parse(text);
@@ -34,7 +34,7 @@ function valueOf(text) {
   } catch { return text; }
 }
 
-/** The conditions as a stage, or none. @param {Condition[]} conditions @returns {any[]} */
+/** The conditions as a stage, or an empty list. @param {Condition[]} conditions @returns {any[]} */
 export const matched = (conditions) => (conditions.length === 0 ? [] : [{ $match: { $and: conditions.map(({ field, how, text }) => ({ [field]: COMPARISONS[how].match(valueOf(text), text) })) } }]);
 
 /** Adds and removes conditions. @param {{conditions: Condition[], fields: string[]}} props */

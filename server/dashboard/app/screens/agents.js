@@ -17,7 +17,7 @@ import { agentsAt, rosterAt, workAt } from "./agents/past.js";
 loadStyle("agents");
 const PAGE = 200;
 const QUIET_MS = 600;
-/** Presence changes without an event, so the roster is read again now and then. */
+/** Presence changes without an event, so the roster is read again at intervals. */
 const PRESENCE_MS = 15_000;
 
 const FIRST = "created_at";

@@ -21,8 +21,8 @@ const TABS = /** @type {const} */ ([["state", "State"], ["events", "Events"], ["
 loadStyle("aggregate");
 
 /**
- * The newest state at a moment. Of a deleted aggregate the version before its deletion is returned, and of one that did
- * not exist yet an empty state.
+ * Returns the newest state at a moment. For a deleted aggregate, returns the version before the deletion, or an empty
+ * state if there is no such version.
  *
  * @param {string} id @param {import("../state/route.js").Moment} when @param {AbortSignal} abort
  */

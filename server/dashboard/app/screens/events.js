@@ -1,4 +1,4 @@
-// The log: new events as they are appended, earlier ones by scrolling, and single events with causes and consequences.
+// The log: new events as they are appended, earlier events by scrolling, and single events with causes and consequences.
 
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../vendor/ui.js";
 import { stringify } from "../api/json.js";
@@ -73,7 +73,7 @@ function Log({ query }) {
     page(filter, before).then((found) => {
       free();
       if (own !== tail.current) return;
-      // After a long pause, the list may have begun anew meanwhile, and another page continues it.
+      // After a long pause, the list may have been replaced meanwhile, and another page continues the new list.
       if (own.extend(found.events, before)) end.current = found.isEnd;
       else older();
     }, (error) => { free(); own.release(); complain(error); });
@@ -86,7 +86,7 @@ function Log({ query }) {
   ]));
   const height = (/** @type {number} */ index) => (isOpen(view.shown[index]?.position) ? ROW + OPENED : ROW);
   const isOpen = (/** @type {number} */ position) => unfolded.all !== unfolded.positions.has(position);
-  // What is being read stays where it is while new events come above it.
+  // The events that the reader sees stay in place while new events are added above.
   useLayoutEffect(() => {
     const box = scroll.current;
     if (box && view.added > 0 && box.scrollTop > ROW) box.scrollTop += view.added * (unfolded.all ? ROW + OPENED : ROW);
@@ -141,7 +141,7 @@ const bound = (time) => html`<strong title=${zoned(time)}>${clock(time, SECONDS)
 function Histogram({ filter }) {
   const { types, except, type, project, actor, text, by, from, to } = filter;
   const now = moment.value;
-  // What occurred by a moment may have been recorded after it, so the other clock counts the log of now.
+  // An event that occurred before a moment may be recorded later, so a count by `occurred` uses the current log.
   const isOfNow = by === "occurred";
   const { value, error, reload } = useLoad((abort) => counted(filter, BUCKETS, isOfNow ? null : now, abort), [types, except, type, project, actor, text, by, isOfNow ? null : now]);
   useLive(reload, now && !isOfNow ? null : (event) => passes(event, filter), REFRESH_MS);

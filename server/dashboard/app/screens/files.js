@@ -1,4 +1,4 @@
-// Files: listed below any part of their paths, uploaded, downloaded, deleted, and how much room they take.
+// Files: listed below any part of their paths, uploaded, downloaded, deleted, and the storage that they use.
 
 import { html, useEffect, useRef, useState } from "../vendor/ui.js";
 import { call, get, query as run } from "../api/client.js";
@@ -18,7 +18,7 @@ import { Upload } from "./files/upload.js";
 
 const PAGE = 200;
 const QUIET_MS = 300;
-/** What stands in a path for a part that a file does not have. */
+/** The placeholder in a path for a part that a file does not have. */
 const NONE = "_";
 
 /** @typedef {{path: string, file_id: string, filename: string, mime_type: string, size: any, aggregate_id: string | null, aggregate_type: string | null, updated_at: string}} Row */
@@ -38,7 +38,7 @@ const listed = (prefix, order) => [
   sorted(order),
 ];
 
-/** A page of the files. The list of the API knows one order and the present only. @param {string} prefix @param {{text: string, field: string, by: number}} order @param {string | null} cursor @param {AbortSignal} abort */
+/** A page of the files. The list of the API supports only one order and the current moment. @param {string} prefix @param {{text: string, field: string, by: number}} order @param {string | null} cursor @param {AbortSignal} abort */
 async function pageOf(prefix, order, cursor, abort) {
   if (!moment.peek() && order.text === NEWEST) return get("/files", { prefix, limit: PAGE, cursor }, abort).then(({ data, next_cursor: next }) => ({ rows: data, next }));
   const found = await run(listed(prefix, order), { limit: PAGE, ...(cursor ? { cursor } : {}) }, abort);

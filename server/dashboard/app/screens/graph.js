@@ -103,14 +103,14 @@ function Around({ id, query }) {
   </div>`;
 }
 
-/** The graph with a node for the ends of closed edges, of which the server names only the ids. @param {any} graph */
+/** The graph with nodes for the ends of closed edges, for which the server returns only the ids. @param {any} graph */
 function completed(graph) {
   const known = new Set(graph.nodes.map((/** @type {any} */ node) => node.aggregate_id));
   const missing = new Set(graph.edges.flatMap((/** @type {any} */ edge) => [edge.from, edge.to]).filter((/** @type {string} */ id) => !known.has(id)));
   return { ...graph, nodes: [...graph.nodes, ...[...missing].map((id) => ({ aggregate_id: id, aggregate_type: "no longer connected", label: "", distance: 1, version: "–" }))] };
 }
 
-/** When the edges of the graph were opened, and the moment that is shown. @param {{graph: any}} props */
+/** The times at which the edges of the graph were opened, and the shown moment. @param {{graph: any}} props */
 function Growth({ graph }) {
   const now = moment.value;
   const position = now && "position" in now ? now.position : null;
@@ -133,7 +133,7 @@ function periods(edges) {
   const times = edges.flatMap((edge) => (edge.valid_from ? [Date.parse(edge.valid_from)] : [])).sort((one, other) => one - other);
   if (times.length === 0) return null;
   const first = times[0], last = Math.max(times.at(-1) ?? 0, ...edges.map((edge) => (edge.valid_to ? Date.parse(edge.valid_to) : 0)));
-  // One period before the first edge shows that there was none.
+  // One period before the first edge shows that no edge existed before.
   const size = Math.max(1, (last - first) / (BUCKETS - 2));
   const begin = first - size;
   const counts = new Array(BUCKETS).fill(0);

@@ -110,7 +110,7 @@ pub fn language() -> impl Endpoint {
 /// Serves an interactive page that shows the document and sends requests.
 pub fn page<A: OpenApi>(service: &OpenApiService<A, ()>, document: &Value) -> impl Endpoint + use<A> {
     // The page embeds the document in a script element. A `</` in a string would end the element, so every `</` is
-    // escaped. The host of a request has only characters that need no escape.
+    // escaped. The host of a request contains only characters that need no escaping.
     let shown = placed(document).to_string().replace("</", "<\\/");
     DocumentText::new("text/html; charset=utf-8", &service.swagger_ui_html().replace(&service.spec(), &shown))
 }

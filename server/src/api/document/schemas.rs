@@ -74,8 +74,8 @@ pub fn close_requests(schemas: &mut Value, requests: &BTreeSet<String>) {
     }
 }
 
-/// Gives responses schemas of their own where requests and responses have the same schema. Requests reject unlisted
-/// fields, but clients should accept the fields that a later server adds to its responses.
+/// Gives responses separate schemas where requests and responses have the same schema. Requests reject unlisted fields,
+/// but clients should accept the fields that a later server adds to its responses.
 pub fn separate_responses(document: &mut Value, schemas: &mut Value, requests: &BTreeSet<String>) {
     let responses = response_schemas_of(document, schemas);
     let is_object = |name: &&String| schemas[name.as_str()].get("properties").is_some();
@@ -83,7 +83,7 @@ pub fn separate_responses(document: &mut Value, schemas: &mut Value, requests: &
     for name in &shared {
         let returned = format!("{RETURNED}{name}");
         let mut schema = schemas[name.as_str()].clone();
-        // Generators of clients name classes by the titles, which must not occur twice.
+        // Client generators name classes after the titles, so each title must be unique.
         if schema.get("title").is_some() {
             schema["title"] = returned.as_str().into();
         }
@@ -101,7 +101,7 @@ pub fn separate_responses(document: &mut Value, schemas: &mut Value, requests: &
         .for_each(|node| refer_to_returned(node, &shared));
 }
 
-/// The prefix of the name of a schema that responses use instead of the same schema of requests.
+/// The name prefix of the copies that responses use instead of the schemas of requests.
 const RETURNED: &str = "Returned";
 
 fn refer_to_returned(node: &mut Value, shared: &BTreeSet<String>) {
@@ -134,7 +134,7 @@ const ACTIONS: [&str; 10] = [
 ];
 
 /// Adds the fields of all actions to the request for an action on many tasks. `expected_version` is left out, because
-/// each task has a version of its own.
+/// each task has its own version.
 pub fn list_action_fields(schemas: &mut Value) {
     let fields: Vec<(String, Value)> = ACTIONS
         .iter()

@@ -48,7 +48,7 @@ actions! {
     /// Approves the output, and appends the effects of the current artifacts.
     ///
     /// The server appends the events in `effect` of the current artifacts atomically with the approval. The response
-    /// has these events in `appended`; `would_append` of the task shows them beforehand.
+    /// has these events in `appended`; `would_append` of the task shows these events beforehand.
     ///
     /// If an aggregate has changed since the author of an effect read it, the response is 409 `stale` with the
     /// difference, unless `accept_stale` is true. If the output is from before the last request for changes, the
@@ -63,8 +63,8 @@ actions! {
 
     /// Approves the output with changes. The changed output is stored as the next version of the artifact.
     ///
-    /// The server appends effects as for `approve`. A changed text or field is also changed in the effect if the effect
-    /// contains it. Otherwise the response is 409 `effect_unchanged`; a request with `artifact` can give the new
+    /// The server appends effects as for `approve`. If the effect contains a changed text or field, the server changes
+    /// the effect as well. Otherwise the response is 409 `effect_unchanged`; a request with `artifact` can give the new
     /// effect.
     ///
     /// If the task's metadata has a schema for edits, an edit that does not match the schema gets 400.

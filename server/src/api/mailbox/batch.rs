@@ -85,7 +85,7 @@ fn which(request: &ActOnTasks) -> Result<TaskChoice, Error> {
         return Err(request.ids.invalid(REQUIRED));
     }
     let filter = request.filter.object()?;
-    // Rejects unknown fields, because a filter without its misspelt field would match more tasks.
+    // Rejects unknown fields, because a filter without its misspelled field would match more tasks.
     let mut wrong = Violations::default();
     names::add_unknown(&filter, SentFilter::NAMES, "/filter", &mut wrong);
     wrong.finish(())?;

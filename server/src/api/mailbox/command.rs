@@ -100,7 +100,7 @@ fn accepted(stale: &SentField<Option<bool>>, superseded: &SentField<Option<bool>
     Ok(ApprovalOverrides { stale: stale.flag()?.unwrap_or(false), superseded: superseded.flag()?.unwrap_or(false) })
 }
 
-/// Fails if several fields are present of which only one would be read.
+/// Fails if a request has more than one of these fields, because only one of them would be read.
 fn only_one(fields: &[(&str, bool)]) -> Result<(), Error> {
     several(fields).map_or(Ok(()), |wrong| Err(vec![wrong].into()))
 }
@@ -302,8 +302,8 @@ impl FilterTexts {
     }
 }
 
-/// Returns the values in a comma-separated list, each once, because every task is compared with all of them. Returns
-/// `None` if a name is unknown.
+/// Returns the values in a comma-separated list, each once, because each task is compared with every value in the list.
+/// Returns `None` if a name is unknown.
 fn named<T: VariantArray + Copy + PartialEq>(list: &str, parse: impl Fn(&str) -> Option<T>) -> Option<Vec<T>> {
     let found: Vec<T> = list.split(',').map(|name| parse(name.trim())).collect::<Option<_>>()?;
     Some(T::VARIANTS.iter().copied().filter(|value| found.contains(value)).collect())

@@ -43,7 +43,7 @@ impl Api {
     ///
     /// Only one agent can hold a task. A lease that is not renewed expires, and the task then returns to its previous
     /// status. A key that is bound to agents can claim only the tasks of its agents, and unassigned tasks without
-    /// output of others (403 `others_output`).
+    /// output from others (403 `others_output`).
     #[oai(path = "/mailbox/:task_id/claim", method = "post", operation_id = "claim_task")]
     async fn claim_task(
         &self,

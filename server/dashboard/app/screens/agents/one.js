@@ -61,7 +61,7 @@ export function One({ id }) {
   </div>`;
 }
 
-/** What a past state says about an agent, without what stands elsewhere on the page. @param {any} agent */
+/** The fields of an agent's past state, without the fields that the page shows elsewhere. @param {any} agent */
 const state = ({ id, name, description, status, ...rest }) => Object.fromEntries(Object.entries(rest).filter(([field]) => !field.startsWith("_") && field !== "aggregate_type"));
 
 /** @param {{agent: any}} props */
@@ -79,7 +79,7 @@ function Keys({ agent }) {
   </section>`;
 }
 
-/** What a program does, in its order, as commands. @param {any} agent */
+/** The steps of a program as commands, in order. @param {any} agent */
 function commands(agent) {
   const base = location.origin + API;
   const call = (/** @type {string} */ path, /** @type {object} */ body) => `curl -sS ${base}${path} -H "Authorization: Bearer $AGENT_KEY" -H 'Content-Type: application/json' -d '${JSON.stringify(body)}'`;

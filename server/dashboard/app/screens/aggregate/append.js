@@ -1,4 +1,4 @@
-// A form that appends one event to an aggregate, or that begins one.
+// A form that appends one event to an aggregate, or creates an aggregate.
 
 import { html, useEffect, useState } from "../../vendor/ui.js";
 import { call, get } from "../../api/client.js";
@@ -10,7 +10,7 @@ import { Dialog } from "../../parts/dialog.js";
 
 /**
  * @param {{id?: string, type: string, version: number, close: () => void, done?: () => void, begin?: {event_type: string, payload: any, event_id: string}, children?: any}} props
- * Without an id, the event begins an aggregate. `begin` is an event that the new one repeats, until somebody edits it.
+ * Without an id, the event creates an aggregate. `begin` is an event whose content the form has at first.
  */
 export function Append({ id = "", type, version, close, done, begin, children }) {
   const [known, setKnown] = useState(/** @type {string[]} */ ([]));
@@ -39,7 +39,7 @@ export function Append({ id = "", type, version, close, done, begin, children })
       if (!id) go(to(`/a/${encodeURIComponent(subject)}`));
     } catch (/** @type {any} */ failed) {
       setError(failed);
-      // The next attempt takes the version into account that the message names.
+      // The next attempt uses the version that the message names.
       if (failed.code === "version_conflict") setBase(Number(failed.body.current_version));
     }
     setSending(false);

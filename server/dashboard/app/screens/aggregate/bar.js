@@ -1,4 +1,4 @@
-// When the events of an aggregate happened: a bar for each part of its life, with the shown version marked.
+// The times of an aggregate's events: a bar for each part of its life, with a mark at the shown version.
 
 import { html } from "../../vendor/ui.js";
 import { get } from "../../api/client.js";
@@ -6,7 +6,7 @@ import { clock, zoned } from "../../parts/clock.js";
 import { useLoad } from "../../parts/load.js";
 
 const PAGE = 200;
-/** The events that are counted. Of a longer stream, the latest are. */
+/** The maximum number of events that are counted. In a longer stream, only the latest events are counted. */
 const MOST = 1_000;
 const PARTS = 60;
 

@@ -1,4 +1,4 @@
-// The edges of an aggregate at a version: what it points to, and what points to it.
+// The edges from and to an aggregate at a version.
 
 import { html } from "../../vendor/ui.js";
 import { get } from "../../api/client.js";
@@ -6,7 +6,7 @@ import { moment, parametersAt } from "../../state/route.js";
 import { Badge, Empty, Failure, Link, Loading, Time } from "../../parts/basic.js";
 import { useLive, useLoad } from "../../parts/load.js";
 
-/** Plugins find edges a little after an event. */
+/** Plugins find edges shortly after an event. */
 const QUIET_MS = 1_000;
 
 /** @param {{id: string, version: number, isLatest: boolean}} props */
@@ -20,7 +20,7 @@ export function Edges({ id, version, isLatest }) {
     }
     return get(`${path}/graph`, { depth: 1, ...when }, abort);
   }, [id, isLatest ? 0 : version, moment.value]);
-  // An event of any aggregate may begin or end an edge here.
+  // An event of any aggregate may open or close an edge of this aggregate.
   useLive(reload, isLatest && !moment.value ? () => true : null, QUIET_MS);
   const failure = error && html`<${Failure} error=${error} retry=${reload} />`;
   if (!value) return failure ?? html`<${Loading} />`;

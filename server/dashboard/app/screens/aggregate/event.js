@@ -1,4 +1,4 @@
-// An event with what caused it and what it caused.
+// An event with its cause and its consequences.
 
 import { html, useState } from "../../vendor/ui.js";
 import { get } from "../../api/client.js";

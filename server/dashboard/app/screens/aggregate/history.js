@@ -18,7 +18,7 @@ loadStyle("table");
 export function History({ id, latest, version }) {
   const now = moment.value;
   const list = usePages(async (cursor, abort) => {
-    // Now, the list begins with the newest event, so that it stays while the aggregate changes.
+    // At the current moment, the list begins with the newest event, so that the list stays while the aggregate changes.
     const page = await get(`/aggregates/${encodeURIComponent(id)}/events`, { limit: PAGE, direction: "desc", ...(cursor ? { cursor } : now ? { after_version: latest + 1 } : {}) }, abort);
     return { rows: page.data, next: page.next_cursor };
   }, [id, now && latest], now ? null : (event) => event.aggregate_id === id, QUIET_MS);

@@ -1,4 +1,4 @@
-// The state of an aggregate at a version: stepping, playing, comparing, and the event that made the version.
+// The state of an aggregate at a version: stepping, playing, comparing, and the event that created the version.
 
 import { html, useEffect, useState } from "../../vendor/ui.js";
 import { get } from "../../api/client.js";
@@ -20,7 +20,7 @@ const stateAt = (id, version, abort) => (version > 0 ? get(`/aggregates/${encode
 /** @param {{id: string, latest: number, version: number, compared: number, isPlain: boolean, isDeleted: boolean}} props */
 export function Stepper({ id, latest, version, compared, isPlain, isDeleted }) {
   const [isPlaying, setPlaying] = useState(false);
-  // Without a version, the address shows the newest one, and follows it.
+  // An address without a version always shows the newest version.
   const show = (/** @type {number} */ next) => change({ v: next >= latest ? null : Math.max(next, 1), compare: null }, { replace: true });
   useEffect(() => {
     if (!isPlaying) return;
@@ -61,7 +61,7 @@ function Version({ id, version, compared, isDeletion }) {
     ]);
     return { after, before, event: events.data[0], version, compared };
   }, [id, version, compared, isDeletion]);
-  // While one version follows another, the earlier one stays until the next is there.
+  // When another version is chosen, the previous version stays until the new version is loaded.
   const [kept, setKept] = useState(value);
   useEffect(() => { if (value) setKept(value); }, [value]);
   const shown = value ?? kept;

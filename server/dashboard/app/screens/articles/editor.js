@@ -1,4 +1,4 @@
-// The editor of an article: Markdown beside its preview, publishing, and the merge with what somebody else has saved.
+// The editor of an article: Markdown beside its preview, publishing, and the merge with the changes that another user has saved.
 
 import { html, useEffect, useRef, useState } from "../../vendor/ui.js";
 import { call, get, post } from "../../api/client.js";
@@ -19,9 +19,9 @@ const Merge = lazy(() => import("./merge.js").then((module) => module.Merge));
 
 /** @typedef {{title: string, slug: string, tags: string, body: string}} Typed */
 
-/** Texts that are typed and not saved, by article, so that another screen does not lose them. @type {Map<string, {base: any, typed: Typed}>} */
+/** Typed texts that are not saved, by article, so that they are not lost on another screen. @type {Map<string, {base: any, typed: Typed}>} */
 const unsaved = new Map();
-// These texts end with the page, so leaving it asks.
+// These texts are lost with the page, so the browser asks before the page is left.
 addEventListener("beforeunload", (event) => { if (unsaved.size > 0 && !isLeaving.peek()) event.preventDefault(); });
 const EMPTY = { title: "", slug: "", tags: "", body: "" };
 
@@ -31,7 +31,7 @@ export const typedOf = (article) => (article ? { title: article.title ?? "", slu
 /** @param {string} text */
 export const tagsOf = (text) => [...new Set(text.split(",").map((tag) => tag.trim()).filter(Boolean))];
 
-/** The fields that differ from what was read, as the operation takes them. @param {Typed} typed @param {Typed} base */
+/** The fields that differ from the read article, as the operation accepts them. @param {Typed} typed @param {Typed} base */
 export function changesOf(typed, base) {
   /** @type {Record<string, any>} */
   const changed = {};
@@ -69,7 +69,7 @@ export function Editor({ id }) {
 
   useEffect(() => {
     const article = head.value;
-    // A read that was under way while something was saved is older than what is here.
+    // A read that was in progress during a save is older than the saved article.
     if (!article || (base && article.version < base.version)) return;
     if (!now && base && article.version > base.version && isDirty.current) return setNewer(article);
     if (isDirty.current && !now && base) return;
@@ -113,7 +113,7 @@ export function Editor({ id }) {
     } catch (/** @type {any} */ failed) {
       if (failed.code === "version_conflict") {
         const theirs = await get(path).catch(() => null);
-        // What was sent contains the version that it was based on, so that is the origin of the next merge.
+        // The sent text is based on this version, so this version is the origin of the next merge.
         setBase(on);
         setTyped(next);
         if (theirs) { setNewer(theirs); setMerging({ base: typedOf(on), mine: next, theirs }); } else setError(failed);
@@ -148,7 +148,7 @@ export function Editor({ id }) {
   };
   const why = (isGone ? "The article is deleted." : refusal()) || undefined;
   const mayWrite = !why;
-  // What is published and what is taken back is what is saved, and the answer takes the place of what is typed.
+  // Publishing and unpublishing apply to the saved article, and the response replaces the typed text.
   const whyNot = why ?? (isChanged ? "Save the changes first" : undefined);
   const latest = useRef(() => {});
   latest.current = () => { if (mayWrite && !isBusy && (isNew ? typed.title : isChanged)) save(typed, base); };

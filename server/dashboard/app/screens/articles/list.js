@@ -1,4 +1,4 @@
-// The list of articles: drafts, published ones, and those with changes that are not published.
+// The list of articles: drafts, published articles, and articles with unpublished changes.
 
 import { html } from "../../vendor/ui.js";
 import { get, query as run } from "../../api/client.js";
@@ -20,7 +20,7 @@ const QUIET_MS = 250;
 
 const NEWEST = "-_last_event_at";
 const ORDERS = [[NEWEST, "changed last"], ["_last_event_at", "changed first"], ["-_created_at", "created last"], ["_created_at", "created first"], ["title", "title A–Z"], ["-title", "title Z–A"]];
-/** What an export has of an article. */
+/** The fields of an article in an export. */
 const EXPORTED = ["title", "slug", "status", "tags", "published_version", "_version", "_created_at", "_last_event_at"];
 
 /** The articles as a pipeline, for moments and orders that the list of articles does not know. @param {string} status @param {string} tag @param {{field: string, by: number}} order @param {import("../../state/route.js").Moment} when */

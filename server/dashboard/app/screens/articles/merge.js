@@ -1,4 +1,4 @@
-// The merge of an article that two people changed: what both wrote, and what is saved.
+// The merge of an article that two users changed: both texts, and the text to save.
 
 import { html, useEffect, useState } from "../../vendor/ui.js";
 import { merge, mergedText } from "../../state/merge.js";
@@ -12,14 +12,14 @@ const SHORT = /** @type {const} */ (["title", "slug", "tags"]);
 
 /**
  * @param {{base: Typed, mine: Typed, theirs: any, close: () => void, save: (merged: Typed) => Promise<boolean>}} props
- * `base` is what the writer began with, and `theirs` the article as it is now.
+ * `base` is the article that the writer began with, and `theirs` is the current article.
  */
 export function Merge({ base, mine, theirs: article, close, save }) {
   const theirs = typedOf(article);
   const [pieces, setPieces] = useState(/** @type {import("../../state/merge.js").Piece[] | null} */ (null));
   const [choices, setChoices] = useState(/** @type {Record<number, any>} */ ({}));
   const [edited, setEdited] = useState(/** @type {string | null} */ (null));
-  // A choice begins the merged text anew, and what was typed in it can be brought back.
+  // A choice creates the merged text again. The text that was typed before can be restored.
   const [replaced, setReplaced] = useState(/** @type {string | null} */ (null));
   const choose = (/** @type {number} */ index, /** @type {string} */ choice) => {
     setChoices({ ...choices, [index]: choice });
@@ -31,7 +31,7 @@ export function Merge({ base, mine, theirs: article, close, save }) {
   useEffect(() => {
     import("../../vendor/diff.js").then(({ diffLines }) => setPieces(merge(base.body, mine.body, theirs.body, diffLines)));
   }, []);
-  /** The value of a short field: the one that was changed, and that of the writer where both were. @param {typeof SHORT[number]} name */
+  /** The value of a short field: the changed value, or the writer's value if both were changed. @param {typeof SHORT[number]} name */
   const value = (name) => short[name] ?? (mine[name] === base[name] ? theirs[name] : mine[name]);
   const conflicts = (pieces ?? []).flatMap((piece, index) => (piece.kind === "conflict" ? [{ piece, index }] : []));
   const body = edited ?? (pieces ? mergedText(pieces, choices) : "");

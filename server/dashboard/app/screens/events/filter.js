@@ -1,4 +1,4 @@
-// The filter of the events: what it lets through, and the requests that apply it.
+// The filter of the events: the events that pass, and the requests that apply the filter.
 
 import { get, query as run } from "../../api/client.js";
 import { writeMoment } from "../../state/route.js";
@@ -7,7 +7,7 @@ const PAGE = 100;
 
 /** @typedef {{types: string, except: string, type: string, project: string, actor: string, text: string, from: string, to: string, by: string, start: string}} Filter */
 
-/** Reads the filter of an address. @param {URLSearchParams} query @returns {Filter} */
+/** Reads the filter from an address. @param {URLSearchParams} query @returns {Filter} */
 export function filterOf(query) {
   const text = (/** @type {string} */ name) => (query.get(name) ?? "").trim();
   return {
@@ -19,7 +19,7 @@ export function filterOf(query) {
 /** @param {string} types */
 const patterns = (types) => types.split(",").map((pattern) => pattern.trim()).filter(Boolean);
 
-/** Whether only a pipeline applies the filter: the list of events knows types, and neither patterns nor texts. @param {Filter} filter */
+/** Whether only a pipeline applies the filter: the list of events supports types, but neither patterns nor texts. @param {Filter} filter */
 const needsPipeline = ({ types, except, text }) => types.includes("*") || except !== "" || text !== "";
 
 /** @param {string[]} known @param {string} type */
@@ -39,7 +39,7 @@ export function passes(event, { types, except, type, project, actor, text }) {
   return !actor || event.actor === actor;
 }
 
-/** What the text of a filter is looked for in: the same as in the stage. @param {any} event */
+/** The values in which the text of a filter is searched, the same as in the stage. @param {any} event */
 const textsOf = (event) => [event.aggregate_id, event.event_type, event.actor, ...Object.values(event.payload ?? {}).filter((value) => ["string", "number", "boolean"].includes(typeof value))];
 
 /** The stage's condition for a text: in the ids, the type, the actor, or a value of the payload. @param {string} text */
@@ -81,7 +81,7 @@ export async function page(filter, before, abort) {
   if (needsPipeline(filter) || from || to) return viaPipeline(filter, before, abort);
   const asked = { direction: "desc", limit: PAGE, types, aggregate_type: type, project_id: project, actor };
   let found = await get("/events", { ...asked, before }, abort);
-  // The server ends a page early if few events match, even before the first that does.
+  // The server ends a page early if few events match, even before the first match.
   while (found.data.length === 0 && found.next_cursor) found = await get("/events", { ...asked, cursor: found.next_cursor }, abort);
   return { events: found.data, isEnd: found.data.length < PAGE && !found.next_cursor };
 }
@@ -101,7 +101,7 @@ export async function counted(filter, buckets, when, abort) {
   if (to === null) return null;
   const found = await get("/events/histogram", { buckets, by, to, types, aggregate_type: type, project_id: project, actor }, abort);
   if (!text || found.total === 0) return found;
-  // The histogram does not know texts, so a pipeline counts within its parts.
+  // The histogram does not support texts, so a pipeline counts the events in the buckets of the histogram.
   const boundaries = [...found.buckets.map((/** @type {any} */ bucket) => bucket.at), "9999-12-31T23:59:59Z"];
   const { results } = await run([{ $match: matched({ ...filter, from: "", to: "" }, before) }, { $bucket: { groupBy: `$${by}_at`, boundaries } }], {}, abort);
   const counts = new Map(results.map((/** @type {any} */ row) => [Date.parse(row._id), row.count]));
@@ -110,7 +110,7 @@ export async function counted(filter, buckets, when, abort) {
 }
 
 /**
- * The event types of a filter, without patterns, which the histogram does not know.
+ * The event types of a filter, without patterns, which the histogram does not support.
  *
  * @param {Filter} filter @param {AbortSignal} abort @returns {Promise<string | null>} null if no event has such a type
  */
@@ -132,7 +132,7 @@ async function viaPipeline(filter, before, abort) {
   return { events: results.map((/** @type {any} */ { _id, ...event }) => ({ event_id: _id, ...event })), isEnd: results.length < PAGE };
 }
 
-/** The position before which a list begins that starts at a time or `@position`. @param {string} start @param {AbortSignal} abort @returns {Promise<number | null>} */
+/** The position before which a list with this start begins. The start is a time or `@position`. @param {string} start @param {AbortSignal} abort @returns {Promise<number | null>} */
 export async function beginning(start, abort) {
   if (!start) return null;
   if (/^@\d+$/.test(start)) return Number(start.slice(1)) + 1;

@@ -49,7 +49,7 @@ function Start({ start }) {
     const wanted = text.trim();
     if (!wanted) return change({ start: null });
     if (/^@?\d+$/.test(wanted)) return change({ start: `@${wanted.replace("@", "")}` });
-    // Times of today are shown without their date, and may be typed like that.
+    // Times of today are shown without their date, and may be typed without a date.
     const at = new Date(/^\d\d:/.test(wanted) ? `${today()} ${wanted}` : wanted);
     if (Number.isNaN(at.getTime())) return setProblem("This is neither a time nor a position.");
     change({ start: at.toISOString() });

@@ -1,4 +1,4 @@
-// One event: what it says, what caused it, and what it led to.
+// One event: its content, its cause, and its consequences.
 
 import { html } from "../../vendor/ui.js";
 import { get } from "../../api/client.js";

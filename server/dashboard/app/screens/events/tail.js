@@ -1,10 +1,10 @@
 // The newest events: a ring that grows with the log, pauses, and goes on without a gap.
 
-/** The events that stay in memory. The log itself has them all. */
+/** The maximum number of events in memory. The log itself has all events. */
 export const KEPT = 2_000;
 const FLUSH_MS = 100;
 
-/** @typedef {{shown: any[], held: number, isPaused: boolean, added: number, isCut: boolean}} View `added` counts what the last change put on top, and `isCut` says that it dropped events at the end */
+/** @typedef {{shown: any[], held: number, isPaused: boolean, added: number, isCut: boolean}} View `added` is the number of events that the last change added on top, and `isCut` is whether the change dropped events at the end */
 
 /**
  * A tail. Events come one by one, and a change is shown at most ten times a second.
@@ -85,7 +85,7 @@ export function createTail(changed) {
       isPaused = true;
       tell(0);
     },
-    /** Shows what was held. If that was more than the ring holds, the older events are loaded again by scrolling. */
+    /** Shows the held events. If there were more events than the ring holds, scrolling loads the older events again. */
     resume() {
       clearTimeout(timer);
       flush();

@@ -1,4 +1,4 @@
-// Uploading files: where they go, whether they replace others, and how far each is.
+// Uploads of files: their destination, the files that they replace, and the progress of each file.
 
 import { html, useEffect, useRef, useState } from "../../vendor/ui.js";
 import { call, query } from "../../api/client.js";
@@ -11,7 +11,7 @@ const NONE = "_";
 
 /**
  * @param {{given: File[], prefix: string, workspace: string, projects: Schemas["Project"][], close: () => void, done: () => void}} props
- * `given` are files that were dropped; without them a field asks.
+ * `given` are files that were dropped. Without such files, the user chooses files in a field.
  */
 export function Upload({ given, prefix, workspace, projects, close, done }) {
   const [, project = "", , aggregate = ""] = prefix.split("/").map((part) => (part === NONE ? "" : part));
@@ -52,7 +52,7 @@ export function Upload({ given, prefix, workspace, projects, close, done }) {
   <//>`;
 }
 
-/** The path below which files are stored. An aggregate decides its type and its project itself. @param {string} aggregate @param {string} type @param {string} project @param {string} workspace */
+/** The path below which files are stored. An existing aggregate determines the type and the project. @param {string} aggregate @param {string} type @param {string} project @param {string} workspace */
 async function place(aggregate, type, project, workspace) {
   if (!aggregate) return [workspace, project || NONE, type || NONE, NONE].join("/");
   if (type) return [workspace, project || NONE, type, aggregate].join("/");
