@@ -24,11 +24,11 @@
 //!    so does a count, a sort, a group, or an unwind with a group, directly after the filter. Windows (`run/windows`)
 //!    take their partitions, their order and their inputs from columns. A test of the filter returns a mask for a whole
 //!    segment, groups are distinguished by the codes of strings, and a `$lookup` finds the rows with a value in a
-//!    column. Rows are built only for the result. The expressions of a group and its ranked
-//!    accumulators are evaluated over rows that contain only the needed cells. An expression that reads only one column
-//!    with few distinct strings is evaluated once for each string. What a column cannot decide (a path through an
-//!    array, an expression in a filter, which row causes the first error) is decided from the rows during the run, with
-//!    the same result.
+//!    column. Rows are built only for the result. The expressions of a group and its ranked accumulators are evaluated
+//!    over rows that contain only the needed cells. An expression that reads only one column with few distinct strings
+//!    is evaluated once for each string. Where columns do not suffice (for a path through an array, for an expression
+//!    in a filter, or to find the row that causes the first error), the run reads the rows instead, with the same
+//!    result.
 //! 6. **Explain**: describes the source, the pushed parts, the rows and the time of each stage, and the applied rules.
 //!
 //! Every source returns the same rows and errors. As in MongoDB, the error that a row causes at a stage does not occur
@@ -83,7 +83,7 @@ pub struct PreparedPipeline {
     /// The program that shows rows after every stage, and the number of rows to show.
     previews: Option<(Previews, usize)>,
     scans: Vec<Scan>,
-    /// The aggregate types that the pipeline reads. `None` if they may be any.
+    /// The aggregate types that the pipeline reads. `None` if the pipeline may read any type.
     types: Option<BTreeSet<Arc<str>>>,
     stages: Vec<Value>,
     /// The specifications of stages and filters whose constants were converted, in the order of parsing.
@@ -106,8 +106,8 @@ pub struct Output {
 
 /// Checks a whole pipeline and prepares the pipeline for running, within the query's time and memory limits.
 ///
-/// Evaluates constants and compiles patterns, which can take long. Do not call this function on threads that serve
-/// requests. If several stages are invalid, the error names the first.
+/// Evaluates constants and compiles patterns, which can take a long time. Do not call this function on threads that
+/// serve requests. If several stages are invalid, the error names the first.
 pub fn prepare(pipeline: &Value, options: &Options, query: &Context) -> Result<PreparedPipeline> {
     let spec = extended_json::read(pipeline, query)?;
     let parsed = parse::pipeline(spec.as_ref(), query)?;
@@ -189,7 +189,7 @@ impl PreparedPipeline {
     }
 
     /// Returns the specifications of stages and filters whose constants were converted, in the order of parsing. `None`
-    /// stands for a specification that the conversion did not change.
+    /// represents a specification that the conversion did not change.
     pub fn conversions(&self) -> &[Option<Value>] {
         &self.conversions
     }

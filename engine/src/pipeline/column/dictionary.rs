@@ -14,7 +14,7 @@ use super::index::NumberIndex;
 /// The number of strings in a block. A view holds one pointer for each block.
 const BLOCK: usize = 1_024;
 
-/// The code of a string in a dictionary. The default code stands for no string. Cells without a string hold this code.
+/// The code of a string in a dictionary. The default code denotes no string. Cells without a string hold this code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TextCode(u32);
 

@@ -32,8 +32,8 @@ pub struct Column {
 }
 
 impl Column {
-    /// Returns the approximate size of the column in bytes. Strings do not count, because the column shares them with
-    /// the states.
+    /// Returns the approximate size of the column in bytes. The size does not include the strings, because the column
+    /// shares the strings with the states.
     pub fn size_bytes(&self) -> usize {
         self.segments.iter().map(|segment| segment.size_bytes()).sum::<usize>() + self.texts.size_bytes()
     }

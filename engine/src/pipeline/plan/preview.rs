@@ -24,7 +24,7 @@ pub struct Previews {
     pub rows: Preview,
 }
 
-/// Returns the program that shows `shown` rows after every stage.
+/// Returns the programs that show at most `shown` rows after every stage.
 pub fn preview(mut plan: LogicalPlan, options: &Options, shown: usize, lowering: &mut PlanLowering) -> Previews {
     optimize_inside(&mut plan, options);
     bound_sorts(&mut plan.nodes, shown);

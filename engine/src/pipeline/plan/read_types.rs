@@ -7,7 +7,7 @@ use super::logical::{LogicalPlan, PlanNode, PlanSource, PlanStep};
 use crate::pipeline::expression::filter::Filter;
 use crate::pipeline::source::streams::StreamFilter;
 
-/// Returns the types whose events or states a plan reads, or `None` if they may be of any type. The plan must not be
+/// Returns the types whose events or states a plan reads, or `None` if the plan may read any type. The plan must not be
 /// optimized, so that the result does not depend on the options.
 pub fn read_types(plan: &LogicalPlan) -> Option<BTreeSet<Arc<str>>> {
     let mut types = BTreeSet::new();
@@ -15,7 +15,7 @@ pub fn read_types(plan: &LogicalPlan) -> Option<BTreeSet<Arc<str>>> {
     Some(types)
 }
 
-/// Adds the types that a plan reads. Returns `None` if they may be of any type.
+/// Adds the types that a plan reads. Returns `None` if the plan may read any type.
 fn add_plan(plan: &LogicalPlan, types: &mut BTreeSet<Arc<str>>) -> Option<()> {
     let filters: &[Filter] = match &plan.source {
         PlanSource::Documents(_) => return add_nodes(&plan.nodes, types),
@@ -34,7 +34,7 @@ fn add_plan(plan: &LogicalPlan, types: &mut BTreeSet<Arc<str>>) -> Option<()> {
     add_nodes(&plan.nodes, types)
 }
 
-/// Adds the types that the plans inside the steps read. Returns `None` if they may be of any type.
+/// Adds the types that the plans inside the steps read. Returns `None` if a plan may read any type.
 fn add_nodes(nodes: &[PlanNode], types: &mut BTreeSet<Arc<str>>) -> Option<()> {
     nodes.iter().try_for_each(|node| match &node.step {
         PlanStep::Facet(facets) => facets.iter().try_for_each(|(_, nodes)| add_nodes(nodes, types)),

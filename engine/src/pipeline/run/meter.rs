@@ -49,8 +49,8 @@ impl OperatorMeter {
     }
 }
 
-/// Passes on the rows that an operator returns, and adds the index of the stage to errors. If there is a meter, counts
-/// the rows and measures the time.
+/// An iterator over the rows that an operator returns. Adds the index of the stage to errors. If there is a meter,
+/// counts the rows and measures the time.
 pub struct MeteredRows<'a> {
     pub rows: Rows<'a>,
     pub index: usize,

@@ -14,7 +14,7 @@ pub fn moved(ms: i64, by: &Value) -> Result<i64> {
     by.and_then(|by| ms.checked_add(by)).ok_or_else(|| Error::new(15, "date overflow"))
 }
 
-/// Returns what `$divide` returns for two values.
+/// Returns the result of `$divide` for two values.
 pub fn ratio(dividend: &Value, divisor: &Value) -> Result<Value> {
     if dividend.is_number()
         && let Some(by) = divisor.as_f64()
@@ -31,7 +31,7 @@ pub fn ratio(dividend: &Value, divisor: &Value) -> Result<Value> {
     Err(Error::new(14, format!("$divide only supports numeric types, not {a} and {b}")))
 }
 
-/// Returns what `$subtract` returns for two values.
+/// Returns the result of `$subtract` for two values.
 pub fn difference(minuend: &Value, subtrahend: &Value) -> Result<Value> {
     match (minuend, subtrahend) {
         (Value::Null, _) | (_, Value::Null) => Ok(Value::Null),

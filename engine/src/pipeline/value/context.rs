@@ -11,7 +11,7 @@ use crate::model::value::Value;
 /// The maximum number of warnings in the response of a query.
 const MAX_WARNINGS: usize = 20;
 
-/// A function that returns the id of the project with a slug.
+/// A function that returns the id of the project that has the given slug.
 pub type ProjectOfSlug<'a> = dyn Fn(&str) -> Option<Arc<str>> + 'a;
 
 /// The environment of one query. The caller passes in the time and a stopwatch, so this module reads no clock.
@@ -46,7 +46,7 @@ pub struct Context<'a> {
     pub patterns_held: Cell<usize>,
     /// The types of the workspace, which are used to convert constants and to check names.
     pub types: Option<KnownTypes<'a>>,
-    /// The function that returns the id of the project with a slug, which is used to convert constants.
+    /// The function that returns the id of the project that has the given slug. Used to convert constants.
     pub projects: Option<&'a ProjectOfSlug<'a>>,
     warnings: RefCell<Vec<String>>,
     conversions: RefCell<Vec<Option<Value>>>,
@@ -171,8 +171,8 @@ impl<'a> Context<'a> {
         Ok((done, usize::try_from(before.saturating_sub(self.bytes_left.get())).unwrap_or(0)))
     }
 
-    /// Runs `work`, and then cancels the memory charges that `work` made, because the result is dropped soon. Whoever
-    /// keeps a part of the result charges the query for it.
+    /// Runs `work`, and then cancels the memory charges that `work` made, because the result is dropped soon. A caller
+    /// that keeps a part of the result charges the query for the part.
     pub fn passing<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let before = self.bytes_left.get();
         let result = work()?;

@@ -59,6 +59,12 @@ impl Error {
         Error { code: PipelineErrorCode::QueryTimeout, ..Error::new(0, message) }
     }
 
+    /// Returns whether a `$divide` or `$mod` by zero caused the error.
+    pub fn is_division_by_zero(&self) -> bool {
+        // MongoDB uses the number 2 for other errors as well.
+        matches!(self.code, PipelineErrorCode::Number(2 | 16610)) && self.message.ends_with(" by zero")
+    }
+
     /// Adds the enclosing field or index to the place of the error. Callers add the innermost name first.
     pub fn within(mut self, name: impl Into<Arc<str>>) -> Error {
         self.path.push(name.into());
@@ -86,7 +92,7 @@ impl Error {
         self
     }
 
-    /// Adds the known name that `name` may be a misspelling of as a hint, if there is one.
+    /// Adds a hint with the known name that is most similar to `name`, if any known name is similar enough.
     pub fn suggesting<'k>(self, name: &str, known: impl IntoIterator<Item = &'k str>) -> Error {
         match did_you_mean(name, known) {
             Some(hint) => self.with_hint(hint),

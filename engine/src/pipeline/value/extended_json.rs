@@ -225,7 +225,7 @@ mod tests {
     use super::*;
     use crate::model::json;
 
-    /// Returns the value that a text is read as, and the warnings.
+    /// Returns the value that is read from a text, and the warnings.
     fn read_text(text: &str) -> Result<(String, Vec<String>)> {
         let query = Context::new(0, 0, &|| 0, 1, 1 << 20);
         let pipeline = json::parse(text.as_bytes()).expect("JSON");

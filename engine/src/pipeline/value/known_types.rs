@@ -15,7 +15,7 @@ const MAX_COMPARED_TYPES: usize = 20;
 /// The maximum number of searches for a similar name in one query.
 const MAX_COMPARISONS: u32 = 50;
 
-/// The names of aggregate types. `None` stands for all types of the workspace.
+/// The names of aggregate types. `None` means all types of the workspace.
 pub type TypeNames = Option<Arc<BTreeSet<Arc<str>>>>;
 
 /// The types of a workspace, with their fields.
@@ -114,7 +114,7 @@ impl<'a> KnownTypes<'a> {
         for definition in self.among(types) {
             match (definition.field(name), declared(definition, path)) {
                 (Some(field), PathDeclaration::Values(inner)) => {
-                    // If one of the types allows the constant, the comparison is no mistake.
+                    // If one of the types allows the constant, the comparison is not a mistake.
                     let refused = refused(field, inner, constant, form)?;
                     refusal.get_or_insert(refused);
                 }
@@ -160,7 +160,7 @@ impl<'a> KnownTypes<'a> {
 
     /// Returns `path` with the first undeclared name replaced by the most similar declared name, in the first of these
     /// types that declares a similar name. The caller must know that these types allow no value at the path. Returns
-    /// `None` if there are too many types to compare.
+    /// `None` if there is no similar name, or if a limit on comparisons is exceeded.
     pub fn nearest_path(&self, types: &TypeNames, path: &str) -> Option<String> {
         if self.among(types).count() > MAX_COMPARED_TYPES || self.comparisons.get() >= MAX_COMPARISONS {
             return None;
@@ -180,8 +180,8 @@ impl<'a> KnownTypes<'a> {
     }
 
     /// Returns the field whose name is most similar to `name`, in the first of these types that has a similar field.
-    /// The caller must know that none of the types has the field `name`. Returns `None` if there are too many types to
-    /// compare.
+    /// The caller must know that none of the types has the field `name`. Returns `None` if there is no similar field,
+    /// or if a limit on comparisons is exceeded.
     pub fn nearest_field(&self, types: &TypeNames, name: &str) -> Option<String> {
         if self.among(types).count() > MAX_COMPARED_TYPES || self.comparisons.get() >= MAX_COMPARISONS {
             return None;
@@ -266,7 +266,7 @@ fn refused<'d>(field: &Field, inner: &'d Field, constant: &Value, form: ValueFor
         (FieldType::String | FieldType::Reference, _) => of_type(is_text, inner.field_type),
         (FieldType::Number | FieldType::Integer, _) => of_type(constant.is_number(), inner.field_type),
         (FieldType::Boolean, _) => of_type(matches!(constant, Value::Bool(_)), inner.field_type),
-        // The constants for the dates of states have been converted before.
+        // Constants that are compared with dates of states have already been converted.
         (FieldType::Date, _) if field.fold == Fold::Sum => return None,
         (FieldType::Date, _) => of_type(is_text || form == ValueForm::State && constant.is_number(), inner.field_type),
         (FieldType::Decimal, _) => of_type(is_text || constant.is_number(), inner.field_type),

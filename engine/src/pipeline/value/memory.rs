@@ -9,7 +9,7 @@ use crate::model::value::Value;
 /// The maximum number of levels in a value that a query builds (MongoDB's own limit for a BSON document).
 pub const MAX_DEPTH: usize = 200;
 
-/// The number of bytes of a field's name that do not count.
+/// The number of bytes of a field's name that the query is not charged for.
 const MAX_SHARED_NAME: usize = 64;
 
 /// The size of a value in bytes, without the data that the value points to.
@@ -20,7 +20,7 @@ pub fn hold(row: &Value, query: &Context) -> Result<()> {
     query.charge(expanded_bytes(row, query)?)
 }
 
-/// Returns the approximate expanded size of a value in bytes (see [`measure`]). Rejects what [`measure`] rejects.
+/// Returns the approximate expanded size of a value in bytes (see [`measure`]). Rejects the same values as [`measure`].
 pub fn expanded_bytes(value: &Value, query: &Context) -> Result<usize> {
     let mut bytes = Bytes { counted: 0, query };
     bytes.add(value, MAX_DEPTH)?;
@@ -44,7 +44,8 @@ pub fn own_bytes(value: &Value) -> usize {
 }
 
 /// Returns the number of bytes that the name of a field takes in an object. Rows with the same fields share the names,
-/// and each row has its own pointers to them. A long name may be computed, so that no other row shares it.
+/// and each row has its own pointers to the names. A long name may be computed, and no other row shares a computed
+/// name.
 pub fn name_bytes(name: &Arc<str>) -> usize {
     size_of::<Arc<str>>() + name.len().saturating_sub(MAX_SHARED_NAME)
 }

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
     use crate::model::json;
 
-    /// Evaluates a path, which builds arrays with `built` items.
+    /// Evaluates a path. Asserts that the evaluation builds arrays with `built` items in total.
     fn eval(path: &str, document: &str, built: i64) -> Option<String> {
         let document = json::parse(document.as_bytes()).expect("a test's document");
         let query = Context::new(0, 0, &|| 0, 1, 1 << 20);

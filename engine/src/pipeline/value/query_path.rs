@@ -49,7 +49,7 @@ impl QueryPath {
     }
 }
 
-/// Returns the array index that a name stands for. Only a number without leading zeros is an index.
+/// Returns the array index that a name denotes. Only a number without leading zeros is an index.
 pub(super) fn index(name: &str) -> Option<usize> {
     let is_index = name == "0" || (!name.starts_with('0') && name.bytes().all(|byte| byte.is_ascii_digit()));
     name.parse().ok().filter(|_| is_index)

@@ -66,7 +66,7 @@ impl SortSpec {
     }
 }
 
-/// Returns the field of an object, or the item of an array, that a name stands for.
+/// Returns the field of an object, or the item of an array, that a name denotes.
 fn step<'v>(value: &'v Value, name: &str) -> Option<&'v Value> {
     match value {
         Value::Array(items) => items.get(index(name)?),

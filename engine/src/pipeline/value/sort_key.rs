@@ -11,7 +11,7 @@ use crate::model::value::Value;
 #[derive(Debug, Clone)]
 pub struct SortOrder {
     keys: Arc<[SortPath]>,
-    /// The number of keys that the client has named. The `_id` may follow as a key of its own.
+    /// The number of keys that the client has named. The `_id` may follow as an additional key.
     named: usize,
 }
 
@@ -112,7 +112,7 @@ impl SortOrder {
             numbered.map(|(key, known)| KeySlot { key, names: &known.names, indexed: None }).collect();
         let (named, id) = slots.split_at(self.named);
         let mut key = self.read(named, row)?;
-        // The client has not named the `_id`, so an array in it must not conflict with an array at a named key.
+        // The client has not named the `_id`, so an array in the `_id` must not conflict with an array at a named key.
         key.extend(self.read(id, row)?);
         Ok(key)
     }

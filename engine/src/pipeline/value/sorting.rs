@@ -1,4 +1,4 @@
-//! A sort that fails when the query exceeds its time limit. Values with shared parts can take long to compare.
+//! A sort that fails when the query exceeds its time limit. Comparing values with shared parts can take a long time.
 
 use std::cmp::Ordering;
 

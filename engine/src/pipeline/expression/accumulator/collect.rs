@@ -36,8 +36,8 @@ impl DistinctValues {
     }
 }
 
-/// Returns the number of bytes that the query is charged for a value in a list or set: at least those that the value
-/// occupies by itself. At most `built` bytes of the value were built for the query.
+/// Returns the number of bytes that the query is charged for a value in a list or set: at least the bytes that the
+/// value itself occupies. At most `built` bytes of the value were built for the query.
 pub(super) fn weight(value: &Value, built: usize, query: &Context) -> Result<usize> {
     Ok(built_bytes(value, built, query)?.max(own_bytes(value)))
 }

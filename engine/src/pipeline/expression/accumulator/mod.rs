@@ -119,8 +119,8 @@ impl Accumulator {
         Ok(AccumulatorState { data, memory: KeptBytes::default() })
     }
 
-    /// Adds the row of `env` to a group's state. At most `built` bytes of the row were built for the query, which is
-    /// charged for them if the state keeps them.
+    /// Adds the row of `env` to a group's state. At most `built` bytes of the row were built for the query. If the
+    /// state keeps these bytes, the query is charged for them.
     pub fn add(&self, state: &mut AccumulatorState, built: usize, env: &Env) -> Result<()> {
         self.add_row(state, built, env).map_err(in_group)
     }

@@ -68,7 +68,7 @@ fn abs(call: &OperatorCall, env: &Env) -> Answer {
 
 fn eval_add(call: &OperatorCall, env: &Env) -> Answer {
     let mut sum = Value::Int(0);
-    // Once there is a date, each number moves the date by itself, rounded to milliseconds.
+    // Each number after a date is rounded to milliseconds and added to the date separately.
     let mut date: Option<i64> = None;
     for index in 0..call.len() {
         match call.value(index, env)? {
@@ -141,7 +141,7 @@ fn log(call: &OperatorCall, env: &Env) -> Answer {
     if base <= 0.0 || base == 1.0 {
         return Err(Error::new(28759, format!("$log's base must be a positive number not equal to 1, but is {base}")));
     }
-    // The results for powers of the two common bases are exact.
+    // `log2` and `log10` return exact results for powers of their bases.
     some(match base {
         2.0 => number.log2(),
         10.0 => number.log10(),

@@ -123,22 +123,16 @@ fn parse_branch(branch: &Value, scope: &ParseScope) -> Result<[Option<Expr>; 2]>
         .ok_or_else(|| Error::new(40065, "$switch requires each branch have a 'then' expression."))?;
     let case = parse(case, scope)?;
     // If a case is never true, its result is never evaluated. A division by zero in a constant part of the result is
-    // therefore not an error.
+    // therefore not an error. Other errors of constants are.
     if case.constant().is_some_and(is_false) {
         let then = match parse(then, scope) {
             Ok(then) => then,
-            Err(error) if is_evaluation(&error) => Expr::constant_of(Value::Null),
+            Err(error) if error.is_division_by_zero() => Expr::constant_of(Value::Null),
             Err(error) => return Err(error),
         };
         return Ok([Some(case), Some(then)]);
     }
     Ok([Some(case), Some(parse(then, scope)?)])
-}
-
-/// Returns whether an error is a division by zero. This is the only error of a constant that is allowed in a branch
-/// that is never taken.
-fn is_evaluation(error: &Error) -> bool {
-    matches!(error.code, crate::pipeline::value::error::PipelineErrorCode::Number(2 | 16610))
 }
 
 fn switch(call: &OperatorCall, env: &Env) -> Answer {

@@ -72,7 +72,7 @@ enum System {
     Workspace,
 }
 
-/// The shape or the type of all values of an expression, as far as known before its evaluation.
+/// The shape or the type of all values of an expression, as far as it is known before the evaluation.
 #[derive(Debug, Clone, Copy)]
 pub enum ValueShape<'e> {
     /// The whole row.
@@ -130,7 +130,8 @@ impl Expr {
             ExprNode::Missing => Ok(None),
             ExprNode::Path(path) => {
                 if path.segments().is_empty() {
-                    // A source builds the row at each read. Whoever keeps the row keeps it in addition to the source.
+                    // A source builds the row at each read, so a row that is kept takes memory in addition to the
+                    // source.
                     env.query.charge(own_bytes(env.root))?;
                 }
                 path.eval(env.root, env.query)
@@ -163,7 +164,7 @@ impl Expr {
         }
     }
 
-    /// Returns the shape or the type of all values of the expression, as far as known before its evaluation.
+    /// Returns the shape or the type of all values of the expression, as far as it is known before the evaluation.
     pub fn outcome(&self) -> ValueShape<'_> {
         match &self.node {
             ExprNode::Constant(Value::Date(_)) => ValueShape::Date,
@@ -219,8 +220,8 @@ impl Expr {
         }
     }
 
-    /// Returns whether the value of an expression without a row is known only when the pipeline runs. This is the case
-    /// if the expression reads the time or one of the first `variables` user variables, or uses random numbers.
+    /// Returns whether the value of an expression that reads no row is known only when the pipeline runs. This is the
+    /// case if the expression reads the time or one of the first `variables` user variables, or uses random numbers.
     pub fn depends_on_run(&self, variables: usize) -> bool {
         match &self.node {
             ExprNode::Variable(slot, _) => *slot < variables,

@@ -280,7 +280,7 @@ mod tests {
                 deep = Value::from(vec![deep]);
             }
             assert!(parse(&deep, &ParseScope::root(&query)).is_err());
-            // Dropping so deep a value would overflow the stack and is not part of the test.
+            // Dropping a value this deep would overflow the stack. The test does not cover the drop.
             std::mem::forget(deep);
         };
         std::thread::Builder::new().stack_size(2 << 20).spawn(run).expect("a thread").join().expect("no overflow");

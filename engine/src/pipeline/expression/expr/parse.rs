@@ -148,7 +148,7 @@ fn parse_operator(name: &str, argument: &Value, scope: &ParseScope) -> Result<Ex
     fold(operator::parse_call(operator, argument, scope)?, scope.query)
 }
 
-/// Replaces a call by its result if constant arguments determine the result. The evaluation is limited to the time of
+/// Replaces a call with its result if constant arguments determine the result. The evaluation is limited to the time of
 /// the query and a small part of its memory.
 fn fold(call: OperatorCall, query: &Context) -> Result<Expr> {
     if let Some(decided) = call.decided() {

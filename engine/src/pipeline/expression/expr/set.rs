@@ -39,7 +39,7 @@ pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
 
 type Hashed<'v> = HashSet<&'v Value, FxBuildHasher>;
 
-/// The position of an argument that must be an array. The error for any other argument names the position.
+/// The position of an argument that must be an array. The error for an argument of another type names the position.
 #[derive(Clone, Copy)]
 enum SetArgument {
     Only,

@@ -197,7 +197,8 @@ fn of_node(node: FilterNode) -> Element {
             Element::Not(nodes.into_iter().map(|node| Element::Not(vec![of_node(node)])).collect())
         }
         FilterNode::Constant(answer) if answer => Element::Not(vec![Element::Not(Vec::new())]),
-        // Matches nothing. An empty `$all` produces the constant. The operators of a field never produce the others.
+        // Matches nothing. An empty `$all` produces the constant. The operators of a field never produce the other
+        // nodes.
         FilterNode::Constant(_) | FilterNode::Nor(_) | FilterNode::Expr(_) | FilterNode::Schema(_) => {
             Element::Not(Vec::new())
         }

@@ -30,7 +30,7 @@ const TYPES: [(&str, i64); 21] = [
     ("maxKey", 127),
 ];
 
-/// A set of types. The name `number` stands for all types of numbers.
+/// A set of types. The name `number` denotes all types of numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TypeSet {
     names: Vec<&'static str>,

@@ -181,8 +181,8 @@ impl Branch {
         Ok(())
     }
 
-    /// Returns the value with the computed fields. An object receives the fields, an array receives them in each item,
-    /// and any other value is replaced by a new object.
+    /// Returns the value with the computed fields. An object receives the fields. In an array, each item receives the
+    /// fields. Any other value is replaced with a new object.
     fn computed_value(&self, value: Option<&Value>, env: &Env) -> Result<Value> {
         match value {
             Some(Value::Array(items)) => {

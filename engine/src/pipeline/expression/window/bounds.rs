@@ -12,7 +12,7 @@ use crate::pipeline::value::number::whole_i32;
 pub enum WindowBound<T> {
     /// The first or the last row of the partition.
     Unbounded,
-    /// The current row, without the rows whose sort value equals the row's own.
+    /// The current row itself, regardless of other rows with the same sort value.
     Current,
     /// A distance from the current row. A negative distance leads to earlier rows.
     Offset(T),
@@ -133,7 +133,7 @@ fn range(spec: &Value, window: &Object, sorting: &WindowOrder, scope: &ParseScop
     }
 }
 
-/// Replaces the current row by the distance 0.
+/// Replaces the current row with the distance 0.
 fn zero<T: Clone>(bound: &WindowBound<T>, zero: T) -> WindowBound<T> {
     match bound {
         WindowBound::Current => WindowBound::Offset(zero),

@@ -123,7 +123,7 @@ impl WindowFunction {
         }
     }
 
-    /// Returns the constant that a `$shift` returns for rows without another row at the distance. `None` stands for
+    /// Returns the constant that a `$shift` returns for rows without another row at the distance. `None` represents
     /// null.
     pub fn default_value(&self) -> Option<&Value> {
         match self {

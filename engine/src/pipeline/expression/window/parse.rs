@@ -93,7 +93,7 @@ fn failed(text: impl Into<String>) -> Error {
 }
 
 impl WindowCall<'_> {
-    /// Parses the window. Rejects other arguments beside the function.
+    /// Parses the window. Rejects all arguments other than the function and the window.
     fn bounds(&self) -> Result<Bounds> {
         self.check_others(&["window"])?;
         bounds::parse(self.spec.get("window"), self.sorting, self.scope)
@@ -164,9 +164,9 @@ impl WindowCall<'_> {
     }
 }
 
-/// Parses an accumulator. The number of values to keep is computed without a row. It is computed here, unless it
-/// depends on the time, on random numbers or on variables of an enclosing `$lookup`, which are known only when the stage
-/// runs.
+/// Parses an accumulator. The number of values to keep is computed without a row. The number is computed during
+/// parsing, unless the number depends on the time, on random numbers or on variables of an enclosing `$lookup`, which
+/// are known only when the stage runs.
 fn accumulate(call: &WindowCall) -> Result<WindowFunction> {
     let WindowCall { name, argument, scope, .. } = *call;
     if name == "$count" {

@@ -17,8 +17,8 @@ pub fn parse(value: &Value, position: usize, scope: &ParseScope) -> Result<Docum
     }
 }
 
-/// Returns the error for rows that are not objects. If an expression computes the rows, the run checks them and returns
-/// the same error.
+/// Returns the error for rows that are not objects. If an expression computes the rows, the run checks the rows and
+/// returns the same error.
 pub fn not_objects() -> Error {
     Error::new(5858203, "an array is expected: $documents must evaluate to an array of objects")
 }

@@ -94,8 +94,8 @@ fn staged(
     Ok(IndexedStage { index, text: Object::from_iter([(name, text)]).into(), stage })
 }
 
-/// Converts the constants of a stage to the types of the fields that the stage compares with them, and parses the
-/// stage. Returns the converted specification and the parsed stage.
+/// Converts the constants of a stage to the types of the fields that they are compared with, and parses the stage.
+/// Returns the converted specification and the parsed stage.
 fn typed(
     name: &str,
     value: &Value,

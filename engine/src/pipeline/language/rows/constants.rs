@@ -94,7 +94,7 @@ impl<'p, 'q> ConstantPlace<'p, 'q> {
     }
 
     /// Returns the kind of the values at a path of the current object. If the object may be inside a row, the kind is
-    /// not certain, because every object has fields of its own.
+    /// not certain, because every object has its own fields.
     fn kind_in_current(self, path: &str) -> ValueKind {
         match self.rows.kind(path, self.query) {
             kind if !self.descends => kind,

@@ -113,7 +113,8 @@ fn sets(items: &[Value], place: ConstantPlace) -> Converted {
     })
 }
 
-/// Converts the constant items of a list with which the values of an expression are compared by their order.
+/// Converts the constant items of a list of limits. The values of an expression are compared with the limits by their
+/// order.
 pub fn limits(items: &[Value], value: &Value, place: ConstantPlace) -> Converted {
     let kind = kind_of(value, place)?;
     each(items, |item| match &kind {

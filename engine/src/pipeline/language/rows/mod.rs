@@ -2,8 +2,8 @@
 //! or ids of projects.
 //!
 //! As in MongoDB, reading a missing field is not an error, and neither a date nor a decimal equals a string. The known
-//! fields serve to convert constants and to warn. A pipeline is rejected only if it compares a date with a string that
-//! is not a date, because such a filter would match nothing or everything.
+//! fields are used to convert constants and to produce warnings. A pipeline is rejected only if it compares a date with
+//! a string that is not a date, because such a filter would match nothing or everything.
 
 mod after;
 mod comparison;

@@ -15,7 +15,7 @@ impl RowFields {
         let base = self.base.united(&other.base);
         let mut names: BTreeSet<Arc<str>> = self.changed.keys().chain(other.changed.keys()).cloned().collect();
         if matches!(base, BaseFields::Any) {
-            // The base no longer tells the kinds of the fields that every event and every state has.
+            // `BaseFields::Any` does not determine the kinds of the fields that every event or every state has.
             let fixed = self.base.fixed_fields().iter().chain(other.base.fixed_fields());
             names.extend(fixed.map(|name| Arc::<str>::from(*name)));
         }
@@ -55,7 +55,7 @@ impl BaseFields {
         }
     }
 
-    /// Returns the fields that rows have whatever their types are.
+    /// Returns the fields that rows have regardless of their types.
     fn fixed_fields(&self) -> &'static [&'static str] {
         match self {
             BaseFields::Events(_) => &EVENT_FIELDS,
@@ -68,7 +68,7 @@ impl BaseFields {
 /// Returns the types of both sets.
 fn united(types: &TypeNames, others: &TypeNames) -> TypeNames {
     let (types, others) = (types.as_ref()?, others.as_ref()?);
-    // Copying a large set for each of many stages would take long.
+    // Copying a large set for each of many stages would take a long time.
     if others.is_subset(types) {
         return Some(types.clone());
     }

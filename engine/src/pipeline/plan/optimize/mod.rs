@@ -65,7 +65,7 @@ fn rules() -> [Rule; 10] {
     ]
 }
 
-/// Applies every rule to the plan and to all plans inside it. Returns the names of the rules that changed something.
+/// Applies every rule to the plan and to all plans inside it. Returns the names of the rules that changed a plan.
 pub fn optimize(plan: &mut LogicalPlan, options: &Options) -> Vec<&'static str> {
     let around = Surroundings { options, join: None };
     let mut applied = Vec::new();

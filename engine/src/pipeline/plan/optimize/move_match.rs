@@ -64,8 +64,8 @@ fn step_forward(nodes: &mut Vec<PlanNode>, at: usize) -> bool {
                 .partition(|conjunct| windows.write.leaves_alone(&key) && selects_partitions(conjunct, &key))
         }
         PlanStep::Densify(densify) => {
-            // The rows of other partitions set the ends of a full range. Between two values, the stage adds a whole
-            // series if it gets no rows, so a filter must not take all rows away.
+            // The rows of other partitions determine the ends of a full range. Between two values, the stage adds a
+            // whole series if it gets no rows, so a filter must not remove all rows.
             if !matches!(densify.range, Range::Partition) {
                 return false;
             }

@@ -1,4 +1,5 @@
-//! Moves the conjuncts of a `$match` that directly follows the source into the source, if the source can evaluate them.
+//! Moves conjuncts of a `$match` into the source, if the `$match` directly follows the source and the source can
+//! evaluate the conjuncts.
 
 use crate::model::value::Object;
 use crate::pipeline::expression::filter::Filter;

@@ -34,8 +34,8 @@ fn is_of_cells(test: &Test) -> bool {
     !matches!(test, Test::ElemMatchObject(_))
 }
 
-/// Returns whether a condition may fail or take long. Such a condition is evaluated only for rows that satisfy the
-/// other conditions.
+/// Returns whether a condition may fail or take a long time. Such a condition is evaluated only for rows that satisfy
+/// the other conditions.
 fn is_costly(node: &FilterNode) -> bool {
     match node {
         FilterNode::And(nodes) | FilterNode::Or(nodes) | FilterNode::Nor(nodes) => nodes.iter().any(is_costly),
@@ -107,7 +107,8 @@ impl<'a> Predicate<'a> {
         Predicate::bind(filter.node(), columns, query)
     }
 
-    /// Returns whether the filter should be evaluated row by row, because one of its conditions may fail or take long.
+    /// Returns whether the filter should be evaluated row by row, because one of its conditions may fail or take a long
+    /// time.
     pub fn is_of_rows(filter: &Filter) -> bool {
         is_costly(filter.node())
     }

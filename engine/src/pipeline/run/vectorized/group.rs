@@ -133,7 +133,8 @@ impl ColumnGroup {
             // Columns are read one after the other, so the first error may differ from the error of the first failing
             // row. The evaluation by rows finds the correct error.
             Err(_) if self.computes() => None,
-            // A list that is read from a column is built, where the evaluation by rows shares the list of the row.
+            // Each list that is read from a column is built again. The evaluation by rows shares the lists of the rows,
+            // so it may need less memory.
             Err(error) if error.code == PipelineErrorCode::Number(EXCEEDED_MEMORY) => None,
             groups => return groups.map(Some),
         };
@@ -161,8 +162,8 @@ enum BoundInput<'a> {
     Rows(RowSources<'a>),
 }
 
-/// A map that assigns a number to each pair of numbers. The first number of a pair stands for the preceding parts of
-/// the key, and the second number for the next part.
+/// A map that assigns a number to each pair of numbers. The first number of a pair identifies the preceding parts of
+/// the key, and the second number identifies the next part.
 type Pairs = FxHashMap<(u32, u32), u32>;
 
 impl<'a> GroupingState<'a> {
@@ -274,7 +275,7 @@ impl<'a> GroupingState<'a> {
     }
 }
 
-/// The row of a group, before the query's memory for its values is given back.
+/// The row of a group. The query is still charged for the values of the row.
 pub struct GroupRow {
     row: Value,
     kept_bytes: usize,

@@ -43,8 +43,8 @@ pub enum IntermediateStep<'p> {
 impl<'p> IntermediateStep<'p> {
     /// Creates the step for a projection. Returns `None` if the projection does more than keep, drop or compute
     /// top-level fields, or if an expression draws random numbers. `read` contains the fields that the next step reads
-    /// from every row. Also returns `None` if a computed field is not among them, because the expression of an unread
-    /// field may fail and so must still be evaluated.
+    /// from every row. Also returns `None` if `read` lacks a computed field: the expression of an unread field may
+    /// fail, so the expression must still be evaluated.
     pub fn projection(projection: &'p Projection, read: &[Arc<str>]) -> Option<IntermediateStep<'p>> {
         let is_simple = projection.root.fields.iter().all(|(name, field)| match field {
             ProjectedField::Keep | ProjectedField::Drop => true,

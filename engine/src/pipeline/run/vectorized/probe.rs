@@ -45,8 +45,8 @@ impl<'a> RowProbe<'a> {
         Ok(Some(RowProbe { selection, column, masks, requests: 0, index: None }))
     }
 
-    /// Counts one call of [`rows`](RowProbe::rows). Builds an index, which the query is charged for, if the column has
-    /// been scanned often.
+    /// Counts one call of [`rows`](RowProbe::rows). After [`MAX_SCANS`] calls, builds an index if the column contains
+    /// only strings, and charges the query for the index.
     pub fn count_request(&mut self, query: &Context) -> Result<()> {
         self.requests += 1;
         if self.index.is_none() && self.requests > MAX_SCANS && self.is_of_texts() {

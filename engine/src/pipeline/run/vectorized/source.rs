@@ -64,7 +64,7 @@ pub struct ChunkValues<'f> {
 }
 
 impl ChunkValues<'_> {
-    /// Returns the maximum number of bytes of a row of these values that were built for the chunk.
+    /// Returns the maximum number of bytes, in any row of these values, that were built for the chunk.
     fn built(&self) -> usize {
         if self.bytes > 0 || self.builds_arrays() { usize::MAX } else { 0 }
     }
@@ -138,7 +138,7 @@ impl<'a> ColumnSource<'a> {
         Ok(ChunkValues { input, texts: self.texts(), bytes })
     }
 
-    /// Returns whether the source builds an array for each row, where a row of the table shares its array.
+    /// Returns whether the source builds a new array for each row. Rows of the table share their arrays instead.
     pub fn builds_arrays(&self) -> bool {
         let ColumnSource::Column(column) = self else { return false };
         column.segments().iter().any(|segment| matches!(segment.cells(), Cells::Lists(_)))

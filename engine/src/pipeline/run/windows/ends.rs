@@ -204,7 +204,7 @@ impl<'a> Computation<'a> for Derivative<'a> {
             let text = "$derivative needs an input at both ends of the window, and one of the two is null or missing";
             return Err(Error::new(5_624_903, text));
         }
-        // The rise from a number to a date is a date, which the division refuses even if the run is 0.
+        // The rise from a number to a date is a date, which the division rejects even if the run is 0.
         if rise.is_number() && run.as_f64() == Some(0.0) {
             return Ok(Some(Value::Null));
         }

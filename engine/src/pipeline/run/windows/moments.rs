@@ -21,7 +21,8 @@ struct Moments {
     y: f64,
     products: f64,
     not_finite: u64,
-    /// The sum of the numbers in the pairs that have a number that is not finite: an infinity or NaN.
+    /// The sum of the numbers in the pairs that contain a number that is not finite. Each of these pairs adds an
+    /// infinity or NaN.
     sum: f64,
 }
 

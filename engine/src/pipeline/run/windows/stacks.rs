@@ -24,8 +24,8 @@ pub trait Merge: Clone + Default {
     /// Merges the values of later rows into this value.
     fn merge(&mut self, later: &Self, query: &Context) -> Result<()>;
 
-    /// Returns the number of bytes that the value takes in addition to its size on the stack and to what it shares with
-    /// `other`.
+    /// Returns the number of bytes that the value takes in addition to its size on the stack and to the data that it
+    /// shares with `other`.
     fn bytes_beside(&self, _other: &Self) -> usize {
         0
     }
@@ -34,8 +34,8 @@ pub trait Merge: Clone + Default {
 /// The merged values of a window.
 pub struct TwoStacks<T> {
     /// For each of the first rows of the window, the row's value merged with the values of all later rows that are not
-    /// in `back`, and the number of bytes that the query is charged for it. The first row of the window is the last
-    /// entry.
+    /// in `back`, and the number of bytes that the query is charged for the merged value. The first row of the window
+    /// is the last entry.
     front: Vec<(T, usize)>,
     back: Vec<T>,
     /// The merged values of `back`.

@@ -10,7 +10,7 @@ pub enum TypedValues {
     Ints(Vec<i64>),
     Dates(Vec<i64>),
     Doubles(Vec<f64>),
-    /// Values of any type. `None` stands for a missing value.
+    /// Values of any type. `None` represents a missing value.
     Any(Vec<Option<Value>>),
 }
 

@@ -100,7 +100,7 @@ impl LayoutReader<'_> {
             b'j' => self.found.day_of_year = self.required_number(3, "A three digit day-of-year"),
             b'L' => match self.number(3) {
                 Some((number, digits)) => {
-                    // Fewer than three digits stand for a decimal fraction of a second.
+                    // Fewer than three digits denote a decimal fraction of a second.
                     let scale = [1_000_000, 100_000, 10_000, 1_000].get(digits).copied().unwrap_or(1_000);
                     self.found.microsecond = number * scale;
                     self.found.second.get_or_insert(0);

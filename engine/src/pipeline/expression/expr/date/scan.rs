@@ -141,7 +141,7 @@ impl DateScan<'_> {
         true
     }
 
-    /// Sets the time of day to midnight, in place of any time that the string contained before.
+    /// Sets the time of day to midnight. Replaces a time that the string already contained.
     fn midnight(&mut self) {
         self.times = 0;
         (self.found.hour, self.found.minute, self.found.second) = (Some(0), Some(0), Some(0));

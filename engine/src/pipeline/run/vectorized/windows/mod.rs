@@ -41,7 +41,7 @@ pub struct ColumnWindows {
     partition: Option<Input>,
     /// The paths of the sort keys and of the functions' inputs. The ids have no input.
     paths: Vec<(Arc<str>, Option<Input>)>,
-    /// The sort keys, as indexes in `paths`, each with whether the order is descending.
+    /// The sort keys, as indexes in `paths`, each with a flag that is `true` for a descending order.
     order: Vec<(usize, bool)>,
     /// The fields of the scan that the functions read. `None` means all fields.
     read: Option<BTreeSet<Arc<str>>>,
@@ -269,7 +269,7 @@ fn projects(projection: &Projection, written: Option<&BTreeSet<Arc<str>>>) -> bo
     projection.kind != ProjectionKind::Set || written.is_none_or(|written| written.iter().any(changes))
 }
 
-/// Returns the fields and those that a projection reads, or `None` for the whole row.
+/// Returns the fields and the fields that a projection reads, or `None` for the whole row.
 fn with(mut fields: ReadFields, projection: Option<&Arc<Projection>>) -> Option<BTreeSet<Arc<str>>> {
     if let Some(projection) = projection {
         projection.visit_paths(&mut |path| fields.add(path));

@@ -14,8 +14,8 @@ use crate::pipeline::value::memory::measure;
 use crate::pipeline::value::sort_key::direct;
 use crate::pipeline::value::sorting::sorted;
 
-/// Sorts positions of rows by the values of the sort keys, each with whether the order is descending. `id` returns the
-/// id of the row at a position.
+/// Sorts positions of rows by the values of the sort keys, each with a flag that is `true` for a descending order. `id`
+/// returns the id of the row at a position.
 pub fn sort(
     positions: &mut Vec<u32>,
     keys: &[(&TypedValues, bool)],
@@ -29,7 +29,7 @@ pub fn sort(
         let unequal = keys.iter().map(of_key).find(|order| order.is_ne());
         unequal.unwrap_or_else(|| id(a).cmp(&id(b)).then(a.cmp(&b)))
     };
-    // Long values take long to compare.
+    // Comparing long values takes a long time.
     let weigh = |position: &u32| {
         keys.iter().try_fold(0usize, |sum, (values, _)| match values {
             TypedValues::Any(values) => match &values[*position as usize] {
@@ -58,7 +58,7 @@ pub fn sort(
     }
 }
 
-/// Sorts positions by abbreviated keys, and those with equal keys by `compare`.
+/// Sorts positions by abbreviated keys, and positions with equal keys by `compare`.
 fn sort_by<K: Ord + Copy>(
     positions: &mut [u32],
     key: impl Fn(usize) -> K,

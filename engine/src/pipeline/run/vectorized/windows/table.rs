@@ -25,7 +25,8 @@ pub struct WindowTable<'a> {
     windows: &'a ColumnWindows,
     columns: &'a dyn Columns,
     run: RunContext<'a>,
-    /// The index of each selected row in the table. The other parts of the table refer to a row by its position here.
+    /// The index of each selected row in the table. The other parts of the table refer to a row by its position in this
+    /// list.
     row_indexes: Vec<u32>,
     /// The values of the rows, for each path of the windows.
     values: Vec<TypedValues>,
