@@ -1,7 +1,8 @@
 // The log as it grows: one stream for all visible tabs of a session, resumed by position.
 //
-// A browser opens at most six connections to a server, so seven streams would block each other. The tab that holds a lock
-// reads the stream and passes the events on to the others. When it is hidden or closed, another tab takes the lock over.
+// A browser opens at most six connections to a server, so seven streams would block each other. The tab that holds a
+// lock reads the stream and passes the events on to the other tabs. When this tab is hidden or closed, another tab
+// takes over the lock.
 
 import { signal } from "../vendor/ui.js";
 import { API } from "./client.js";

@@ -170,9 +170,9 @@ function name() {
 const ofProfile = ({ id, workspace_id: workspace, scopes, role }) => ({ whose: `${id} ${workspace}`, scopes, role });
 
 /**
- * Signs in with a key. The tab creates its own key, which expires after twelve hours, and forgets the entered key. If the
- * entered key cannot create keys, the tab keeps the entered key. The tab also keeps a token of an identity provider,
- * which expires on its own.
+ * Signs in with a key. The tab creates its own key, which expires after twelve hours, and forgets the entered key. If
+ * the entered key cannot create keys, the tab keeps the entered key. The tab also keeps a token of an identity
+ * provider, which expires on its own.
  *
  * @param {string} entered
  */

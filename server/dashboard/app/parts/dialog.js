@@ -1,5 +1,5 @@
-// Dialogs: the focus stays inside, Escape closes, a click outside closes a dialog without a form, the browser asks before
-// the page is left with typed text, and the focus returns to the previous element.
+// Dialogs: the focus stays inside, Escape closes, a click outside closes a dialog without a form, the browser asks
+// before the page is left with typed text, and the focus returns to the previous element.
 
 import { html, useLayoutEffect, useRef, useState } from "../vendor/ui.js";
 import { isLeaving } from "../api/session.js";
@@ -40,7 +40,8 @@ export function Dialog({ title, close, children, class: name = "", isKept = fals
   // A selection that is dragged from the inside to the outside also ends with a click.
   const begin = (/** @type {MouseEvent} */ event) => { began.current = isOutside(event); };
   const end = (/** @type {MouseEvent} */ event) => { if (began.current && isOutside(event) && !isKept && !element.current?.querySelector("form")) close(); };
-  // Escape closes at once: the browser reports a closed dialog only later, and would lose a key that is pressed meanwhile.
+  // Escape closes at once: the browser reports a closed dialog only later, and would lose a key that is pressed
+  // meanwhile.
   const cancel = (/** @type {Event} */ event) => {
     if (event.target !== element.current) return;
     event.preventDefault();

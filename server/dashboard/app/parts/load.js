@@ -13,10 +13,10 @@ const isPassing = ({ status = -1 }) => status === 0 || status === 429 || status 
 const areSame = (one, other) => one.length === other.length && one.every((value, index) => Object.is(value, other[index]));
 
 /**
- * Calls `read` now and whenever a dependency changes. A change aborts an earlier read that is still in progress. A reload
- * without a change waits for the read in progress, so that frequent reloads do not prevent every read from completing. A
- * reload with a temporary error is retried, because the shown value is not current. `read` gets the shown value if its
- * dependencies are the same.
+ * Calls `read` now and whenever a dependency changes. A change aborts an earlier read that is still in progress. A
+ * reload without a change waits for the read in progress, so that frequent reloads do not prevent every read from
+ * completing. A reload with a temporary error is retried, because the shown value is not current. `read` gets the shown
+ * value if its dependencies are the same.
  *
  * @template T
  * @param {(abort: AbortSignal, shown: T | undefined) => Promise<T>} read @param {any[]} dependencies

@@ -10,9 +10,9 @@ const AHEAD = 40;
 
 /**
  * @param {{count: number, height: number, chosen: number, label: string, id: (index: number) => string | number, row: (index: number) => any, reachedEnd?: () => void, loaded?: number}} props
- * `height` is the height of a row in pixels. `id` identifies the content of a row, regardless of its place. The view moves
- * to the row `chosen` when another row is chosen, and not when rows are added before this row. Of `count` rows, `loaded`
- * rows are loaded. `reachedEnd` is called while the view is near or beyond the last loaded row.
+ * `height` is the height of a row in pixels. `id` identifies the content of a row, regardless of its place. The view
+ * moves to the row `chosen` when another row is chosen, and not when rows are added before this row. Of `count` rows,
+ * `loaded` rows are loaded. `reachedEnd` is called while the view is near or beyond the last loaded row.
  */
 export function Rows({ count, height, chosen, label, id, row, reachedEnd, loaded = count }) {
   const element = useRef(/** @type {HTMLElement | null} */ (null));

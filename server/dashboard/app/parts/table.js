@@ -12,8 +12,8 @@ const ROW = 32;
 /**
  * @param {{count: number, label: string, head: any, row: (index: number) => any, height?: number | ((index: number) => number),
  *   class?: string, width?: string, reachedEnd?: () => void, scroll?: {current: HTMLElement | null}, onScroll?: (top: number) => void}} props
- * `head` has the cells of the head. `row` returns a `<tr>`. `height` is the height of a row in pixels, and `width` is the
- * minimum width of the table. `scroll` gets the element that scrolls.
+ * `head` has the cells of the head. `row` returns a `<tr>`. `height` is the height of a row in pixels, and `width` is
+ * the minimum width of the table. `scroll` gets the element that scrolls.
  */
 export function Table({ count, label, head, row, height = ROW, class: name = "", width, reachedEnd, scroll, onScroll }) {
   const own = useRef(/** @type {HTMLElement | null} */ (null));

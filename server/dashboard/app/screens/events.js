@@ -1,4 +1,5 @@
-// The log: new events as they are appended, earlier events by scrolling, and single events with causes and consequences.
+// The log: new events as they are appended, earlier events by scrolling, and single events with causes and
+// consequences.
 
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../vendor/ui.js";
 import { stringify } from "../api/json.js";

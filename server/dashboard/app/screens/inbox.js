@@ -1,4 +1,4 @@
-// The inbox: tasks that wait for a decision, and the one that is being decided.
+// The inbox: tasks that wait for a decision, and the open task.
 
 import { html, useEffect, useRef } from "../vendor/ui.js";
 import { listen } from "../api/feed.js";
@@ -15,18 +15,21 @@ import { isOwn, more, read, refresh, status, tasks } from "./inbox/tasks.js";
 import { FILTERS, parameters } from "./inbox/views.js";
 
 const QUIET_MS = 250;
-/** The time until an update of the list that failed is tried again. */
+/** The time until a failed update of the list is retried, in milliseconds. */
 const RETRY_MS = 3_000;
-/** How long a task is looked at before it counts as read. */
+/** The time for which a task is shown before it counts as read, in milliseconds. */
 const READ_MS = 600;
-/** The tasks that are selected at once at most: their ids and versions fit into the 64 KiB that a page may send while it is left. */
+/**
+ * The maximum number of selected tasks. Their ids and versions fit into the 64 KiB that a page may send while the page
+ * is left.
+ */
 const MOST_SELECTED = 1_300;
 
 loadStyle("inbox");
 
 const Task = lazy(() => import("./inbox/task.js").then((module) => module.Task));
 const Decide = lazy(() => import("./inbox/decide.js").then((module) => module.Decide));
-/** When the parts that the first paint does not need are loaded. */
+/** The time until the parts that the first paint does not need are loaded, in milliseconds. */
 const LATER_MS = 300;
 
 /** @param {{path: string[], query: URLSearchParams}} props */
@@ -77,10 +80,10 @@ export default function Inbox({ path: [id], query }) {
     while (tasks.peek().length < MOST_SELECTED && await more());
     selected.value = new Map(tasks.peek().slice(0, MOST_SELECTED).map((known) => [known.id, known.version]));
   };
-  // A selected task that has left the list is no longer concerned.
+  // An action does not apply to a selected task that has left the list.
   const chosen = selected.value.size === 0 ? [] : list.flatMap((known) => (selected.value.has(known.id) ? [{ ...known, version: selected.value.get(known.id) }] : []));
   const concerned = () => (chosen.length > 0 ? chosen : task ? [task] : []);
-  // An edit is about the output of one task.
+  // An edit applies to the output of one task.
   const may = (/** @type {string} */ action) => mayWrite && concerned().some((known) => offers(known, action)) && !(action === "approve" && chosen.length === 0 && task && blocked(task)) && !(action === "edit" && chosen.length > 1);
   /** Returns a function that shows the next task after a decision on the open one. @param {any[]} gone */
   const nextAfter = (gone) => {
@@ -142,21 +145,21 @@ export default function Inbox({ path: [id], query }) {
   </div>`;
 }
 
-/** From the detail to the list, and then from the selection to none. */
+/** Moves the focus from the task to the list, and at the next call clears the selection. */
 function back() {
   const list = /** @type {HTMLElement | null} */ (document.querySelector(".inbox .window"));
   if (document.activeElement?.closest(".detail") && list) list.focus({ preventScroll: true });
   else selected.value = new Map();
 }
 
-/** Keeps the list up to date with the events of tasks. Returns a function that ends this. */
+/** Keeps the list up to date with the events of tasks. Returns a function that stops the updates. */
 function follow() {
   /** @type {Map<string, number>} */
   let changed = new Map();
   /** @type {number | undefined} */
   let timer;
   let hasEnded = false;
-  // A constant stream of events must not put the update off for ever.
+  // A constant stream of events must not delay the update forever.
   const soon = (wait = QUIET_MS) => { if (!hasEnded) timer ??= setTimeout(update, wait); };
   const update = async () => {
     const some = changed;

@@ -1,4 +1,5 @@
-// What happens in the workspace, the most urgent first: decisions, stopped plugins, parked steps, lag, and the latest events.
+// An overview of the workspace, the most urgent items first: decisions, stopped plugins, parked steps, lag, and the
+// latest events.
 
 import { html, useEffect, useState } from "../vendor/ui.js";
 import { connection, listen } from "../api/feed.js";
@@ -14,7 +15,7 @@ import { latest, LATEST, read } from "./overview/read.js";
 loadStyle("overview");
 /** The time between two reads while events arrive. */
 const QUIET_MS = 1_000;
-/** Plugins, parked steps and consumers change without an event, so all is read again after this time. */
+/** Plugins, parked steps and consumers change without an event, so everything is read again after this time. */
 const REFRESH_MS = 10_000;
 
 export default function Overview() {
@@ -66,7 +67,7 @@ export default function Overview() {
   </div>`;
 }
 
-/** What to do first in an empty workspace. */
+/** The first steps in an empty workspace. */
 function Begin() {
   const append = `curl -sS ${location.origin}/api/v1/aggregates/first/events -H "Authorization: Bearer $FOLDWORK_TOKEN" \\\n  -H 'Content-Type: application/json' \\\n  -d '{"aggregate_type": "article", "event_type": "article.created", "payload": {"title": "Hello"}}'`;
   return html`<section class="card begin" aria-label="What to do first"><h2>This workspace is empty</h2>

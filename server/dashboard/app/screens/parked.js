@@ -1,4 +1,4 @@
-// Parked steps, in groups of one cause: tried, replayed or given up together.
+// Parked steps, in groups with one cause, which are tried, replayed or deleted together.
 
 import { html, useEffect } from "../vendor/ui.js";
 import { Empty, Failure, Link, Loading } from "../parts/basic.js";
@@ -11,7 +11,7 @@ import { readGroups } from "./parked/groups.js";
 
 loadStyle("plugins");
 const QUIET_MS = 1_000;
-/** The longest time between two reads while steps wait for a retry. */
+/** The maximum time between two reads while steps wait for a retry, in milliseconds. */
 const MOST_MS = 60_000;
 
 /** @param {{query: URLSearchParams}} props */
@@ -20,7 +20,7 @@ export default function Parked({ query }) {
   const { value, error, reload } = useLoad((abort) => readGroups(plugin, abort), [plugin]);
   const { edit, dialog } = useAgain(reload);
   useLive(reload, () => true, QUIET_MS);
-  // A retry appends no event, so the list is read again when the next one is due.
+  // A retry appends no event, so the list is read again when the next retry is due.
   useEffect(() => {
     const times = (value ?? []).flatMap(({ first, last }) => [first.retry_at, last.retry_at]).filter(Boolean).map(Date.parse);
     if (times.length === 0) return;

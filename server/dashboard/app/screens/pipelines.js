@@ -30,9 +30,9 @@ const QUIET_MS = 500;
 /** @typedef {import("./pipelines/model.js").Card} Card */
 /** @typedef {{cards: Card[], text: string | null}} Written the cards, or the text of the whole pipeline while it is edited as text */
 
-/** What was written and not run, by the address of its bench, so that another screen does not lose it. @type {Map<string, Written>} */
+/** The written pipelines that were not run, by the address of the bench, so that they are not lost on another screen. @type {Map<string, Written>} */
 const unrun = new Map();
-// These pipelines end with the page, so leaving it asks.
+// These pipelines are lost with the page, so the browser asks before the page is left.
 addEventListener("beforeunload", (event) => { if (unrun.size > 0 && !isLeaving.peek()) event.preventDefault(); });
 
 /** @param {{path: string[], query: URLSearchParams}} props */
@@ -40,7 +40,7 @@ export default function Pipelines({ path: [id], query }) {
   const version = query.get("version");
   const view = useLoad(async (abort) => (id ? readView(id, version, abort) : null), [id, version, id ? moment.value : null]);
   const key = `${id ?? ""} ${version ?? ""}`;
-  // While a view is read as of another moment, the bench stays with what is written there.
+  // While a view is read as of another moment, the bench keeps the written text.
   const kept = useRef({ key: "", view: /** @type {any} */ (undefined) });
   if (view.value !== undefined) kept.current = { key, view: view.value };
   const shown = kept.current.key === key ? kept.current.view : undefined;
@@ -57,10 +57,10 @@ function begin(view, query) {
   return (view?.pipeline ?? FIRST).map((/** @type {any} */ stage) => card(stage));
 }
 
-/** The text of a view that nobody has edited. @param {any} view */
+/** The unedited text of a view. @param {any} view */
 const textOf = (view) => (view ? whole((view.pipeline ?? FIRST).map((/** @type {any} */ stage) => card(stage))) : null);
 
-/** Whether the address or the view does not show what is written. @param {Written} written @param {any} view @param {URLSearchParams} query */
+/** Whether neither the address nor the view has the written pipeline. @param {Written} written @param {any} view @param {URLSearchParams} query */
 function isUnrun({ cards, text }, view, query) {
   let known = shared(cards);
   if (text !== null && text !== whole(cards)) {
@@ -73,7 +73,7 @@ function isUnrun({ cards, text }, view, query) {
 
 /** @param {{view: any, error: any, query: URLSearchParams, reload: () => void}} props */
 function Bench({ view, error, query, reload }) {
-  // Signals are current at once, so that a run right after a keystroke has it.
+  // Signals change immediately, so that a run right after a keystroke uses the new text.
   const cardsNow = useSignal(/** @type {Card[]} */ ([]));
   const textNow = useSignal(/** @type {string | null} */ (null));
   const place = [view?._id, query.get("version"), query.get("q"), query.get("off")].join(" ");
@@ -111,7 +111,7 @@ function Bench({ view, error, query, reload }) {
       if (isLost() && !isStored.current) unrun.set(latest.current.place, written());
     };
   }, []);
-  // Another pipeline in the address, as a link of this application has it, replaces the cards.
+  // Another pipeline in the address, such as from a link of this application, replaces the cards.
   const asked = query.get("q");
   useEffect(() => {
     if (!asked || asked === shown.current) return;
@@ -129,7 +129,7 @@ function Bench({ view, error, query, reload }) {
     if (!Array.isArray(stages)) throw new Error("A pipeline is a list of stages.");
     return stages.map((stage) => card(stage));
   };
-  /** The cards as they are written, or the last ones that could be read. */
+  /** The written cards, or the last cards that could be parsed. */
   const readable = () => { try { return current(); } catch { return cardsNow.peek(); } };
   const start = async () => {
     let known;
@@ -162,12 +162,12 @@ function Bench({ view, error, query, reload }) {
     if (!next || isBusy) return;
     const own = running.current;
     setBusy(true);
-    // A run that began meanwhile has rows of its own.
+    // A run that began meanwhile has its own rows.
     page(next).then((found) => { if (own === running.current) setOutcome({ ...outcome, rows: [...outcome.rows, ...found.rows], next: found.next }); }, complain)
       .finally(() => { if (own === running.current) setBusy(false); });
   };
   useEffect(() => { if (query.get("q") || view) start(); return () => running.current?.abort(); }, [now, before]);
-  // The view of another moment takes the place of the cards, unless somebody has edited them.
+  // The view of another moment replaces the cards, unless the user has edited the cards.
   const known = useRef(view);
   useEffect(() => {
     const [was, is] = [known.current, view].map(textOf);
@@ -178,7 +178,7 @@ function Bench({ view, error, query, reload }) {
     if (written !== null) setText(is);
     start();
   }, [view]);
-  // What the log got since the run is told, and shown by running again.
+  // Counts the events that were appended since the run. Another run shows these events.
   const hasOutcome = outcome !== null && !now;
   useEffect(() => {
     if (!hasOutcome) return;

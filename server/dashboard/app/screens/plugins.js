@@ -1,4 +1,4 @@
-// Plugins: how they fare, one of them with its source and its failures, and the bench for its script.
+// Plugins: their statistics, one plugin with its source and its failures, and the bench for its script.
 
 import { html, useEffect } from "../vendor/ui.js";
 import { get } from "../api/client.js";

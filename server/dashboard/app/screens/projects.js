@@ -1,4 +1,4 @@
-// Projects: what they group, and creating one.
+// Projects: their content, and the creation of a project.
 
 import { html, useState } from "../vendor/ui.js";
 import { get, post, query as run } from "../api/client.js";

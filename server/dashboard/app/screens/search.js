@@ -1,4 +1,4 @@
-// Search results: aggregates by label and by what they contain, with how well each fits.
+// Search results: aggregates by label and by content, with their scores.
 
 import { html } from "../vendor/ui.js";
 import { getAll, post } from "../api/client.js";

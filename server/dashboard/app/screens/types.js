@@ -29,7 +29,7 @@ export default function Types({ path: [type], query }) {
 /** @param {{query: URLSearchParams}} props */
 function List({ query }) {
   const { value, error, reload } = useLoad((abort) => getAll("/aggregate-types", abort), []);
-  // Definitions are no events, but the first event of a new type follows soon after its definition.
+  // Definitions are not events, but the first event of a new type follows soon after its definition.
   useEffect(() => listen((event) => { if (value && !value.data.some((/** @type {any} */ type) => type.type_name === event.aggregate_type)) reload(); }), [value]);
   const failure = error && html`<${Failure} error=${error} retry=${reload} />`;
   if (!value) return html`<div class="page"><h1>Types</h1>${failure ?? html`<${Loading} />`}</div>`;

@@ -1,8 +1,8 @@
-// What differs between the rows of a list at two moments.
+// The differences between the rows of a list at two moments.
 
 import { ExactNumber } from "../api/json.js";
 
-/** The names of fields that change with every event, so that a change of them alone says nothing. */
+/** The names of fields that change with every event, so that a change of only these fields does not count. */
 export const BOOKKEEPING = new Set(["_id", "_created_at", "_version", "_position", "_last_event_at", "_facts", "_traits"]);
 
 /** Whether two values of JSON are equal. @param {any} one @param {any} other @returns {boolean} */
@@ -26,7 +26,7 @@ export function changedFields(before, after) {
 const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof ExactNumber);
 
 /**
- * The key of a row, if the caller gives none: its `_id`, or all of the row. An `_id` that is an object or a list, as
+ * The default key of a row: its `_id`, or all of the row. An `_id` that is an object or a list, as
  * `$group` makes it, counts by its content.
  *
  * @param {any} row
@@ -34,8 +34,8 @@ const isObject = (value) => typeof value === "object" && value !== null && !Arra
 const identity = (row) => JSON.stringify(isObject(row) && "_id" in row ? row._id : row);
 
 /**
- * Compares the rows of a list at two moments. Rows with one key belong together; further rows with the same key are
- * told apart by their order.
+ * Compares the rows of a list at two moments. Rows with the same key belong together. Further rows with the same key
+ * are distinguished by their order.
  *
  * @template T
  * @param {T[]} before @param {T[]} after @param {(row: T) => string} [key]

@@ -2,11 +2,11 @@
 
 import { signal } from "../vendor/ui.js";
 
-/** @typedef {{key: string, label: string, run: () => void, group?: string, enabled?: () => boolean, repeats?: boolean}} Shortcut `repeats` says that it runs again and again while its key is held */
+/** @typedef {{key: string, label: string, run: () => void, group?: string, enabled?: () => boolean, repeats?: boolean}} Shortcut `repeats` is whether the shortcut runs repeatedly while its key is held */
 
 /** @type {import("../vendor/ui.js").Signal<Shortcut[]>} */
 export const shortcuts = signal([]);
-/** Whether single letters are shortcuts. People who dictate turn them off. */
+/** Whether single letters are shortcuts. Users who dictate can turn these shortcuts off. */
 export const letters = signal(localStorage.getItem("foldwork.letters") !== "off");
 
 /** @param {boolean} on */
@@ -48,12 +48,12 @@ function pressed(event) {
   // left to the browser, which closes the dialog.
   if (target.closest("dialog") || document.querySelector("dialog[open]")) return;
   const active = shortcuts.peek().filter((known) => known.enabled?.() ?? true);
-  // The last registered wins: a dialog is above a screen, and a screen above the application.
+  // The last registered shortcut has precedence: a dialog is above a screen, and a screen above the application.
   const found = active.findLast((known) => known.key === pending + key) ?? active.findLast((known) => known.key === key);
   pending = !found && isSingle && active.some((known) => known.key.startsWith(`${key} `)) ? `${key} ` : "";
   if (!found) return;
   event.preventDefault();
-  // A key that is held too long decides only once.
+  // A held key runs a shortcut only once, unless the shortcut repeats.
   if (!event.repeat || found.repeats) found.run();
 }
 

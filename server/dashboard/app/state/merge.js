@@ -3,7 +3,7 @@
 /** @typedef {{kind: "same" | "mine" | "theirs" | "both" | "conflict", mine: string, theirs: string}} Piece */
 
 /**
- * What one version makes of the origin: for each replaced range of the origin's lines, the new lines.
+ * The changes of one version to the origin: for each replaced range of the origin's lines, the new lines.
  *
  * @param {{value: string, count: number, added?: boolean, removed?: boolean}[]} parts of `diffLines`
  */
@@ -26,8 +26,8 @@ function edits(parts) {
 const touch = (one, other) => one.from < other.until && other.from < one.until || one.from === other.from || (one.from === one.until && one.from > other.from && one.from < other.until);
 
 /**
- * Merges two versions of a text. Where only one of them differs from the origin, it is taken; where both differ in
- * different ways, the piece is a conflict.
+ * Merges two versions of a text. If only one version differs from the origin, the piece has this version. If both
+ * versions differ in different ways, the piece is a conflict.
  *
  * @param {string} base @param {string} mine @param {string} theirs @param {(one: string, other: string) => any[]} diffLines
  * @returns {Piece[]}

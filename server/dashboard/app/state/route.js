@@ -1,10 +1,10 @@
-// The address of the page: which screen, and at which moment the whole application looks.
+// The address of the page: the screen, and the moment that the whole application shows.
 
 import { computed, signal } from "../vendor/ui.js";
 
 /** @typedef {{path: string[], query: URLSearchParams, hash: string}} Route */
 
-/** A part of an address, which somebody may have typed. @param {string} text */
+/** A part of an address, which a user may have typed. @param {string} text */
 export function decoded(text) {
   try { return decodeURIComponent(text); } catch { return text; }
 }
@@ -52,8 +52,8 @@ export function change(changes, options = {}) {
 /** A moment: `null` for now, a time, or a position of the log. @typedef {null | {time: string} | {position: number}} Moment */
 
 /**
- * Reads a moment as it stands in an address: nothing or `now`, a time, or `@` and a position. What is none of them counts
- * as a time, which the server refuses, because it must not show the present.
+ * Reads a moment from an address: nothing or `now`, a time, or `@` and a position. Any other text counts as a time,
+ * which the server rejects, because the application must not show the present for such a text.
  *
  * @param {string | null} text @returns {Moment}
  */
@@ -63,17 +63,17 @@ export function readMoment(text) {
   return Number.isSafeInteger(position) && position > 0 ? { position } : { time: text };
 }
 
-/** A moment as it stands in an address. The text of now is empty. @param {Moment} moment */
+/** The text of a moment in an address. The text of now is empty. @param {Moment} moment */
 export const writeMoment = (moment) => (!moment ? "" : "position" in moment ? `@${moment.position}` : moment.time);
 
-/** The `at` of the address without what belongs to a comparison. It is the later of two moments. */
+/** The `at` of the address: one moment, or two moments that are compared. */
 const at = computed(() => route.value.query.get("at") ?? "");
 const both = computed(() => at.value.split("..", 2));
 
-/** The moment at which the application looks. While two moments are compared, this is the later one. */
+/** The moment that the application shows. While two moments are compared, this is the later moment. */
 export const moment = computed(() => readMoment(both.value.at(-1) ?? null));
 
-/** Whether two moments are compared, as `?at=A..B` asks. Without B, the later moment is now. */
+/** Whether two moments are compared, with `?at=A..B`. Without B, the later moment is now. */
 export const isCompared = computed(() => both.value.length === 2 && readMoment(both.value[0]) !== null);
 
 /** The earlier of two compared moments, or null if none are compared. */

@@ -1,4 +1,4 @@
-// Short messages, and actions that can still be taken back.
+// Short messages, and actions that can still be undone.
 
 import { signal } from "../vendor/ui.js";
 import { isHeld } from "../api/client.js";
@@ -25,7 +25,7 @@ export function say(text, more = {}, ms = SHOWN_MS) {
   return toast.id;
 }
 
-/** The code and the request of an error, for those who look for it in the logs. @param {any} error */
+/** The code and the request of an error, for a search in the logs. @param {any} error */
 export const detailOf = (error) => [error.code, error.requestId && `request ${error.requestId}`].filter(Boolean).join(" · ");
 
 /** Shows the error of a call. @param {any} error @param {string} [what] */
@@ -35,10 +35,10 @@ export function complain(error, what = "") {
 
 /** @type {Set<(leaving: boolean) => Promise<void> | void>} */
 const waiting = new Set();
-/** What signing out waits for. @type {Set<Promise<any>>} */
+/** The operations that a sign-out waits for. @type {Set<Promise<any>>} */
 const running = new Set();
 
-/** Lets signing out wait until something is done. @template T @param {Promise<T>} work @returns {Promise<T>} */
+/** Makes a sign-out wait until an operation is complete. @template T @param {Promise<T>} work @returns {Promise<T>} */
 export function hold(work) {
   /** @type {Promise<T>} */
   const done = work.finally(() => running.delete(done));
@@ -47,7 +47,7 @@ export function hold(work) {
 }
 
 /**
- * Does something after five seconds, unless it is taken back. Leaving the page does it at once.
+ * Performs an action after five seconds, unless the action is undone. Leaving the page performs the action immediately.
  *
  * @param {string} text @param {(leaving: boolean) => Promise<void> | void} commit @param {() => void} revert
  */
@@ -69,12 +69,12 @@ export function afterUndo(text, commit, revert) {
   const id = say(text, { undo }, 0);
 }
 
-/** Takes the last action back that still can be. */
+/** Undoes the last action that can still be undone. */
 export function undoLast() {
   toasts.peek().findLast((toast) => toast.undo)?.undo?.();
 }
 
-/** Does at once what can still be undone, and waits until all that is under way is done. @param {boolean} [leaving] whether the page is being left */
+/** Performs all actions that can still be undone immediately, and waits until all operations are complete. @param {boolean} [leaving] whether the page is being left */
 export function finishAll(leaving = false) {
   for (const finish of [...waiting]) finish(leaving);
   return Promise.allSettled([...running]);
@@ -84,7 +84,7 @@ beforeEnd(() => finishAll(true));
 /** @param {Event} event */
 function leave(event) {
   finishAll(true);
-  // While the browser asks whether to leave the page, what cannot outlive it is sent.
+  // While the browser asks whether to leave the page, the requests that cannot outlive the page are sent.
   if (isHeld() && !isLeaving.peek()) event.preventDefault();
 }
 // A busy browser may end a page before `pagehide` has run, but it waits for `beforeunload`.

@@ -1,4 +1,4 @@
-// How many tasks there are by status, and how many of them wait for people, also while the page is hidden.
+// The number of tasks by status, and the number of tasks that wait for people, even while the page is hidden.
 
 import { computed, signal } from "../vendor/ui.js";
 import { query } from "../api/client.js";
@@ -7,17 +7,17 @@ import { has, session } from "../api/session.js";
 
 /** The time between two counts while events of tasks arrive. */
 const QUIET_MS = 1_000;
-/** The time until a count that failed is tried again. */
+/** The time until a failed count is retried, in milliseconds. */
 const RETRY_MS = 3_000;
 /** A hidden page has no stream of events, and counts again after this time. */
 const HIDDEN_MS = 60_000;
 
 /** @typedef {{status: string, assignee_type: string | null, unread: boolean, count: number}} Group */
 
-/** The tasks by what decides about views. It is null until they are counted. @type {import("../vendor/ui.js").Signal<Group[] | null>} */
+/** The counts of tasks by the properties that decide about views, or null before the first count. @type {import("../vendor/ui.js").Signal<Group[] | null>} */
 export const groups = signal(null);
 
-/** Whom the state of a task waits for. @param {any} state */
+/** Returns whether the state of a task waits for people, agents or nobody. @param {any} state */
 export function waitingOn({ status, assignee_type: type, unread }) {
   if (status === "in_progress") return "agent";
   if (status === "pending" || status === "awaiting_reply") return type === "agent" ? "agent" : "human";
@@ -25,7 +25,7 @@ export function waitingOn({ status, assignee_type: type, unread }) {
   return "none";
 }
 
-/** The tasks that wait for people. */
+/** The number of tasks that wait for people. */
 export const waiting = computed(() => (groups.value ?? []).reduce((sum, group) => sum + (waitingOn(group) === "human" ? group.count : 0), 0));
 
 /** The tasks by status, assignee and mark as a pipeline. */
@@ -43,13 +43,13 @@ async function count() {
   return true;
 }
 
-/** Keeps the counts up to date. Returns a function that ends this. */
+/** Keeps the counts up to date. Returns a function that stops the updates. */
 export function followCounts() {
   /** @type {number | undefined} */
   let timer;
   let isBehind = false;
   let hasEnded = false;
-  // One count at a time, so that none replaces a later one.
+  // Only one count runs at a time, so that no count replaces a later count.
   const soon = (wait = QUIET_MS) => { isBehind = true; timer ??= setTimeout(update, wait); };
   const update = async () => {
     isBehind = false;

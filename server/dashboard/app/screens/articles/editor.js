@@ -1,4 +1,5 @@
-// The editor of an article: Markdown beside its preview, publishing, and the merge with the changes that another user has saved.
+// The editor of an article: Markdown beside its preview, publishing, and the merge with the changes that another user
+// has saved.
 
 import { html, useEffect, useRef, useState } from "../../vendor/ui.js";
 import { call, get, post } from "../../api/client.js";

@@ -1,11 +1,11 @@
-// Where the nodes of the graph stand: forces, computed in slices so that the page never waits for them.
+// The places of the nodes of the graph, computed with forces in short slices, so that the page never waits.
 
 /** @typedef {{id: string, x: number, y: number, distance: number, [name: string]: any}} Placed */
 /** @typedef {{from: string, to: string}} Line */
 
-/** The time of a slice. A frame has 16 ms, of which the drawing needs some. */
+/** The duration of a slice in milliseconds. A frame has 16 ms, and drawing needs a part of this time. */
 const SLICE_MS = 6;
-/** The nodes from which on only every third slice is drawn, since drawing takes longer than computing. */
+/** The number of nodes from which only every third slice is drawn, because drawing takes longer than computing. */
 const MANY = 150;
 const LENGTH = 110;
 const CHARGE = -420;
@@ -68,7 +68,7 @@ export function createLayout(moved) {
   };
 }
 
-/** The rectangle that holds all places, with room for labels. @param {Map<string, {x: number, y: number}>} places */
+/** The rectangle that contains all places, with space for labels. @param {Map<string, {x: number, y: number}>} places */
 export function bounds(places) {
   const all = [...places.values()];
   const xs = all.map(({ x }) => x), ys = all.map(({ y }) => y);

@@ -1,11 +1,14 @@
-// The graph as a picture that is walked through with the arrow keys.
+// The graph as a picture in which the arrow keys move from node to node.
 
 import { html, useEffect, useLayoutEffect, useRef } from "../../vendor/ui.js";
 import { bounds, createLayout, towards } from "./layout.js";
 
-/** The edges up to which their kinds are written beside all of them, if there are several kinds. */
+/** The maximum number of edges at which all edges show their kinds, if there are several kinds. */
 const NAMED = 40;
-/** The nodes up to which all have their names. Beyond, only those near the chosen one and near the middle have. */
+/**
+ * The maximum number of nodes at which all nodes show their names. Above it, only nodes near the chosen node and the
+ * middle do.
+ */
 const LABELLED = 120;
 const LABEL = 26;
 /** The distance between the end of an edge and the middle of its node. */
@@ -17,8 +20,8 @@ const GAP = 13;
 const cut = (text) => (text.length > LABEL ? `${text.slice(0, LABEL)}…` : text);
 
 /**
- * Puts what is drawn at its places. The layout moves everything many times a second, which would be too slow by
- * rendering.
+ * Moves the drawn elements to their places. The layout moves the elements many times per second, and rendering them
+ * each time would be too slow.
  *
  * @param {SVGSVGElement} svg @param {Places} places
  */

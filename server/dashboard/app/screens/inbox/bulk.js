@@ -1,4 +1,4 @@
-// Approval of many tasks: what it would append, before it is done.
+// Approval of many tasks, with the events that the approval would append.
 
 import { html, useState } from "../../vendor/ui.js";
 import { get } from "../../api/client.js";
@@ -9,16 +9,16 @@ import { sendKeys } from "./decide.js";
 import { seen } from "./decisions.js";
 import { ownVersion } from "./tasks.js";
 
-/** The tasks that are read at most to say what their approval appends. */
+/** The maximum number of tasks that are read to show the events that their approval appends. */
 const READ = 100;
-/** The reads that run at once. */
+/** The number of concurrent reads. */
 const AT_ONCE = 6;
-/** The tasks that are listed at most. */
+/** The maximum number of listed tasks. */
 const LISTED = 40;
 
 /** @typedef {{task: any, effects: any[], refused: string}} Outlook */
 
-/** What approval does to one task. @param {any} task a row, at the version that was selected @param {AbortSignal} abort @returns {Promise<Outlook>} */
+/** The result of an approval of one task. @param {any} task a row, at the version that was selected @param {AbortSignal} abort @returns {Promise<Outlook>} */
 async function outlook(task, abort) {
   const whole = await get(`/mailbox/${encodeURIComponent(task.id)}`, { timeline: 0 }, abort);
   const hasChanged = whole.version > ownVersion(task.id, seen(task).version);

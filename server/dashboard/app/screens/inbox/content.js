@@ -1,4 +1,4 @@
-// The tabs of a task: its output, what approval would change and append, and its timeline.
+// The tabs of a task: its output, the changes and events of an approval, and its timeline.
 
 import { html } from "../../vendor/ui.js";
 import { stringify } from "../../api/json.js";
@@ -9,7 +9,7 @@ import { Value } from "../../parts/value.js";
 import { nameOf } from "./people.js";
 import { Sides, sides } from "./sides.js";
 
-/** The versions that no later one replaces. @param {any[]} artifacts */
+/** The versions that no later version replaces. @param {any[]} artifacts */
 export const current = (artifacts) => {
   const first = new Map();
   artifacts.forEach((one, index) => first.set(one.id, first.get(one.supersedes) ?? index));
@@ -65,7 +65,7 @@ export function Effects({ task, effects, isPast }) {
   </article>`);
 }
 
-/** What has happened to an aggregate since the author of an effect read it. @param {{effect: any}} props */
+/** The changes of an aggregate since the author of an effect read the aggregate. @param {{effect: any}} props */
 export function Stale({ effect }) {
   const { expected_version: expected, current_version: now, difference } = effect.stale;
   return html`<div class="failure" role="note"><p>The author read version ${expected}; <bdi>${effect.aggregate_id}</bdi> is at version ${now} now.${" "}

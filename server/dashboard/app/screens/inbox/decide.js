@@ -1,4 +1,4 @@
-// What an action needs to know: a reason, a time, a text, an assignee, or that something newer is overwritten.
+// The input of an action: a reason, a time, a text, an assignee, or the consent to overwrite newer content.
 
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../../vendor/ui.js";
 import { parse } from "../../api/json.js";
@@ -23,7 +23,7 @@ export function sendKeys(event) {
 /** @param {{action: string, tasks: any[], problem?: any, close: () => void, nextAfter: (gone: any[]) => () => void}} given */
 export function Decide(given) {
   const { action, tasks, problem, close, nextAfter } = given;
-  /** Decides, and shows the next task: at once, or once the server has accepted what waits for that. @param {object} body @param {boolean} [waits] @param {number} [version] that was read */
+  /** Decides, and shows the next task: immediately or, with `waits`, after the server has accepted the decision. @param {object} body @param {boolean} [waits] @param {number} [version] that was read */
   const decide = async (body, waits = false, version = undefined) => {
     const moveOn = nextAfter(tasks);
     const deciding = begin(action, tasks, body, version);
@@ -52,7 +52,7 @@ export function Decide(given) {
 /** @param {any} schema whether an answer with this schema is a text that people type */
 const isText = (schema) => !schema || schema.type === "string" || (Array.isArray(schema.enum) && schema.enum.every((/** @type {any} */ value) => typeof value === "string"));
 
-/** A text for the agent. The dialog stays until the server has accepted it. @param {Props & {title: string, label: string}} props */
+/** A text for the agent. The dialog stays open until the server has accepted the text. @param {Props & {title: string, label: string}} props */
 function Message({ action, tasks, close, decide, title, label }) {
   const [task] = tasks;
   const question = action === "answer" && tasks.length === 1 && shown.value?.id === task.id ? shown.value.input_request : null;
@@ -87,7 +87,7 @@ function Message({ action, tasks, close, decide, title, label }) {
   </form><//>`;
 }
 
-/** Asks whether an approval may overwrite what the author has not read, or accepts output that was sent back. @param {Props & {what: string}} props */
+/** Asks whether an approval may overwrite changes that the author has not read, or accepts output that was sent back. @param {Props & {what: string}} props */
 function Accept({ tasks: [task], problem, close, decide, what }) {
   const whole = shown.value?.id === task.id ? shown.value : null;
   const found = whole?.would_append.filter((/** @type {any} */ effect) => effect.stale) ?? [];

@@ -1,4 +1,5 @@
-// Decisions on tasks: at once or after the time for undoing them, one by one or many together, and what was refused.
+// Decisions on tasks: immediate or after the time for undoing them, for one task or many tasks, and the rejected
+// decisions.
 
 import { computed, signal } from "../../vendor/ui.js";
 import { call, get } from "../../api/client.js";
@@ -22,41 +23,44 @@ export const ACTIONS = {
 };
 /** The actions that are sent after the time for undoing them. */
 const FINAL = new Set(["approve", "edit", "reject"]);
-/** The tasks of one request. The server takes no more. */
+/** The maximum number of tasks in one request that the server accepts. */
 const AT_ONCE = 500;
-/** The refused tasks for which the timeline is read, to say who was first. */
+/** The maximum number of rejected tasks whose timeline is read, to show the user who was first. */
 const EXPLAINED = 50;
-/** How long a message leads to the event of an approval. */
+/** The time for which a message links to the event of an approval, in milliseconds. */
 const SHOWN_MS = 12_000;
 
-/** What is being asked before an action. @type {import("../../vendor/ui.js").Signal<{action: string, tasks: any[], problem?: any} | null>} */
+/** The question that is shown before an action. @type {import("../../vendor/ui.js").Signal<{action: string, tasks: any[], problem?: any} | null>} */
 export const asking = signal(null);
 /** Texts that were typed for a decision that did not happen, by task and action. @type {Map<string, any>} */
 export const drafts = new Map();
-/** Decisions that the server refused, newest first. @type {import("../../vendor/ui.js").Signal<{task: any, action: string, error: any, who: string, body: any}[]>} */
+/** Decisions that the server rejected, newest first. @type {import("../../vendor/ui.js").Signal<{task: any, action: string, error: any, who: string, body: any}[]>} */
 export const refusals = signal([]);
-// Refused decisions and their texts end with the page, so leaving it asks.
+// Rejected decisions and their texts are lost with the page, so the browser asks before the page is left.
 addEventListener("beforeunload", (event) => { if (refusals.peek().length > 0 && !isLeaving.peek()) event.preventDefault(); });
-/** The task that is shown with all its content, as its reader sees it. */
+/** The task that is shown with all its content, as the user sees the task. */
 export const shown = signal(/** @type {any} */ (null));
 /** The ids of the tasks whose decision can still be undone. */
 export const pending = signal(/** @type {Set<string>} */ (new Set()));
-/** The tasks that a decision is under way for. @type {Set<string>} */
+/** The tasks with a decision in progress. @type {Set<string>} */
 const busy = new Set();
 /** The versions that the selected tasks had when they were selected, by id. */
 export const selected = signal(/** @type {Map<string, number>} */ (new Map()));
 
-/** Whether an action is offered for a task. An answer is a kind of asking, and only one of both is shown. @param {any} task @param {string} action */
+/** Whether an action is offered for a task. Only one of the actions answer and ask is offered. @param {any} task @param {string} action */
 export function offers(task, action) {
   const allowed = task.allowed_actions ?? [];
   if (action === "ask" && allowed.includes("answer")) return false;
   return allowed.includes(action) && !pending.value.has(task.id);
 }
 
-/** Whether the shown task's output is from before the changes that were requested, so an approval has to accept that. */
+/**
+ * Whether the shown task's output is from before the changes that were requested, so an approval must accept this
+ * output.
+ */
 export const superseded = computed(() => shown.value?.would_refuse?.code === "superseded");
 
-/** Why a task cannot be approved, if that is known. @param {any} task */
+/** The reason why a task cannot be approved, if the reason is known. @param {any} task */
 export const blocked = (task) => (shown.value?.id === task.id && !superseded.value ? shown.value.would_refuse : null);
 
 /** The effects of the shown task whose author has not seen the newest version of their aggregate. */
@@ -65,7 +69,7 @@ export const stale = computed(() => (shown.value?.would_append ?? []).filter((/*
 /** A text that was typed before for this decision. @param {any} task @param {string} action */
 export const draftOf = (task, action) => drafts.get(`${task.id} ${action}`);
 
-/** The row that a decision will lead to. @param {any} task @param {string} action @param {any} body */
+/** The expected row of a task after a decision. @param {any} task @param {string} action @param {any} body */
 function foreseen(task, action, body) {
   /** @type {Record<string, any>} */
   const next = { ...task, unread: false };
@@ -82,11 +86,11 @@ function foreseen(task, action, body) {
 export const seen = (task) => (shown.peek()?.id === task.id ? { ...task, version: shown.peek().version } : task);
 
 /**
- * Does one thing with tasks. Final decisions wait until they can no longer be undone.
+ * Performs an action on tasks. Final decisions wait until they can no longer be undone.
  *
  * @param {string} action @param {any[]} some @param {any} [body] @param {number} [version] that the reader has seen, if it
  * is not the one that is shown
- * @returns {Promise<boolean>} whether the server accepted all of it; for final decisions, whether it is under way
+ * @returns {Promise<boolean>} whether the server accepted all decisions; for final decisions, whether they have begun
  */
 export async function decide(action, some, body = {}, version = undefined) {
   const able = some.filter((task) => offers(task, action)).map((task) => (version ? { ...task, version } : seen(task)));
@@ -164,13 +168,13 @@ async function many(some, action, body, leaving) {
     }
   };
   const parts = Array.from({ length: Math.ceil(some.length / AT_ONCE) }, (_, index) => some.slice(index * AT_ONCE, (index + 1) * AT_ONCE));
-  // A page that is being left sends all of them before it is gone.
+  // A page that is being left sends all parts at once.
   if (leaving) await Promise.all(parts.map(send));
   else for (const part of parts) await send(part);
   return refused;
 }
 
-/** Restores refused tasks as the server has them now, and says who was first. @param {{task: any, error: any}[]} refused @param {string} action @param {any} body @param {number} count of all tasks */
+/** Shows the current state of rejected tasks, and the user who was first. @param {{task: any, error: any}[]} refused @param {string} action @param {any} body @param {number} count of all tasks */
 async function explain(refused, action, body, count) {
   await readPeople();
   const told = await Promise.all(refused.map(async ({ task, error }, index) => {
@@ -187,7 +191,7 @@ async function explain(refused, action, body, count) {
   else say(`${told.length.toLocaleString("en")} of ${count.toLocaleString("en")} tasks were refused, and the list says why.${told.length < count ? ` The others are ${ACTIONS[action].done}.` : ""}`, { kind: "error" }, 15_000);
 }
 
-/** What others have done with a task since a version, in words. @param {any} task @param {number} version */
+/** The actions of others on a task since a version, in words. @param {any} task @param {number} version */
 function whoWasFirst(task, version) {
   const others = task.timeline.filter((/** @type {any} */ entry) => entry.version > version && !["task.read", "task.unread"].includes(entry.event_type));
   const last = others.findLast((/** @type {any} */ entry) => /approved|edited|rejected|canceled|completed/.test(entry.event_type)) ?? others.at(-1);
@@ -206,7 +210,7 @@ export function markRead(task, unread) {
     .finally(() => { if (!busy.has(task.id)) settle([task.id]); });
 }
 
-/** Leaves a refusal behind. @param {string} id */
+/** Removes a rejected decision from the list. @param {string} id */
 export function dismissRefusal(id) {
   refusals.value = refusals.peek().filter(({ task }) => task.id !== id);
 }

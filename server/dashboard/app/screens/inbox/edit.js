@@ -36,13 +36,13 @@ const read = (field) => (field.isJson ? parse(field.value) : field.value);
 /** @param {Field} field */
 const isChanged = (field) => field.value !== field.before;
 
-/** Why a field cannot be sent. @param {Field} field */
+/** The reason why a field cannot be sent. @param {Field} field */
 function problemOf(field) {
   if (!field.isJson) return "";
   try { parse(field.value); return ""; } catch (/** @type {any} */ error) { return `Not JSON: ${error.message}`; }
 }
 
-/** The changed artifacts as the operation takes them. @param {Field[]} fields */
+/** The changed artifacts as the operation accepts them. @param {Field[]} fields */
 function changedArtifacts(fields) {
   const byArtifact = Map.groupBy(fields, (field) => field.artifact);
   return [...byArtifact].flatMap(([artifact, own]) => {
@@ -73,13 +73,13 @@ function followers(part, fields) {
   return fields.filter((field) => field.artifact === part.artifact && field.field !== undefined && !isChanged(field) && field.before === part.before);
 }
 
-/** A value as it is typed, also while it is not JSON yet. @param {Field} field @param {"before" | "value"} which */
+/** The typed value of a field, even if the text is not JSON yet. @param {Field} field @param {"before" | "value"} which */
 function valueOf(field, which) {
   if (!field.isJson) return field[which];
   try { return parse(field[which]); } catch { return field[which]; }
 }
 
-/** The sides of an artifact as the form has them now. @param {Field[]} own */
+/** The current sides of an artifact in the form. @param {Field[]} own */
 function typedSides(own) {
   return own.map((field) => {
     const leader = field.field === undefined ? undefined : own.find((part) => isChanged(part) && followers(part, own).includes(field));
@@ -90,7 +90,7 @@ function typedSides(own) {
 
 /** @param {import("./decide.js").Props} props */
 export function Edit({ tasks: [task], problem, close, decide }) {
-  // After a refusal, what is shown may still be what was refused.
+  // After a rejection, the shown task may still be the rejected version.
   const [whole, setWhole] = useState(/** @type {any} */ (shown.peek()?.id === task.id && !problem ? shown.peek() : null));
   const [failure, setFailure] = useState(/** @type {any} */ (null));
   const [fields, setFields] = useState(/** @type {Field[]} */ ([]));
@@ -106,10 +106,11 @@ export function Edit({ tasks: [task], problem, close, decide }) {
     setFields(fieldsOf(whole).map((field) => (field.key in typed ? { ...field, value: typed[field.key] } : field)));
     setComment(draft?.comment ?? "");
   }, [whole]);
-  // The fields come after the dialog, so the browser does not choose among them. Those of a newer version follow a button that is gone.
+  // The fields appear after the dialog, so the browser does not focus a field. The fields of a newer version replace
+  // the focused button.
   const origin = fields[0]?.artifact;
   useLayoutEffect(() => { if (origin) /** @type {HTMLElement | null} */ (document.querySelector("dialog.edit textarea"))?.focus(); }, [origin]);
-  /** Puts the text on another version, for which nothing is accepted yet. @param {any} newer */
+  /** Applies the text to another version, for which the user has not accepted anything yet. @param {any} newer */
   const take = (newer) => {
     setWhole(newer);
     setAccepts(false);

@@ -1,4 +1,4 @@
-// The filters of the inbox, which stand in the address, and views of them that are kept.
+// The filters of the inbox, which are in the address, and the saved views.
 
 import { html, useEffect, useState } from "../../vendor/ui.js";
 import { post, query as run } from "../../api/client.js";
@@ -30,7 +30,7 @@ export function Filters({ query }) {
   const current = saved.find((view) => view.description === here)?._id ?? query.get("view") ?? "waiting";
   const isMore = status.value.next !== null && total.value === null;
   const count = status.value.next ? Math.max(total.value ?? 0, tasks.value.length) : tasks.value.length;
-  // The past of these counts is not kept.
+  // Past values of these counts are not stored.
   const counts = moment.value || isCompared.value ? null : groups.value;
   const agents = people.value.filter((person) => person.type === "agent");
   const save = async (/** @type {string} */ name) => {
@@ -74,7 +74,7 @@ function address(query) {
   return `/inbox?${kept.join("&")}`;
 }
 
-/** The saved views that belong to the inbox: those with an address of it. @returns {Promise<any[]>} */
+/** The saved views that belong to the inbox: the views with an address of the inbox. @returns {Promise<any[]>} */
 async function savedViews() {
   const { results } = await run([{ $match: { aggregate_type: "view" } }, { $fold: {} }, { $sort: { name: 1 } }, { $limit: 200 }]);
   return results.filter((/** @type {any} */ view) => typeof view.description === "string" && view.description.startsWith("/inbox?"));

@@ -1,4 +1,4 @@
-// The list of the inbox, the bar of the selected tasks, and the decisions that were refused.
+// The list of the inbox, the bar of the selected tasks, and the rejected decisions.
 
 import { html } from "../../vendor/ui.js";
 import { to } from "../../state/route.js";
@@ -12,7 +12,7 @@ import { compared, more, status, tasks, total } from "./tasks.js";
 
 const Compared = lazy(() => import("../../parts/compared.js").then((module) => module.Compared));
 const ROW = 60;
-/** The refused decisions that are listed before a reader asks for more. */
+/** The number of rejected decisions that are listed until the user requests more. */
 const REFUSED = 50;
 
 /** @param {{id: string | undefined, open: (id: string, replace?: boolean) => void, toggle: (id: string, range: boolean) => void, again: () => void, isPast: boolean}} props */
@@ -23,7 +23,7 @@ export function List({ id, open, toggle, again, isPast }) {
   if (isLoading && list.length === 0) return html`<${Loading} />`;
   if (compared.value) return html`<div class="scroll-y"><${Compared} result=${compared.value} label="Tasks at two moments" title=${(/** @type {any} */ state) => html`<bdi>${state.title}</bdi> <${Badge} kind=${state.status} />`} /></div>`;
   if (list.length === 0) return html`<${Empty}>No task is in this view${isPast ? " at this moment" : ""}.<//>`;
-  // The scroll bar shows how many there are, also while their pages are still being read.
+  // The scroll bar shows the number of all tasks, even while pages are still being read.
   const count = status.value.next ? Math.max(total.value ?? 0, list.length) : list.length;
   return html`<${Rows} count=${count} loaded=${list.length} height=${ROW} chosen=${list.findIndex((task) => task.id === id)} label="Tasks" id=${(/** @type {number} */ index) => list[index]?.id ?? index} reachedEnd=${more} row=${(/** @type {number} */ index) => {
     const task = list[index];
@@ -44,7 +44,7 @@ export function List({ id, open, toggle, again, isPast }) {
   }} />`;
 }
 
-/** What can be done with all selected tasks. @param {{count: number, may: (action: string) => boolean, begin: (action: string) => void, selectAll: () => void}} props */
+/** The actions for all selected tasks. @param {{count: number, may: (action: string) => boolean, begin: (action: string) => void, selectAll: () => void}} props */
 export function Bulk({ count, may, begin, selectAll }) {
   return html`<div class="bulk" role="toolbar" aria-label="Selected tasks">
     <strong role="status">${count.toLocaleString("en")} selected</strong>
@@ -54,7 +54,7 @@ export function Bulk({ count, may, begin, selectAll }) {
     <button class="quiet" onClick=${() => { selected.value = new Map(); }} title="Select nothing (Escape)">Clear</button></div>`;
 }
 
-/** The decisions that the server refused, one line for each task. @param {{open: (id: string) => void}} props */
+/** The decisions that the server rejected, one line for each task. @param {{open: (id: string) => void}} props */
 export function Refusals({ open }) {
   const some = refusals.value;
   if (some.length === 0) return null;
@@ -79,7 +79,7 @@ export function Refusals({ open }) {
   </section>`;
 }
 
-/** What was typed for a decision that can no longer be made. @param {{body: any}} refusal */
+/** The typed text of a decision that is no longer possible. @param {{body: any}} refusal */
 function draftText({ body }) {
   const artifacts = (body.artifacts ?? []).map((/** @type {any} */ artifact) => artifact.text ?? JSON.stringify(artifact.data ?? artifact.parts, null, 2));
   return [...artifacts, body.reason, body.comment, body.message].filter(Boolean).join("\n\n");

@@ -1,4 +1,4 @@
-// The names of people and agents, read once for all tasks, and again where one of them is chosen.
+// The names of people and agents, read once for all tasks, and again before a person or an agent is chosen.
 
 import { computed, signal } from "../../vendor/ui.js";
 import { get, getAll } from "../../api/client.js";

@@ -1,10 +1,10 @@
-// What an agent proposed, what a reviewer made of it, and what takes effect, field by field beside each other.
+// The proposal of an agent, the edit of a reviewer, and the effective values, field by field side by side.
 
 import { html } from "../../vendor/ui.js";
 import { TextDiff } from "../../parts/diff.js";
 import { isEqual, Value } from "../../parts/value.js";
 
-/** What a side lacks. */
+/** Marks a value that a side lacks. */
 const ABSENT = Symbol("absent");
 /** @typedef {{name: string, proposed: any, edited: any, effective: any}} Row each side is a value or `ABSENT` */
 
@@ -33,7 +33,7 @@ function rowsOf(proposed, edited, payload) {
 /**
  * The artifacts of a task that take effect or were edited, with their sides.
  *
- * @param {any} task @param {any[]} artifacts those that no later version replaces @param {any[]} effects that approval would append, or has appended
+ * @param {any} task @param {any[]} artifacts the artifacts that no later version replaces @param {any[]} effects that approval would append, or has appended
  * @returns {{artifact: any, proposed: any, edited: any, effect: any, rows: Row[]}[]}
  */
 export function sides(task, artifacts, effects) {
@@ -61,7 +61,7 @@ export function Sides({ rows, heads, label }) {
       <td data-head=${heads[2]}><${Side} value=${effective} before=${edited === ABSENT ? proposed : edited} none="–" /></td></tr>`)}</tbody></table>`;
 }
 
-/** A value, with what differs from the side before it. @param {{value: any, before?: any, none: string}} props */
+/** A value, with its differences from the previous side. @param {{value: any, before?: any, none: string}} props */
 function Side({ value, before = ABSENT, none }) {
   if (value === ABSENT) return html`<span class="dim">${none}</span>`;
   if (before === ABSENT || isEqual(before, value)) return html`<${Value} value=${value} open=${false} />`;

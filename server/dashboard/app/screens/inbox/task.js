@@ -1,4 +1,4 @@
-// One task: what it is about, what can be done with it, and its tabs.
+// One task: its subject, its actions, and its tabs.
 
 import { html, useEffect, useRef } from "../../vendor/ui.js";
 import { get, query as run } from "../../api/client.js";
@@ -15,9 +15,9 @@ import { nameOf, readPeople } from "./people.js";
 import { rowOf } from "./views.js";
 
 const QUIET_MS = 200;
-/** The events of a timeline that are shown. */
+/** The maximum number of shown events of a timeline. */
 const TIMELINE = 200;
-/** The events of an approval that are shown. */
+/** The maximum number of shown events of an approval. */
 const APPENDED = 100;
 
 /** A task with all its content, and the states that its effects would change. @param {string} id @param {AbortSignal} abort */
@@ -38,7 +38,7 @@ async function appendedOf(whole, abort) {
   return found.results;
 }
 
-/** A task as it was: its state folded at the moment, and its events up to there. @param {string} id @param {import("../../state/route.js").Moment} when @param {AbortSignal} abort */
+/** A task at a moment: its state, and its events up to this moment. @param {string} id @param {import("../../state/route.js").Moment} when @param {AbortSignal} abort */
 async function loadPast(id, when, abort) {
   const path = `/aggregates/${encodeURIComponent(id)}`;
   const state = await get(path, parametersAt(when), abort);
@@ -65,7 +65,7 @@ export function Task({ id, row, may, begin, refused, close }) {
   if (!value) return html`<section class="detail" aria-label="Task" tabindex="-1" ref=${element}>${back}${row && html`<h2 dir="auto">${row.title}</h2>`}<${Loading} /></section>`;
   const { whole, before, appended } = value;
   const task = { ...whole, ...(row && row.version >= whole.version ? { allowed_actions: row.allowed_actions, unread: row.unread } : {}) };
-  // A key that only reads has no actions. The decisions stay in sight, with the scope that they need.
+  // A key that can only read has no actions. The decisions stay visible, with the scope that they need.
   const isWithheld = (/** @type {string} */ action) => refused !== "" && task.status === "review" && ["approve", "edit", "reject"].includes(action);
   const effects = (appended.length > 0 ? appended : whole.would_append).length;
   const tab = route.value.query.get("tab") ?? "output";
@@ -94,7 +94,7 @@ export function Task({ id, row, may, begin, refused, close }) {
   </section>`;
 }
 
-/** What was done with a task, by its last action. @type {Record<string, string>} */
+/** The resolution of a task in words, by its last action. @type {Record<string, string>} */
 const RESOLVED = { approve: "approved", edit: "edited and approved", reject: "rejected", complete: "completed", fail: "failed", cancel: "canceled" };
 
 /** @param {{task: any}} props */
@@ -112,7 +112,7 @@ function About({ task }) {
     ${task.resolution && (task.resolution.comment || task.resolution.reason || task.resolution.error) && html`<p class="text" dir="auto">“${task.resolution.comment ?? task.resolution.reason ?? task.resolution.error}”</p>`}`;
 }
 
-/** What approval would do, in one line. @param {{whole: any, show: () => void}} props */
+/** The result of an approval, in one line. @param {{whole: any, show: () => void}} props */
 function Consequence({ whole, show }) {
   if (superseded.value) return html`<div class="consequence is-stale" role="note"><strong>The output is from before the changes that were requested.</strong> Approval asks whether to accept it.</div>`;
   if (whole.would_refuse) return html`<div class="failure" role="note"><p>Approval would be refused: ${whole.would_refuse.error}</p><p class="dim"><code>${whole.would_refuse.code}</code></p></div>`;
@@ -123,7 +123,7 @@ function Consequence({ whole, show }) {
     <button class="quiet" onClick=${show}>Show the difference</button></div>`;
 }
 
-/** Whether an event changes what is shown of a task. @param {any} event @param {string} id @param {any} task that is shown */
+/** Whether an event changes the shown content of a task. @param {any} event @param {string} id @param {any} task that is shown */
 function concerns(event, id, task) {
   const isAbout = task?.would_append?.some((/** @type {any} */ effect) => effect.aggregate_id === event.aggregate_id);
   return isAbout || (event.aggregate_id === id && event.version > (task?.version ?? 0));

@@ -1,4 +1,4 @@
-// The tasks of the inbox: read page by page, changed at once, corrected when the server says otherwise.
+// The tasks of the inbox: read page by page, changed immediately, and corrected if the server responds differently.
 
 import { batch, computed, signal } from "../../vendor/ui.js";
 import { call, get, query as run } from "../../api/client.js";
@@ -9,7 +9,10 @@ import { matches, pipeline, rowOf } from "./views.js";
 
 const PAGE = 200;
 const QUIET_MS = 250;
-/** The changed tasks beyond the first page that are read one by one. With more, the list begins anew. */
+/**
+ * The maximum number of changed tasks beyond the first page that are read one by one. With more, the list is read
+ * again.
+ */
 const SINGLY = 20;
 
 /** @typedef {import("../../state/route.js").Moment} Moment */
@@ -17,9 +20,9 @@ const SINGLY = 20;
 
 /** The tasks as the server has them, newest first. @type {import("../../vendor/ui.js").Signal<any[]>} */
 const known = signal([]);
-/** What decisions that are under way make of tasks: another row, or null where the row leaves the view. */
+/** The expected results of decisions in progress: a row, or null if the row leaves the view. */
 const expected = signal(/** @type {Map<string, any>} */ (new Map()));
-/** The tasks of the view, as they will be once the decisions under way are done. */
+/** The tasks of the view, as expected after the decisions in progress. */
 export const tasks = computed(() => {
   const changed = expected.value;
   if (changed.size === 0 || isPast()) return known.value;
@@ -28,22 +31,25 @@ export const tasks = computed(() => {
 export const status = signal(/** @type {{isLoading: boolean, error: any, next: string | null}} */ ({ isLoading: true, error: null, next: null }));
 /** The number of tasks in the view as the server has them, once it is known. */
 const counted = signal(/** @type {number | null} */ (null));
-/** The number of tasks in the view, once the decisions under way are done. */
+/** The number of tasks in the view, as expected after the decisions in progress. */
 export const total = computed(() => (counted.value === null ? null : counted.value + tasks.value.length - known.value.length));
-/** What differs between two moments, while two are compared. */
+/** The differences between two moments, while two moments are compared. */
 export const compared = signal(/** @type {any} */ (null));
 
 /** @type {Subject} */
 let subject = { wanted: {}, now: null, before: null, isCompared: false };
-/** Whether the view shows another moment than now, which no decision changes. A view of another moment has other tasks in `known`. */
+/**
+ * Whether the view shows a moment other than now, which no decision changes. A view of another moment has other tasks
+ * in `known`.
+ */
 const isPast = () => subject.now !== null || subject.isCompared;
 let round = 0;
 /** Tasks that stay in the list until another view is shown, although they no longer belong to it. @type {Set<string>} */
 const kept = new Set();
-/** The versions that own changes have led to: `id:version` before → version after. @type {Map<string, number>} */
+/** The versions that the changes of this tab have created: `id:version` before → version after. @type {Map<string, number>} */
 const own = new Map();
 
-/** Shows other tasks. What is shown stays until the first page is there, unless the subject is another. @param {Subject} wanted */
+/** Shows other tasks. Unless the subject changes, the shown tasks stay until the first page arrives. @param {Subject} wanted */
 export async function read(wanted) {
   const mine = ++round;
   const isOther = JSON.stringify(wanted) !== JSON.stringify(subject);
@@ -64,7 +70,7 @@ export async function read(wanted) {
   }
 }
 
-/** A page of the mailbox, or of a pipeline in the past, which the mailbox does not know. @param {string | null} cursor */
+/** A page of the mailbox, or of a pipeline in the past, which the mailbox does not support. @param {string | null} cursor */
 async function pageOf(cursor) {
   const { wanted, now } = subject;
   if (!now) return get("/mailbox", { ...wanted, limit: PAGE, cursor });
@@ -85,7 +91,7 @@ async function compare(mine) {
   });
 }
 
-/** Counts the tasks of the view, which a page of the mailbox does not say. @param {number} mine @param {{next_cursor: string | null, data: any[]}} page */
+/** Counts the tasks of the view, because a page of the mailbox does not have this number. @param {number} mine @param {{next_cursor: string | null, data: any[]}} page */
 async function count(mine, page) {
   if (!page.next_cursor) { counted.value = page.data.length; return; }
   const stages = pipeline(subject.wanted, foldAt(subject.now)).filter((stage) => !("$sort" in stage));
@@ -96,7 +102,7 @@ async function count(mine, page) {
 /** @type {number | undefined} */
 let recounting;
 
-/** Counts a view of several pages again, a little after some of its tasks have come or gone. */
+/** Counts a view of several pages again, shortly after tasks were added or removed. */
 function recount() {
   recounting ??= setTimeout(() => {
     recounting = undefined;
@@ -104,7 +110,7 @@ function recount() {
   }, QUIET_MS);
 }
 
-/** Reads the next page, if there is one. Returns whether there was. */
+/** Reads the next page. Returns whether there was a next page. */
 export async function more() {
   const { next, isLoading } = status.value;
   if (!next || isLoading) return false;
@@ -134,7 +140,7 @@ async function reread(some, mine) {
   if (mine === round) for (const task of found) if (task) put(task);
 }
 
-/** Brings the list up to date after events of tasks. Pages beyond the first stay. It throws if it cannot. @param {Map<string, number>} changed ids and versions */
+/** Updates the list after events of tasks. Pages beyond the first page stay. Throws an error if the update fails. @param {Map<string, number>} changed ids and versions */
 export async function refresh(changed) {
   const mine = round;
   const behind = known.value.filter((task) => (changed.get(task.id) ?? 0) > task.version);
@@ -159,7 +165,7 @@ export async function refresh(changed) {
 /** @param {any[]} some */
 const sorted = (some) => some.sort((one, other) => (one.created_at < other.created_at ? 1 : one.created_at > other.created_at ? -1 : one.id < other.id ? 1 : -1));
 
-/** Shows a task as the server has it now. It leaves the list if it no longer belongs to the view. @param {any} task @param {{keep?: boolean}} [options] */
+/** Shows a task as the server has it now. Removes the task from the list if the task no longer belongs to the view. @param {any} task @param {{keep?: boolean}} [options] */
 export function put(task, { keep = false } = {}) {
   if (isPast()) return;
   if (keep) kept.add(task.id);
@@ -176,34 +182,34 @@ export function put(task, { keep = false } = {}) {
     known.value = belongs ? sorted([...known.value, row]) : known.value.filter((other) => other.id !== task.id);
     if (isListed && counted.value !== null) counted.value -= 1;
   });
-  // A task that was not listed may be one of a page that is not read yet, so the server counts.
+  // A task that was not listed may be on a page that is not read yet, so the server counts the tasks.
   recount();
 }
 
-/** Shows what a decision makes of tasks before the server has confirmed it. @param {any[]} rows @param {{keep?: boolean}} [options] */
+/** Shows the expected result of a decision before the server has confirmed the decision. @param {any[]} rows @param {{keep?: boolean}} [options] */
 export function expect(rows, { keep = false } = {}) {
   for (const row of rows) keep ? kept.add(row.id) : kept.delete(row.id);
   expected.value = new Map([...expected.value, ...rows.map((row) => /** @type {const} */ ([row.id, keep || matches(row, subject.wanted) ? row : null]))]);
 }
 
-/** Ends the expectation about tasks: they are again what the server said. @param {string[]} ids */
+/** Removes the expected results of tasks, which are then shown as the server has them. @param {string[]} ids */
 export function settle(ids) {
   const left = new Map(expected.value);
   for (const id of ids) left.delete(id);
   expected.value = left;
 }
 
-/** The version after own changes that followed the seen version without another's in between. @param {string} id @param {number} seen */
+/** The version after this tab's own changes that directly followed the seen version. @param {string} id @param {number} seen */
 export function ownVersion(id, seen) {
   let version = seen;
   while (own.has(`${id}:${version}`)) version = /** @type {number} */ (own.get(`${id}:${version}`));
   return version;
 }
 
-/** Whether this tab has led a task to a version. @param {string} id @param {number} version */
+/** Whether this tab created a version of a task. @param {string} id @param {number} version */
 export const isOwn = (id, version) => own.get(`${id}:${version - 1}`) === version;
 
-/** Remembers that this tab has led a task from one version to the next. @param {string} id @param {number} version the version after */
+/** Records that this tab created a version of a task. @param {string} id @param {number} version the version after */
 export function isMine(id, version) {
   own.set(`${id}:${version - 1}`, version);
 }
@@ -215,8 +221,8 @@ export const operation = (action) => action.replaceAll("_", "-");
 const running = new Map();
 
 /**
- * Does something with one task, after what is already under way for it. The task must be at the version that its reader
- * has seen; only own changes may have followed.
+ * Performs an action on one task, after the earlier actions of this tab on the task. The task must have the version
+ * that the user has seen. Only changes of this tab may have followed.
  *
  * @param {any} task @param {string} action @param {object} body @param {boolean} [leaving]
  */
@@ -236,5 +242,5 @@ export function act(task, action, body, leaving = false) {
   return made;
 }
 
-/** Waits until nothing is under way for some tasks. @param {any[]} some */
+/** Waits until no action on these tasks is in progress. @param {any[]} some */
 export const idle = (some) => Promise.allSettled(some.map((task) => running.get(task.id)));

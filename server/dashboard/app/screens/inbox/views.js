@@ -1,4 +1,5 @@
-// Which tasks the inbox shows: views and filters as they stand in the address, for the mailbox, for a pipeline, and for a row.
+// The selection of tasks in the inbox: the views and filters of the address, as parameters, as a pipeline, and as a
+// condition.
 
 import { waitingOn } from "../../state/waiting.js";
 
@@ -20,7 +21,7 @@ export const VIEWS = {
   all: { label: "All", query: {} },
 };
 
-/** The parameters of the address that choose tasks. */
+/** The parameters of the address that select tasks. */
 export const FILTERS = ["view", "status", "assignee", "priority", "unread", "project"];
 
 /**
@@ -57,7 +58,7 @@ export function matches(task, wanted) {
     && (!wanted.assignee_id || task.assignee_id === wanted.assignee_id);
 }
 
-/** Conditions on the state of a task by whom it waits for. */
+/** The conditions on the state of tasks that wait for people, for agents, and for nobody. */
 const WAITING = {
   human: [{ status: { $in: ["input_required", "review"] } }, { status: { $in: ["pending", "awaiting_reply"] }, assignee_type: { $ne: "agent" } }, { status: "failed", unread: true }],
   agent: [{ status: "in_progress" }, { status: { $in: ["pending", "awaiting_reply"] }, assignee_type: "agent" }],
@@ -84,7 +85,7 @@ export function pipeline(wanted, fold) {
   return [...stages, ...(Object.keys(match).length ? [{ $match: match }] : []), { $sort: { _created_at: -1, _id: -1 } }];
 }
 
-/** The state of a task at an earlier moment as a row of the inbox. Nobody may act in the past. @param {any} state */
+/** The state of a task at an earlier moment as a row of the inbox. No action is possible in the past. @param {any} state */
 export function rowOf(state) {
   return { allowed_actions: [], priority: "normal", ...state, id: state._id, version: state._version, updated_at: state._last_event_at, created_at: state._created_at, waiting_on: waitingOn(state) };
 }

@@ -14,12 +14,12 @@ const COLUMNS = 3;
 /** @param {{title: string, to?: string, kind?: string, q?: any[], isNow?: boolean, children?: any}} props `q` is the pipeline that the card shows */
 const Card = ({ title, to, kind = "", q, isNow, children }) => html`<section class=${`card ${kind}`}><h2>${to ? html`<${Link} to=${to}>${title}<//>` : title}${isNow && html`<${OfNow} />`}${q && html` <${Link} to="/pipelines" query=${{ q: JSON.stringify(q) }} class="pipeline-link" title="Open as a pipeline" aria-label=${`Open as a pipeline: ${title}`}>{ }<//>`}</h2>${children}</section>`;
 
-/** The events behind from which a consumer counts as behind. Fewer are the ones that were appended just now. */
+/** The lag from which a consumer counts as behind. A smaller lag is normal right after an append. */
 const BEHIND = 100;
-/** The share of the storage from which it counts as full. */
+/** The share of used storage from which the storage counts as full. */
 const FULL = 0.9;
 
-/** What needs somebody, each with the screen that mends it. @param {any} found @param {number} failed the failed tasks that nobody has looked at @returns {[string, string][]} */
+/** The problems that need attention, each with the screen that solves the problem. @param {any} found @param {number} failed the number of unread failed tasks @returns {[string, string][]} */
 function problems({ workspace, consumers, plugins, parked, storage }, failed) {
   const many = (/** @type {number} */ count, /** @type {string} */ one, /** @type {string} */ some) => `${count.toLocaleString("en")} ${count === 1 ? one : some}`;
   const stopped = (plugins.data ?? []).filter((/** @type {any} */ plugin) => plugin.status !== "running").length;
@@ -52,7 +52,7 @@ export function Stopped({ plugins }) {
     <li key=${plugin.name}><${Link} to=${`/plugins/${plugin.name}`}>${plugin.name}<//> <${Badge} kind=${plugin.status} /> <span class="dim">${plugin.last_error?.message}</span></li>`)}</ul><//>`;
 }
 
-/** The saved pipelines, and the first rows of the one that changed last. @param {{found: any}} props */
+/** The saved pipelines, and the first rows of the pipeline that changed last. @param {{found: any}} props */
 export function Views({ found }) {
   const q = newest("view", moment.value);
   if (found.error) return html`<${Card} title="Saved pipelines" to="/pipelines" q=${q}><${Failure} error=${found.error} /><//>`;

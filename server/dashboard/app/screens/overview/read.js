@@ -1,4 +1,4 @@
-// What the first screen shows, now or at an earlier moment, and what of it is of now in any case.
+// The data of the first screen, now or at an earlier moment. Some of the data is always current.
 
 import { get, getAll, query as run } from "../../api/client.js";
 import { foldAt, moment } from "../../state/route.js";
@@ -37,7 +37,7 @@ async function agentsAt(when, abort) {
   return { data: agents.map((/** @type {any} */ agent) => ({ agent_id: agent.id, name: agent.name, pending: 0, in_progress: 0, review: 0, ...work.get(agent.id) })) };
 }
 
-/** The saved pipelines, with the first rows of the one that changed last. @param {Moment} when @param {AbortSignal} abort */
+/** The saved pipelines, with the first rows of the pipeline that changed last. @param {Moment} when @param {AbortSignal} abort */
 async function viewsAt(when, abort) {
   const { results: views } = await run(newest("view", when), {}, abort);
   const [first] = views;

@@ -1,4 +1,4 @@
-// A parked step's event, edited and appended again: the way on if the event is wrong and not the plugin.
+// A parked step's event, edited and appended again, for the case that the event is wrong and not the plugin.
 
 import { html, useState } from "../../vendor/ui.js";
 import { get } from "../../api/client.js";
@@ -10,7 +10,7 @@ import { Append } from "../aggregate/append.js";
 import { deleteStep } from "./groups.js";
 
 /**
- * The dialog of a screen for one step. What is typed there stays when the step or its group is gone.
+ * The dialog of a screen for one step. The typed text stays even if the step or its group is removed.
  *
  * @param {() => void} done
  */
@@ -33,7 +33,7 @@ function Again({ step, close, done }) {
   const finish = () => {
     if (!isGivenUp) return done();
     deleteStep(step).then(done, (failure) => {
-      // Somebody else may have given the step up meanwhile.
+      // Another user may have deleted the step meanwhile.
       if (failure.status !== 404) complain(failure, "The event is appended, but the step is still parked");
       done();
     });

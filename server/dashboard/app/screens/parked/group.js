@@ -1,4 +1,4 @@
-// One group of parked steps: its cause, what a replay would do, and its steps.
+// One group of parked steps: its cause, the result of a replay, and its steps.
 
 import { html, useEffect, useRef, useState } from "../../vendor/ui.js";
 import { stringify } from "../../api/json.js";
@@ -11,7 +11,7 @@ import { usePages } from "../../parts/pages.js";
 import { Table } from "../../parts/table.js";
 import { deleteGroup, deleteStep, dryRun, readSteps, replayGroup, replayStep } from "./groups.js";
 
-/** Why parked steps cannot be changed now, or an empty text. */
+/** The reason why parked steps cannot be changed now, or an empty text. */
 const refusal = () => (!has("api:write") ? "This needs the scope api:write." : moment.value ? "Nothing can be changed in the past." : "");
 
 /** @param {number} count */

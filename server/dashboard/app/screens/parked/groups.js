@@ -1,10 +1,10 @@
-// The groups of parked steps that have one cause, and what is done with all steps of a group.
+// The groups of parked steps that have one cause, and the operations on all steps of a group.
 
 import { call, get, post } from "../../api/client.js";
 
 /** @typedef {{plugin: string, hook: string, kind: string, line: number | null, message: string, count: number, first: any, last: any, ids: string[]}} Group `first` and `last` are steps */
 
-/** The steps of one page. */
+/** The number of steps per page. */
 const PAGE = 200;
 
 /** Reads the groups. @param {string} plugin a name, or an empty text for all @param {AbortSignal} [abort] @returns {Promise<Group[]>} */
@@ -12,13 +12,13 @@ export async function readGroups(plugin, abort) {
   return (await get("/parked/groups", { plugin }, abort)).data;
 }
 
-/** What names a group in requests. @param {Group} group */
+/** The fields that identify a group in requests. @param {Group} group */
 export const keyOf = ({ plugin, hook, kind, line }) => ({ plugin, hook, kind, line: line ?? null });
 
 /** Whether a step belongs to a group. @param {any} step @param {Group} group */
 const belongs = (step, group) => step.plugin === group.plugin && step.hook === group.hook && step.kind === group.kind && (step.line ?? null) === (group.line ?? null);
 
-/** Reads steps of a group: those among the plugin's steps, of which pages are read until one has some. @param {Group} group @param {string | null} cursor @param {AbortSignal} abort */
+/** Reads steps of a group. Reads pages of the plugin's steps until a page has steps of the group. @param {Group} group @param {string | null} cursor @param {AbortSignal} abort */
 export async function readSteps(group, cursor, abort) {
   for (let next = cursor; ;) {
     const page = /** @type {any} */ (await get("/parked", { plugin: group.plugin, limit: PAGE, cursor: next }, abort));
@@ -29,8 +29,8 @@ export async function readSteps(group, cursor, abort) {
 }
 
 /**
- * Tries all steps of a group again. The server refuses if the group has another number of steps. A request replays a
- * part of a large group.
+ * Replays all steps of a group. The server rejects a request if the group has another number of steps. One request
+ * replays only a part of a large group.
  *
  * @param {Group} group @returns {Promise<{done: number, failed: number}>}
  */
@@ -45,7 +45,7 @@ export async function replayGroup(group) {
   }
 }
 
-/** Gives all steps of a group up. @param {Group} group */
+/** Deletes all steps of a group. @param {Group} group */
 export const deleteGroup = (group) => post("/parked/delete", { group: keyOf(group), expected: group.count });
 
 /** @param {any} step */

@@ -1,4 +1,4 @@
-// The choice of a new stage: every stage with what it does and an example.
+// The choice of a new stage: every stage with its purpose and an example.
 
 import { html, useState } from "../../vendor/ui.js";
 import { Failure, Loading } from "../../parts/basic.js";
@@ -7,7 +7,7 @@ import { useLoad } from "../../parts/load.js";
 import { pretty } from "./model.js";
 import { words } from "./words.js";
 
-/** Beginnings that suit any workspace. The other stages begin as their examples. */
+/** Initial values that suit any workspace. The other stages begin with their examples. */
 const BEGUN = /** @type {Record<string, any>} */ ({
   $match: { aggregate_type: "article" }, $fold: {}, $project: { title: 1 }, $sort: { _last_event_at: -1 }, $limit: 20, $skip: 20,
   $group: { _id: "$aggregate_type", count: { $sum: 1 } }, $unwind: "$tags", $count: "count", $sortByCount: "$tags",

@@ -1,4 +1,4 @@
-// One stage of a pipeline: its text, what came out of it, and its place among the others.
+// One stage of a pipeline: its text, its output, and its place among the other stages.
 
 import { html } from "../../vendor/ui.js";
 import { stringify } from "../../api/json.js";
@@ -9,7 +9,7 @@ import { operator, wordOf } from "./model.js";
 import { rangeOf } from "./place.js";
 import { complete } from "./words.js";
 
-/** Where an error of a stage is underlined. @param {string} text @param {import("./model.js").Fault} fault */
+/** The range of a stage's text that an error underlines. @param {string} text @param {import("./model.js").Fault} fault */
 function marked(text, fault) {
   if (fault.at !== undefined) return { from: Math.min(fault.at, text.length), to: Math.min(fault.at + 1, text.length), message: fault.message };
   const { from, to } = wordOf(text, fault.path) ?? rangeOf(text, fault.path);
@@ -45,7 +45,7 @@ export function StageCard({ card, index, count, fault, outcome, notes, isStale, 
   </li>`;
 }
 
-/** What came out of a stage. @param {{outcome: any, notes: any[] | null, number: number}} props */
+/** The output of a stage. @param {{outcome: any, notes: any[] | null, number: number}} props */
 function Came({ outcome, notes, number }) {
   if (!outcome && !notes) return html`<p class="dim">Not run yet.</p>`;
   return html`<p class="counts">${outcome && html`<strong>${outcome.rows.toLocaleString("en")} ${outcome.rows === 1 ? "row" : "rows"}</strong>`}
@@ -57,13 +57,13 @@ function Came({ outcome, notes, number }) {
     </ul>`}`;
 }
 
-/** The fields that tell the least about a row, so that they come last. */
+/** The least informative fields of a row, which come last. */
 const LAST = new Set(["aggregate_type", "project_id", "_created_at", "_last_event_at", "_traits", "_facts", "_position", "_version", "metadata", "actor", "occurred_at", "recorded_at"]);
 
 /** A row in one line. @param {any} row */
 function line(row) {
   if (typeof row !== "object" || row === null || Array.isArray(row) || typeof row.toJSON === "function") return short(stringify(row) ?? "", 300);
-  // The id of an event says less than the aggregate that it belongs to.
+  // The id of an event is less informative than the event's aggregate.
   const isLast = (/** @type {string} */ name) => LAST.has(name) || (name === "_id" && "event_type" in row);
   const names = Object.keys(row);
   const ordered = [...names.filter((name) => !isLast(name)), ...names.filter(isLast)];

@@ -5,12 +5,12 @@ import { ExactNumber, stringify } from "../../api/json.js";
 import { change } from "../../state/route.js";
 import { Empty, short } from "../../parts/basic.js";
 
-/** The bars in the document. The table has all rows. */
+/** The maximum number of bars in the document. The table has all rows. */
 const BARS = 60;
-/** The points of a line. */
+/** The maximum number of points of a line. */
 const POINTS = 2_000;
 const DATE = /^\d{4}-\d\d(-\d\d([T ]\d\d:\d\d.*)?)?$/;
-/** Numbers that every state has, which say the least. */
+/** Number fields that every state has, which are the least informative. */
 const COMMON = new Set(["_version", "_position", "version", "position"]);
 
 /** @param {any} value */
@@ -19,13 +19,13 @@ const isObject = (value) => typeof value === "object" && value !== null && !Arra
 /** Returns a value as a number, or null. @param {any} value */
 const numberOf = (value) => (typeof value === "number" ? value : value instanceof ExactNumber ? Number(value.text) : typeof value === "string" && /^-?\d+(\.\d+)?$/.test(value) ? Number(value) : null);
 
-/** The fields of a row. Those of an object, as a group by several fields has as its `_id`, count one by one. @param {any} row */
+/** The fields of a row. The fields of an object, such as the `_id` of a group by several fields, count one by one. @param {any} row */
 const flat = (row) => Object.fromEntries(Object.entries(row).flatMap(([name, value]) => (isObject(value) ? Object.entries(value).map(([inner, own]) => [`${name}.${inner}`, own]) : [[name, value]])));
 
 /** @typedef {{name: string, kind: "number" | "date" | "text"}} Field */
 
 /**
- * What a chart can show of rows, or null if no field is a number.
+ * The rows and fields that a chart can show, or null if no field is a number.
  *
  * @param {any[]} rows
  * @returns {{rows: any[], numbers: string[], others: Field[]} | null}
@@ -45,7 +45,7 @@ export function chartOf(rows) {
   return { rows: flattened, numbers: numbers.toSorted((one, other) => rank(one) - rank(other)), others: fields.filter(({ name }) => !numbers.includes(name)) };
 }
 
-/** The field by which the rows are told apart: a date, the identity of a group, or a name. @param {Field[]} others */
+/** The field that distinguishes the rows: a date, the identity of a group, or a name. @param {Field[]} others */
 const axisOf = (others) => [others.find(({ name, kind }) => kind === "date" && name.startsWith("_id")), others.find(({ name }) => ["title", "name"].includes(name)), others.find(({ name }) => name.startsWith("_id")), others.find(({ kind }) => kind === "date"), others[0]].find(Boolean) ?? null;
 
 /** @param {{rows: any[], query: URLSearchParams}} props */
@@ -65,7 +65,7 @@ export function Chart({ rows, query }) {
 /** @param {any} value */
 const textOf = (value) => (typeof value === "string" ? value : value === null || value === undefined ? "none" : short(stringify(value) ?? "", 80));
 
-/** A number as people read it. One that a double cannot hold keeps its digits. @param {any} value */
+/** A number formatted for people. A number that a double cannot represent keeps its digits. @param {any} value */
 function told(value) {
   const number = Number(String(value));
   return typeof value === "number" || String(number) === String(value) ? number.toLocaleString("en", { maximumFractionDigits: 2 }) : String(value);

@@ -1,4 +1,4 @@
-// A pipeline as a program that runs it, in languages that need no library for it.
+// A pipeline as a program that runs it, in languages that need no library.
 
 import { html } from "../../vendor/ui.js";
 import { API } from "../../api/client.js";
@@ -17,7 +17,7 @@ const LINE = 80;
 /** @type {Style} */
 const SCRIPT = {
   name: (key) => (/^[A-Za-z_$][\w$]*$/.test(key) && key !== "__proto__" ? key : `[${JSON.stringify(key)}]`), word: String,
-  // Numbers that a double does not hold are written as Extended JSON.
+  // Numbers that a double cannot represent are written as Extended JSON.
   number: (text) => `{ ${/[.e]/i.test(text) ? "$numberDecimal" : "$numberLong"}: "${text}" }`,
 };
 /** @type {Style} */

@@ -1,4 +1,4 @@
-// Pipelines as cards: stages with their texts, what is sent of them, and which card an error belongs to.
+// Pipelines as cards: stages with their texts, the pipeline to send, and the card of an error.
 
 import { parse, stringify } from "../../api/json.js";
 import { foldAt } from "../../state/route.js";
@@ -69,8 +69,8 @@ export function build(cards, moment) {
 }
 
 /**
- * Returns the pipeline at a moment: folds without a moment of their own get it, and a pipeline over events without a
- * fold begins with a filter.
+ * Returns the pipeline at a moment: folds without their own moment get this moment, and a pipeline over events without
+ * a fold begins with a filter.
  *
  * @param {Built} built @param {any} moment @returns {Built}
  */
@@ -94,7 +94,7 @@ function foldedAt(stage, moment) {
   return stage;
 }
 
-/** Returns the error of a query with the card it belongs to. @param {any} error @param {Built} built @returns {Fault} */
+/** Returns the error of a query with its card. @param {any} error @param {Built} built @returns {Fault} */
 export function faultOf(error, built) {
   const body = error.body ?? {};
   const pointer = [body.pointer, body.details?.pointer, body.details?.[0]?.pointer].find((found) => typeof found === "string") ?? "";
@@ -108,7 +108,7 @@ export function faultOf(error, built) {
   };
 }
 
-/** The text of a stage in which an error names one word. @param {string} text @param {string[]} path */
+/** The range of the word in a stage's text that an error names. @param {string} text @param {string[]} path */
 export function wordOf(text, path) {
   if (path.length !== 1 || !path[0]) return null;
   const from = text.indexOf(`"${path[0]}"`);

@@ -1,4 +1,4 @@
-// Places in JSON text that may be unfinished: where the cursor stands, and where the value of a path is.
+// Places in JSON text that may be unfinished: the place of the cursor, and the range of the value of a path.
 
 /** @typedef {{type: string, from: number, to: number, text: string}} Token */
 /** @typedef {{path: (string | number)[], isKey: boolean, inString: Token | null}} Place */
@@ -42,8 +42,8 @@ export function placeAt(text, position) {
 }
 
 /**
- * Returns where the value of a path stands, or its name if the name is an operator or the value is an object or a list.
- * Without such a path the nearest one above it counts.
+ * Returns the range of the value of a path, or of its name if the name is an operator or the value is an object or a
+ * list. If the text has no such path, returns the range of the nearest path above.
  *
  * @param {string} text @param {string[]} path @returns {{from: number, to: number}}
  */

@@ -1,4 +1,4 @@
-// How a pipeline was executed: what was read, what the source did by itself, and the time of each step.
+// How a pipeline was executed: the data that was read, the stages that the source executed, and the time of each step.
 
 import { html } from "../../vendor/ui.js";
 import { short } from "../../parts/basic.js";
@@ -6,17 +6,17 @@ import { Value } from "../../parts/value.js";
 import { stringify } from "../../api/json.js";
 import { milliseconds } from "./card.js";
 
-/** What the names of the sources mean. */
+/** The meanings of the names of the sources. */
 const SOURCES = {
   resident: "the states in memory",
   log: "states folded from the log",
   events: "the events of the log",
   documents: "the given documents",
 };
-/** The members of a step that have a column of their own. */
+/** The members of a step that have their own column. */
 const SHOWN = new Set(["source", "operator", "stage", "from", "rows", "us"]);
 
-/** The notes on each card: which step of the plan it became. @param {any} explain @param {import("./model.js").Built} built @returns {Map<number, string[]>} */
+/** The notes on each card: the step of the plan that executed the card. @param {any} explain @param {import("./model.js").Built} built @returns {Map<number, string[]>} */
 export function notesOf(explain, built) {
   const notes = new Map();
   if (!explain?.stages) return notes;

@@ -1,4 +1,4 @@
-// The rows of a pipeline: as a table, as JSON, as a chart, as a file, or as what differs between two moments.
+// The rows of a pipeline: as a table, as JSON, as a chart, as a file, or as the differences between two moments.
 
 import { html, useMemo, useState } from "../../vendor/ui.js";
 import { stringify } from "../../api/json.js";
@@ -15,11 +15,11 @@ import { Chart, chartOf } from "./chart.js";
 
 const Compared = lazy(() => import("../../parts/compared.js").then((module) => module.Compared));
 const COLUMNS = 12;
-/** The lines of JSON that are shown. Beyond these, the table has the rows. */
+/** The maximum number of shown lines of JSON. The table has all rows. */
 const LINES = 100_000;
 const LINE = 20;
 
-/** The row in one line: its name, or what it is grouped by. @param {any} row */
+/** The row in one line: its name, or its group. @param {any} row */
 const title = (row) => html`<bdi>${(isObject(row) && (label(row) || (row.event_type ? `${row.event_type} of ${row.aggregate_id}` : group(row._id)))) || short(stringify(row) ?? "", 160)}</bdi>`;
 
 /** The values by which rows are grouped, in words. @param {any} id */
@@ -31,7 +31,7 @@ const isObject = (row) => typeof row === "object" && row !== null && !Array.isAr
 /**
  * @param {{result: any, rows: any[], before: any[] | null, ms: number, more: (() => void) | null, isStale: boolean, query: URLSearchParams, name: string,
  *   cursor: string | null, page: (cursor: string) => Promise<{rows: any[], next: string | null}>}} props
- * `name` is that of exported files, and `page` reads the rows after `cursor`.
+ * `name` is the name of exported files, and `page` reads the rows after `cursor`.
  */
 export function Results({ result, rows, before, ms, more, isStale, query, name, cursor, page }) {
   const isChartable = useMemo(() => chartOf(rows) !== null, [rows]);
@@ -71,10 +71,10 @@ function Rows({ rows, more }) {
       <${Value} value=${opened} /><${Copy} text=${() => stringify(opened, 2)}>copy JSON<//><//>`}`;
 }
 
-/** The fields that every state has. They stand behind its own ones. */
+/** The fields that every state has, which come after its own fields. */
 const COMMON = ["aggregate_type", "project_id", "_version", "_position", "_created_at", "_last_event_at", "_traits"];
 
-/** The names of the columns: the identity, the fields of the rows, and last what every state has. @param {any[]} rows */
+/** The names of the columns: the identity, the fields of the rows, and last the fields that every state has. @param {any[]} rows */
 function columns(rows) {
   const found = [...new Set(rows.slice(0, 500).flatMap((row) => Object.keys(row)))].filter((name) => name !== "_facts");
   const rank = (/** @type {string} */ name) => (name === "_id" ? -1 : COMMON.indexOf(name) + 1);

@@ -12,7 +12,7 @@ import { useLoad } from "../../parts/load.js";
 const PAGE = 200;
 const TYPE = "view";
 
-/** Why views cannot be written now, or an empty text. */
+/** The reason why views cannot be written now, or an empty text. */
 export const refusal = () => (!has("api:write") ? "This needs the scope api:write." : moment.value ? "Nothing can be changed in the past." : "");
 
 /** @param {string} id @param {string} event @param {object} payload @param {number | "none"} expected */
@@ -45,7 +45,7 @@ export function Views({ view, pipeline, saved, stored }) {
   const overwrite = () => {
     const stages = pipeline();
     if (!stages) return say("The pipeline is not JSON yet, so it cannot be saved.", { kind: "error" });
-    // After a conflict, the view is read again, so that the next attempt knows the version of the other writer.
+    // After a conflict, the view is read again, so that the next attempt uses the version of the other writer.
     update(view, { pipeline: stages }).then(() => say(`Saved ${view.name}`), (error) => complain(error, error.code === "version_conflict" ? "Somebody else has saved this view. Save again to replace that" : "")).finally(saved);
   };
   return html`<button onClick=${() => setOpen("list")}>Views</button>

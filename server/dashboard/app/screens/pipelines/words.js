@@ -8,7 +8,7 @@ import { placeAt } from "./place.js";
 
 const EVENT_FIELDS = { event_type: "string", aggregate_id: "string", aggregate_type: "string", position: "integer", version: "integer", payload: "object", metadata: "object", actor: "string", occurred_at: "date", recorded_at: "date", project_id: "string" };
 const STATE_FIELDS = { _id: "string", aggregate_type: "string", project_id: "string", _version: "integer", _position: "integer", _created_at: "date", _last_event_at: "date", _traits: "array", _facts: "object" };
-/** Stages whose values are expressions. In the others, names with a `$` are operators of a filter. */
+/** Stages whose values are filters. In other stages, names with a `$` are operators of expressions. */
 const FILTERS = new Set(["$match"]);
 const GROUPS = new Set(["$group", "$bucket", "$bucketAuto", "$setWindowFields"]);
 /** Stages whose first names are fields of a row. */
@@ -81,7 +81,7 @@ function offered(known, place) {
   return [...fields(FILTERS.has(stage) && !place.path.includes("$expr") ? "" : "$"), ...of("variable", -1)];
 }
 
-/** What follows the name of an operator, as its example has it. @param {Operator} operator */
+/** The text after the name of an operator, in the form of its example. @param {Operator} operator */
 function begun({ name, example }) {
   const value = example?.usage?.[name];
   if (name === "$group") return '{ "_id": | }';
@@ -90,7 +90,7 @@ function begun({ name, example }) {
   return typeof value === "string" ? '"|"' : "|";
 }
 
-/** Writes a completion with its quotes, and with what follows a name. @param {string} rest @param {import("./place.js").Place} place */
+/** Inserts a completion with its quotes, and with the text after a name. @param {string} rest @param {import("./place.js").Place} place */
 const insert = (rest, place) => (/** @type {any} */ view, /** @type {{label: string}} */ { label }, /** @type {number} */ from, /** @type {number} */ to) => {
   const text = view.state.doc.toString();
   const start = place.inString ? place.inString.from : from;

@@ -16,9 +16,9 @@ import { compareRuns } from "./compare.js";
 
 const EVENTS = 100;
 
-/** Files that are changed here, by plugin, so that another screen does not lose them. @type {Map<string, {script: string, manifest: string}>} */
+/** Files that are changed here, by plugin, so that they are not lost on another screen. @type {Map<string, {script: string, manifest: string}>} */
 const changed = new Map();
-// These files end with the page, so leaving it asks.
+// These files are lost with the page, so the browser asks before the page is left.
 addEventListener("beforeunload", (event) => { if (changed.size > 0 && !isLeaving.peek()) event.preventDefault(); });
 
 /** @param {{name: string, query: URLSearchParams}} props */
@@ -96,7 +96,7 @@ function Work({ name, plugin, source, groups, query }) {
     </section></div>`;
 }
 
-/** The line of a text that the server refuses. @param {any} failure @returns {{file: string, line: number, message: string} | null} */
+/** The line of a text that the server rejects. @param {any} failure @returns {{file: string, line: number, message: string} | null} */
 function refusedAt(failure) {
   const found = failure?.code === "plugin_refused" ? /^(script|manifest):(\d+):\d+: (.*)$/s.exec(failure.message) : null;
   return found && { file: found[1], line: Number(found[2]), message: found[3] };

@@ -1,10 +1,10 @@
-// What differs between two dry runs of a plugin over the same events.
+// The differences between two dry runs of a plugin over the same events.
 
 import { isEqual } from "../../state/compare.js";
 
 /** @typedef {"mended" | "broken" | "failing" | "changed" | "same"} Kind */
 
-/** What a call returned, without what differs from call to call. @param {any} result */
+/** The result of a call, without the parts that differ in every call. @param {any} result */
 function content(result) {
   if (!result) return {};
   if (result.error) return { error: result.error.message, at: result.error.line ? `line ${result.error.line}` : undefined };

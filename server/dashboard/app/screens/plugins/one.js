@@ -1,4 +1,4 @@
-// One plugin: its state, its parked groups, its source, and what can be done with it.
+// One plugin: its state, its parked groups, its source, and its operations.
 
 import { html, useState } from "../../vendor/ui.js";
 import { get, post } from "../../api/client.js";
@@ -64,7 +64,7 @@ export function Plugin({ name }) {
   </div>`;
 }
 
-/** The error of a reload, with the way to its line. @param {{error: any, name: string}} props */
+/** The error of a reload, with a link to its line. @param {{error: any, name: string}} props */
 export function Refused({ error, name }) {
   const { file, line, column } = { ...error.body, ...error.body?.details?.[0] };
   return html`<${Failure} error=${error} />${line && html`<p><code>${[file, line, column].filter(Boolean).join(":")}</code> <${Link} to=${`/plugins/${name}/bench`} query=${{ line }}>Open line ${line} in the bench<//></p>`}`;
@@ -82,7 +82,7 @@ function Source({ name, line }) {
     ${file && html`<${Editor} key=${file.path} label=${file.path} value=${file.text ?? "The file is too large to be shown."} language="text" readOnly numbers line=${file.path.endsWith(".rhai") ? line : null} /><${Copy} text=${file.text ?? ""}>copy the file<//>`}</section>`;
 }
 
-/** Says how many events a replay is for, as a dry run counts them, before the plugin is called again. @param {{plugin: any, close: () => void, done: () => void}} props */
+/** Shows the number of events of a replay, which a dry run counts, before the plugin is called again. @param {{plugin: any, close: () => void, done: () => void}} props */
 function Replay({ plugin, close, done }) {
   const [from, setFrom] = useState(1);
   const hooks = plugin.hooks.filter((/** @type {string} */ known) => REPLAYED.has(known));

@@ -1,4 +1,4 @@
-// How the dashboard looks and which keys it listens to, in this browser.
+// The colors and the keyboard shortcuts of the dashboard in this browser.
 
 import { html, useState } from "../../vendor/ui.js";
 import { letters, setLetters } from "../../state/keys.js";

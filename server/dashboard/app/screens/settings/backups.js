@@ -1,4 +1,5 @@
-// The backups of the installation: how far each workspace is archived, whether the archive was verified, and restores.
+// The backups of the installation: the archived position of each workspace, the result of its verification, and the
+// restores.
 
 import { html } from "../../vendor/ui.js";
 import { getAll, get } from "../../api/client.js";

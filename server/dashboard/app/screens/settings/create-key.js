@@ -1,4 +1,4 @@
-// Creating a key: its scopes, its life, the agents it is for, and the secret that is shown once.
+// Creating a key: its scopes, its lifetime, its agents, and the secret that is shown once.
 
 import { html, useState } from "../../vendor/ui.js";
 import { get, post } from "../../api/client.js";
@@ -16,7 +16,7 @@ const AGENTS = 200;
 
 /**
  * @param {{own?: Schemas["Key"], agent?: {id: string, name: string}, close: () => void, created: () => void}} props `own`
- * is the key of this session, and `agent` the only one that the key is for
+ * is the key of this session, and `agent` is the only agent of the key
  */
 export function CreateKey({ own, agent, close, created }) {
   useStyle("settings");

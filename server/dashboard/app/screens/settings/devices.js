@@ -1,4 +1,4 @@
-// Devices on which an app with a license is activated, and the places that are left.
+// Devices on which an app with a license is activated, and the number of devices that the plan allows.
 
 import { html, useState } from "../../vendor/ui.js";
 import { call, get, getAll } from "../../api/client.js";

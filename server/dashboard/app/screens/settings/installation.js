@@ -22,7 +22,7 @@ const useList = (path) => useReturn(usePages((cursor, abort) => get(path, { limi
 export default function Installation() {
   const users = useList("/users");
   const workspaces = useList("/workspaces");
-  // Operators are owners of the first workspace, which is the one of their session and stays.
+  // Operators are owners of the first workspace, which is the workspace of their session and cannot be deleted.
   const own = useReturning((abort) => get("/workspace", {}, abort));
   const [asking, setAsking] = useState(/** @type {{what: "plan" | "name" | "delete", row: any} | null} */ (null));
   const refused = moment.value ? "Nothing can be changed in the past." : "";

@@ -1,4 +1,4 @@
-// Invitations that the person who is signed in has received from other workspaces.
+// Invitations that the signed-in user has received from other workspaces.
 
 import { html } from "../../vendor/ui.js";
 import { get, post } from "../../api/client.js";
@@ -7,7 +7,7 @@ import { complain, say } from "../../state/toasts.js";
 import { Empty, Failure, Loading, Time } from "../../parts/basic.js";
 import { useReturning } from "./shared.js";
 
-/** A key belongs to a workspace. Only the person answers an invitation, with a token of the identity provider. */
+/** A key belongs to a workspace, so only a token of the identity provider can accept or decline an invitation. */
 export const isToken = () => session.value !== null && !session.value.key.startsWith("sk_");
 
 export function Received() {
@@ -23,7 +23,7 @@ function List() {
       await post(`/invitations/${invitation.id}/${how}`);
       if (how === "accept") {
         enter(invitation.workspace_id, invitation.role);
-        // Everything on the page belongs to the workspace before.
+        // Everything on the page belongs to the previous workspace.
         return location.assign("/");
       }
       say(`The invitation to ${invitation.workspace_name} is declined`);

@@ -1,4 +1,5 @@
-// API keys and browser sessions: listed, created and rotated with the secret shown once, and revoked with what derives from them.
+// API keys and browser sessions: listed, created and rotated with the secret shown once, and revoked with their derived
+// keys.
 
 import { html, useState } from "../../vendor/ui.js";
 import { call, getAll } from "../../api/client.js";
@@ -11,7 +12,7 @@ import { Table } from "../../parts/table.js";
 import { CreateKey, Secret } from "./create-key.js";
 import { entered, OwnKey, useReturning } from "./shared.js";
 
-/** The names of the keys that the dashboard makes for itself begin with this. */
+/** The prefix of the names of the keys that the dashboard creates for itself. */
 const SESSION = "dashboard · ";
 const NAMED = 10;
 
@@ -60,7 +61,7 @@ const isOver = (key) => key.expires_at !== null && Date.parse(key.expires_at) < 
 /** Whether a key works longer than the key of this session. @param {Schemas["Key"]} key @param {Schemas["Key"]} [own] */
 const outlives = (key, own) => Boolean(own?.expires_at && (!key.expires_at || Date.parse(key.expires_at) > Date.parse(own.expires_at)));
 
-/** How long a rotated key works on. */
+/** The times after which a rotated key ends. */
 const LEFT = [["0", "at once"], ["3600", "in an hour"], ["86400", "in a day"], ["604800", "in 7 days"], ["2592000", "in 30 days"]];
 
 /** @param {{rotated: Schemas["Key"], own?: Schemas["Key"], close: () => void, done: () => void}} props */
@@ -79,7 +80,7 @@ function Rotate({ rotated, own, close, done }) {
   <//>`;
 }
 
-/** The keys that were made with a key, and with those. @param {Schemas["Key"]} key @param {Schemas["Key"][]} all */
+/** The keys that were derived from a key, directly or through other keys. @param {Schemas["Key"]} key @param {Schemas["Key"][]} all */
 function derived(key, all) {
   const found = [key];
   for (const parent of found) found.push(...all.filter((other) => other.derived_from === parent.id && !found.includes(other)));
@@ -88,7 +89,7 @@ function derived(key, all) {
 
 /** @param {{revoked: Schemas["Key"], all: Schemas["Key"][], own?: Schemas["Key"], close: () => void, done: () => void}} props */
 function Revoke({ revoked, all, own, close, done }) {
-  // The server knows of keys that were made since the list was read.
+  // The server may have derived keys that were created since the list was read.
   const [later, setLater] = useState(/** @type {Schemas["Key"][]} */ ([]));
   const children = later.length > 0 ? later : derived(revoked, all);
   const isOwn = revoked.id === own?.id;

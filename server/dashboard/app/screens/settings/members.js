@@ -1,4 +1,4 @@
-// Members and invitations: who is in the workspace, in which role, and what a removal does.
+// Members and invitations: the members of the workspace with their roles, and the effects of a removal.
 
 import { html, useState } from "../../vendor/ui.js";
 import { call, get, getAll, post } from "../../api/client.js";
@@ -104,7 +104,7 @@ function Remove({ member, members, close, done }) {
     <${Heir} member=${member} members=${members} /><//>`;
 }
 
-/** Who takes over the open tasks. @param {{member: Schemas["Member"], members: Schemas["Member"][]}} props */
+/** The choice of the successor for the open tasks. @param {{member: Schemas["Member"], members: Schemas["Member"][]}} props */
 function Heir({ member, members }) {
   const { value, error } = useLoad(async (abort) => {
     const [tasks, agents] = await Promise.all([

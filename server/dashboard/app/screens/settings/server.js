@@ -1,4 +1,4 @@
-// The server that answers: its version, its store, whether other servers share the store, and its limits.
+// The server that responds: its version, its store, whether other servers share the store, and its limits.
 
 import { html } from "../../vendor/ui.js";
 import { get } from "../../api/client.js";
@@ -8,14 +8,14 @@ import { useReturning } from "./shared.js";
 
 /** @param {any} value */
 const number = (value) => Number(value).toLocaleString("en");
-/** The limits in the order of the page, with how their values are shown. @type {[string, string, (value: any) => string][]} */
+/** The limits in the order of the page, with the format of their values. @type {[string, string, (value: any) => string][]} */
 const LIMITS = [
   ["body_bytes", "Body of a request", bytes], ["page_rows", "Rows of a page", number], ["page_bytes", "Page of events", bytes],
   ["pipeline_ms", "Time of a pipeline", (value) => `${number(value)} ms`], ["pipeline_bytes", "Memory of a pipeline", bytes],
   ["event_streams", "Event streams of a workspace", number], ["sockets", "Sockets of agents of a workspace", number],
   ["requests_per_minute", "Requests of a key in a minute", (value) => (value === null ? "no limit" : number(value))],
 ];
-/** What a store can hold at most of servers, in words. @type {Record<string, string>} */
+/** The number of servers that a store allows, in words. @type {Record<string, string>} */
 const SERVERS = {
   one: "This server alone works on the store.",
   several: "Several servers may work on the store. Each request is answered by one of them, and this page is about the one that answered.",

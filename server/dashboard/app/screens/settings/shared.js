@@ -1,10 +1,10 @@
-// What several sections of the settings need: reading again on return, and a key that is entered for one request.
+// The common parts of the sections of the settings: reading again on return, and a key that is entered for one request.
 
 import { html, useEffect, useRef } from "../../vendor/ui.js";
 import { session } from "../../api/session.js";
 import { useLoad } from "../../parts/load.js";
 
-/** All scopes that there are, and what each allows. @type {Record<Schemas["Scope"], string>} */
+/** All scopes, each with its rights. @type {Record<Schemas["Scope"], string>} */
 export const SCOPES = {
   "api:read": "read the workspace", "api:write": "change the workspace",
   "content:read": "read published articles and their files, nothing else",
@@ -14,7 +14,7 @@ export const SCOPES = {
 /** The scopes that need an active plan. */
 export const PAID = ["api:write", "mcp:write", "extension:unlock"];
 
-/** Why members and the installation cannot be managed, as a sentence, or nothing. @param {Schemas["Profile"] | undefined} profile */
+/** The reason why members and the installation cannot be managed, as a sentence, or an empty text. @param {Schemas["Profile"] | undefined} profile */
 export function unmanaged(profile) {
   const lacking = Object.keys(SCOPES).filter((scope) => !session.value?.scopes.includes(scope));
   if (profile && profile.role !== "owner") return `Only owners can do this, and you are ${profile.role === "editor" ? "an editor" : "a viewer"}.`;
@@ -22,7 +22,7 @@ export function unmanaged(profile) {
 }
 
 /**
- * Reads what the log does not announce, such as keys: again when somebody comes back to the tab.
+ * Reads data that the log does not announce, such as keys, and reads the data again when the user returns to the tab.
  *
  * @template T
  * @param {(abort: AbortSignal) => Promise<T>} read @param {any[]} [dependencies]
@@ -30,8 +30,8 @@ export function unmanaged(profile) {
 export const useReturning = (read, dependencies = []) => useReturn(useLoad(read, dependencies));
 
 /**
- * Reloads what was loaded when somebody comes back to the tab. The element of `list` receives the focus after `removed()`,
- * since the button that was pressed is gone.
+ * Reloads the loaded data when the user returns to the tab. The element of `list` receives the focus after `removed()`,
+ * because the pressed button is gone.
  *
  * @template {{value: any, reload: () => void}} T
  * @param {T} loaded
@@ -52,7 +52,7 @@ export function useReturn(loaded) {
 }
 
 /**
- * A field for a key that is used once. A key ends with the key that made it, and the key of a session ends soon.
+ * A field for a key that is used once. A key ends with the key that created it, and the key of a session ends soon.
  *
  * @param {{required?: boolean, why: any}} props
  */

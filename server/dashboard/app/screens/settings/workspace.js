@@ -1,4 +1,4 @@
-// The workspace, the person who is signed in, and what is used of the plan.
+// The workspace, the signed-in user, and the usage of the plan.
 
 import { html } from "../../vendor/ui.js";
 import { get, getAll, query } from "../../api/client.js";
@@ -7,13 +7,13 @@ import { Badge, Copy, Failure, Link, Loading, Time } from "../../parts/basic.js"
 import { bytes, Usage } from "../../parts/size.js";
 import { useReturning } from "./shared.js";
 
-/** What each state of a plan means for what can be done. */
+/** The effect of each state of a plan. */
 const STATES = {
   active: "", trialing: "", past_due: "The plan is not paid. Writing, the tools for models that change something, and licenses are refused until it is.",
   canceled: "The plan is canceled. Writing, the tools for models that change something, and licenses are refused.",
 };
 
-/** Whether a plan no longer allows what is paid for. @param {Schemas["Plan"]} plan */
+/** Whether a plan no longer allows paid operations. @param {Schemas["Plan"]} plan */
 const hasLapsed = (plan) => plan.status === "past_due" || plan.status === "canceled" || (plan.status === "trialing" && plan.trial_ends_at !== null && Date.parse(plan.trial_ends_at) < Date.now());
 
 export default function Workspace() {

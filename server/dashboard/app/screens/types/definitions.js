@@ -1,4 +1,4 @@
-// The history of a type's definition: each version with what differs from the one before.
+// The history of a type's definition: each definition with its differences from the previous definition.
 
 import { html } from "../../vendor/ui.js";
 import { get } from "../../api/client.js";
@@ -11,7 +11,7 @@ import { Raw } from "../../parts/value.js";
 
 const PAGE = 200;
 
-/** The definitions of one type. The operation lists those of all types, oldest first. @param {string} type @param {AbortSignal} abort */
+/** The definitions of one type. The operation lists the definitions of all types, oldest first. @param {string} type @param {AbortSignal} abort */
 export async function definitionsOf(type, abort) {
   const found = [];
   /** @type {string | null} */
@@ -32,7 +32,7 @@ export async function positionAt(when, abort) {
 
 /**
  * The schema of a type with the definition that was valid at a moment. Types that are built in and not extended have
- * the schema of now.
+ * the current schema.
  *
  * @param {string} type @param {any} schema the schema of now @param {import("../../state/route.js").Moment} when @param {AbortSignal} abort
  */

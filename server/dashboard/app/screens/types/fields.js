@@ -4,7 +4,7 @@ import { html } from "../../vendor/ui.js";
 import { Badge, Empty } from "../../parts/basic.js";
 import { Value } from "../../parts/value.js";
 
-/** What else a field is, in words. @param {any} field @returns {string[]} */
+/** The other properties of a field, in words. @param {any} field @returns {string[]} */
 function traits(field) {
   return [
     field.required && "required", field.label && "label", field.personal && "personal", field.search === false && "not searched",

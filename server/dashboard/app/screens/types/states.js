@@ -1,4 +1,4 @@
-// The aggregates of a type, filtered and sorted, now, at a moment, or compared between two.
+// The aggregates of a type, filtered and sorted, now, at a moment, or compared between two moments.
 
 import { html } from "../../vendor/ui.js";
 import { query as run } from "../../api/client.js";
@@ -15,7 +15,7 @@ import { conditionsOf, matched, Where } from "../../parts/where.js";
 const Compared = lazy(() => import("../../parts/compared.js").then((module) => module.Compared));
 const PAGE = 100;
 const QUIET_MS = 300;
-/** The fields that are columns beside the name, before others are chosen. */
+/** The number of fields that are columns by default, besides the name. */
 const FIRST = 4;
 const CHANGED = "_last_event_at";
 const NEWEST = `-${CHANGED}`;
@@ -50,7 +50,7 @@ export function States({ type, fields, query }) {
   const { compared, total } = list.value;
   const name = (/** @type {any} */ row) => html`<bdi>${short(label(row) || row._id, 120)}</bdi>`;
   if (compared) return html`<${Compared} result=${compared} label="Aggregates at two moments" title=${(/** @type {any} */ row) => html`<${Link} to=${`/a/${encodeURIComponent(row._id)}`}>${name(row)}<//>`} />`;
-  // A type without declared fields shows those of its first aggregates.
+  // A type without declared fields shows the fields of its first aggregates.
   const declared = fields.map((field) => field.name);
   const found = declared.length > 0 ? declared : [...new Set(rows.slice(0, 20).flatMap((row) => Object.keys(row)))].filter((field) => !field.startsWith("_") && field !== "aggregate_type" && field !== "project_id");
   const known = found.length > 0 || where.length === 0 ? found : where.map(({ field }) => field);
