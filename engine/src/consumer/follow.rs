@@ -11,7 +11,7 @@ use crate::metric;
 use crate::state::State;
 use crate::state::background::StopSignal;
 
-/// The lag, in events, from which a follower no longer pauses between steps.
+/// The minimum lag, in events, at which a follower does not pause between steps.
 const MAX_RESTING_LAG: u64 = 256;
 /// The shortest wait after a failed step. Each further failure doubles the wait.
 const MIN_RETRY_DELAY: Duration = Duration::from_millis(50);
@@ -36,8 +36,8 @@ pub enum FollowPause {
 pub enum StepOutcome {
     /// The follower has processed the log up to this position.
     To(u64),
-    /// The follower has processed the log up to `reached`. The next work is due at `until_ms`, unless the log grows
-    /// earlier.
+    /// The follower has processed the log up to `reached`. The next work is due at `until_ms`, or earlier if events are
+    /// appended.
     Resting {
         reached: u64,
         /// The time of the next work, in milliseconds since the epoch.

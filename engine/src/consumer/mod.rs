@@ -1,9 +1,9 @@
 //! The consumer: follows the log from its checkpoints and maintains the data that is derived from events.
 //!
-//! Two followers have a checkpoint of their own. `nodes` writes the snapshots of folded states. `graph` passes every
-//! event through enrichment, projection and dispatch. The effects are committed together with the checkpoint, so the
-//! follower resumes at the checkpoint after a crash. Repeated work has the same result. Two further followers keep the
-//! indexes of the search current (`search/labels.rs`, `search/vectors.rs`).
+//! Two followers have their own checkpoints. `nodes` writes the snapshots of folded states. `graph` passes every event
+//! through enrichment, projection and dispatch. The effects are committed together with the checkpoint, so the follower
+//! resumes at the checkpoint after a crash. Repeated work has the same result. Two further followers keep the indexes
+//! of the search current (`search/labels.rs`, `search/vectors.rs`).
 //!
 //! `nodes` lags by design: a busy aggregate is written once for many events. After each write, a large aggregate is not
 //! written again for a time that depends on its size: at most 8 KiB per second are written for one aggregate. The wait
@@ -12,8 +12,8 @@
 //!
 //! # How plugins process an event
 //!
-//! The worker takes up to 512 events, or 4 MiB, after its checkpoint, each with the state right after the event,
-//! through the following steps. Each step is a type with a state of its own:
+//! The worker reads up to 512 events, or 4 MiB, after its checkpoint, and folds the state right after each event. The
+//! events then pass through the following steps. Each step is a type with its own state:
 //!
 //! 1. **Enrichment** (`enrich.rs`) calls the plugins whose manifests match the events. Different plugins run
 //!    concurrently, and each plugin gets its events in order, in small portions, so that other plugins and workspaces
@@ -26,17 +26,17 @@
 //!    `settling.rs` compares the affected edges page by page, and new events are processed between two pages. Facts of
 //!    plugins that are not enabled are kept separately and open no edges. Failed steps are parked with their reason,
 //!    and the follower continues.
-//! 3. **Derived events and work**: `dispatch.rs` appends derived events, `route.rs` assigns work to agents (a hook sees
-//!    all agents, or the agents that subscribe to a trait of the type, as the plugin's manifest says), and
-//!    `scripted_agents.rs` runs scripted agents. A repeated run appends its events only once. A chain of events that
-//!    cause further events ends after eight events. A mark in the metadata of the events counts the chain, and survives
-//!    export and import (`model/derivation.rs`). Nothing is appended to a deleted aggregate.
+//! 3. **Derived events and work**: `dispatch.rs` appends derived events, `route.rs` assigns work to agents (the
+//!    plugin's manifest determines whether a hook sees all agents, or only the agents that subscribe to a trait of the
+//!    type), and `scripted_agents.rs` runs scripted agents. A repeated run appends its events only once. A chain of
+//!    events that cause further events ends after eight events. A mark in the metadata of the events counts the chain,
+//!    and survives export and import (`model/derivation.rs`). Nothing is appended to a deleted aggregate.
 //! 4. **The checkpoint** (`checkpointer.rs`): one transaction writes facts, edges, parked steps, circuits and the
 //!    checkpoint, guarded by the previous position and generation. After the transaction, `_facts` in rows and names in
 //!    search show the changes.
 //!
-//! One owner at a time has the worker: the follower, or an operation that replays, resumes or rebuilds. A turn that
-//! fails or is cancelled drops the worker, and the next turn starts from the stored state. A rebuild writes a new
+//! Only one task uses the worker at a time: the follower, or an operation that replays, resumes or rebuilds. A turn
+//! that fails or is canceled drops the worker, and the next turn starts from the stored state. A rebuild writes a new
 //! generation of facts and edges while the old generation stays in use. One transaction then replaces the old
 //! generation. Of two concurrent rebuilds, the first to complete is used.
 

@@ -122,7 +122,7 @@ impl Worker {
         self.checkpointer.writes()
     }
 
-    /// Fails if this server has read that another server took over after the worker began.
+    /// Fails if this server knows that another server has taken over since the worker began.
     pub(super) fn check_lead(&self) -> Result<()> {
         let newest = self.state.seen_writes().epoch;
         match self.lead().epoch {

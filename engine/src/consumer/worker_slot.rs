@@ -1,6 +1,6 @@
 //! Shares the worker between the log's follower and requests that repair the graph.
 //!
-//! A worker that failed or was cancelled may differ from the store. Such a worker is dropped, and the next turn starts
+//! A worker that failed or was canceled may differ from the store. Such a worker is dropped, and the next turn starts
 //! from the stored state.
 
 use std::ops::{Deref, DerefMut};
@@ -29,7 +29,7 @@ pub struct WorkerSlot {
 /// A turn: exclusive access to the worker.
 ///
 /// [`WorkerTurn::keep`] keeps the worker for the next turn. If the turn ends without this call, because of a failure or
-/// a cancelled request, the next turn starts from the stored state.
+/// a canceled request, the next turn starts from the stored state.
 pub struct WorkerTurn<'a> {
     slot: MutexGuard<'a, Option<Worker>>,
     worker: Worker,

@@ -31,8 +31,8 @@ pub enum TaskCommand {
         reason: Option<String>,
     },
     Defer {
-        /// The time when the task wakes, in milliseconds since the epoch. If `None`, the task wakes when somebody acts
-        /// on it.
+        /// The time when the task wakes, in milliseconds since the epoch. `None` defers the task until another action
+        /// ends the deferral.
         until: Option<i64>,
         reason: Option<String>,
     },

@@ -163,10 +163,9 @@ pub fn add_deliverers(fields: &mut Object, task: Option<&Task<'_>>, stamp: &Stam
     Ok(())
 }
 
-/// Returns whether any output of a task was delivered by the sender's user, with the sender's own key or session, with
-/// a key or session from which the sender's key is derived, or with a key that is derived from the sender's key or
-/// session. The comparison of users also covers keys that were revoked after the delivery. The comparison of keys
-/// remains for tasks whose deliveries have no user.
+/// Returns whether the sender's user has delivered output of a task, or whether output was delivered with the sender's
+/// key or session, or with an ancestor or descendant of this key or session. The comparison of users also covers keys
+/// that were revoked after the delivery. The comparison of keys remains for tasks whose deliveries have no user.
 pub(super) fn has_delivered(task: &Task<'_>, sender: &TaskSender) -> bool {
     let is_in = |known: &[Value], one: &Arc<str>| known.iter().any(|known| known.as_str() == Some(&**one));
     sender.lineage.iter().any(|one| is_in(task.deliverers(), one))

@@ -35,8 +35,8 @@ pub enum ScriptedAnswer {
 pub struct ScriptedOutput {
     pub task_id: String,
     pub answer: ScriptedAnswer,
-    /// The stamp of the output. It is derived from the event that caused the work, so that repeated work produces the
-    /// same ids.
+    /// The stamp of the output, derived from the event that caused the work. Repeated work therefore produces the same
+    /// ids.
     pub stamp: Stamp,
     /// The id of the agent, which is the author of the message.
     pub agent_id: String,

@@ -70,8 +70,8 @@ pub fn check(view: &View<'_>, origin: EffectOrigin<'_>, effect: &Effect, at: &st
 }
 
 /// Returns the events that artifacts request. These events never restore a deleted aggregate. Fails if an aggregate has
-/// changed since the author of an effect read it, unless `accept_stale` is set. Also fails if one append cannot carry
-/// all effects.
+/// changed since the author of an effect read it, unless `accept_stale` is set. Also fails if the effects do not fit
+/// into one append.
 pub fn events(view: &View<'_>, task: &Task<'_>, artifacts: &[&Object], accept_stale: bool) -> Result<Vec<NewEvent>> {
     limits::check_approval(artifacts)?;
     let mut events = Vec::new();
@@ -90,8 +90,8 @@ pub fn events(view: &View<'_>, task: &Task<'_>, artifacts: &[&Object], accept_st
     Ok(events)
 }
 
-/// Fails if the effect changes an aggregate that neither exists nor is created by an effect before it. The append of
-/// the event finds all other reasons to reject the effect.
+/// Fails if the effect changes an aggregate that neither exists nor is created by an earlier effect. The append of the
+/// event finds all other reasons to reject the effect.
 fn check_verb(view: &View<'_>, event: &NewEvent, earlier: &[NewEvent]) -> Result<()> {
     let before = view.aggregate(&event.aggregate_id);
     if before.is_none() && earlier.iter().any(|earlier| earlier.aggregate_id == event.aggregate_id) {
@@ -114,7 +114,7 @@ impl<'a> Authors<'a> {
         let mut agents: FxHashMap<&str, &str> = FxHashMap::default();
         for artifact in task.artifacts().iter().filter_map(Value::as_object).chain(edited) {
             let text = |name: &str| artifact.get(name).and_then(Value::as_str);
-            // If a person wrote the version, the agent that wrote the version before counts.
+            // If a person wrote the version, the agent that wrote the previous version counts.
             let previous = || text("supersedes").and_then(|id| agents.get(id).copied());
             if let (Some(id), Some(author)) = (text("id"), text("created_by").filter(is_agent).or_else(previous)) {
                 agents.insert(id, author);
@@ -124,7 +124,7 @@ impl<'a> Authors<'a> {
     }
 
     /// Returns the agent that wrote an artifact version. If a person wrote the version, returns the agent that wrote
-    /// the version before.
+    /// the previous version.
     pub fn of(&self, artifact_id: &str) -> Option<&'a str> {
         self.agents.get(artifact_id).copied()
     }

@@ -3,7 +3,7 @@
 //!
 //! If no other server uses the store, heartbeats within one second are written together, after their responses. The
 //! timers write waiting renewals before they read expired leases. Renewals that are lost in a crash do no harm, because
-//! leases begin again when a server starts.
+//! agents get time to renew their leases after a server starts.
 
 use std::collections::HashSet;
 use std::sync::Arc;

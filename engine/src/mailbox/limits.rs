@@ -9,7 +9,7 @@ use crate::model::task::Task;
 use crate::model::task::content::Message;
 use crate::model::value::{Object, Value};
 
-/// The maximum number of artifacts of a task, without the earlier versions.
+/// The maximum number of artifacts of a task, not counting earlier versions.
 pub const MAX_ARTIFACTS: usize = 500;
 /// The maximum number of versions of all artifacts of a task.
 pub const MAX_VERSIONS: usize = 2_000;
@@ -46,7 +46,7 @@ pub fn approval_bytes(task: &Task<'_>) -> usize {
     EffectTotal::of(task.current_artifacts().into_iter()).bytes
 }
 
-/// Checks that one append can carry the effects of the approved artifacts.
+/// Checks that the effects of the approved artifacts fit into one append.
 pub(super) fn check_approval(artifacts: &[&Object]) -> Result<()> {
     let EffectTotal { count, bytes } = EffectTotal::of(artifacts.iter().copied());
     if count <= MAX_EFFECTS && bytes <= MAX_EFFECT_BYTES {

@@ -3,15 +3,16 @@
 //! A decision is a function that takes the view of the log's end and returns events. The appender runs decisions. The
 //! table in `model::task::transition` defines the possible actions, and every decision here checks this table first.
 //!
-//! 1. **Created** by a request or by assignment. The id of a task with an `idempotency_key` is derived from the key, so
-//!    the key is unique for as long as the log exists.
+//! 1. **Created** by a request, by a plugin's assignment, or by the program itself (`notice.rs`). The id of a task with
+//!    an `idempotency_key` is derived from the key, so the key is unique for as long as the log exists.
 //! 2. **Decided.** Every change is a decision in the appender. All decisions use `model::task::transition::next`, which
 //!    implements `tests/mailbox/transitions.md`. Therefore only one of two conflicting changes succeeds, on one server
 //!    or several.
 //! 3. **Claimed.** The event contains the agent that holds the task, and the end of the lease. A heartbeat of the same
 //!    worker, or another claim by this worker, moves the end in a lease row, which has the number of the claim. After
-//!    the end, a statement checks the end in the row and marks the row as expired, so that the lease cannot be renewed
-//!    any more. Then an event in the log ends the lease. A completion that the log contains before this event counts.
+//!    the end, a database statement checks the end in the row and marks the row as expired, so that the lease cannot be
+//!    renewed any more. Then an event in the log ends the lease. A completion that the log contains before this event
+//!    counts.
 //! 4. **Due.** The timers sleep until the next lease or deferral ends, a due date passes or a step of an escalation is
 //!    due. If several servers share the store, the leader handles these deadlines, and the clock of the store decides
 //!    whether a lease has ended. A workspace with a deadline stays open. A lease that ended before the timers started

@@ -324,8 +324,8 @@ fn assigned(
     Ok(Some(event))
 }
 
-/// Returns the event that gives a task to another assignee, or that leaves it without one. Its metadata contains the
-/// previous assignee.
+/// Returns the event that gives a task to another assignee, or that leaves the task unassigned. The metadata of the
+/// event contains the previous assignee.
 pub(super) fn given_to(task: &Task<'_>, assignee: Option<&Assignee>, next: Status) -> NewEvent {
     let (kind, id) = parts(assignee);
     let fields = Object::from_iter([
@@ -351,7 +351,7 @@ pub fn parts(assignee: Option<&Assignee>) -> (Option<&'static str>, Option<Arc<s
     }
 }
 
-/// Checks an assignee. Rejects an agent that is disabled or not in the workspace.
+/// Checks an assignee. Rejects an agent that does not exist or gets no work.
 pub fn check_assignee(view: &View<'_>, assignee: Option<&Assignee>) -> Result<()> {
     match assignee {
         Some(Assignee::Agent(id)) => find_enabled_agent(view, id).map(drop),

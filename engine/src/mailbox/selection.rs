@@ -1,4 +1,5 @@
-//! Selects tasks by columns of the resident states, newest first. Columns keep the selection fast with very many tasks.
+//! Selects tasks by columns of the resident states, newest first. Columns keep the selection fast for a large number of
+//! tasks.
 
 use std::sync::{Arc, LazyLock};
 

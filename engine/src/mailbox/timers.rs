@@ -1,5 +1,5 @@
-//! The timers of one open workspace. They read the states of tasks to find expired leases, ended deferrals, passed due
-//! dates and assigned agents that have left, and append the resulting events.
+//! The timers of one open workspace. The timers read the states of tasks to find expired leases, ended deferrals,
+//! passed due dates and assigned agents that have left, and append the resulting events.
 //!
 //! If several servers share a store, only the leader of the workspace handles deadlines. A decision about a deadline
 //! uses the state at the log's end, so two successive leaders append only one event for a deadline. Timers store
@@ -157,14 +157,13 @@ impl TimerLoop {
             }
         }
         // At the start, or if the events are no longer in memory, reads the deadlines of all tasks. Events that are
-        // appended meanwhile are processed afterwards.
+        // appended in the meantime are processed later.
         self.schedule = Schedule::default();
         self.position = Some(self.state.folded.position());
         self.schedule_tasks(|_| true).await;
     }
 
-    /// Schedules the deadlines of the tasks that `admits` accepts. Other work of the thread runs after each block of
-    /// tasks.
+    /// Schedules the deadlines of the tasks that `admits` accepts. Yields to other work after each block of tasks.
     async fn schedule_tasks(&mut self, admits: impl Fn(&Task<'_>) -> bool) {
         let state = self.state.clone();
         let mut tasks = state.folded.newest(Some(TASK), u64::MAX);
@@ -242,7 +241,7 @@ impl TimerLoop {
         // Without deadlines, the clock is not read.
         let Some(next) = self.schedule.next() else { return Ok(TimerOutcome::Nothing) };
         let now_ms = self.state.clock.now_ms();
-        // After the clock is set back, a later time would keep new leases from expiring.
+        // If the clock was set back, a later `opened_at` would keep new leases from expiring.
         self.opened_at = self.opened_at.min(now_ms);
         if next > now_ms {
             return Ok(TimerOutcome::Nothing);
@@ -308,7 +307,7 @@ impl TimerLoop {
         known.has_left = self.has_left_workspace(user.as_deref()).await?;
         let task_id = id.clone();
         self.append(move |view| deadline::decide(view, task_id.as_str(), due, now_ms, &known)).await?;
-        // The removal of a member may have looked for the member's tasks before this event was appended.
+        // The removal of a member may have handed over the member's tasks before this event was appended.
         if let Some(user) = user
             && self.has_left_workspace(Some(&user)).await?
         {
@@ -346,7 +345,7 @@ impl TimerLoop {
     }
 }
 
-/// The result of looking for passed deadlines.
+/// The result of a search for passed deadlines.
 enum TimerOutcome {
     /// No deadline has passed.
     Nothing,

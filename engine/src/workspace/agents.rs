@@ -24,7 +24,7 @@ use crate::model::value::{Object, Value};
 use crate::model::violation::{Violation, segment};
 pub use crate::resident::workload::Workload;
 
-/// The maximum number of traits that an agent subscribes to.
+/// The maximum number of traits that an agent can subscribe to.
 const MAX_TRAITS: usize = 100;
 /// The maximum number of capabilities of an agent.
 const MAX_CAPABILITIES: usize = 200;
@@ -198,7 +198,7 @@ impl Writer {
         let deleted = deleted.await?;
         self.hand_over_tasks(&deleted).await?;
         let state = self.context.state();
-        // The agent is already deleted. The next start tries again to remove the presence.
+        // The agent is already deleted. The next start retries the removal of the presence.
         if let Err(error) = state.presence.forget(&[deleted.id.text()]).await {
             tracing::debug!(%error, "failed to remove the presence of a deleted agent");
         }

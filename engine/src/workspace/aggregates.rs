@@ -120,8 +120,8 @@ impl Writer {
 }
 
 impl Operation {
-    /// Appends one event to an aggregate of a type, unless `payload` returns `None`. Fails if there is no such
-    /// aggregate, or if it is deleted. Returns the aggregate after the event.
+    /// Appends one event to an aggregate of a type, unless `payload` returns `None`. Fails if the aggregate does not
+    /// exist or is deleted. Returns the aggregate after the event.
     pub(super) async fn change(
         handle: &impl Changing,
         (aggregate_type, id): (&'static str, &str),
@@ -187,7 +187,7 @@ impl CallContext {
     }
 
     /// Calls `visit` for aggregates, newest first and including deleted aggregates, until `visit` breaks. With
-    /// `aggregate_type`, only aggregates of this type are visited. Other tasks of the thread run after each block of
+    /// `aggregate_type`, only aggregates of this type are visited. Yields to other tasks after each block of
     /// aggregates.
     pub(super) async fn visit_newest(
         &self,

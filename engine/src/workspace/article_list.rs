@@ -1,5 +1,5 @@
-//! Lists articles. Readers of published content get the published revisions, which are read from the store if the
-//! articles have changed since.
+//! Lists articles. Callers who see only published content get the published revisions. If an article has changed since
+//! it was published, its published revision is read from the store.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use crate::model::builtin::ARTICLE;
 use crate::model::id::AggregateId;
 use crate::model::value::Value;
 
-/// The maximum number of published revisions of changed articles that are examined for one page. At this limit, the page
-/// ends early.
+/// The maximum number of published revisions of changed articles that are examined for one page. At this limit, the
+/// page ends early.
 const MAX_EXAMINED_REVISIONS: usize = 500;
 
 /// A filter for lists of articles.
@@ -42,7 +42,7 @@ impl ArticleFilter {
 pub struct ArticlePage {
     /// The requested revisions of the articles, newest article first.
     pub articles: Vec<Arc<Aggregate>>,
-    /// The last article that was examined, after which the next page begins. `None` if there is no next page.
+    /// The id of the last examined article, after which the next page begins. `None` if there is no next page.
     pub next: Option<AggregateId>,
 }
 
@@ -77,8 +77,8 @@ impl ContentReader {
         self.list_published(filter, before, limit, may_match).await
     }
 
-    /// Returns a page of the published revisions that match the filter, of the published articles that `may_match`
-    /// accepts. The filter applies to the published revision, so it reveals no slug or tag of a draft.
+    /// Returns a page of the published revisions of the articles that `may_match` accepts. The filter applies to the
+    /// published revisions, so the page reveals no slug or tag of a draft.
     async fn list_published(
         &self,
         filter: &ArticleFilter,

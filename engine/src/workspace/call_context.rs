@@ -84,7 +84,7 @@ impl CallContext {
         }
     }
 
-    /// Before a strong read, reads the versions of plugins that other servers have released. If they cannot be read, the
+    /// Before a strong read, reads the versions of plugins that other servers have released. If this read fails, the
     /// known versions stay. Does nothing before an eventual read.
     pub(super) async fn refresh_versions(&self) {
         if matches!(self.consistency, Consistency::Strong)

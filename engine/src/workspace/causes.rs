@@ -56,7 +56,7 @@ impl Reader {
         let mut ids = self.derived_ids(event_id);
         ids.extend(self.task_event_ids(event_id).await);
         let mut events: Vec<Arc<Event>> = state.db.find_chosen(&ids).await?.into_values().map(Arc::new).collect();
-        // Removes events whose clients chose an id that a derived event would have.
+        // Removes events for which a client chose an id that a derived event could have.
         events.retain(|found| Derivation::of(&found.metadata).is_some_and(|mark| mark.caused_by == event_id));
         events.extend(self.effects(&event).await?);
         events.sort_unstable_by_key(|event| event.position);

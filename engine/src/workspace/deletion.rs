@@ -1,5 +1,5 @@
-//! Lets operators list, rename and delete workspaces, name their restores and list users, and returns the current record
-//! of a workspace.
+//! Lets operators list, rename and delete workspaces, list users, and get the ids of restores. Also returns the current
+//! record of a workspace.
 
 use std::sync::Arc;
 

@@ -23,8 +23,8 @@ use crate::store::workspace::log::EventRef;
 /// A filter over the events of the log.
 #[derive(Debug, Clone, Default)]
 pub struct LogFilter {
-    /// The types of events. An empty set means all types. A set, because a client may name any number of types, and each
-    /// event is compared with all of them.
+    /// The types of events. An empty set means all types. Each event is looked up in this set, because a client may
+    /// name any number of types.
     pub event_types: BTreeSet<String>,
     pub aggregate_type: Option<String>,
     /// The id of a project.
@@ -74,7 +74,7 @@ pub struct LogPage {
     /// The cursor of the next page, if there is a next page.
     pub next: Option<u64>,
     /// The position up to which the log was read. A reader that continues after this position gets every event exactly
-    /// once. In a page that was read backwards, this is the position down to which the log was read.
+    /// once. In a page that was read backward, this is the position down to which the log was read.
     pub position: u64,
 }
 

@@ -1,4 +1,5 @@
-//! Reports the progress of the followers of the workspace's log, names the workspace's leader, and rebuilds the graph.
+//! Reports the progress of the followers of the workspace's log, returns the workspace's leader, and rebuilds the
+//! graph.
 
 use super::call_context::Operation;
 use super::rights::{Reader, Writer};

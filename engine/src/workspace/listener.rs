@@ -85,8 +85,8 @@ impl Listener {
     }
 
     /// Marks agents as present and issues a credential for listening. `named` selects the agents, and the credential
-    /// covers only the selected agents. Without `named`, the agents are the enabled agents that this right may access
-    /// and whose work no plugin does, and the credential covers all agents that this right may access.
+    /// covers only the selected agents. Without `named`, selects all enabled agents that this right may access, except
+    /// agents whose work a plugin does. The credential then covers all agents that this right may access.
     pub async fn connect(&self, named: Option<Vec<String>>) -> Result<AgentConnection> {
         let state = self.context.state();
         state.refresh().await?;

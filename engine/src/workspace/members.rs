@@ -62,7 +62,7 @@ impl Owner {
         .await
     }
 
-    /// Makes a member the owner of the workspace, with the role owner.
+    /// Makes a member the owner of the workspace, and gives the member the role owner.
     pub async fn change_owner(&self, id: &str) -> Result<Member> {
         let id = id.to_owned();
         Operation::perform(self, |operation| async move {

@@ -6,27 +6,27 @@
 //! # Rights
 //!
 //! A right is a type. `Engine::enter` checks a caller and returns a handle, and a handle has exactly the operations of
-//! its right. A right names the scopes, of which the caller needs one or all, and the lowest role that the caller may
-//! have. A missing right (403) is reported before an unpaid plan (402). The rights of owners and operators need every
-//! scope, because a user who manages others could do everything anyway. Guards in handlers' signatures, endpoints of
-//! plugins and tests receive nothing but handles. A stream holds its right for a long time, as a grant. The stream ends
-//! when its token expires, when its key is revoked, or when its user is removed or loses the role, on this server or
-//! another one.
+//! its right. A right names scopes and the lowest role that the caller may have. The caller needs one of the scopes, or
+//! all of the scopes. A missing right (403) is reported before an unpaid plan (402). The rights of owners and operators
+//! need every scope, because a user who manages others could obtain any scope. Guards in the signatures of handlers,
+//! endpoints of plugins, and tests receive only handles. A stream holds its right for a long time, as a grant. The
+//! stream ends when its token expires, when its key is revoked, or when its user is removed or loses the role, on this
+//! server or another one.
 //!
-//! A key that is bound to agents gets only the handles whose right says so (`IS_FOR_AGENTS`): the handles that read,
-//! and the handles that work on tasks. Such a key works on tasks for its agents, replaces only artifacts of its agents,
-//! and cannot approve or reject output.
+//! A key that is bound to agents gets only the handles whose right sets `IS_FOR_AGENTS`: the handles that read, and the
+//! handles that work on tasks. Such a key works on tasks for its agents, replaces only artifacts of its agents, and
+//! cannot approve or reject output.
 //!
 //! # Operations
 //!
 //! An operation does not end with its request. Code that changes a workspace is reached through an `Operation`, which
 //! exists only inside a task that `Operation::perform` starts. If the client disconnects, the operation continues. A
-//! workspace that closes waits for its operations. Readers hold a `DatabaseReader`, which has no functions that write,
-//! so the compiler rejects a reader that changes something.
+//! workspace that closes waits a short time for its operations. Readers hold a `DatabaseReader`, which has no functions
+//! that write, so the compiler rejects a reader that changes something.
 //!
-//! Events of tasks, agents, projects and files are appended only by operations of their own, and by an import into a
-//! store that no server has open (`Engine::offline`). The same holds for events with given times and actors. Staging
-//! rejects such events from all other callers.
+//! Events of tasks, agents, projects and files are appended only by dedicated operations, by the program itself (for
+//! example by its timers), and by an import into a store that no server has open (`Engine::offline`). Staging rejects
+//! such events from all other callers. Only an import appends events that keep their earlier times and actors.
 
 pub mod agents;
 pub mod aggregate_follower;

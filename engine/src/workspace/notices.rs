@@ -11,8 +11,9 @@ use crate::mailbox::notice;
 /// The approximate size of the task for one owner, in bytes.
 const TASK_BYTES: usize = 1_024;
 
-/// Creates a task for each owner about the deletion at `delete_at`. If the owners were informed about another time,
-/// `told`, cancels the open tasks about that time. Repeating the call changes nothing.
+/// Creates a task for each owner about the deletion at `delete_at`. `told` is the time about which the owners were
+/// informed before. If `told` differs from `delete_at`, cancels the open tasks about `told`. Repeating the call changes
+/// nothing.
 pub(crate) async fn tell_owners(
     runtime: &Runtime,
     owners: Vec<Arc<str>>,

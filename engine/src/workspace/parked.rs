@@ -16,7 +16,7 @@ pub use selection::{MAX_EXAMINED, StepChoice, StepSelection};
 
 /// The maximum number of steps that one request replays or names.
 pub const MAX_REPLAYED: usize = 1_000;
-/// The number of steps deleted in one transaction.
+/// The maximum number of steps deleted in one transaction.
 const DELETED_AT_ONCE: usize = 500;
 
 /// The result of replaying steps.
@@ -92,7 +92,7 @@ impl Writer {
         Operation::perform(self, |operation| async move { delete_steps(&operation, &[parked.id]).await }).await
     }
 
-    /// Deletes the selected steps without replaying them. Returns their number.
+    /// Deletes the selected steps without replaying them. Returns the number of deleted steps.
     pub async fn delete_selected(&self, selection: StepSelection) -> Result<u64> {
         let selected = self.context.select_parked(&selection, MAX_EXAMINED).await?;
         let steps: Vec<StepId> = selected.steps.into_iter().map(|parked| parked.id).collect();
@@ -104,7 +104,7 @@ impl Writer {
 
 async fn delete_steps(operation: &Operation, steps: &[StepId]) -> Result<()> {
     for steps in steps.chunks(DELETED_AT_ONCE) {
-        // In a turn, no other server can park one of these steps again at the same time.
+        // During a turn, no other server can park one of these steps again.
         let mut turn = operation.worker().await?;
         turn.release_steps(steps).await?;
         turn.keep();

@@ -84,7 +84,7 @@ impl Reader {
         find_project(self.context.state(), id_or_slug).ok_or_else(|| Error::not_found("project", id_or_slug))
     }
 
-    /// Returns all projects, newest first.
+    /// Returns a page of projects, newest first.
     pub async fn list_projects(&self, before: Option<u64>, limit: PageLimit) -> Result<Page<Arc<Aggregate>>> {
         self.context.list(Some(PROJECT), before, limit, |_| true).await
     }
@@ -106,7 +106,8 @@ impl CallContext {
         find_project(self.state(), id_or_slug).ok_or_else(|| unknown_project(id_or_slug))
     }
 
-    /// Returns the id of the project that a request names by its id or slug. Fails if there is no such project.
+    /// Returns the id of the project that a request names by its id or slug, or `None` if the request names no project.
+    /// Fails if there is no such project.
     pub(super) fn project_id(&self, project: Option<&str>) -> Result<Option<Arc<str>>> {
         Ok(project.map(|project| self.named_project(project)).transpose()?.map(|found| found.id.text()))
     }

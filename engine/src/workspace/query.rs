@@ -114,7 +114,7 @@ impl rights::Reader {
         preview::check(&query)?;
         let options = Options { source, push_down, columns, explain, preview };
         // Another server may have created a project whose slug the pipeline names, or written facts and edges. A query
-        // that waits for these is not counted as a running query.
+        // that waits for this refresh is not counted as a running query.
         self.context.refresh_graph().await?;
         let admitted = self.context.admit_query().await?;
         let (prepared, spent, admitted) = self.prepare_offloaded(query.pipeline.clone(), options, admitted).await?;

@@ -1,4 +1,4 @@
-//! Reads again the most recent deliveries of an agent, from the end of the agent's feed.
+//! Reads the most recent deliveries of an agent again, from the end of the agent's feed.
 
 use std::collections::VecDeque;
 
@@ -28,7 +28,7 @@ pub struct DeliverySelection {
 }
 
 impl Listener {
-    /// Returns the newest deliveries to an agent, oldest first. Reads the feed backwards and stops at the first event
+    /// Returns the newest deliveries to an agent, oldest first. Reads the feed backward and stops at the first event
     /// recorded before `again.since`, because the log is in the order of recording times.
     pub async fn acknowledged_deliveries(&self, agent: &Aggregate, again: DeliverySelection) -> Result<Vec<Delivery>> {
         let state = self.context.state();

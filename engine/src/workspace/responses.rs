@@ -21,7 +21,7 @@ const FORGET_EVERY: Duration = Duration::from_secs(600);
 const FIRST_SPAN_MS: i64 = 1_000;
 /// The maximum length of a span of creation times, in milliseconds.
 const MAX_SPAN_MS: i64 = 60_000;
-/// The approximate number of batches for which every span after the first is sized.
+/// The approximate number of batches that every span after the first is sized to contain.
 const BATCHES_AT_ONCE: i64 = 256;
 /// The number of spans after which the progress of the removal is stored.
 const SPANS_PER_CHECKPOINT: usize = 1_000;

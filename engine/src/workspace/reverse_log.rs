@@ -11,8 +11,8 @@ use crate::state::State;
 use crate::state::stride::Stride;
 use crate::store::workspace::log::{EventRef, take_part};
 
-/// The number of event references in the first read. A commit lists all its events, so references of a large commit are
-/// read together.
+/// The number of event references in the first read. The read may return more references, because a commit record lists
+/// all events of the commit.
 const FIRST_LISTED: u64 = 64;
 /// The maximum number of event references in a later read.
 const MAX_LISTED: u64 = 2_048;
@@ -65,7 +65,7 @@ impl Reader {
     }
 }
 
-/// A place in the log, from which events are read towards the beginning.
+/// A place in the log, from which events are read toward the beginning.
 struct BackwardCursor {
     /// The position before which nothing has been listed.
     before: u64,

@@ -112,7 +112,7 @@ impl Runtime {
         self.state.leadership.release(is_needed).await;
     }
 
-    /// Stops an idle workspace and its appender. Appends are committed first, even if no client waits for them.
+    /// Stops an idle workspace and its appender. Queued appends are committed first, even if no client waits for them.
     pub async fn close(self) {
         self.stop(false).await;
         let Runtime { state, appender, appending, worker_slot, .. } = self;

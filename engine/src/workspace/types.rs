@@ -39,7 +39,7 @@ pub struct DefinitionVersion {
     pub declaration: Value,
 }
 
-/// The number of definitions that one read of the store returns for a page.
+/// The maximum number of definitions that one read of the store returns for a page.
 const DEFINITIONS: usize = 8;
 
 /// The result of defining a type.
@@ -94,7 +94,7 @@ async fn try_define(
     force: bool,
 ) -> Result<DefinitionOutcome> {
     if state.is_exclusive() {
-        // Reads the number of changes again, because an earlier write with unknown outcome may have stored a
+        // Reads the number of changes again, because an earlier write with an unknown outcome may have stored a
         // definition.
         state.types.set_changed(state.db.types_changed().await?);
     }

@@ -17,10 +17,10 @@ use crate::store::Database;
 use crate::store::control::servers::WorkspaceProgress;
 use crate::store::workspace::graph::{FollowerWrites, GraphCheckpoint};
 
-/// The number of events without changes after which the checkpoint is written anyway. After a crash, the plugins
-/// process these events again.
+/// The number of processed events after which the checkpoint is written even if these events changed nothing. After a
+/// crash, the plugins process these events again.
 const MAX_UNSTORED_EVENTS: u64 = 4_096;
-/// The size of the events without changes after which the checkpoint is written anyway, in bytes.
+/// The size of processed events, in bytes, after which the checkpoint is written even if these events changed nothing.
 const MAX_UNSTORED_BYTES: usize = 16 << 20;
 
 /// The writer of the graph's changes and of the follower's checkpoint. Gathers the changes until the next write.

@@ -79,7 +79,7 @@ impl Mirror {
         let reported = *state.reported.borrow();
         // The graph refers to aggregates up to the checkpoint, so this server refreshes the states first.
         state.refresh().await?;
-        // The applied checkpoint stays until the end. If the caller is cancelled, the same changes are applied again.
+        // The applied checkpoint stays until the end. If the caller is canceled, the same changes are applied again.
         let before = applied.as_ref().map(|applied| applied.checkpoint.clone());
         let is_near = |known: &GraphCheckpoint| {
             known.generation == checkpoint.generation
@@ -112,7 +112,7 @@ impl Mirror {
         let has_adopted = adopt(state, &checkpoint, before.as_ref()).await;
         let consumed = if checkpoint.writes == reported.writes { reported.consumed } else { 0 };
         state.graph_progress.set(checkpoint.position.max(consumed));
-        // Otherwise the next call adopts the versions.
+        // If the versions could not be read, `applied` stays unchanged, so the next call tries again.
         if has_adopted {
             *applied = Some(MirrorCheckpoint { checkpoint, read_at });
         }

@@ -91,8 +91,8 @@ impl RemainingEdges {
         self.is_stale |= before.digest != self.basis.digest;
     }
 
-    /// Indexes the addresses of all aggregates again after the aggregates were folded again, and finds the edges that no
-    /// longer match.
+    /// Indexes the addresses of all aggregates again after the aggregates were folded again, and finds the edges that
+    /// no longer match.
     pub fn readdress(&mut self) {
         self.basis = Basis::current(&self.state);
         self.remaining.extend(self.state.graph.readdress_all(&FollowerView::new(&self.state)));

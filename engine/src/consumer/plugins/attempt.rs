@@ -45,7 +45,7 @@ impl<T> Attempt<T> {
     }
 }
 
-/// Returns the failure of a call whose result is refused.
+/// Returns the failure of a call whose result is rejected.
 pub fn refused_result(message: String) -> Failure {
     Failure { kind: FailureKind::Result, message, line: None, column: None }
 }
@@ -171,8 +171,9 @@ impl Calls<'_> {
     /// Retries the failed calls. Each delay applies to all failed calls together. Returns each outcome with the number
     /// of attempts.
     ///
-    /// A failure for an aggregate that is already failing is parked without a retry. Failures of a single aggregate do
-    /// not open the circuit, so retries for each of its events would delay the log again and again.
+    /// If the plugin is already failing for an aggregate, a failed step of this aggregate is parked without a retry.
+    /// Failures of a single aggregate do not open the circuit, so retries for each of its events would delay the log
+    /// again and again.
     async fn retry<I, T>(
         &self,
         inputs: &[Arc<I>],

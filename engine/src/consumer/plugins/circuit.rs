@@ -2,8 +2,7 @@
 //! called, so that one broken script does not delay the other plugins.
 //!
 //! A failure that is retried later does not count before the last retry. Once steps for [`FAILURES`] aggregates wait
-//! for a retry, the plugin is paused: only these steps are tried again, until one of them succeeds or the circuit
-//! opens.
+//! for a retry, the plugin is paused: only these steps are retried, until one of them succeeds or the circuit opens.
 //!
 //! Failures count per aggregate: a plugin that fails only on the content of one aggregate keeps running for all others.
 
@@ -105,8 +104,8 @@ impl Circuit {
             .then(|| Object::from_iter([("failing", Value::from(failing)), ("opened_by", opened_by.into())]).into())
     }
 
-    /// Restores a circuit from the result of [`Circuit::stored`]. Older versions stored the number of failures without
-    /// the aggregates. Such a number is ignored, and counting starts at 0.
+    /// Restores a circuit from the result of [`Circuit::stored`]. Older versions of the program stored only the number
+    /// of failures, without the aggregates. This number is ignored, and counting starts at 0.
     pub fn restore(stored: Option<&Value>) -> Circuit {
         let field = |name: &str| stored.and_then(Value::as_object).and_then(|stored| stored.get(name));
         let failing = field("failing").and_then(Value::as_array).unwrap_or_default();

@@ -11,8 +11,7 @@ use crate::state::plugins::{PluginIndex, PluginMap};
 pub struct Circuits {
     state: Arc<State>,
     circuits: PluginMap<Circuit>,
-    /// The plugins whose circuits opened since the last commit, each with the event for which the plugin
-    /// failed last.
+    /// The plugins whose circuits opened since the last commit, each with the event for which the plugin failed last.
     opened: Vec<(PluginIndex, Arc<Event>)>,
 }
 

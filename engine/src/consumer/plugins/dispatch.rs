@@ -89,7 +89,7 @@ fn task(context: &EventContext, plugin: &Arc<str>, assignment: Assignment) -> Ne
     new_task(&context.event, Some(&context.after), plugin, content, assignment.metadata)
 }
 
-/// The type and id that stand for the workspace's owner in the id of a task. The user who is the owner may change.
+/// The type and id that represent the workspace's owner in the id of a task. The user who is the owner may change.
 const OWNER: (&str, &str) = ("user", "owner");
 
 named!(TaskReason);
@@ -183,8 +183,8 @@ pub struct Dispatcher {
 }
 
 impl Dispatcher {
-    /// Creates the dispatcher of a worker that processes the log under this right. Its appends fail after another
-    /// server has taken over.
+    /// Creates the dispatcher of a worker that processes the log under this right. Appends of the dispatcher fail after
+    /// another server has taken over.
     pub fn new(appender: Appender, lead: Lead) -> Dispatcher {
         Dispatcher { appender, lead }
     }

@@ -65,7 +65,7 @@ async fn replay_step(
             Ok(())
         }
         Err(failure) => {
-            // If the step still waits for a retry, the scripted agent may yet answer its task.
+            // If the step still waits for a retry, the scripted agent may still answer its task.
             if parked.reason.retry_at.is_none() {
                 called.give_up(worker, &failure).await?;
             }

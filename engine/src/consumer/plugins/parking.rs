@@ -74,7 +74,7 @@ impl ParkingBuffer {
     }
 
     /// Records the result of the appends that a plugin requested. A rejection is a failure of the step: the step is
-    /// retried later or parked. The failure of a parked step counts towards the plugin's circuit, unless the plugin's
+    /// retried later or parked. The failure of a parked step counts toward the plugin's circuit, unless the plugin's
     /// `on_error` ignores failures. Returns the failure of a step that is not retried.
     pub fn settle(
         &mut self,

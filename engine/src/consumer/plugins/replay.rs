@@ -87,7 +87,7 @@ pub async fn replay_plugin(
     let mut states = FxHashMap::default();
     let mut position = from_position;
     while let Some(page) = contexts.page(&mut position, &mut states).await? {
-        // The replay is written at its end, so a replay that another server has overtaken would run in vain.
+        // If another server has taken over, the store rejects the writes of this replay, so the replay ends early.
         replay.worker.check_lead()?;
         match hook {
             Hook::Route => replay.route(page).await?,
@@ -116,8 +116,8 @@ pub async fn count(state: &Arc<State>, plugin: PluginIndex, hook: Hook, from_pos
     Ok(tally)
 }
 
-/// Returns the ids of the events for which a plugin has assigned tasks, including deleted tasks. The replay of another
-/// hook than `route` does not need these ids.
+/// Returns the ids of the events for which a plugin has assigned tasks, including deleted tasks. Returns no ids for
+/// hooks other than `route`, because replays of these hooks do not need the ids.
 async fn dispatched(state: &State, plugin: PluginIndex, hook: Hook) -> FxHashSet<Arc<str>> {
     if hook != Hook::Route {
         return FxHashSet::default();

@@ -109,8 +109,8 @@ impl Assignees {
         Assignees { members, known: FxHashSet::default() }
     }
 
-    /// Returns a failure if an assignment, or a step of its escalation, names an agent that is unknown or disabled, or
-    /// a user who is not a member of the workspace, because nobody would see the task.
+    /// Checks the assignees of assignments and of their escalation steps. Returns a failure for an agent that is
+    /// unknown or disabled, and for a user who is not a member of the workspace, because nobody would see the task.
     pub async fn check(&mut self, roster: &Roster, assigned: &[Assignment]) -> Result<Result<(), Failure>> {
         for (index, assignment) in assigned.iter().enumerate() {
             let steps = escalation(&assignment.metadata).into_iter().enumerate();

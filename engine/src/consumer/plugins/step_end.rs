@@ -10,8 +10,8 @@ pub struct Interruption;
 pub enum StepEnd {
     /// The threads of the plugins have ended.
     Interrupted,
-    /// The store has rejected a write, because another server has taken over or has processed these events. The result of
-    /// that server is kept.
+    /// The store has rejected a write, because another server has taken over or has processed these events. The result
+    /// of that server is kept.
     Overtaken,
     Failed(Error),
 }

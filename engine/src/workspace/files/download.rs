@@ -55,8 +55,8 @@ pub struct StoredFile {
 
 impl ContentReader {
     /// Returns a link to a file. Callers who may see only published content get links only to files attached to
-    /// published articles. Such a link stops working when the article is unpublished, and always leads to this server,
-    /// since an object store cannot check whether an article is published.
+    /// published articles. Such a link stops working when the article is unpublished, and always leads to a server of
+    /// this installation, since an object store cannot check whether an article is published.
     pub async fn file_link(&self, path: &str) -> Result<FileLink> {
         let state = self.context.state();
         state.refresh().await?;

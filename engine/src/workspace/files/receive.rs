@@ -25,7 +25,7 @@ const MAX_BUFFERED_BYTES: usize = 1 << 20;
 /// The maximum reservation for bytes that have not arrived yet, in bytes.
 const MAX_RESERVATION_STEP: u64 = 64 << 20;
 
-/// A running upload, from the reservation of storage until a file refers to the bytes or the upload is cancelled.
+/// A running upload, from the reservation of storage until a file refers to the bytes or the upload is canceled.
 pub struct RunningUpload {
     state: Arc<State>,
     db: Database,
@@ -33,7 +33,7 @@ pub struct RunningUpload {
     quota: Option<u64>,
     reserved: u64,
     parts_id: Option<String>,
-    /// Whether bytes may be stored, but the upload is not complete: bytes are missing, or another server has cancelled
+    /// Whether bytes may be stored, but the upload is not complete: bytes are missing, or another server has canceled
     /// the upload. No file refers to the bytes of such an upload.
     is_partial: bool,
     _renewal: Option<Renewal>,
@@ -109,7 +109,7 @@ impl RunningUpload {
             return Err(Error::invalid("the body is shorter than its announced length"));
         }
         writer.finish().await?;
-        // Another server may have cancelled the upload, and may have removed the bytes before the last bytes arrived.
+        // Another server may have canceled the upload, and may have removed the bytes before the last bytes arrived.
         let is_held = if size < self.reserved {
             let _counting = self.state.storage.counting().await;
             self.db.settle(&self.upload, size).await?
@@ -169,7 +169,7 @@ impl RunningUpload {
         self._renewal = None;
         let (state, db, id) = (&self.state, &self.db, &self.upload.id);
         let given_up = async {
-            // Another server may have cancelled the upload, and bytes may have arrived after that server had removed the
+            // Another server may have canceled the upload, and bytes may have arrived after that server had removed the
             // earlier bytes.
             if db.give_up_upload(id).await? || self.is_partial {
                 state.storage.clear(db, &state.record.id, id, self.parts_id.as_deref()).await?;

@@ -132,7 +132,7 @@ impl Operation {
     /// Receives the bytes of a file. Fails if the caller's right ends before the last byte has arrived.
     ///
     /// The end of the right only cancels the wait for bytes. A write to the store that has begun is completed, so that
-    /// nothing is written after the upload was cancelled.
+    /// nothing is written after the upload was canceled.
     async fn receive(
         &self,
         receiving: &mut RunningUpload,

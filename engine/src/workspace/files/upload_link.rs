@@ -116,7 +116,7 @@ impl LinkedUpload {
     }
 
     /// Stores the file like any other upload. The link contains neither the length nor the content disposition, so the
-    /// request gives them.
+    /// request provides both.
     pub async fn store(self, size: Option<u64>, content_disposition: String, bytes: Incoming) -> Result<UploadOutcome> {
         let new = NewFile { size, content_disposition, ..self.new };
         self.writer.upload_file(new, bytes).await.map_err(|error| match error {
@@ -135,7 +135,7 @@ fn changed() -> Error {
     Error::conflict(ErrorCode::FileChanged, "the file at the path has changed since the link was created")
 }
 
-/// Replaces the error about a link's creator by a general error, so that the holder of the link does not learn the
+/// Replaces an error about a link's creator with a general error, so that the holder of the link does not learn the
 /// reason. Temporary and internal errors stay unchanged.
 pub fn refusing(error: Error) -> Error {
     match error {

@@ -1,6 +1,5 @@
 //! Checks whether a user may be assigned a task, and whether the escalation of a task names users and agents who exist.
-//! Users are not part of the log, so they are checked here. Agents that are assigned are checked by the decision on the
-//! append.
+//! Users are not part of the log, so they are checked here. The decision of the append checks assigned agents.
 
 use crate::error::{Error, Result};
 use crate::model::agent;

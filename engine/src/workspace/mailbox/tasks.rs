@@ -195,7 +195,7 @@ fn taken() -> Error {
 }
 
 impl Reader {
-    /// Returns a task.
+    /// Returns the task with this id.
     pub async fn task(&self, id: &str) -> Result<Arc<Aggregate>> {
         self.context.refresh().await?;
         find(self.context.state().folded.get(id), id)
@@ -216,8 +216,8 @@ impl Reader {
         Ok(WholeTask { task: self.decider().view(task), ..WholeTask::new(task, entries) })
     }
 
-    /// Returns tasks, newest first. The cursor of the next page is the position of the first event of the page's last
-    /// task.
+    /// Returns a page of tasks, newest first. The cursor of the next page is the position of the first event of the
+    /// page's last task.
     pub async fn list_tasks(
         &self,
         filter: &TaskFilter,
@@ -229,7 +229,7 @@ impl Reader {
 }
 
 impl CallContext {
-    /// Returns tasks, newest first, including tasks that other servers created.
+    /// Returns a page of tasks, newest first, including tasks that other servers created.
     pub(super) async fn select_tasks(
         &self,
         filter: &TaskFilter,

@@ -93,8 +93,8 @@ impl QueryReader<'_> {
     }
 }
 
-/// Returns the id of the project with a slug. Returns `None` if no project has the slug, or if the text is the id of a
-/// project. The id of another aggregate does not hide the slug.
+/// Returns the id of the project with a slug. Returns `None` if no project has the slug, or if the text is the id of an
+/// existing project. The id of any other aggregate does not hide the slug.
 pub fn project_of_slug(state: &State, text: &str) -> Option<Arc<str>> {
     let is_other = |found: Arc<Aggregate>| &*found.aggregate_type != PROJECT || found.deleted;
     let found = state.folded.by_slug(PROJECT, None, text);

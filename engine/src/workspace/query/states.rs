@@ -264,7 +264,7 @@ pub fn stored<'a>(reader: &'a QueryReader<'a>, scan: &'a StateScan, streams: &St
     rows_of(reader, scan, streams, states.into_values(), |_| None)
 }
 
-/// Folds the log up to a moment or over some of its events. Returns the rows of the resulting states.
+/// Folds the log, up to a moment or over selected events. Returns the rows of the resulting states.
 pub fn folded<'a>(
     reader: &'a QueryReader<'a>,
     scan: &'a StateScan,
