@@ -20,7 +20,7 @@ impl Store {
     /// Returns a summary of the store's contents, or `None` if the store is empty. Fails if a newer program has written
     /// the store.
     pub async fn contents(&self) -> Result<Option<Contents>> {
-        let session = self.root.clone();
+        let session = self.root.another().await?;
         let names = session.query("INFO FOR ROOT", Variables::new()).await?;
         let names = names.check().map_err(retry::classify)?.take::<Record>(0)?;
         if !is_listed(&names, "namespaces", NAMESPACE) {
@@ -49,7 +49,7 @@ impl Store {
 
     /// Opens a database that exists, without applying migrations.
     pub(super) async fn existing_database(&self, name: &str) -> Result<Database> {
-        let session = self.root.clone();
+        let session = self.root.another().await?;
         session.use_database(NAMESPACE, name).await?;
         let reader = DatabaseReader { session: session.into(), events_read: Default::default(), probe: None };
         Ok(Database { reader, exclusive: self.exclusive, append_right: None })

@@ -82,7 +82,8 @@ pub fn without_check(mut results: Vec<Record>) -> Vec<Record> {
 #[cfg(test)]
 mod tests {
     use super::super::Store;
-    use super::super::availability::{Availability, TIMEOUT};
+    use super::super::availability::TIMEOUT;
+    use super::super::connections::Connections;
     use super::super::error::Error;
     use super::super::session::StoreSession;
     use super::super::workspace::uploads::{Reservation, Upload};
@@ -93,8 +94,8 @@ mod tests {
     /// Returns a store in memory that has deadlines like a remote store.
     async fn remote() -> Store {
         let store = Store::connect("mem://").await.expect("a store");
-        let StoreSession::Elsewhere(session, None) = store.root.clone() else { unreachable!("a store in memory") };
-        Store { root: StoreSession::Elsewhere(session, Some(Availability::new(TIMEOUT))), exclusive: false, ..store }
+        let connections = Connections::open("mem://", TIMEOUT).await.expect("a store");
+        Store { root: StoreSession::remote(connections).await.expect("a session"), exclusive: false, ..store }
     }
 
     #[tokio::test]

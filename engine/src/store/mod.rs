@@ -11,6 +11,7 @@
 
 mod availability;
 pub mod blobs;
+mod connections;
 pub mod contents;
 pub mod control;
 pub mod convert;
@@ -191,7 +192,7 @@ impl Store {
     }
 
     async fn try_database(&self, name: &str, migrations: &[&str]) -> Result<Database> {
-        let session = self.root.clone();
+        let session = self.root.another().await?;
         let define = async |statement: &str| {
             let response = session.query(statement, Variables::new()).await?;
             response.check().map(drop).map_err(retry::classify)

@@ -11,11 +11,13 @@ use std::{fs, io};
 use surrealdb::Surreal;
 use surrealdb::engine::any::{Any, connect};
 use surrealdb::engine::local::Db;
+use surrealdb::opt::auth::Root;
 use surrealdb::types::Variables;
 use surrealdb_cnf::ConfigMap;
 use surrealdb_core::kvs::Datastore;
 
 use super::availability::{Availability, TIMEOUT};
+use super::connections::{Connections, SessionPlace};
 use super::error::{Error, Result};
 use super::retry;
 
@@ -40,8 +42,25 @@ impl Default for Sizes {
 #[derive(Clone)]
 pub enum StoreSession {
     Here(Surreal<Db>),
-    /// A store in memory, or on another machine. Only a store on another machine has an availability.
-    Elsewhere(Surreal<Any>, Option<Availability>),
+    /// A store in memory, or on another machine. Only a store on another machine has connections.
+    Elsewhere(Surreal<Any>, Option<RemoteStore>),
+}
+
+/// The connections to a store on another machine, and the place of one session among them.
+#[derive(Clone)]
+pub struct RemoteStore {
+    pub availability: Availability,
+    connections: Arc<Connections>,
+    /// The connection counts the clones of the place.
+    _place: Arc<SessionPlace>,
+}
+
+impl RemoteStore {
+    async fn session(&self) -> Result<StoreSession> {
+        let (session, _place) = self.connections.session().await?;
+        let remote = RemoteStore { _place, ..self.clone() };
+        Ok(StoreSession::Elsewhere(session, Some(remote)))
+    }
 }
 
 /// Sends a request through a session, whose type depends on the place of the store. Applies the time limit if the store
@@ -84,30 +103,49 @@ impl StoreSession {
         if !url.starts_with("ws") {
             return Ok(StoreSession::Elsewhere(connect(url).await?, None));
         }
-        let session = tokio::time::timeout(TIMEOUT, connect(url)).await.map_err(|_| Error::Unresponsive)??;
-        Ok(StoreSession::Elsewhere(session, Some(Availability::new(TIMEOUT))))
+        StoreSession::remote(Connections::open(url, TIMEOUT).await?).await
+    }
+
+    /// Returns the first session on connections to another machine.
+    pub async fn remote(connections: Connections) -> Result<StoreSession> {
+        let (session, _place) = connections.session().await?;
+        let remote =
+            RemoteStore { availability: Availability::new(TIMEOUT), connections: Arc::new(connections), _place };
+        Ok(StoreSession::Elsewhere(session, Some(remote)))
+    }
+
+    /// Returns a new session on the same store.
+    pub async fn another(&self) -> Result<StoreSession> {
+        match self {
+            StoreSession::Elsewhere(_, Some(remote)) => self.within(remote.session()).await,
+            StoreSession::Here(_) | StoreSession::Elsewhere(_, None) => Ok(self.clone()),
+        }
     }
 
     /// Returns the session with another time limit for queries. Only a store on another machine has a time limit.
     pub fn with_timeout(self, timeout: Duration) -> StoreSession {
         match self {
-            StoreSession::Elsewhere(session, Some(_)) => {
-                StoreSession::Elsewhere(session, Some(Availability::new(timeout)))
+            StoreSession::Elsewhere(session, Some(remote)) => {
+                let remote = RemoteStore { availability: Availability::new(timeout), ..remote };
+                StoreSession::Elsewhere(session, Some(remote))
             }
             here => here,
         }
     }
 
-    pub async fn sign_in(&self, root: surrealdb::opt::auth::Root) -> Result<()> {
-        request!(self, |session| session.signin(root))
+    pub async fn sign_in(&self, user: Root) -> Result<()> {
+        if let StoreSession::Elsewhere(_, Some(remote)) = self {
+            self.within(remote.connections.sign_in(user.clone())).await?;
+        }
+        request!(self, |session| session.signin(user))
     }
 
     pub async fn health(&self) -> Result<()> {
         match self {
             StoreSession::Here(session) => Ok(session.health().await?),
             StoreSession::Elsewhere(session, None) => Ok(session.health().await?),
-            StoreSession::Elsewhere(session, Some(availability)) => {
-                availability.check(async { Ok(session.health().await?) }).await
+            StoreSession::Elsewhere(session, Some(remote)) => {
+                remote.availability.check(async { Ok(session.health().await?) }).await
             }
         }
     }
@@ -125,9 +163,11 @@ impl StoreSession {
             StoreSession::Here(session) => {
                 on_stack(session.query(statements).bind(values).into_future()).await.map_err(retry::classify)
             }
-            StoreSession::Elsewhere(session, availability) => {
-                let (statements, values) = match availability {
-                    Some(availability) => availability.time.limit(availability.timeout, statements, values),
+            StoreSession::Elsewhere(session, remote) => {
+                let (statements, values) = match remote {
+                    Some(RemoteStore { availability, .. }) => {
+                        availability.time.limit(availability.timeout, statements, values)
+                    }
                     None => (statements.into(), values),
                 };
                 let query = on_stack(session.query(&*statements).bind(values).into_future());
@@ -138,16 +178,16 @@ impl StoreSession {
 
     /// Sets the time that a remote store has just reported, in milliseconds. Transactions have a deadline from then on.
     pub fn set_time(&self, now_ms: i64) {
-        if let StoreSession::Elsewhere(_, Some(availability)) = self {
-            availability.time.set(now_ms);
+        if let StoreSession::Elsewhere(_, Some(remote)) = self {
+            remote.availability.time.set(now_ms);
         }
     }
 
     /// Forgets the time of a remote store, because a transaction has begun after its deadline although its sender still
     /// waits.
     pub fn forget_time(&self) {
-        if let StoreSession::Elsewhere(_, Some(availability)) = self {
-            availability.time.forget();
+        if let StoreSession::Elsewhere(_, Some(remote)) = self {
+            remote.availability.time.forget();
         }
     }
 
@@ -158,7 +198,7 @@ impl StoreSession {
 
     /// Runs a query. Applies the time limit if the store is on another machine.
     async fn within<T>(&self, query: impl Future<Output = Result<T>>) -> Result<T> {
-        let StoreSession::Elsewhere(session, Some(availability)) = self else { return query.await };
+        let StoreSession::Elsewhere(session, Some(remote)) = self else { return query.await };
         let checking = || {
             let session = Arc::new(session.clone());
             move || {
@@ -166,7 +206,7 @@ impl StoreSession {
                 async move { session.health().await.map_err(Error::from) }
             }
         };
-        availability.within(query, checking).await
+        remote.availability.within(query, checking).await
     }
 }
 

@@ -1,0 +1,110 @@
+//! The connections to a store on another machine. A SurrealDB limits the number of sessions on one connection, so
+//! further sessions get a connection of their own.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use surrealdb::Surreal;
+use surrealdb::engine::any::{Any, connect};
+use surrealdb::opt::auth::Root;
+use tokio::sync::Mutex;
+use tokio::time::timeout;
+
+use super::error::{Error, Result};
+
+/// The maximum number of sessions on one connection. A SurrealDB allows 256 sessions, unless
+/// `SURREAL_WEBSOCKET_MAX_ATTACHED_SESSIONS` changes the limit. The other sessions of a connection are those that have
+/// ended, but that the store has not yet removed.
+const MAX_SESSIONS: usize = 200;
+
+/// The connections to one store, each with its sessions.
+pub struct Connections {
+    url: String,
+    /// The user of every connection. Unset until the user has signed in.
+    user: OnceLock<Root>,
+    open: Mutex<Vec<Connection>>,
+}
+
+struct Connection {
+    /// The session from which the other sessions of the connection are cloned.
+    first: Surreal<Any>,
+    place: Arc<SessionPlace>,
+}
+
+/// A place on a connection. Each session holds a clone, so the number of clones is the number of sessions.
+pub struct SessionPlace;
+
+/// A session and its place on a connection.
+pub type PlacedSession = (Surreal<Any>, Arc<SessionPlace>);
+
+impl Connections {
+    /// Connects to the store at `url`. Fails if the store does not respond within `limit`.
+    pub async fn open(url: &str, limit: Duration) -> Result<Connections> {
+        let connection = timeout(limit, Connection::open(url)).await.map_err(|_| Error::Unresponsive)??;
+        Ok(Connections { url: url.to_owned(), user: OnceLock::new(), open: Mutex::new(vec![connection]) })
+    }
+
+    /// Signs in on every connection. Later connections sign in as the same user.
+    pub async fn sign_in(&self, user: Root) -> Result<()> {
+        for connection in &*self.open.lock().await {
+            connection.first.signin(user.clone()).await?;
+        }
+        // Only a first sign-in determines the user.
+        let _ = self.user.set(user);
+        Ok(())
+    }
+
+    /// Returns a new session, on a new connection if the other connections are full.
+    pub async fn session(&self) -> Result<PlacedSession> {
+        let mut open = self.open.lock().await;
+        if let Some(connection) = open.iter().find(|connection| connection.has_room()) {
+            return Ok(connection.session());
+        }
+        let connection = Connection::open(&self.url).await?;
+        if let Some(user) = self.user.get() {
+            connection.first.signin(user.clone()).await?;
+        }
+        let session = connection.session();
+        open.push(connection);
+        Ok(session)
+    }
+}
+
+impl Connection {
+    async fn open(url: &str) -> Result<Connection> {
+        Ok(Connection { first: connect(url).await?, place: Arc::new(SessionPlace) })
+    }
+
+    fn has_room(&self) -> bool {
+        Arc::strong_count(&self.place) < MAX_SESSIONS
+    }
+
+    fn session(&self) -> PlacedSession {
+        (self.first.clone(), self.place.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::availability::TIMEOUT;
+    use super::*;
+
+    #[tokio::test]
+    async fn a_full_connection_gets_no_session_until_one_of_its_sessions_ends() {
+        let connections = Connections::open("mem://", TIMEOUT).await.expect("a store");
+        let mut sessions = Vec::new();
+        let mut is_on_first = async || {
+            sessions.push(connections.session().await.expect("a session"));
+            Arc::ptr_eq(&sessions[0].1, &sessions[sessions.len() - 1].1)
+        };
+        // The session from which the others are cloned takes one place.
+        for _ in 1..MAX_SESSIONS {
+            assert!(is_on_first().await);
+        }
+        assert!(!is_on_first().await);
+        assert!(!is_on_first().await);
+        sessions.remove(1);
+        let next = connections.session().await.expect("a session");
+        assert!(Arc::ptr_eq(&sessions[0].1, &next.1));
+    }
+}
