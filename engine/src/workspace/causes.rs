@@ -23,8 +23,6 @@ use crate::model::value::Value;
 const MAX_DERIVED: usize = 20;
 /// The maximum number of caused events that are returned. The same limit applies to edges.
 const MAX_CAUSED: usize = 200;
-/// The maximum number of effects of an approval that are returned.
-const MAX_EFFECTS: usize = 64;
 
 /// An event, with its known cause and its known consequences.
 pub struct EventCausality {
@@ -113,7 +111,7 @@ impl Reader {
         if &*event.aggregate_type != TASK {
             return Ok(Vec::new());
         }
-        let following = self.context.state().events_after(event.position, MAX_EFFECTS).await?;
+        let following = self.context.state().events_after(event.position, MAX_CAUSED + 1).await?;
         let text = |event: &Event, name: &str| event.metadata.get(name).and_then(Value::as_str).map(str::to_owned);
         let is_effect = |next: &Arc<Event>| {
             text(next, "task_id").as_deref() == Some(event.aggregate_id.as_str()) && text(next, "artifact_id").is_some()

@@ -8,6 +8,8 @@ use super::board::{Answer, DRAFTER, act, get, post, server, task};
 const ARTIFACTS: usize = 500;
 /// The maximum number of versions of all artifacts of a task.
 const VERSIONS: usize = 2_000;
+/// The maximum number of caused events in a response.
+const CAUSED: usize = 200;
 /// The maximum number of artifacts in one request.
 const DELIVERED: usize = 100;
 
@@ -38,6 +40,10 @@ async fn a_full_task_takes_new_versions_but_no_further_artifacts() {
     assert_eq!(whole["would_append"].as_array().map(Vec::len), Some(ARTIFACTS - 1), "{}", whole["would_refuse"]);
     let approved = act(&server, &id, "approve", json!({})).await;
     assert_eq!(approved["appended"].as_array().map(Vec::len), Some(ARTIFACTS - 1));
+    let (_, newest) = get(&server, &format!("/aggregates/{id}/events?direction=desc&limit=1")).await;
+    let approval = newest["data"][0]["event_id"].as_str().expect("the approval");
+    let (_, found) = get(&server, &format!("/events/{approval}")).await;
+    assert_eq!((found["caused"].as_array().map(Vec::len), &found["more"]), (Some(CAUSED), &json!(true)), "{found}");
 }
 
 #[tokio::test]
