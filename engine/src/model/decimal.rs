@@ -45,8 +45,8 @@ pub fn of_number(text: &str) -> Option<Decimal> {
         digits.push('0');
         scale += 1;
     }
-    // Trailing zeros beyond the maximum scale do not change the number.
-    while scale > Decimal::MAX_SCALE as i32 && digits.ends_with('0') {
+    // Trailing zeros of the fraction do not change the number.
+    while digits.ends_with('0') && (scale > Decimal::MAX_SCALE as i32 || (scale > 0 && exceeds_limit(&digits))) {
         digits.pop();
         scale -= 1;
     }
@@ -55,6 +55,11 @@ pub fn of_number(text: &str) -> Option<Decimal> {
     let scale = if digits.is_empty() { scale.min(Decimal::MAX_SCALE as i32) } else { scale };
     let signed = if is_negative { -magnitude } else { magnitude };
     Decimal::try_from_i128_with_scale(signed, u32::try_from(scale).ok()?).ok()
+}
+
+/// Returns whether an integer with these digits is too large for a decimal.
+fn exceeds_limit(digits: &str) -> bool {
+    digits.len() > Decimal::MAX_SCALE as usize && digits.parse().map_or(true, |magnitude: u128| magnitude >> 96 != 0)
 }
 
 /// Returns the decimal with the fewest digits whose nearest double is `double`. These are the digits of the number in
@@ -166,6 +171,16 @@ mod tests {
             assert_eq!(parse(text), None, "{text}");
         }
         assert_eq!(parse(&"0".repeat(MAX_TEXT + 1)), None);
+    }
+
+    #[test]
+    fn zeros_at_the_end_of_a_fraction_do_not_count_as_digits() {
+        let zeros = "0".repeat(29);
+        for (text, number) in [(format!("12.{zeros}"), "12"), (format!("1.{zeros}E+5"), "100000")] {
+            assert_eq!(of_number(&text), Some(decimal(number)), "{text}");
+        }
+        assert_eq!(of_number(&format!("1{zeros}")), None);
+        assert_eq!(of_number(&format!("1.{zeros}1")), None);
     }
 
     #[test]
