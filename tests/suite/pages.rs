@@ -6,6 +6,8 @@ use foldwork_engine::model::json;
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::workspace::query::page::{Continuation, PageRequest};
 use foldwork_engine::workspace::query::{Query, QueryOutput};
+use foldwork_server::Config;
+use foldwork_server::config::DataSize;
 use foldwork_tests::handles::Handles;
 use foldwork_tests::server::{Server, Setup, worked};
 
@@ -78,6 +80,28 @@ async fn later_pages_show_the_data_as_of_the_first_page() {
             assert_eq!(rest(&workspace, pipeline, *after).await, *rows, "{pipeline} after {minutes} minutes");
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_read_again_keeps_only_the_fields_that_the_pipeline_reads() {
+    let mut config = Config::default();
+    config.pipeline.memory = DataSize(1 << 20);
+    let server = Server::start_with(&config).await.expect("a server");
+    let workspace = server.workspace("owner").await.expect("a workspace");
+    let event = |number: usize, verb: &str| NewEvent {
+        aggregate_id: format!("n{number}"),
+        aggregate_type: "article".into(),
+        event_type: format!("article.{verb}"),
+        payload: Object::from_iter([("title", Value::from("long ".repeat(2_000))), ("n", Value::from(number as i64))]),
+        ..NewEvent::default()
+    };
+    let all = |verb: &str| (0..200).map(|number| event(number, verb)).collect();
+    workspace.writer.append_events(all("created")).await.expect("appended");
+    let pipeline = r#"[{"$match": {"aggregate_type": "article"}}, {"$fold": {}}, {"$project": {"n": 1}}]"#;
+    let first = ask(&workspace, pipeline, None).await;
+    workspace.writer.append_events(all("revised")).await.expect("appended");
+    server.clock.advance(600_000);
+    assert_eq!(rest(&workspace, pipeline, first.next).await.len(), 197);
 }
 
 /// Appends an event to note `number`. Unless `verb` is `deleted`, the event links the note to note `to`. The slug of a

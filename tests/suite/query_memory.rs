@@ -260,6 +260,79 @@ async fn values_that_are_kept_at_the_same_time_count_together() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn values_that_an_expression_or_a_projection_builds_count_against_the_memory_of_a_query() {
+    let workspace = with_memory_of_1_mib().await;
+    let fields = |count: usize, value: serde_json::Value| -> serde_json::Map<_, _> {
+        (0..count).map(|field| (format!("f{field}"), value.clone())).collect()
+    };
+    let numbers = |count: usize| json!({"$range": [0, count]});
+    let map = |count: usize, of: serde_json::Value| json!({"$map": {"input": numbers(count), "in": of}});
+    let documents = json!({"$documents": [{"t": "x".repeat(5_000)}]});
+    // The items of each list share an object.
+    let part = json!({"$let": {"vars": {"part": {"$mergeObjects": [fields(10, json!(1))]}}, "in": map(1_200, json!("$$part"))}});
+    let lists = |stage: serde_json::Value| vec![documents.clone(), json!({"$set": fields(6, part.clone())}), stage];
+    let nested = |value: serde_json::Value| -> serde_json::Map<_, _> {
+        (0..60).map(|field| (format!("f{}.f{}", field / 10, field % 10), value.clone())).collect()
+    };
+    let expression =
+        |value: serde_json::Value| vec![documents.clone(), json!({"$project": {"kept": {"$size": value}}})];
+    let find = json!({"$regexFind": {"input": "$t", "regex": "(x+)"}});
+    let parts = json!({"$dateToParts": {"date": "$$NOW"}});
+    let ranks = json!({"$percentile": {"input": [1], "p": vec![0.5; 100], "method": "approximate"}});
+    let appended = json!({"$concatArrays": ["$$value", ["$$this"]]});
+    let last = |count: usize| json!({"$reduce": {"input": numbers(count), "initialValue": [], "in": appended}});
+    for (pipeline, rows) in [
+        (vec![documents.clone(), json!({"$set": {"f0": numbers(20_000)}}), json!({"$set": nested(json!(1))})], None),
+        (lists(json!({"$set": nested(json!(2))})), None),
+        (lists(json!({"$project": nested(json!(1))})), None),
+        (lists(json!({"$unset": ["f0.g", "f1.g", "f2.g", "f3.g", "f4.g", "f5.g"]})), None),
+        (lists(json!({"$redact": "$$DESCEND"})), None),
+        (lists(json!({"$redact": "$$KEEP"})), Some(1)),
+        (expression(map(400, find)), None),
+        (expression(map(4_000, parts)), None),
+        (expression(map(1_000, ranks)), None),
+        // A step drops the value of the step before.
+        (expression(last(1_000)), Some(1)),
+        (expression(json!({"$concatArrays": [last(1_000), last(50_000)]})), None),
+    ] {
+        check_memory(&workspace, pipeline, rows).await.expect("checked");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_that_one_operator_passes_to_the_next_counts_once() {
+    let workspace = with_memory_of_1_mib().await;
+    let fields = json!([{"name": "text", "type": "string"}, {"name": "list", "type": "array"}]);
+    let note = json!({"type_name": "note", "fields": fields});
+    workspace.writer.define_type(&Value::from(note), false).await.expect("a type");
+    append_notes(&workspace, 2_500).await;
+    let kept = json!({"$group": {"_id": null, "kept": {"$push": "$$ROOT"}}});
+    let window = json!({"$setWindowFields": {"partitionBy": "$text", "output": {"count": {"$count": {}}}}});
+    let pass = vec![json!({"$set": {"n": {"$rand": {}}}}); 40];
+    let search = json!({"$graphLookup": {
+        "pipeline": [{"$documents": [{"_id": 1, "label": "none"}]}],
+        "startWith": "$list", "connectFromField": "none", "connectToField": "label", "as": "found",
+    }});
+    let ids = json!({"$group": {"_id": null, "kept": {"$push": "$text"}}});
+    for passing in [
+        vec![json!({"$sort": {"text": -1}})],
+        vec![json!({"$sample": {"size": 2_500}})],
+        vec![window],
+        pass,
+        vec![json!({"$bucketAuto": {"groupBy": "$text", "buckets": 10, "output": {"of": {"$push": "$text"}}}})],
+        vec![json!({"$limit": 1_700}), json!({"$facet": {"all": [{"$match": {}}]}}), json!({"$unwind": "$all"})],
+    ] {
+        let rows = json!({"$project": {"text": 1, "drawn": {"$rand": {}}}});
+        let stages = [vec![json!({"$match": {"aggregate_type": "note"}}), json!({"$fold": {}}), rows], passing];
+        let pipeline = [stages.concat(), vec![kept.clone(), json!({"$project": {"kept": {"$size": "$kept"}}})]];
+        check_memory(&workspace, pipeline.concat(), Some(1)).await.expect("checked");
+    }
+    // The results that a search keeps for later rows leave memory to other operators.
+    let pipeline = vec![json!({"$match": {"aggregate_type": "note"}}), json!({"$fold": {}}), search, ids];
+    check_memory(&workspace, pipeline, Some(1)).await.expect("checked");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn arrays_that_a_path_builds_in_unwound_items_count_against_the_memory_of_a_query() {
     let workspace = with_memory_of_1_mib().await;
     let parcel = json!({"type_name": "parcel", "fields": [{"name": "boxes", "type": "array"}]});

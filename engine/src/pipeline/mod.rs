@@ -58,7 +58,7 @@ pub use source::scan::{AsOf, EdgeScan, EventScan, Read, Scan, StateScan, StateSo
 pub use source::streams::StreamFilter;
 pub use source::surrealql;
 pub use source::table::{Columns, Table};
-pub use value::{context, error, hint, known_types};
+pub use value::{context, error, hint, known_types, memory};
 
 use crate::model::value::{Object, Value};
 use context::Context;

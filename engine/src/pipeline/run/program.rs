@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::meter::{MeteredRows, OperatorMeter};
-use super::rows::{Operator, RowOwner, Rows, RunContext, collect};
+use super::rows::{KeptRow, Operator, RowOwner, Rows, RunContext};
 use super::vectorized::{ColumnProgram, ProgramTail, RowProbe, RowSelection};
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr::Expr;
@@ -241,7 +241,7 @@ impl Program {
             chain = if step.operator.is_blocking() { 0 } else { chain + 1 };
             if chain > MAX_CHAIN {
                 let owner = number.checked_sub(1).map_or(self.source, |below| self.steps[below].owner);
-                rows = Box::new(collect(rows, owner, run.query)?.into_iter().map(Ok));
+                rows = KeptRow::release_all(KeptRow::collect(rows, owner, run.query)?, run.query);
                 chain = 1;
             }
             let meter = meters.get(number);

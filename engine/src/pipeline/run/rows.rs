@@ -70,6 +70,37 @@ impl RowOwner {
     }
 }
 
+/// A row that an operator keeps, with the number of bytes that the query is charged for it.
+pub struct KeptRow {
+    pub row: Value,
+    pub charged: usize,
+}
+
+impl KeptRow {
+    /// Charges the query for a row that belongs to `owner`.
+    pub fn new(row: Value, owner: RowOwner, query: &Context) -> Result<KeptRow> {
+        let ((), charged) = query.charged(|| owner.hold(&row, query))?;
+        Ok(KeptRow { row, charged })
+    }
+
+    /// Collects all rows and charges the query for them.
+    pub fn collect(rows: Rows, owner: RowOwner, query: &Context) -> Result<Vec<KeptRow>> {
+        rows.map(|row| KeptRow::new(row?, owner, query)).collect()
+    }
+
+    /// Returns the row, and gives back what the query was charged for it. An operator that keeps the row charges the
+    /// query again.
+    pub fn release(self, query: &Context) -> Value {
+        query.give_back(self.charged);
+        self.row
+    }
+
+    /// Returns a stream that releases the rows one after the other.
+    pub fn release_all<'a>(rows: Vec<KeptRow>, query: &'a Context<'a>) -> Rows<'a> {
+        Box::new(rows.into_iter().map(|row| Ok(row.release(query))))
+    }
+}
+
 /// Collects all rows and charges the query for them.
 pub fn collect(rows: Rows, owner: RowOwner, query: &Context) -> Result<Vec<Value>> {
     let mut collected = Vec::new();

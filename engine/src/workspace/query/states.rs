@@ -15,10 +15,14 @@ use crate::model::fold::StreamFold;
 use crate::model::id::AggregateId;
 use crate::model::value::Value;
 use crate::pipeline::column::{Cells, Column, Mask, SEGMENT, TextCode};
+use crate::pipeline::memory::expanded_bytes;
 use crate::pipeline::surrealql::node_query;
 use crate::pipeline::{self, AsOf, Columns, Positions, StateScan, Table};
 use crate::resident::BaseColumns;
 use crate::store::workspace::nodes::{NodeSnapshot, UnreadableSnapshot};
+
+/// The approximate size of an entry in the map of folded rows, without the row, in bytes.
+const FOLDED_BYTES: usize = 64;
 
 /// The states in memory that a scan selects.
 pub struct ResidentTable<'a> {
@@ -173,6 +177,9 @@ impl<'a> PastTable<'a> {
             match then.map(|then| table.row(&then)).transpose()?.flatten() {
                 Some(row) => {
                     count += 1;
+                    // Only the row is kept of the folded state.
+                    reader.context.bytes_left.set(before);
+                    reader.context.charge(FOLDED_BYTES + expanded_bytes(&row, reader.context)?)?;
                     table.folded.insert(now.id.clone(), row);
                 }
                 None => reader.context.bytes_left.set(before),

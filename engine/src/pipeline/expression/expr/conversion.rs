@@ -248,7 +248,11 @@ fn convert(value: &Value, target: ConversionTarget, env: &Env) -> Result<Value> 
         (Value::String(text), ConversionTarget::Array | ConversionTarget::Object) => from_json(text, target, env)?,
         (_, ConversionTarget::Array | ConversionTarget::Object) => return Err(unsupported()),
         (Value::String(_), ConversionTarget::String) => value.clone(),
-        (value, ConversionTarget::String) => to_text(value)?.into(),
+        (value, ConversionTarget::String) => {
+            let text = to_text(value)?;
+            env.query.charge(text.len())?;
+            text.into()
+        }
         (Value::String(text), ConversionTarget::ObjectId)
             if text.len() == 24 && text.bytes().all(|byte| byte.is_ascii_hexdigit()) =>
         {

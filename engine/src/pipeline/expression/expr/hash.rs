@@ -39,7 +39,9 @@ fn hex_hash(call: &OperatorCall, env: &Env) -> Answer {
         Value::String(text) => {
             // Computing the hash takes longer than reading the text, which has already been counted.
             env.query.tick_bytes(text.len().saturating_mul(8))?;
-            some(hash(text.as_bytes()))
+            let text = hash(text.as_bytes());
+            env.query.charge(text.len())?;
+            some(text)
         }
         other => {
             let message = format!("'input' of $hexHash must be a string, found: {}", other.type_name());

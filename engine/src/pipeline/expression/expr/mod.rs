@@ -56,12 +56,30 @@ enum ExprNode {
     Missing,
     /// A path in the row.
     Path(FieldPath),
-    /// The slot of a user variable, and a path in the variable's value.
-    Variable(usize, FieldPath),
+    /// A user variable, and a path in the variable's value.
+    Variable(UserVariable, FieldPath),
     System(System, FieldPath),
     Array(Arc<[Expr]>),
     Object(Arc<[(Arc<str>, Expr)]>),
     Call(Arc<OperatorCall>),
+}
+
+/// The place of a user variable among the variables that are visible to an expression.
+#[derive(Debug, Clone, Copy)]
+struct UserVariable {
+    /// The number of variables that are bound outside of this one.
+    outer: usize,
+    /// The number of variables that are bound inside of this one.
+    inner: usize,
+}
+
+impl UserVariable {
+    /// Returns the place of the variable with a name, or `None` if no variable has the name. The innermost variable is
+    /// the last one.
+    fn find(name: &str, names: &[Arc<str>]) -> Option<UserVariable> {
+        let outer = names.iter().rposition(|known| **known == *name)?;
+        Some(UserVariable { outer, inner: names.len() - 1 - outer })
+    }
 }
 
 /// Variables whose values come from the query.
@@ -136,7 +154,7 @@ impl Expr {
                 }
                 path.eval(env.root, env.query)
             }
-            ExprNode::Variable(slot, path) => match env.variable(*slot) {
+            ExprNode::Variable(variable, path) => match env.variable(variable.inner) {
                 Some(value) => path.eval(value, env.query),
                 None => Ok(None),
             },
@@ -224,7 +242,7 @@ impl Expr {
     /// case if the expression reads the time or one of the first `variables` user variables, or uses random numbers.
     pub fn depends_on_run(&self, variables: usize) -> bool {
         match &self.node {
-            ExprNode::Variable(slot, _) => *slot < variables,
+            ExprNode::Variable(variable, _) => variable.outer < variables,
             ExprNode::System(System::Now, _) => true,
             ExprNode::Array(items) => items.iter().any(|item| item.depends_on_run(variables)),
             ExprNode::Object(fields) => fields.iter().any(|(_, field)| field.depends_on_run(variables)),

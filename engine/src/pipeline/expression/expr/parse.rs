@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::operator::{self, ExprOperator, OperatorCall};
-use super::{Env, Expr, ExprNode, System, system};
+use super::{Env, Expr, ExprNode, System, UserVariable, system};
 use crate::model::excerpt::excerpt;
 use crate::model::value::{Object, Value};
 use crate::pipeline::value::context::Context;
@@ -53,8 +53,8 @@ impl<'q> ParseScope<'q> {
         self.names.len()
     }
 
-    fn slot(&self, name: &str) -> Option<usize> {
-        self.names.iter().rposition(|known| &**known == name)
+    fn user_variable(&self, name: &str) -> Option<UserVariable> {
+        UserVariable::find(name, &self.names)
     }
 
     fn names(&self) -> &[Arc<str>] {
@@ -173,9 +173,9 @@ fn fold(call: OperatorCall, query: &Context) -> Result<Expr> {
 pub fn variable(text: &str, names: &[Arc<str>]) -> Option<Expr> {
     let variable = text.strip_prefix("$$")?;
     let (name, rest) = variable.split_once('.').map_or((variable, None), |(name, rest)| (name, Some(rest)));
-    let slot = names.iter().rposition(|known| **known == *name)?;
+    let variable = UserVariable::find(name, names)?;
     let path = rest.map_or_else(|| Ok(FieldPath::root()), FieldPath::parse).ok()?;
-    Some(Expr { node: ExprNode::Variable(slot, path) })
+    Some(Expr { node: ExprNode::Variable(variable, path) })
 }
 
 fn parse_path(text: &str, scope: &ParseScope) -> Result<Expr> {
@@ -185,17 +185,17 @@ fn parse_path(text: &str, scope: &ParseScope) -> Result<Expr> {
         }
         let path = FieldPath::parse(&text[1..])?;
         // Plain paths start from `$$CURRENT`, if a variable of this name is bound.
-        let node = match scope.slot("CURRENT") {
-            Some(slot) => ExprNode::Variable(slot, path),
+        let node = match scope.user_variable("CURRENT") {
+            Some(current) => ExprNode::Variable(current, path),
             None => ExprNode::Path(path),
         };
         return Ok(Expr { node });
     };
     let (name, rest) = variable.split_once('.').map_or((variable, None), |(name, rest)| (name, Some(rest)));
     check_variable(name)?;
-    let slot = scope.slot(name);
+    let user_variable = scope.user_variable(name);
     let is_system = system::names().any(|known| known == name) || is_redact(name, scope);
-    if slot.is_none() && !is_system {
+    if user_variable.is_none() && !is_system {
         return Err(undefined(name, scope));
     }
     let path = match rest {
@@ -204,8 +204,8 @@ fn parse_path(text: &str, scope: &ParseScope) -> Result<Expr> {
         Some("") => FieldPath::parse(".")?,
         Some(rest) => FieldPath::parse(rest)?,
     };
-    let node = match (slot, name) {
-        (Some(slot), _) => ExprNode::Variable(slot, path),
+    let node = match (user_variable, name) {
+        (Some(variable), _) => ExprNode::Variable(variable, path),
         (None, "ROOT" | "CURRENT") => ExprNode::Path(path),
         (None, "NOW") => ExprNode::System(System::Now, path),
         (None, "USER") => ExprNode::System(System::User, path),

@@ -141,7 +141,7 @@ fn matches(call: &OperatorCall, env: &Env) -> Answer {
 fn find(call: &OperatorCall, env: &Env) -> Answer {
     let found = with_pattern(call, env, |text, pattern| {
         let found = pattern.find(text, 0, env.query)?;
-        Ok(found.map(|found| describe(text, text[..found.start].chars().count(), &found)))
+        found.map(|found| describe(text, text[..found.start].chars().count(), &found, env.query)).transpose()
     })?;
     found.flatten().map_or(NULL, some)
 }
@@ -152,10 +152,9 @@ fn find_all(call: &OperatorCall, env: &Env) -> Answer {
         while from <= text.len()
             && let Some(found) = pattern.find(text, from, env.query)?
         {
-            env.query.charge(200 + (found.groups.len() + 1) * (24 + found.end - found.start))?;
             index += text[seen..found.start].chars().count();
             seen = found.start;
-            all.push(describe(text, index, &found));
+            all.push(describe(text, index, &found, env.query)?);
             // After an empty match, the search continues one character later.
             from = match text[found.end..].chars().next() {
                 Some(next) if found.end == found.start => found.end + next.len_utf8(),
@@ -168,11 +167,13 @@ fn find_all(call: &OperatorCall, env: &Env) -> Answer {
     some(found.unwrap_or_default())
 }
 
-fn describe(text: &str, index: usize, found: &PatternMatch) -> Value {
+/// Returns the description of a match, and charges the query for it.
+fn describe(text: &str, index: usize, found: &PatternMatch, query: &Context) -> Result<Value> {
+    query.charge(200 + (found.groups.len() + 1) * (24 + found.end - found.start))?;
     let groups: Vec<Value> = found.groups.iter().map(|group| (*group).into()).collect();
     let mut object = Object::with_capacity(3);
     object.push("match", &text[found.start..found.end]);
     object.push("idx", index as i64);
     object.push("captures", groups);
-    object.into()
+    Ok(object.into())
 }

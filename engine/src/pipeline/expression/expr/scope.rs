@@ -6,7 +6,6 @@ use crate::pipeline::value::context::Context;
 /// The values of variables that are bound together, with a link to the variables of the enclosing expressions.
 #[derive(Debug)]
 pub struct Frame<'a> {
-    first: usize,
     values: &'a [Option<Value>],
     outer: Option<&'a Frame<'a>>,
 }
@@ -26,8 +25,7 @@ impl<'a> Env<'a> {
 
     /// Returns a frame with the values of the next user variables, in the order of `ParseScope::with`.
     pub fn frame(&self, values: &'a [Option<Value>]) -> Frame<'a> {
-        let first = self.variables.map_or(0, |frame| frame.first + frame.values.len());
-        Frame { first, values, outer: self.variables }
+        Frame { values, outer: self.variables }
     }
 
     /// Returns the same environment with the variables of `frame`.
@@ -46,11 +44,14 @@ impl<'a> Env<'a> {
         Env { query: self.query, root, variables: self.variables }
     }
 
-    pub(super) fn variable(&self, slot: usize) -> Option<&'a Value> {
+    /// Returns the value of the variable before which `inner` variables were bound last. Variables outside of the scope
+    /// in which an expression was parsed therefore do not change what the expression reads.
+    pub(super) fn variable(&self, mut inner: usize) -> Option<&'a Value> {
         let mut frame = self.variables;
         while let Some(current) = frame {
-            if slot >= current.first {
-                return current.values.get(slot - current.first)?.as_ref();
+            match current.values.iter().rev().nth(inner) {
+                Some(value) => return value.as_ref(),
+                None => inner -= current.values.len(),
             }
             frame = current.outer;
         }

@@ -130,5 +130,6 @@ fn eval_median(call: &OperatorCall, env: &Env) -> Answer {
 
 fn percentile(call: &OperatorCall, env: &Env) -> Answer {
     let shares = call.prepared::<Vec<f64>>().map_or(&[][..], Vec::as_slice);
+    env.query.charge(shares.len() * size_of::<Value>())?;
     some(percentiles(&mut numbers(call, env)?, shares))
 }

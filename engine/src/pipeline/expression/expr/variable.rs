@@ -1,6 +1,5 @@
 //! The operators that bind variables, and `$literal` with its synonym `$const`.
 
-use crate::pipeline::value::memory::check_depth;
 use std::sync::Arc;
 
 use super::operator::ArgumentForm::Own;
@@ -11,6 +10,7 @@ use super::{Answer, Env, Expr, NULL, ParseScope, parse, some};
 use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::memory::expanded_bytes;
 use crate::pipeline::value::number::whole;
 
 pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
@@ -204,23 +204,24 @@ fn parse_reduce(spec: &Value, scope: &ParseScope) -> Result<OperatorArguments> {
     Ok(vec![input, body, initial].into())
 }
 
-/// The number of steps of a `$reduce` between two checks of its value's depth.
-const DEPTH_CHECKED_EVERY: usize = 16;
+/// The number of steps of a `$reduce` between two measurements of its value.
+const MEASURED_EVERY: usize = 16;
 
 fn reduce(call: &OperatorCall, env: &Env) -> Answer {
     let Some(items) = input(call, env, 40080)? else { return NULL };
+    let before = env.query.bytes_left.get();
     let mut value = call.field(2, env)?;
     for (index, item) in items.iter().enumerate() {
         env.query.tick()?;
         let values = [Some(item.clone()), value, Some(Value::Int(index as i64))];
         let frame = env.frame(&values);
         value = call.field(1, &env.bind(&frame))?;
-        // Each step may nest the last value one level deeper. A check after every step would take quadratic time for
-        // growing arrays.
-        if index % DEPTH_CHECKED_EVERY == 0
-            && let Some(value) = &value
-        {
-            check_depth(value, env.query)?;
+        // Each step may nest the last value one level deeper, and drops the value before it. A measurement after every
+        // step would take quadratic time for growing arrays.
+        if index % MEASURED_EVERY == 0 {
+            let left = value.as_ref().map_or(Ok(0), |value| expanded_bytes(value, env.query))?;
+            let charged = usize::try_from(before.saturating_sub(env.query.bytes_left.get())).unwrap_or(0);
+            env.query.give_back(charged.saturating_sub(left));
         }
     }
     Ok(value)

@@ -11,8 +11,12 @@ pub use parse::{exclusion, projection, set};
 use super::expr::{Env, Expr};
 use crate::model::object::FieldIndex;
 use crate::model::value::{Object, Value};
+use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::Result;
-use crate::pipeline::value::memory;
+use crate::pipeline::value::memory::{self, own_bytes};
+
+/// The size of a field of an object, without the data that its name and its value point to.
+const FIELD_BYTES: usize = size_of::<(Arc<str>, Value)>();
 
 /// A compiled projection.
 #[derive(Debug)]
@@ -53,8 +57,8 @@ impl Projection {
     pub fn apply(&self, env: &Env) -> Result<Value> {
         let Value::Object(row) = env.root else { return Ok(env.root.clone()) };
         let mut object = match self.kind {
-            ProjectionKind::Inclusion => self.root.included(row, true),
-            ProjectionKind::Exclusion => self.root.excluded(row),
+            ProjectionKind::Inclusion => self.root.included(row, true, env.query)?,
+            ProjectionKind::Exclusion => self.root.excluded(row, env.query)?,
             ProjectionKind::Set => row.clone_with_room(self.root.fields.len()),
         };
         self.root.compute(&mut object, env)?;
@@ -86,7 +90,7 @@ impl Projection {
 }
 
 impl Branch {
-    fn included(&self, object: &Object, top: bool) -> Object {
+    fn included(&self, object: &Object, top: bool, query: &Context) -> Result<Object> {
         let mut out = Object::with_capacity(self.fields.len());
         if top && let (Some(ProjectedField::Keep), Some(id)) = (self.fields.get("_id"), object.get("_id")) {
             out.push("_id", id.clone());
@@ -96,27 +100,31 @@ impl Branch {
                 Some(ProjectedField::Keep) if top && &**name == "_id" => {}
                 Some(ProjectedField::Keep) => out.push(name.clone(), value.clone()),
                 Some(ProjectedField::Branch(branch)) => {
-                    if let Some(value) = branch.included_value(value) {
+                    if let Some(value) = branch.included_value(value, query)? {
                         out.push(name.clone(), value);
                     }
                 }
                 Some(ProjectedField::Drop | ProjectedField::Computed(_)) | None => {}
             }
         }
-        out
+        query.charge(out.len() * FIELD_BYTES)?;
+        Ok(out)
     }
 
     /// Returns the included part of a value, or `None` if nothing of the value remains. A scalar has no fields, so
     /// nothing of it remains. In an array, a scalar becomes null if the branch computes fields, because the item later
     /// receives the computed fields.
-    fn included_value(&self, value: &Value) -> Option<Value> {
-        match value {
-            Value::Object(object) => Some(self.included(object, false).into()),
+    fn included_value(&self, value: &Value, query: &Context) -> Result<Option<Value>> {
+        Ok(match value {
+            Value::Object(object) => Some(self.included(object, false, query)?.into()),
             Value::Array(items) => {
-                let place = || self.computes.then_some(Value::Null);
-                Some(
-                    items.iter().filter_map(|item| self.included_value(item).or_else(place)).collect::<Vec<_>>().into(),
-                )
+                query.tick_many(items.len())?;
+                query.charge(own_bytes(value))?;
+                let mut kept = Vec::new();
+                for item in items.iter() {
+                    kept.extend(self.included_value(item, query)?.or_else(|| self.computes.then_some(Value::Null)));
+                }
+                Some(kept.into())
             }
             Value::Null
             | Value::Bool(_)
@@ -125,29 +133,34 @@ impl Branch {
             | Value::Decimal(_)
             | Value::Date(_)
             | Value::String(_) => None,
-        }
+        })
     }
 
-    fn excluded(&self, object: &Object) -> Object {
+    fn excluded(&self, object: &Object, query: &Context) -> Result<Object> {
         let mut out = Object::with_capacity(object.len());
         for (name, value) in object.iter() {
             match self.fields.get(name) {
                 Some(ProjectedField::Drop) => {}
-                Some(ProjectedField::Branch(branch)) => out.push(name.clone(), branch.excluded_value(value)),
+                Some(ProjectedField::Branch(branch)) => out.push(name.clone(), branch.excluded_value(value, query)?),
                 Some(ProjectedField::Keep | ProjectedField::Computed(_)) | None => {
                     out.push(name.clone(), value.clone())
                 }
             }
         }
-        out
+        query.charge(out.len() * FIELD_BYTES)?;
+        Ok(out)
     }
 
-    fn excluded_value(&self, value: &Value) -> Value {
-        match value {
-            Value::Object(object) => self.excluded(object).into(),
-            Value::Array(items) => items.iter().map(|item| self.excluded_value(item)).collect::<Vec<_>>().into(),
+    fn excluded_value(&self, value: &Value, query: &Context) -> Result<Value> {
+        Ok(match value {
+            Value::Object(object) => self.excluded(object, query)?.into(),
+            Value::Array(items) => {
+                query.tick_many(items.len())?;
+                query.charge(own_bytes(value))?;
+                items.iter().map(|item| self.excluded_value(item, query)).collect::<Result<Vec<_>>>()?.into()
+            }
             scalar => scalar.clone(),
-        }
+        })
     }
 
     /// Writes the computed fields. Every expression reads the original row.
@@ -185,18 +198,15 @@ impl Branch {
     /// fields. Any other value is replaced with a new object.
     fn computed_value(&self, value: Option<&Value>, env: &Env) -> Result<Value> {
         match value {
-            Some(Value::Array(items)) => {
-                let items: Result<Vec<Value>> = items
-                    .iter()
-                    .map(|item| {
-                        env.query.tick()?;
-                        self.computed_value(Some(item), env)
-                    })
-                    .collect();
-                Ok(items?.into())
+            Some(array @ Value::Array(items)) => {
+                env.query.tick_many(items.len())?;
+                env.query.charge(own_bytes(array))?;
+                let items = items.iter().map(|item| self.computed_value(Some(item), env));
+                Ok(items.collect::<Result<Vec<Value>>>()?.into())
             }
             value => {
                 let mut object = value.and_then(Value::as_object).cloned().unwrap_or_default();
+                env.query.charge((object.len() + self.fields.len()) * FIELD_BYTES)?;
                 self.compute(&mut object, env)?;
                 Ok(object.into())
             }

@@ -5,11 +5,10 @@ use super::surroundings::{ContainingStage, PipelineSurroundings};
 use crate::model::excerpt::excerpt;
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr;
-use crate::pipeline::expression::expr::ParseScope;
 use crate::pipeline::expression::filter::Filter;
 use crate::pipeline::language::ast::{GraphLookup, Pipeline, SubpipelineSource};
 use crate::pipeline::language::rows::RowFields;
-use crate::pipeline::language::rows::constants::{self, ConstantPlace};
+use crate::pipeline::language::rows::constants;
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::number::whole;
 use crate::pipeline::value::path::FieldPath;
@@ -112,15 +111,14 @@ fn path(name: &'static str, object: &Object) -> Result<Option<FieldPath>> {
     }
 }
 
-/// Parses the filter of the found rows. The filter sees no variables of outer pipelines.
+/// Parses the filter of the found rows, which sees the variables of the enclosing `$lookup` stages.
 fn restriction(object: &Object, rows: &RowFields, surroundings: &PipelineSurroundings) -> Result<Option<Filter>> {
     match object.get("restrictSearchWithMatch") {
         None => Ok(None),
         Some(spec @ Value::Object(_)) => {
-            let place = ConstantPlace::new(rows, surroundings.query, &[], &[]);
-            let converted = constants::filter(spec, place).map_err(|error| error.within("restrictSearchWithMatch"))?;
-            let root = ParseScope::root(surroundings.query);
-            Filter::parse(converted.as_ref().unwrap_or(spec), &root).map(Some)
+            let converted = constants::filter(spec, surroundings.place(rows))
+                .map_err(|error| error.within("restrictSearchWithMatch"))?;
+            Filter::parse(converted.as_ref().unwrap_or(spec), &surroundings.scope()).map(Some)
         }
         Some(other) => {
             let text = format!("restrictSearchWithMatch must be an object, found {}", other.type_name());

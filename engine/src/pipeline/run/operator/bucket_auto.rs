@@ -20,6 +20,15 @@ struct BucketRange {
     min: Value,
     max: Value,
     gathering: GroupStates,
+    /// The number of bytes that the query is charged for the rows of the range.
+    charged: usize,
+}
+
+/// A row with the value by which it is grouped, and the number of bytes that the query is charged for both.
+struct BucketRow {
+    by: Value,
+    row: Value,
+    charged: usize,
 }
 
 impl Operator for BucketAutoOperator {
@@ -27,20 +36,13 @@ impl Operator for BucketAutoOperator {
         let mut rows = Vec::new();
         for row in input {
             let row = row?;
-            // The query is charged for the values that belong to the row with the row.
-            let input = InputValue::of_row(&self.bucket.by, 0, &run.env(&row))?;
-            run.query.charge(size_of::<Value>() + input.built_bytes(run.query)?)?;
-            let value = input.value.unwrap_or_default();
-            if self.bucket.granularity.is_some() {
-                check_number(&value)?;
-            }
-            self.owner.hold(&row, run.query)?;
-            rows.push((value, row));
+            rows.push(self.held(row, run)?);
         }
-        let rows = sorted(rows, run.query, |(value, _)| measure(value, run.query), |(a, _), (b, _)| a.cmp(b))?;
+        let rows = sorted(rows, run.query, |row| measure(&row.by, run.query), |a, b| a.by.cmp(&b.by))?;
         let ranges = self.ranges(rows, run)?;
         let fields = &self.bucket.fields;
         Ok(Box::new(ranges.into_iter().map(move |range| {
+            run.query.give_back(range.charged);
             let id: Object = Object::from_iter([("min", range.min), ("max", range.max)]);
             range.gathering.finish(id.into(), fields, run.query)
         })))
@@ -71,40 +73,55 @@ fn check_number(value: &Value) -> Result<()> {
 }
 
 impl BucketAutoOperator {
-    fn ranges(&self, rows: Vec<(Value, Value)>, run: RunContext) -> Result<Vec<BucketRange>> {
+    /// Charges the query for a row and for the value by which the row is grouped.
+    fn held(&self, row: Value, run: RunContext) -> Result<BucketRow> {
+        let (by, charged) = run.query.charged(|| {
+            // The query is charged for the values that belong to the row with the row.
+            let input = InputValue::of_row(&self.bucket.by, 0, &run.env(&row))?;
+            run.query.charge(size_of::<BucketRow>() + input.built_bytes(run.query)?)?;
+            let by = input.value.unwrap_or_default();
+            if self.bucket.granularity.is_some() {
+                check_number(&by)?;
+            }
+            self.owner.hold(&row, run.query)?;
+            Ok(by)
+        })?;
+        Ok(BucketRow { by, row, charged })
+    }
+
+    fn ranges(&self, rows: Vec<BucketRow>, run: RunContext) -> Result<Vec<BucketRange>> {
         let fields = &self.bucket.fields;
         let bucket_count = self.bucket.buckets;
         // Each range has at least one row, and the average number of rows is rounded to the nearest integer.
         let size = ((rows.len() as f64 / bucket_count as f64).round() as usize).max(1);
         let mut ranges: Vec<BucketRange> = Vec::new();
         let mut rows = rows.into_iter().peekable();
-        while let Some((value, row)) = rows.next() {
-            let env = run.env(&row);
-            let gathering = GroupStates::new(fields, &Value::Null, &env)?;
-            let mut range = BucketRange { min: value.clone(), max: value, gathering };
-            range.gathering.add(fields, RowOwner::Source, &env)?;
+        while let Some(first) = rows.next() {
+            let gathering = GroupStates::new(fields, &Value::Null, &run.env(&first.row))?;
+            let mut range = BucketRange { min: first.by.clone(), max: Value::Null, gathering, charged: 0 };
+            range.take(first, fields, run)?;
             let last = ranges.len() + 1 == bucket_count;
             let mut taken = 1;
             while taken < size || last {
-                let Some((value, row)) = rows.next() else { break };
-                range.take(value, &row, fields, run)?;
+                let Some(row) = rows.next() else { break };
+                range.take(row, fields, run)?;
                 taken += 1;
             }
             match self.bucket.granularity {
                 None => {
-                    while let Some((value, row)) = rows.next_if(|(value, _)| *value == range.max) {
-                        range.take(value, &row, fields, run)?;
+                    while let Some(row) = rows.next_if(|row| row.by == range.max) {
+                        range.take(row, fields, run)?;
                     }
                 }
                 Some(granularity) => {
                     let boundary = Value::Double(granularity.round_up(number(&range.max)));
-                    while let Some((value, row)) = rows.next_if(|(value, _)| *value < boundary) {
-                        range.take(value, &row, fields, run)?;
+                    while let Some(row) = rows.next_if(|row| row.by < boundary) {
+                        range.take(row, fields, run)?;
                     }
                     range.max = match rows.peek() {
                         // A range that contains only zeros ends where the next range begins.
-                        Some((next, _)) if number(&boundary) == 0.0 => {
-                            Value::Double(granularity.round_down(number(next)))
+                        Some(next) if number(&boundary) == 0.0 => {
+                            Value::Double(granularity.round_down(number(&next.by)))
                         }
                         _ => boundary,
                     };
@@ -133,10 +150,11 @@ fn number(value: &Value) -> f64 {
 }
 
 impl BucketRange {
-    fn take(&mut self, value: Value, row: &Value, fields: &super::group::Fields, run: RunContext) -> Result<()> {
-        // The query was charged for the row when the rows were collected.
-        self.gathering.add(fields, RowOwner::Source, &run.env(row))?;
-        self.max = value;
+    fn take(&mut self, row: BucketRow, fields: &super::group::Fields, run: RunContext) -> Result<()> {
+        // The query remains charged for the row until the range is finished, so values of the row cost nothing more.
+        self.gathering.add(fields, RowOwner::Source, &run.env(&row.row))?;
+        self.max = row.by;
+        self.charged += row.charged;
         Ok(())
     }
 }

@@ -13,17 +13,25 @@ pub struct FacetOperator {
     pub owner: RowOwner,
 }
 
-impl Operator for FacetOperator {
-    fn open<'a>(&'a self, input: Rows<'a>, run: RunContext<'a>) -> Result<Rows<'a>> {
+impl FacetOperator {
+    fn results(&self, input: Rows, run: RunContext) -> Result<Object> {
         let rows = collect(input, self.owner, run.query)?;
-        let mut row = Object::with_capacity(self.facets.len());
+        let mut results = Object::with_capacity(self.facets.len());
         for (name, program) in &self.facets {
             let input: Rows = Box::new(rows.iter().cloned().map(|row| {
                 run.query.tick()?;
                 Ok(row)
             }));
-            row.push(name.clone(), collect(program.over(input, run)?, RowOwner::Pipeline, run.query)?);
+            results.push(name.clone(), collect(program.over(input, run)?, RowOwner::Pipeline, run.query)?);
         }
+        Ok(results)
+    }
+}
+
+impl Operator for FacetOperator {
+    fn open<'a>(&'a self, input: Rows<'a>, run: RunContext<'a>) -> Result<Rows<'a>> {
+        // The operator that keeps the results charges the query for them as well.
+        let row = run.query.passing(|| self.results(input, run))?;
         Ok(Box::new(std::iter::once(Ok(row.into()))))
     }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::lookup::add;
 use super::nested_fields;
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr::Expr;
@@ -36,6 +37,8 @@ struct SearchedRows {
     from: QueryPath,
     /// The results of earlier searches, by start value.
     known: FxHashMap<Value, Value>,
+    /// The number of bytes that the query is charged for `known`.
+    known_bytes: usize,
 }
 
 impl Operator for GraphLookupOperator {
@@ -72,11 +75,7 @@ impl GraphLookupOperator {
             self.connect_to.any(row, Leaf::Expanded, &mut |value| {
                 let Some(value) = value else { return Ok(false) };
                 measure(value, run.query)?;
-                run.query.charge(size_of::<Value>() + size_of::<usize>())?;
-                let row_indices = by_value.entry(value.clone()).or_default();
-                if row_indices.last() != Some(&row_index) {
-                    row_indices.push(row_index);
-                }
+                add(&mut by_value, value.clone(), row_index, run.query)?;
                 Ok(false)
             })?;
             first.push(match row.get("_id") {
@@ -89,7 +88,7 @@ impl GraphLookupOperator {
         }
         let from = QueryPath::new(&self.connect_from.segments().join("."));
         drop(by_id);
-        Ok(SearchedRows { rows, by_value, first, from, known: FxHashMap::default() })
+        Ok(SearchedRows { rows, by_value, first, from, known: FxHashMap::default(), known_bytes: 0 })
     }
 
     /// Returns the array of the rows that are reached from a start value.
@@ -103,9 +102,11 @@ impl GraphLookupOperator {
         let rows = found.as_array().unwrap_or_default();
         let copied: usize = rows.iter().map(|row| self.copied_bytes(row)).sum();
         let bytes = expanded_bytes(&start, run.query)? + size_of::<Value>() + size_of_val(rows) + copied;
-        // A result is kept for later rows if the result takes only a part of the remaining memory.
-        if bytes < run.query.remaining_bytes() / 8 {
+        // All results together that are kept for later rows take only a part of the memory.
+        let known_bytes = searched.known_bytes + bytes;
+        if known_bytes < (run.query.remaining_bytes() + searched.known_bytes) / 8 {
             run.query.charge(bytes)?;
+            searched.known_bytes = known_bytes;
             searched.known.insert(start, found.clone());
         }
         Ok(found)

@@ -46,12 +46,19 @@ struct ForeignRows {
 
 impl Operator for LookupOperator {
     fn open<'a>(&'a self, input: Rows<'a>, run: RunContext<'a>) -> Result<Rows<'a>> {
+        if self.is_computed_by_row() {
+            return Ok(Box::new(input.map(move |row| {
+                let row = row?;
+                let joined = run.query.passing(|| self.joined(&row, None, run))?;
+                Ok(self.with_joined(row, joined))
+            })));
+        }
         // The foreign side, and the number of bytes that the query is charged for it.
         let mut foreign: Option<(ForeignSide<'a>, usize)> = None;
         // Without a join and without variables, the sub-pipeline returns the same rows for every local row.
         let mut same: Option<Value> = None;
         Ok(Box::new(input.map(move |row| {
-            let mut row = row?;
+            let row = row?;
             let joined = match &same {
                 Some(joined) => joined.clone(),
                 None => {
@@ -63,7 +70,7 @@ impl Operator for LookupOperator {
                         probe.count_request(run.query)?;
                     }
                     // The operator that keeps the row charges the query for the joined rows as well.
-                    let joined = run.query.passing(|| self.joined(&row, side, run))?;
+                    let joined = run.query.passing(|| self.joined(&row, Some(side), run))?;
                     if self.join.is_none() && self.variables.is_empty() {
                         run.query.give_back(*bytes);
                         foreign = None;
@@ -73,15 +80,25 @@ impl Operator for LookupOperator {
                     joined
                 }
             };
-            if let Value::Object(object) = &mut row {
-                nested_fields::set(Arc::make_mut(object), self.target.segments(), joined);
-            }
-            Ok(row)
+            Ok(self.with_joined(row, joined))
         })))
     }
 }
 
 impl LookupOperator {
+    /// Returns whether the foreign rows are computed for each local row, because they may depend on variables.
+    fn is_computed_by_row(&self) -> bool {
+        self.program.is_computed() && !self.variables.is_empty()
+    }
+
+    /// Returns the row with the foreign rows that match it.
+    fn with_joined(&self, mut row: Value, joined: Value) -> Value {
+        if let Value::Object(object) = &mut row {
+            nested_fields::set(Arc::make_mut(object), self.target.segments(), joined);
+        }
+        row
+    }
+
     /// Reads the foreign rows before the steps of the sub-pipeline run, or returns a probe that finds the rows through
     /// a column.
     fn read<'a>(&'a self, run: RunContext<'a>) -> Result<ForeignSide<'a>> {
@@ -116,13 +133,21 @@ impl LookupOperator {
         Ok(ForeignSide::Rows(ForeignRows { rows, by_value, by_read }))
     }
 
-    /// Returns the array of foreign rows that match `row`.
-    fn joined(&self, row: &Value, foreign: &ForeignSide, run: RunContext) -> Result<Value> {
+    /// Returns the array of foreign rows that match `row`. Without `foreign`, reads the foreign rows.
+    fn joined(&self, row: &Value, foreign: Option<&ForeignSide>, run: RunContext) -> Result<Value> {
         let env = run.env(row);
         let values = self.variables.iter().map(|(_, expr)| expr.eval(&env)).collect::<Result<Vec<_>>>()?;
         let frame = env.frame(&values);
         let inner: Env = env.bind(&frame);
         let run = RunContext { query: run.query, tables: run.tables, variables: inner.variables };
+        let read;
+        let foreign = match foreign {
+            Some(foreign) => foreign,
+            None => {
+                read = self.read(run)?;
+                &read
+            }
+        };
         let foreign = match foreign {
             ForeignSide::Rows(foreign) => foreign,
             ForeignSide::Columns(probe) => {
@@ -162,7 +187,7 @@ fn ticked(row: Value, query: &Context) -> Result<Value> {
 }
 
 /// Adds a row to the rows with a key, and charges the query for the entry. Returns whether the key is new.
-fn add<K: Eq + Hash>(
+pub fn add<K: Eq + Hash>(
     rows_by: &mut FxHashMap<K, Vec<usize>>,
     key: K,
     row_index: usize,
@@ -212,6 +237,7 @@ fn local_values(local: &QueryPath, row: &Value, query: &Context) -> Result<Vec<V
             Some(Value::Array(items)) => items.as_slice(),
             Some(value) => std::slice::from_ref(value),
         };
+        query.tick_many(items.len())?;
         measure_all(items, query)?;
         query.charge(size_of_val(items))?;
         values.extend_from_slice(items);

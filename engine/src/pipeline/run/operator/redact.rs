@@ -5,6 +5,7 @@ use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::run::rows::{Operator, Rows, RunContext};
 use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::memory::own_bytes;
 
 /// The operator of `$redact`.
 pub struct RedactOperator {
@@ -32,6 +33,7 @@ impl RedactOperator {
             (Some("keep"), _) => Ok(Some(part.clone())),
             (Some("prune"), _) => Ok(None),
             (Some("descend"), Value::Object(object)) => {
+                run.query.charge(own_bytes(part))?;
                 let mut kept = Object::with_capacity(object.len());
                 for (name, value) in object.iter() {
                     if let Some(value) = self.value(value, row, run)? {
@@ -54,6 +56,7 @@ impl RedactOperator {
             Value::Object(_) => self.object(value, row, run),
             Value::Array(items) => {
                 run.query.tick_many(items.len())?;
+                run.query.charge(own_bytes(value))?;
                 let mut kept = Vec::with_capacity(items.len());
                 for item in items.iter() {
                     kept.extend(self.value(item, row, run)?);

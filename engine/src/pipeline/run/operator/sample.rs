@@ -1,6 +1,6 @@
 //! `$sample`: returns randomly selected rows, each at most once.
 
-use crate::pipeline::run::rows::{Operator, RowOwner, Rows, RunContext, collect};
+use crate::pipeline::run::rows::{KeptRow, Operator, RowOwner, Rows, RunContext};
 use crate::pipeline::value::error::Result;
 
 /// The operator of `$sample`.
@@ -11,15 +11,17 @@ pub struct SampleOperator {
 
 impl Operator for SampleOperator {
     fn open<'a>(&'a self, input: Rows<'a>, run: RunContext<'a>) -> Result<Rows<'a>> {
-        let mut rows = collect(input, self.owner, run.query)?;
+        let mut rows = KeptRow::collect(input, self.owner, run.query)?;
         let mut random = fastrand::Rng::with_seed(run.query.seed);
         let size = usize::try_from(self.size).unwrap_or(usize::MAX).min(rows.len());
         for index in 0..size {
             let other = random.usize(index..rows.len());
             rows.swap(index, other);
         }
-        rows.truncate(size);
-        Ok(Box::new(rows.into_iter().map(Ok)))
+        for dropped in rows.drain(size..) {
+            dropped.release(run.query);
+        }
+        Ok(KeptRow::release_all(rows, run.query))
     }
 
     fn is_blocking(&self) -> bool {

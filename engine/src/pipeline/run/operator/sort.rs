@@ -97,7 +97,10 @@ impl Operator for SortOperator {
         }
         let weigh = |keyed: &SortRow| measure_all(keyed.keys.iter().filter_map(|key| key.value.as_ref()), run.query);
         let rows = sorted(rows, run.query, weigh, SortRow::cmp)?;
-        Ok(Box::new(rows.into_iter().map(|keyed| Ok(keyed.row))))
+        Ok(Box::new(rows.into_iter().map(move |keyed| {
+            run.query.give_back(keyed.charged);
+            Ok(keyed.row)
+        })))
     }
 
     fn is_blocking(&self) -> bool {

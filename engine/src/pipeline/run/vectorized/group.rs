@@ -218,6 +218,7 @@ impl<'a> GroupingState<'a> {
     /// Adds the rows of a segment.
     fn take(&mut self, chunk: Chunk, [groups, next]: &mut [Vec<u32>; 2]) -> Result<()> {
         let query = chunk.run.query;
+        query.tick_many(chunk.rows.len() * self.key.len())?;
         let mut buffers = vec![Vec::new(); self.key.len()];
         let inputs = self.key.iter().zip(&mut buffers).map(|(source, buffer)| source.values(chunk, buffer));
         let inputs = inputs.collect::<Result<Vec<_>>>()?;
@@ -232,6 +233,7 @@ impl<'a> GroupingState<'a> {
         drop(inputs);
         drop(buffers);
         for ((taking, gathered), (_, accumulator, _)) in self.fields.iter_mut().zip(&self.group.fields) {
+            query.tick_many(chunk.rows.len())?;
             gathered.widen(&self.ids, accumulator, chunk.run)?;
             match taking {
                 BoundInput::Values(source) => {

@@ -54,19 +54,29 @@ pub struct Chunk<'c> {
     pub run: RunContext<'c>,
 }
 
+impl Chunk<'_> {
+    /// Returns the size of a list with a value for each row, in bytes.
+    fn buffer_bytes(&self) -> usize {
+        self.rows.len() * size_of::<Option<Value>>()
+    }
+}
+
 /// The values of a source for a chunk.
 pub struct ChunkValues<'f> {
     pub input: InputValues<'f>,
     /// The dictionary of the string codes in the values.
     pub texts: &'f Dictionary,
-    /// The number of bytes that the query is charged for values that are dropped with the chunk.
+    /// The number of bytes that the query is charged for the list of the values, and for values that are dropped with
+    /// the chunk.
     pub bytes: usize,
+    /// Whether values were built for the chunk.
+    are_built: bool,
 }
 
 impl ChunkValues<'_> {
     /// Returns the maximum number of bytes, in any row of these values, that were built for the chunk.
     fn built(&self) -> usize {
-        if self.bytes > 0 || self.builds_arrays() { usize::MAX } else { 0 }
+        if self.are_built || self.builds_arrays() { usize::MAX } else { 0 }
     }
 
     /// Returns whether the values are lists, for which each read builds an array.
@@ -83,7 +93,7 @@ impl ChunkValues<'_> {
     pub fn input(&self, nth: usize, row: u32) -> InputValue {
         let value = self.value(nth, row);
         let built = match &value {
-            _ if self.bytes > 0 => usize::MAX,
+            _ if self.are_built => usize::MAX,
             // The strings of a list belong to the dictionary.
             Some(list) if self.builds_arrays() => memory::own_bytes(list),
             _ => 0,
@@ -115,27 +125,31 @@ impl<'a> ColumnSource<'a> {
         }
     }
 
-    /// Returns the values for a chunk. Newly built values are written into `buffer` and charged to the query.
+    /// Returns the values for a chunk. Newly built values are written into `buffer`. The query is charged for them and
+    /// for the buffer.
     pub fn values<'f>(&'f self, chunk: Chunk<'f>, buffer: &'f mut Vec<Option<Value>>) -> Result<ChunkValues<'f>> {
-        let mut bytes = 0;
-        let input = match self {
-            ColumnSource::Constant(value) => InputValues::Constant(Some(value)),
+        let query = chunk.run.query;
+        let held = |input| ChunkValues { input, texts: self.texts(), bytes: 0, are_built: false };
+        let built = match self {
+            ColumnSource::Constant(value) => return Ok(held(InputValues::Constant(Some(value)))),
             ColumnSource::Column(column) => {
                 let segment = column.segments().get(chunk.segment);
-                segment.map_or(InputValues::Constant(None), |segment| InputValues::Segment(segment))
+                return Ok(held(segment.map_or(InputValues::Constant(None), |segment| InputValues::Segment(segment))));
             }
-            ColumnSource::Item(_, None) => chunk.unwound.items(),
+            ColumnSource::Item(_, None) => return Ok(held(chunk.unwound.items())),
             ColumnSource::Item(_, Some(path)) => {
-                let query = chunk.run.query;
-                (*buffer, bytes) = query.charged(|| chunk.unwound.read(path, query))?;
-                InputValues::Values(buffer)
+                query.charge(chunk.buffer_bytes())?;
+                let (read, built) = query.charged(|| chunk.unwound.read(path, query))?;
+                *buffer = read;
+                built
             }
             ColumnSource::Computed(computed) => {
-                bytes = computed.eval(chunk, buffer)?;
-                InputValues::Values(buffer)
+                query.charge(chunk.buffer_bytes())?;
+                computed.eval(chunk, buffer)?
             }
         };
-        Ok(ChunkValues { input, texts: self.texts(), bytes })
+        let bytes = chunk.buffer_bytes() + built;
+        Ok(ChunkValues { input: InputValues::Values(buffer), texts: self.texts(), bytes, are_built: built > 0 })
     }
 
     /// Returns whether the source builds a new array for each row. Rows of the table share their arrays instead.

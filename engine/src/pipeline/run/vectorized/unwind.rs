@@ -109,7 +109,10 @@ impl UnwoundSegment {
             // A string has no value at a path.
             return Ok(vec![None; self.codes.len()]);
         }
-        let read = |item: &Option<Value>| item.as_ref().map_or(Ok(None), |item| path.eval(item, query));
+        let read = |item: &Option<Value>| {
+            query.tick()?;
+            item.as_ref().map_or(Ok(None), |item| path.eval(item, query))
+        };
         self.values.iter().map(read).collect()
     }
 }

@@ -20,6 +20,13 @@ use crate::pipeline::value::sorting::sorted;
 /// A row with its sort key.
 type Keyed = (SortKey, Value);
 
+/// The rows of a partition, and the number of bytes that the query is charged for them.
+#[derive(Default)]
+struct GatheredRows {
+    rows: Vec<Keyed>,
+    charged: usize,
+}
+
 /// The operator of `$setWindowFields`.
 pub struct WindowsOperator {
     stage: WindowStage,
@@ -36,9 +43,9 @@ impl WindowsOperator {
     }
 
     /// Gathers the rows of each partition, in the order of the partitions' keys.
-    fn partitions(&self, input: Rows, run: RunContext) -> Result<Vec<Vec<Keyed>>> {
+    fn partitions(&self, input: Rows, run: RunContext) -> Result<Vec<GatheredRows>> {
         let mut numbers: FxHashMap<Value, usize> = FxHashMap::default();
-        let mut partitions: Vec<(Value, Vec<Keyed>)> = Vec::new();
+        let mut partitions: Vec<(Value, GatheredRows)> = Vec::new();
         for row in input {
             let row = row?;
             let key = self.key(&row, run)?;
@@ -46,18 +53,22 @@ impl WindowsOperator {
                 Some(order) => order.key(&row)?,
                 None => SortKey::new(),
             };
-            self.owner.hold(&row, run.query)?;
-            run.query.charge(size_of::<Keyed>() + size_of_val(sort_key.as_slice()))?;
+            let ((), charged) = run.query.charged(|| {
+                self.owner.hold(&row, run.query)?;
+                run.query.charge(size_of::<Keyed>() + size_of_val(sort_key.as_slice()))
+            })?;
             let number = match numbers.get(&key) {
                 Some(number) => *number,
                 None => {
                     memory::hold(&key, run.query)?;
-                    partitions.push((key.clone(), Vec::new()));
+                    partitions.push((key.clone(), GatheredRows::default()));
                     numbers.insert(key, partitions.len() - 1);
                     partitions.len() - 1
                 }
             };
-            partitions[number].1.push((sort_key, row));
+            let partition = &mut partitions[number].1;
+            partition.rows.push((sort_key, row));
+            partition.charged += charged;
         }
         let partitions = sorted(partitions, run.query, |(key, _)| measure(key, run.query), |(a, _), (b, _)| a.cmp(b))?;
         Ok(partitions.into_iter().map(|(_, rows)| rows).collect())
@@ -77,7 +88,8 @@ impl WindowsOperator {
     }
 
     /// Sorts the rows of a partition.
-    fn sort<'a>(&'a self, rows: Vec<Keyed>, query: &'a Context<'a>) -> Result<Box<dyn PartitionRows + 'a>> {
+    fn sort<'a>(&'a self, gathered: GatheredRows, query: &'a Context<'a>) -> Result<Box<dyn PartitionRows + 'a>> {
+        let GatheredRows { rows, charged } = gathered;
         let rows = match &self.order {
             Some(order) => {
                 let weigh = |(key, _): &Keyed| measure_all(key.iter().flatten(), query);
@@ -87,7 +99,7 @@ impl WindowsOperator {
         };
         let (keys, rows) = rows.into_iter().unzip();
         let (sort_path, is_sorted) = (self.stage.stage.sort_path.as_ref(), self.order.is_some());
-        Ok(Box::new(RowPartition { rows, keys, sort_path, is_sorted, query }))
+        Ok(Box::new(RowPartition { rows, keys, sort_path, is_sorted, charged, query }))
     }
 }
 
@@ -108,7 +120,15 @@ struct RowPartition<'a> {
     keys: Vec<SortKey>,
     sort_path: Option<&'a FieldPath>,
     is_sorted: bool,
+    /// The number of bytes that the query is charged for the rows and the keys.
+    charged: usize,
     query: &'a Context<'a>,
+}
+
+impl Drop for RowPartition<'_> {
+    fn drop(&mut self) {
+        self.query.give_back(self.charged);
+    }
 }
 
 impl PartitionRows for RowPartition<'_> {

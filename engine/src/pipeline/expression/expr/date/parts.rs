@@ -1,5 +1,7 @@
 //! Operators that read parts of a date in a time zone, or build a date from parts.
 
+use std::sync::Arc;
+
 use jiff::civil::{Date, DateTime, ISOWeekDate, Weekday};
 use jiff::{Span, ToSpan};
 
@@ -123,6 +125,7 @@ fn to_parts(call: &OperatorCall, env: &Env) -> Answer {
     let Some(zone) = zone(call, 1, env)? else { return NULL };
     let Some(ms) = date(call, 0, 16006, env)? else { return NULL };
     let time = local(ms, &zone)?;
+    env.query.charge(7 * size_of::<(Arc<str>, Value)>())?;
     let mut parts = Object::with_capacity(7);
     if is_iso {
         let week = time.date().iso_week_date();
