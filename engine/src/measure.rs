@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_is_measured_after_changes_and_after_a_pause_in_proportion_to_its_cost() {
+    fn a_changed_value_is_measured_again_after_a_pause_proportional_to_its_cost() {
         let mut reading = PeriodicReading::default();
         assert!(!reading.is_due(0, true), "nothing has changed");
         reading.is_outdated = true;
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn every_status_and_consumer_has_a_series_from_the_start() {
+    fn every_task_status_and_consumer_has_a_metric_series_from_the_start() {
         let statuses: Vec<_> = Backlog::statuses().map(|status| status.name()).collect();
         let initial: Vec<_> = metric::TASKS_OPEN.initial.iter().flat_map(|values| values.iter().copied()).collect();
         assert_eq!(statuses, initial);

@@ -79,7 +79,7 @@ fn note(id: &str) -> NewEvent {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_failed_opening_leaves_no_task_running() {
+async fn a_failed_opening_leaves_no_background_task_running() {
     let clock = Arc::new(SystemClock);
     let (engine, beside) = engine(&clock).await;
     let (record, key) = engine.provision("w", None).await.expect("a workspace");
@@ -145,7 +145,7 @@ async fn an_opening_continues_without_the_request_that_began_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_opens_the_workspaces_that_a_stopped_one_led() {
+async fn a_server_opens_the_workspaces_that_a_stopped_server_led() {
     let store = Store::connect("mem://").await.expect("a store");
     let open = async || {
         let clock = Arc::new(SystemClock);

@@ -153,7 +153,7 @@ impl Pulse {
                 if (progress.is_some() || due.contains(&id)) && learning.lock().insert(id.clone()) {
                     let learning = learning.clone();
                     tokio::spawn(async move {
-                        learn(&state, progress).await;
+                        catch_up(&state, progress).await;
                         learning.lock().remove(&id);
                     });
                 }
@@ -253,9 +253,9 @@ fn due(checked: &mut Checked, usage: &[OpenWorkspace]) -> Vec<Arc<str>> {
 }
 
 /// Reads the events and definitions that other servers have added to a workspace.
-async fn learn(state: &State, progress: Option<WorkspaceProgress>) {
+async fn catch_up(state: &State, progress: Option<WorkspaceProgress>) {
     let learned = match progress {
-        Some(progress) => state.learn(progress).await,
+        Some(progress) => state.apply_progress(progress).await,
         None => state.refresh().await,
     };
     if let Err(error) = learned {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::store::control::workspaces::WorkspaceDeletion;
-use crate::workspace::notices::tell_owners;
+use crate::workspace::notices::notify_owners;
 
 /// The time after which every server has closed a removed workspace, because each server has checked for removed
 /// workspaces several times by then.
@@ -49,7 +49,7 @@ async fn tend_deletion(engine: &Engine, id: &Arc<str>) -> Result<()> {
     }
     if deletion.told != deletion.delete_at || deletion.delete_at.is_none() {
         let owners = engine.access().control().read_owners(id).await?;
-        tell_owners(&*engine.runtime(id).await?, owners, deletion.delete_at, deletion.told).await?;
+        notify_owners(&*engine.runtime(id).await?, owners, deletion.delete_at, deletion.told).await?;
         engine.access().control().settle_deletion(&deletion).await?;
     }
     Ok(())

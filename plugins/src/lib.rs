@@ -35,5 +35,5 @@ mod suggestion;
 pub use error::LoadError;
 pub use folder::{PluginFolder, SHIPPED};
 pub use native::{Native, Protocol};
-pub use natives::{endpoints, natives, speaks};
+pub use natives::{endpoints, natives, serves_protocol};
 pub use registry::{Scripts, Stamps, load, stamps};

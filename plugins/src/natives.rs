@@ -21,7 +21,7 @@ pub fn endpoints(enabled: &[String]) -> impl Iterator<Item = (Arc<str>, Endpoint
 }
 
 /// Returns whether one of the enabled plugins serves a protocol.
-pub fn speaks(enabled: &[String], protocol: Protocol) -> bool {
+pub fn serves_protocol(enabled: &[String], protocol: Protocol) -> bool {
     natives().iter().any(|native| native.protocol == Some(protocol) && enabled.iter().any(|name| name == native.name()))
 }
 
@@ -46,8 +46,8 @@ mod tests {
     #[test]
     fn disabled_plugins_mount_nothing() {
         assert_eq!(endpoints(&[]).count(), 0);
-        assert!(!speaks(&["feed".to_owned()], Protocol::Mcp));
-        assert!(speaks(&["mcp".to_owned()], Protocol::Mcp));
+        assert!(!serves_protocol(&["feed".to_owned()], Protocol::Mcp));
+        assert!(serves_protocol(&["mcp".to_owned()], Protocol::Mcp));
         assert_eq!(endpoints(&["feed".to_owned(), "linker".to_owned()]).count(), 1);
     }
 }

@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_may_use_half_of_what_its_workspace_may_use() {
+    fn the_query_limits_of_a_key_are_half_of_the_limits_of_its_workspace() {
         let of_key = |text: &str| {
             let queries = Config::parse(text).expect("a configuration").engine().queries;
             (queries.key_queries, queries.key_bytes)

@@ -7,7 +7,7 @@ use foldwork_engine::Error;
 use foldwork_engine::error::ErrorCode;
 use foldwork_engine::model::duplicate_names::repeated_name;
 use foldwork_plugins::mcp::{self, McpSettings};
-use foldwork_plugins::{Protocol, speaks};
+use foldwork_plugins::{Protocol, serves_protocol};
 use poem::endpoint::{BoxEndpoint, TowerCompatExt};
 use poem::http::header::{CONTENT_TYPE, WWW_AUTHENTICATE};
 use poem::http::{HeaderValue, StatusCode, Uri};
@@ -32,7 +32,7 @@ const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
 /// Adds the routes of the protocol if the plugin of the protocol is enabled.
 pub fn mount(mut routes: Route, methods: &mut Methods, config: &Config) -> Route {
-    if !speaks(&config.plugins.enabled, Protocol::Mcp) {
+    if !serves_protocol(&config.plugins.enabled, Protocol::Mcp) {
         return routes;
     }
     let resource = Arc::new(Resource::new(config));
@@ -165,7 +165,7 @@ async fn shaped(mut response: Response, sent_json: bool, result: &mcp::ExactResu
     let (status, code) = match status {
         // The library reports JSON that is not a message of the protocol as an unsupported media type.
         StatusCode::UNSUPPORTED_MEDIA_TYPE if sent_json => {
-            return Err(ApiError::invalid_body(&unread(&text)).into());
+            return Err(ApiError::invalid_body(&unreadable_body_message(&text)).into());
         }
         StatusCode::UNSUPPORTED_MEDIA_TYPE => (status, ErrorCode::UnsupportedMediaType),
         StatusCode::FORBIDDEN => (status, ErrorCode::HostRefused),
@@ -182,9 +182,9 @@ async fn shaped(mut response: Response, sent_json: bool, result: &mcp::ExactResu
 
 /// Returns the error message for a body that the library could not read. Uses the library's text only for a body that
 /// is not JSON, because the text about a JSON body names the library's types.
-fn unread(text: &str) -> String {
+fn unreadable_body_message(text: &str) -> String {
     match text.trim_start_matches("fail to deserialize request body").trim_start() {
-        told if told.contains(" line ") => format!("the body is not JSON: {}", told.replace('`', "'")),
+        message if message.contains(" line ") => format!("the body is not JSON: {}", message.replace('`', "'")),
         _ => "expected a message of JSON-RPC 2.0: an object with 'jsonrpc', 'method' and 'params'".to_owned(),
     }
 }

@@ -188,7 +188,7 @@ pub async fn open_store(config: &Config) -> anyhow::Result<Store> {
         && let Some(parent) = std::path::Path::new(path).parent()
     {
         std::fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
-        survive_file_limit();
+        handle_file_size_signal();
     }
     let sizes = Sizes { memtable_bytes: config.store.memtable.bytes(), ..Sizes::default() };
     let store = Store::connect_with(url, &sizes).await.with_context(|| cannot_open(url))?;
@@ -316,7 +316,7 @@ async fn keep_deletions(engine: Arc<Engine>) {
 
 /// Installs a signal handler, so that a write beyond the process's file size limit fails like a write to a full disk.
 /// Without the handler, the write would end the process.
-fn survive_file_limit() {
+fn handle_file_size_signal() {
     const SIGXFSZ: i32 = 25;
     if let Err(error) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::from_raw(SIGXFSZ)) {
         tracing::warn!(%error, "cannot handle SIGXFSZ; exceeding the file size limit would end the process");

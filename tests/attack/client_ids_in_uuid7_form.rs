@@ -32,7 +32,7 @@ async fn appended(client: &Client, ids: Vec<String>) -> (Value, Value) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn client_event_ids_in_uuid7_form_are_accepted_once() {
+async fn events_with_client_ids_in_uuid7_form_are_appended_once() {
     let target = Target::start().await;
     let client = &target.client;
     for start in (0..EXISTING_EVENTS).step_by(COMMIT) {

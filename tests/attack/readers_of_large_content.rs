@@ -99,7 +99,7 @@ fn id(made: &Value) -> &str {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn reading_a_large_approval_does_not_block_another_key() {
+async fn reading_a_task_with_large_effects_does_not_block_requests_of_another_key() {
     let target = started().await;
     let client = &target.client;
     let artifact = |number: usize| {

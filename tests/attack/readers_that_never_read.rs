@@ -36,7 +36,7 @@ async fn append(client: &Client, number: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn silent_readers_block_no_appends_and_take_bounded_memory() {
+async fn stream_clients_that_never_read_block_no_appends_and_use_bounded_memory() {
     let target = Target::start_alone().await;
     let client = &target.client;
     for number in 0..WARM_UP_EVENTS {

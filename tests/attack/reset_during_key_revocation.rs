@@ -9,7 +9,7 @@ use super::{inconsistent, key, moments, reset_after, until};
 const KEYS: u32 = 80;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_opens_the_workspace_exactly_while_it_is_listed() {
+async fn exactly_the_listed_keys_are_valid_after_aborted_revocations() {
     let target = Target::start().await;
     let client = &target.client;
     let mut keys = Vec::new();

@@ -32,7 +32,7 @@ async fn slow_bodies_do_not_block_other_requests() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_body_that_never_ends_leaves_nothing_behind() {
+async fn a_request_that_is_reset_within_its_body_appends_no_event() {
     let target = Target::start().await;
     let client = &target.client;
     let body = created("half");

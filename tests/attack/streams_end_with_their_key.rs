@@ -43,7 +43,7 @@ async fn end(target: &Target, holder: Client, revoked: Option<String>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_revoked_key_ends_its_streams() {
+async fn streams_end_when_their_key_is_revoked() {
     let target = Target::start().await;
     let (id, holder) = key(&target.client, "short", None).await;
     end(&target, holder, Some(id)).await;
@@ -51,7 +51,7 @@ async fn a_revoked_key_ends_its_streams() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_that_expires_ends_its_streams() {
+async fn streams_end_when_their_key_expires() {
     let target = Target::start().await;
     let expires_at = format_date(SystemClock.now_ms() + EXPIRES_IN_MS);
     let (_, holder) = key(&target.client, "short", Some(expires_at)).await;

@@ -8,7 +8,7 @@ const BEGINNINGS: [&str; 4] =
     ["", "G", "GET /api/v1/events HTTP/1.1\r\n", "POST /api/v1/events HTTP/1.1\r\nHost: localhost\r\nX"];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn silent_connections_do_not_block_other_requests() {
+async fn connections_that_never_finish_a_request_head_do_not_block_other_requests() {
     let target = Target::start().await;
     let client = &target.client;
     let mut silent = Vec::new();

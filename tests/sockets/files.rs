@@ -99,7 +99,7 @@ async fn a_large_file_is_streamed_in_both_directions() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_interrupted_upload_leaves_nothing() {
+async fn an_interrupted_upload_leaves_no_file_and_no_bytes() {
     let (serving, folder) = serve(|_| {}).await;
     let path = path_of(&serving, "cut.txt").await;
     for headers in [[("Content-Length", "10000000")], [("Transfer-Encoding", "chunked")]] {
@@ -123,7 +123,7 @@ async fn an_interrupted_upload_leaves_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn missing_and_excess_bytes_end_an_upload() {
+async fn an_upload_fails_if_bytes_are_missing_or_exceed_the_limit() {
     let (serving, folder) = serve(|config| config.constants.body_timeout = Duration::ZERO).await;
     let path = path_of(&serving, "slow.txt").await;
     let mut request = serving.client.open("PUT", &path, &[("Content-Length", "20")], None).await;
@@ -166,7 +166,7 @@ async fn an_upload_ends_when_its_key_is_revoked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_upload_over_the_quota_is_rejected_before_its_body() {
+async fn an_upload_over_the_quota_is_rejected_before_its_body_is_sent() {
     let (serving, folder) = serve(|config| config.files.quota = DataSize(1_000)).await;
     let path = path_of(&serving, "large.txt").await;
     let headers = [("Content-Length", "1001"), ("Expect", "100-continue")];
@@ -190,7 +190,7 @@ async fn an_announced_length_cannot_reserve_all_storage() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn head_returns_the_length_of_a_file() {
+async fn a_head_request_returns_the_length_of_a_file() {
     let (serving, _folder) = serve(|_| {}).await;
     let path = path_of(&serving, "short.txt").await;
     assert_eq!(serving.client.send("PUT", &path, "short").await.0, 201);

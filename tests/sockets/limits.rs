@@ -92,7 +92,7 @@ async fn an_event_stream_over_the_limit_gets_429() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_missing_body_times_out() {
+async fn a_request_whose_body_never_arrives_gets_408() {
     let mut config = Config::default();
     config.constants.body_timeout = Duration::ZERO;
     let serving = serve_with(config).await;
@@ -104,7 +104,7 @@ async fn a_missing_body_times_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn concurrent_bodies_share_a_budget_and_return_it() {
+async fn a_body_over_the_shared_limit_gets_503_and_finished_bodies_free_their_share() {
     let body = r#"{"name":"Docs"}"#;
     let mut config = Config::default();
     config.constants.bodies_in_flight = body.len();
@@ -120,7 +120,7 @@ async fn concurrent_bodies_share_a_budget_and_return_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_that_never_finish_a_head_are_disconnected() {
+async fn clients_that_never_finish_a_request_head_are_disconnected() {
     let serving = serve_with(config(|http| http.idle_timeout = TimeSpan::from_secs(1))).await;
     for partial_head in ["", "PRI", "GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: "] {
         let mut socket = TcpStream::connect(serving.client.address).await.expect("a connection");

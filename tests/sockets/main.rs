@@ -102,7 +102,7 @@ async fn a_stream_of_events_follows_the_log_and_resumes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_aggregate_can_be_followed_alone() {
+async fn a_stream_of_one_aggregate_has_no_events_of_other_aggregates() {
     let serving = serve().await;
     let client = &serving.client;
     for id in ["a", "b"] {
@@ -128,7 +128,7 @@ async fn an_append_answers_a_waiting_request() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_chunked_body_is_read_up_to_the_limit() {
+async fn a_chunked_body_is_accepted_up_to_the_size_limit() {
     let serving = serve().await;
     let client = &serving.client;
     let chunked = [("Transfer-Encoding", "chunked"), ("Content-Type", "application/json")];
@@ -152,7 +152,7 @@ async fn a_chunked_body_is_read_up_to_the_limit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_in_progress_finishes_when_the_server_stops() {
+async fn a_stopping_server_completes_requests_in_progress() {
     let serving = serve().await;
     let body = r#"{"name":"Docs"}"#;
     let length = body.len().to_string();
@@ -172,7 +172,7 @@ async fn a_request_in_progress_finishes_when_the_server_stops() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_open_stream_ends_with_the_server() {
+async fn an_open_stream_ends_when_the_server_stops() {
     let serving = serve().await;
     let mut stream = serving.client.open("GET", "/api/v1/events", &[("Accept", "text/event-stream")], None).await;
     stream.read_until("\r\n\r\n").await;
@@ -221,7 +221,7 @@ async fn a_stream_ends_when_its_key_expires() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn head_responses_have_no_body() {
+async fn responses_to_head_requests_have_no_body() {
     let serving = serve().await;
     let text = serving.client.open("HEAD", "/api/v1/projects", &[("Connection", "close")], None).await.rest().await;
     let (head, body) = text.split_once("\r\n\r\n").expect("a head");

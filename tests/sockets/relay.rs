@@ -15,7 +15,7 @@ async fn get(serving: &Serving, path: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_gets_unacknowledged_events_again() {
+async fn an_agent_that_reconnects_gets_unacknowledged_events_again() {
     let serving = serve().await;
     let client = &serving.client;
     let id = agent(client, "writer").await;
@@ -187,7 +187,7 @@ async fn clients_broadcast_to_each_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_send_heartbeats_leave_channels_and_share_their_presence() {
+async fn sockets_support_heartbeats_presence_and_leaving_channels() {
     let serving = serve().await;
     let client = &serving.client;
     let id = agent(client, "writer").await;

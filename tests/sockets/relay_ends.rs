@@ -64,7 +64,7 @@ async fn sockets_and_channels_without_rights_are_rejected() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_socket_ends_when_the_key_behind_it_is_revoked() {
+async fn a_socket_ends_when_the_key_of_its_credential_is_revoked() {
     let serving = serve().await;
     let id = agent(&serving.client, "writer").await;
     let (key_id, reader) = made_key(&serving.client, "null").await;

@@ -64,7 +64,7 @@ impl FixedClock {
 
     /// Makes the stopwatch advance by this many microseconds at each reading. Without this call, the stopwatch does not
     /// advance.
-    pub fn hurry(&self, us: u64) {
+    pub fn advance_stopwatch_by(&self, us: u64) {
         self.haste_us.store(us, Ordering::SeqCst);
     }
 

@@ -113,7 +113,7 @@ impl Provider {
     }
 
     /// Sets whether the provider fails every request.
-    pub fn go_out(&self, is_out: bool) {
+    pub fn fail_requests(&self, is_out: bool) {
         self.is_out.store(is_out, Ordering::SeqCst);
     }
 

@@ -50,7 +50,7 @@ pub fn new_key(name: &str, scopes: &[Scope]) -> NewKey {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn concurrent_first_tokens_make_one_user_and_one_workspace() {
+async fn concurrent_first_requests_of_a_user_create_one_user_and_one_workspace() {
     let (engines, _) = twins().await;
     let token = token("ada");
     let firsts = (0..16).map(|number| {
@@ -70,7 +70,7 @@ async fn concurrent_first_tokens_make_one_user_and_one_workspace() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sign_in_code_gives_one_key_to_concurrent_exchanges() {
+async fn concurrent_exchanges_of_a_sign_in_code_create_one_key() {
     let (engines, key) = twins().await;
     let workspace = enter(&engines[0], &key).await.expect("a workspace");
     for _ in 0..3 {
@@ -94,7 +94,7 @@ async fn a_sign_in_code_gives_one_key_to_concurrent_exchanges() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_ends_at_the_earlier_end_of_two_rotations() {
+async fn a_key_that_is_rotated_twice_concurrently_expires_at_the_earlier_time() {
     let (engines, key) = twins().await;
     for _ in 0..8 {
         let workspace = enter(&engines[0], &key).await.expect("a workspace");
@@ -117,7 +117,7 @@ async fn a_key_ends_at_the_earlier_end_of_two_rotations() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_with_derived_keys_is_not_revoked_without_a_choice() {
+async fn a_key_with_derived_keys_is_not_revoked_without_a_decision_about_the_derived_keys() {
     let (engines, key) = twins().await;
     let workspace = enter(&engines[0], &key).await.expect("a workspace");
     for _ in 0..8 {
@@ -136,7 +136,7 @@ async fn a_key_with_derived_keys_is_not_revoked_without_a_choice() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn derived_keys_end_with_their_origin_on_every_server() {
+async fn derived_keys_are_revoked_with_their_origin_on_every_server() {
     let (engines, key) = twins().await;
     let workspace = enter(&engines[0], &key).await.expect("a workspace");
     let scopes = [Scope::ApiRead, Scope::ApiWrite];
@@ -187,7 +187,7 @@ async fn derived_keys_end_with_their_origin_on_every_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_removed_member_loses_all_access_on_every_server() {
+async fn a_removed_member_loses_access_to_the_workspace_on_every_server() {
     let (engines, key) = twins().await;
     let workspace = enter(&engines[0], &key).await.expect("a workspace");
     let token = token("bob");
@@ -213,7 +213,7 @@ async fn a_removed_member_loses_all_access_on_every_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn removing_a_member_ends_their_keys_in_other_workspaces() {
+async fn removing_a_member_also_ends_the_access_of_their_keys_to_other_workspaces() {
     let (engines, key) = twins().await;
     let workspace = enter(&engines[0], &key).await.expect("a workspace");
     let token = token("bob");
@@ -279,7 +279,7 @@ async fn an_invited_user_joins_only_by_accepting() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_invitation_ends_with_the_key_that_made_it() {
+async fn an_invitation_becomes_invalid_when_its_creators_key_is_revoked_or_expires() {
     let (engines, key) = twins().await;
     let workspace = enter(&engines[0], &key).await.expect("a workspace");
     let token = token("bob");
@@ -387,7 +387,7 @@ async fn a_lower_role_applies_on_every_server_at_the_next_request() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn concurrent_devices_are_limited_by_the_plan() {
+async fn concurrent_activations_do_not_exceed_the_limit_of_the_plan() {
     const LIMIT: usize = 3;
     let (engines, key) = twins().await;
     let caller = engines[0].authenticate(&key).await.expect("a caller");

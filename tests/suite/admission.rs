@@ -107,7 +107,7 @@ async fn concurrent_queries_are_limited_per_workspace() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn queries_share_the_memory_of_their_key() {
+async fn a_query_over_the_memory_limit_of_its_key_is_rejected() {
     // A key has 1 MiB of the 256 MiB of its workspace.
     let server = started(|config| config.constants.key_share = 256).await;
     // The query needs more memory than its key may use, but less than a single query may use (64 MiB).

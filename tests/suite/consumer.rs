@@ -323,7 +323,7 @@ async fn a_retried_step_survives_a_restart_and_does_not_replace_newer_facts() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn events_derived_by_a_new_version_are_added() {
+async fn a_replay_with_a_new_plugin_version_adds_only_events_that_were_not_derived_before() {
     let store = Store::connect("mem://").await.expect("a store");
     let old = Handle::deriving(Mode::Succeed, vec![("note.one", 1)]);
     let first_engine = engine(store.share(), about(vec![Hook::Enrich], OnError::Park), &old).await;
@@ -375,7 +375,7 @@ async fn an_agent_whose_id_is_taken_gets_another_id() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_of_two_concurrent_rebuilds_wins_without_loss() {
+async fn one_of_two_concurrent_rebuilds_wins_and_the_graph_is_complete() {
     let store = Store::connect("mem://").await.expect("a store");
     let (slow, fast) = (Handle::new(Mode::Succeed), Handle::new(Mode::Succeed));
     let one = engine(store.share(), about(vec![Hook::Enrich], OnError::Park), &slow).await;

@@ -117,7 +117,7 @@ fn an_article_with_20_001_headings_has_statistics() {
 }
 
 #[test]
-fn long_words_long_paths_and_unusual_characters_stop_no_plugin() {
+fn plugins_do_not_fail_on_long_words_long_paths_or_unusual_characters() {
     let (linker, stats) = (shipped("linker"), shipped("reading_stats"));
     for text in [
         "x".repeat(900_000),
@@ -140,7 +140,7 @@ fn long_words_long_paths_and_unusual_characters_stop_no_plugin() {
 }
 
 #[test]
-fn fields_that_are_missing_or_of_another_type_stop_no_plugin() {
+fn plugins_do_not_fail_on_fields_that_are_missing_or_of_another_type() {
     let definition = article();
     let others: [Value; 6] =
         [Value::Null, Value::Int(7), Value::Bool(true), Value::Double(0.5), Vec::new().into(), Object::new().into()];
@@ -177,7 +177,7 @@ fn structured_data_uses_labels_and_truncates_long_texts() {
 }
 
 #[test]
-fn a_label_that_is_mentioned_10_001_times_is_proposed_once() {
+fn one_link_is_proposed_for_a_label_that_is_mentioned_10_001_times() {
     let node = |id: &str, label: String| {
         let slug = ("slug", Value::from(id));
         Object::from_iter([("id", Value::from(id)), ("label", label.into()), ("linked", false.into()), slug]).into()

@@ -116,7 +116,7 @@ fn wrong_with(path: &str, operation: &Value) -> Vec<String> {
 }
 
 #[test]
-fn every_post_that_creates_takes_an_idempotency_key() {
+fn every_post_that_creates_a_resource_accepts_an_idempotency_key() {
     let document = document();
     let mut failures = Vec::new();
     for (path, item) in object(&document["paths"]) {
@@ -175,7 +175,7 @@ fn scenario_bodies_match_the_schemas_of_the_document() {
 }
 
 #[test]
-fn responses_of_scenarios_have_a_status_of_their_code() {
+fn error_responses_in_scenarios_have_a_status_that_belongs_to_their_code() {
     let codes: BTreeMap<&str, ErrorCode> = ErrorCode::iter().map(|code| (code.name(), code)).collect();
     let (mut failures, mut seen) = (Vec::new(), BTreeSet::new());
     for file in files("api", "yaml") {

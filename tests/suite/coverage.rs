@@ -17,7 +17,7 @@ use crate::faults::Fault;
 const COVERED_ELSEWHERE: [&str; 4] = ["401", "402", "403", "408"];
 /// The operations and statuses that need two concurrent requests, which no scenario has, with the test that covers each.
 const CONCURRENT: [(&str, &str); 1] =
-    [("rebuild_graph 409", "tests/suite/consumer.rs:one_of_two_concurrent_rebuilds_wins_without_loss")];
+    [("rebuild_graph 409", "tests/suite/consumer.rs:one_of_two_concurrent_rebuilds_wins_and_the_graph_is_complete")];
 
 /// An operation of the document.
 pub struct Operation {

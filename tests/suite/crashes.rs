@@ -141,7 +141,7 @@ fn copy(store: &Path, to: &Path) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn commits_around_a_full_memtable_are_kept() {
+async fn commits_around_a_full_memtable_survive_a_crash() {
     let mut crashes = Crashes::new();
     let writes = Writes { memtable_bytes: MEBIBYTE, commits: 48, bytes_each: 100_000 };
     assert_eq!(crashes.append(writes).await, 0);
@@ -150,7 +150,7 @@ async fn commits_around_a_full_memtable_are_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_commit_larger_than_a_memtable_is_kept() {
+async fn a_commit_larger_than_a_memtable_survives_a_crash() {
     let mut crashes = Crashes::new();
     let writes = Writes { memtable_bytes: MEBIBYTE, commits: 2, bytes_each: 3 * MEBIBYTE };
     assert_eq!(crashes.append(writes).await, 0);
@@ -158,7 +158,7 @@ async fn a_commit_larger_than_a_memtable_is_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_large_log_is_kept_when_memtables_become_smaller() {
+async fn a_large_log_survives_a_crash_when_memtables_become_smaller() {
     let mut crashes = Crashes::new();
     let large = Writes { memtable_bytes: 64 * MEBIBYTE, commits: 48, bytes_each: 100_000 };
     let small = Writes { memtable_bytes: MEBIBYTE, commits: 1, bytes_each: 1_000 };
@@ -169,7 +169,7 @@ async fn a_large_log_is_kept_when_memtables_become_smaller() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn commits_after_the_repair_of_a_torn_log_are_kept() {
+async fn commits_after_the_repair_of_a_torn_log_survive_a_crash() {
     let mut crashes = Crashes::new();
     let writes = Writes { memtable_bytes: 64 * MEBIBYTE, commits: 3, bytes_each: 100 };
     assert_eq!(crashes.append(writes).await, 0);
@@ -201,7 +201,7 @@ async fn the_torn_end_of_a_log_is_kept_beside_the_segment() {
 /// The bytes are too short for the header of a record. A replay could mistake these bytes for padding, and the records
 /// after these bytes for damage.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_record_of_a_few_bytes_is_truncated() {
+async fn a_torn_record_shorter_than_a_record_header_is_truncated() {
     let bytes = [0x17, 0x2a, 0x99];
     let kept = torn_by(&bytes).await;
     assert!(matches!(&kept[..], [(_, cut)] if cut == &bytes), "{kept:?}");
@@ -273,7 +273,7 @@ async fn later_releases_of_the_storage_engine_read_the_log_of_a_killed_server() 
 
 #[cfg(unix)]
 #[tokio::test]
-async fn only_the_owner_can_access_the_folder_of_a_store() {
+async fn only_the_operating_system_user_of_the_server_can_access_the_folder_of_a_store() {
     use std::os::unix::fs::PermissionsExt;
 
     let folder = tempfile::tempdir().expect("a folder");

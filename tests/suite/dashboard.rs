@@ -117,7 +117,7 @@ async fn pages_have_security_headers_and_unknown_paths_get_404() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_first_screen_stays_small() {
+async fn the_first_screen_stays_within_its_limits_of_requests_and_bytes() {
     let server = Server::start().await.expect("a server");
     let page = ask(&server, Method::GET, "/", &[]).await.into_body().into_string().await.expect("a page");
     let addresses = addresses(&page);
@@ -133,7 +133,7 @@ async fn the_first_screen_stays_small() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_disabled_dashboard_leaves_its_paths_unknown() {
+async fn paths_of_a_disabled_dashboard_get_404() {
     let mut config = Config::default();
     config.dashboard.enabled = false;
     let server = Server::start_with(&config).await.expect("a server");
@@ -141,7 +141,7 @@ async fn a_disabled_dashboard_leaves_its_paths_unknown() {
 }
 
 #[test]
-fn files_stay_within_their_limits_and_call_no_unsafe_function() {
+fn dashboard_files_stay_within_their_limits_and_call_no_unsafe_function() {
     let mut failures = Vec::new();
     let (mut own, mut vendored) = (0, 0);
     for (name, content) in files() {
@@ -198,7 +198,7 @@ fn loaded_with(module: &str, files: &BTreeMap<String, Vec<u8>>) -> BTreeSet<Stri
 }
 
 #[test]
-fn every_screen_stays_small() {
+fn every_screen_stays_within_its_size_limit() {
     let files: BTreeMap<String, Vec<u8>> = files().into_iter().collect();
     let first = loaded_with("main.js", &files);
     let mut failures = Vec::new();

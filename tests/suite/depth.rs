@@ -114,7 +114,7 @@ const TYPES: [&str; 2] = [
 ];
 
 /// A field name, a function from a number of levels to a value, and the maximum number of accepted levels.
-type Way = (&'static str, fn(usize) -> Value, usize);
+type NestedField = (&'static str, fn(usize) -> Value, usize);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn payloads_at_the_depth_limit_load_after_a_restart() {
@@ -128,7 +128,7 @@ async fn payloads_at_the_depth_limit_load_after_a_restart() {
     let payload = |name: &str, value: Value| Object::from_iter([(name, value)]);
     // The state itself counts as a level, and so does the list in which a fold collects objects.
     let most = MAX_KEPT_DEPTH - 1;
-    let ways: [Way; 6] = [
+    let ways: [NestedField; 6] = [
         ("undeclared", nested, most),
         ("first", nested, most),
         ("any", |levels| object(levels).into(), most),

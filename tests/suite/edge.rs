@@ -61,7 +61,7 @@ async fn invalid_tokens_count_against_the_limit_of_their_address() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn wrong_tokens_of_an_address_are_limited_without_any_setting() {
+async fn wrong_tokens_of_an_address_are_limited_by_default() {
     assert_eq!(Config::default().http.wrong_token_limit_per_minute, 300);
     let mut config = Config::default();
     config.http.wrong_token_limit_per_minute = 3;
@@ -116,7 +116,7 @@ async fn a_waiting_request_is_answered_when_the_server_stops() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pipeline_ends_at_its_time_limit() {
     let server = Server::start().await.expect("a server");
-    server.clock.hurry(1_000_000);
+    server.clock.advance_stopwatch_by(1_000_000);
     let pipeline = r#"{"pipeline": [{"$documents": [{}]}, {"$project": {"n": {"$range": [0, 100000]}}}, {"$unwind": "$n"}, {"$match": {"n": -1}}]}"#;
     let owner = format!("Bearer {}", server.key("owner").expect("the owner"));
     let request = Request::builder()

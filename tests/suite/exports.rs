@@ -259,7 +259,7 @@ async fn a_workspace_imported_into_an_empty_store_has_the_same_data() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_export_after_a_deletion_continues_an_earlier_import() {
+async fn an_import_of_later_events_restores_a_deleted_aggregate() {
     let server = mixed().await;
     let exported = Exported::new();
     exported.write(&server.store, "first.ndjson", &ExportSelection::default()).await;
@@ -303,7 +303,7 @@ async fn an_import_that_ended_early_is_continued() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_invalid_line_is_named_and_the_lines_before_are_imported() {
+async fn an_invalid_line_is_reported_by_number_and_the_lines_before_it_are_imported() {
     let server = mixed().await;
     let exported = Exported::new();
     exported.write(&server.store, "all.ndjson", &ExportSelection::default()).await;
@@ -341,7 +341,7 @@ async fn an_invalid_line_is_named_and_the_lines_before_are_imported() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_of_events_without_a_first_line_is_imported() {
+async fn a_file_of_events_without_the_first_line_of_an_export_is_imported() {
     let store = Store::connect("mem://").await.expect("a store");
     engine(&store).await.first_start(None).await.expect("started");
     let folder = tempfile::tempdir().expect("a folder");

@@ -63,7 +63,7 @@ async fn a_link_is_valid_for_one_path_and_one_hour() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_link_of_published_content_ends_when_it_is_unpublished() {
+async fn a_link_of_a_content_reader_is_valid_only_while_the_article_is_published() {
     let server = Server::start().await.expect("a server");
     let owner = server.workspace("owner").await.expect("a workspace");
     let call = async |method: &str, path: String, key: &str, body: &str| {
@@ -104,7 +104,7 @@ async fn a_link_of_published_content_ends_when_it_is_unpublished() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_link_outlives_the_key_that_signed_it() {
+async fn a_link_stays_valid_after_its_signing_key_is_replaced() {
     const MINUTE: i64 = 60 * 1_000;
     let server = Server::start().await.expect("a server");
     linked(&server, "one.txt").await.expect("a link");

@@ -222,7 +222,7 @@ async fn paused(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_presumed_dead_cannot_commit_removed_bytes() {
+async fn an_upload_cannot_be_committed_after_its_bytes_were_removed_as_abandoned() {
     let shared = Shared::new().await;
     // The lease of this server's uploads ends immediately, so its uploads count as abandoned.
     let ([silent, _], key) = shared.twins(EngineSettings { upload_lease_ms: 0, ..EngineSettings::default() }).await;
@@ -242,7 +242,7 @@ async fn a_server_presumed_dead_cannot_commit_removed_bytes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_upload_of_a_live_server_is_not_removed() {
+async fn an_upload_in_progress_on_a_running_server_is_not_removed() {
     let shared = Shared::new().await;
     let ([living, silent], key) = shared.twins(EngineSettings::default()).await;
     let (go, running) = paused(&living, 2 * SIZE as u64).await;

@@ -10,14 +10,14 @@ use strum::IntoEnumIterator;
 use crate::tidy::sources;
 
 #[test]
-fn the_document_matches_the_handlers() {
+fn the_openapi_document_matches_the_handlers() {
     let document = foldwork_server::openapi(&Config::default());
     let text = serde_json::to_string_pretty(&document).expect("a document");
     all_well(compare(&root().join("openapi/openapi.json"), &format!("{text}\n")).err().into_iter().collect());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_document_is_served_in_both_forms() {
+async fn the_openapi_document_is_served_as_json_and_yaml() {
     let server = foldwork_tests::server::Server::start().await.expect("a server");
     let served = async |path: &str| {
         let request = poem::Request::builder().uri(path.parse().expect("a path")).finish();
@@ -42,7 +42,7 @@ async fn the_document_is_served_in_both_forms() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_unchanged_document_gets_304() {
+async fn a_request_for_an_unchanged_document_gets_304() {
     let server = foldwork_tests::server::Server::start().await.expect("a server");
     let ask = async |path: &str, known: &str| {
         let request = poem::Request::builder().uri(path.parse().expect("a path")).header("if-none-match", known);

@@ -45,7 +45,7 @@ fn hostile_scripts_are_stopped() {
 }
 
 #[test]
-fn allocations_of_a_call_are_counted() {
+fn a_call_that_allocates_too_much_memory_is_stopped() {
     let script = "fn enrich(event, state, settings) { let text = \"bomb\"; while true { text += text; } }";
     let script =
         loaded_with(script, CallLimits { memory_bytes: 256 << 10, ..CallLimits::default() }).expect("a script");

@@ -60,7 +60,7 @@ async fn concurrent_repeats_of_a_request_execute_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_of_several_requests_with_one_key_executes() {
+async fn only_one_of_several_different_requests_with_one_idempotency_key_is_executed() {
     for engines in [1, 2] {
         let workspaces = seen_by(engines).await;
         for round in 0..5 {
@@ -151,7 +151,7 @@ async fn a_repeat_is_recognized_before_it_is_validated() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_idempotency_key_identifies_one_kind_of_request() {
+async fn an_idempotency_key_cannot_be_used_for_two_kinds_of_requests() {
     for engines in [1, 2] {
         let workspaces = seen_by(engines).await;
         let mismatch =

@@ -17,16 +17,16 @@ enum Loss {
 }
 
 /// Two servers of one store, and the handles of the owner of the workspace.
-struct House {
+struct SharedWorkspace {
     engines: [Arc<Engine>; 2],
     owner: Handles,
 }
 
-impl House {
-    async fn open() -> House {
+impl SharedWorkspace {
+    async fn open() -> SharedWorkspace {
         let (engines, key) = twins().await;
         let owner = enter(&engines[0], &key).await.expect("a workspace");
-        House { engines, owner }
+        SharedWorkspace { engines, owner }
     }
 
     /// Returns the handles of another owner, who signed in with a token on the other server, and the owner's id.
@@ -57,9 +57,9 @@ impl House {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn invitations_of_an_owner_end_with_the_role() {
+async fn invitations_by_an_owner_become_invalid_when_the_owner_loses_the_role() {
     for loss in [Loss::Removal, Loss::Demotion] {
-        let house = House::open().await;
+        let house = SharedWorkspace::open().await;
         let (bob, _, id) = house.signed_in_owner("bob").await;
         let by_bob = bob.invite("cleo@example.com", Role::Owner).await.expect("invited");
         let by_owner = house.owner.owner.invite("dan@example.com", Role::Viewer).await.expect("invited");
@@ -73,9 +73,9 @@ async fn invitations_of_an_owner_end_with_the_role() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_invitation_that_an_owner_has_changed_ends_with_the_role() {
+async fn an_invitation_changed_by_an_owner_becomes_invalid_when_the_owner_loses_the_role() {
     for loss in [Loss::Removal, Loss::Demotion] {
-        let house = House::open().await;
+        let house = SharedWorkspace::open().await;
         let (bob, _, id) = house.signed_in_owner("bob").await;
         let invitation = house.owner.owner.invite("cleo@example.com", Role::Viewer).await.expect("invited");
         bob.change_role(&invitation.id, Role::Owner).await.map(drop).expect("changed");
@@ -90,9 +90,9 @@ async fn an_invitation_that_an_owner_has_changed_ends_with_the_role() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sign_in_codes_of_an_owner_end_with_the_role() {
+async fn sign_in_codes_of_an_owner_become_invalid_when_the_owner_loses_the_role() {
     for loss in [Loss::Removal, Loss::Demotion] {
-        let house = House::open().await;
+        let house = SharedWorkspace::open().await;
         let (_, writer, id) = house.signed_in_owner("bob").await;
         let new = NewKey { name: "a device".into(), scopes: vec![Scope::ApiRead], ..NewKey::default() };
         let code = writer.create_sign_in_code(new, 60_000).await.expect("a code").code;

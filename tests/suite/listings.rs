@@ -81,7 +81,7 @@ async fn pages_of_lists_end_at_their_byte_limit_and_lose_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pages_of_lists_that_are_read_whole_have_every_row_once() {
+async fn lists_that_the_server_reads_as_a_whole_have_every_row_on_exactly_one_page() {
     let mut config = Config::default();
     config.plugins.enabled.clear();
     // A page has at least one row, so every page has exactly one.
@@ -138,7 +138,7 @@ async fn pauses<T>(work: impl Future<Output = T>) -> (T, usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_list_without_matches_lets_other_tasks_run() {
+async fn scanning_a_list_without_matches_yields_to_other_requests() {
     let mut config = Config::default();
     config.plugins.enabled.clear();
     let server = Server::start_with(&config).await.expect("a server");
@@ -222,7 +222,7 @@ async fn a_graph_respects_the_time_limit_of_queries() {
     let around = graph(true).await.expect("a graph");
     assert_eq!((around.nodes.len(), around.truncated), (600, false));
     // Each reading of the stopwatch takes longer than a query may.
-    server.clock.hurry(10_000_000);
+    server.clock.advance_stopwatch_by(10_000_000);
     let refused = graph(false).await.err().expect("refused").to_string();
     assert!(refused.contains("the limit `pipeline.timeout`"), "{refused}");
 }

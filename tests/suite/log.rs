@@ -29,7 +29,7 @@ async fn append(workspace: &Handles, events: Vec<NewEvent>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_filter_without_matches_continues_at_its_position() {
+async fn a_page_without_matching_events_has_the_position_at_which_to_continue() {
     let server = Server::start().await.expect("a server");
     let workspace = server.workspace("owner").await.expect("the owner");
     append(&workspace, (0..OTHER_EVENTS).map(|_| event("a", "changed", "x")).collect()).await;

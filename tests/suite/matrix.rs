@@ -19,7 +19,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use strum::VariantArray;
 
-use cast::{Answered, Cast, Things, cast};
+use cast::{Answered, Cast, WorkspaceRecords, cast};
 
 /// An id that no record has.
 const UNKNOWN_ID: &str = "019b76da-a800-7001-8000-ffffffffffff";
@@ -148,8 +148,8 @@ enum Expected {
 struct Case<'a> {
     name: &'static str,
     token: Option<String>,
-    things: &'a Things,
-    hidden: &'a Things,
+    things: &'a WorkspaceRecords,
+    hidden: &'a WorkspaceRecords,
     expected: Expected,
 }
 

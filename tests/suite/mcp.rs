@@ -62,7 +62,7 @@ async fn tools_show_nothing_of_another_workspace() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn oversized_results_are_rejected_and_rows_truncated() {
+async fn oversized_results_are_rejected_and_oversized_lists_of_rows_are_truncated() {
     let mut config = Config::default();
     config.plugins.enabled = vec!["mcp".into()];
     config.constants.mcp_response_bytes = 4_000;

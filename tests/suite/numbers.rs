@@ -56,7 +56,7 @@ async fn long_numbers_are_returned_as_they_were_written() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn states_and_pipelines_have_the_nearest_double() {
+async fn states_and_pipelines_return_the_nearest_double_of_a_long_number() {
     let server = Server::start().await.expect("a server");
     call(&server, Method::POST, "/aggregates/define", r#"{"type_name": "note"}"#).await;
     call(&server, Method::POST, "/aggregates/a/events", &event("18446744073709551617")).await;
@@ -109,7 +109,7 @@ async fn decimals_inside_objects_and_lists_keep_their_digits() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_approved_effect_has_its_numbers_as_they_were_written() {
+async fn an_approved_effect_keeps_its_numbers_as_they_were_written() {
     let server = Server::start().await.expect("a server");
     call(&server, Method::POST, "/aggregates/define", r#"{"type_name": "note"}"#).await;
     for number in NUMBERS {
@@ -138,7 +138,7 @@ async fn an_approved_effect_has_its_numbers_as_they_were_written() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_edit_has_its_numbers_as_they_were_written() {
+async fn an_edit_keeps_its_numbers_as_they_were_written() {
     let server = Server::start().await.expect("a server");
     call(&server, Method::POST, "/aggregates/define", r#"{"type_name": "note"}"#).await;
     for (data, edit) in [
@@ -165,7 +165,7 @@ async fn an_edit_has_its_numbers_as_they_were_written() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn events_with_different_long_numbers_are_different() {
+async fn an_event_that_differs_only_in_a_long_number_is_not_a_repeat() {
     let server = Server::start().await.expect("a server");
     call(&server, Method::POST, "/aggregates/define", r#"{"type_name": "note"}"#).await;
     let append = async |number: &str| call(&server, Method::POST, "/aggregates/a/events", &event(number)).await.0;
@@ -177,7 +177,7 @@ async fn events_with_different_long_numbers_are_different() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_model_appends_its_numbers_as_they_were_written() {
+async fn mcp_tools_append_numbers_as_they_were_written() {
     let mut config = foldwork_server::Config::default();
     config.plugins.enabled = vec!["mcp".into()];
     let server = Server::start_with(&config).await.expect("a server");
@@ -194,7 +194,7 @@ async fn a_model_appends_its_numbers_as_they_were_written() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_model_reads_numbers_as_they_were_written() {
+async fn mcp_tools_return_numbers_as_they_were_written() {
     let mut config = foldwork_server::Config::default();
     config.plugins.enabled = vec!["mcp".into()];
     config.mailbox.own_deliveries = true;

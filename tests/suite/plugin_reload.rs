@@ -134,7 +134,7 @@ async fn a_reloaded_plugin_processes_the_events_after_its_position() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn refused_files_change_nothing() {
+async fn a_reload_with_invalid_files_keeps_the_current_version_of_the_plugin() {
     let (store, folder) = (Store::connect("mem://").await.expect("a store"), Folder::new());
     folder.mark(1);
     let (engine, key) = first(&store, &folder).await;
@@ -188,7 +188,7 @@ async fn all_servers_of_a_store_load_the_released_version_of_a_plugin() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_watched_plugin_is_reloaded_once_its_files_stop_changing() {
+async fn a_watched_plugin_is_reloaded_after_its_files_stop_changing() {
     let (store, folder) = (Store::connect("mem://").await.expect("a store"), Folder::new());
     folder.mark(1);
     let (engine, key) = first(&store, &folder).await;

@@ -177,7 +177,7 @@ async fn dates_in_lists_and_infinite_sums_survive_a_restart() {
 
 /// The delayed snapshot of a large state is written after its delay, or earlier if its workspace is closed.
 #[tokio::test(flavor = "multi_thread")]
-async fn snapshots_of_large_states_are_delayed_and_written_at_stop() {
+async fn snapshots_of_large_states_are_delayed_and_written_when_the_server_stops() {
     let store = Store::connect("mem://").await.expect("a store");
     let clock = Arc::new(FixedClock::default());
     let running = engine(&store, &clock).await;

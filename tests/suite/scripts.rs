@@ -23,7 +23,7 @@ fn shipped_plugins_load_and_pass_their_cases() {
 }
 
 #[test]
-fn the_default_plugins_load_in_order_from_any_folder() {
+fn the_default_plugins_load_in_order_without_a_folder_of_scripts() {
     let plugins = Config::default().plugins;
     let nowhere = root().join("tests/plugins/nowhere");
     let loaded = load(&plugins.enabled, &nowhere, &plugins.settings, plugins.limits).expect("plugins");
@@ -48,7 +48,7 @@ fn a_broken_plugin_is_rejected_with_the_place_of_the_error() {
 }
 
 #[test]
-fn absent_values_are_named_and_logged_lines_are_shown() {
+fn errors_name_the_expression_without_a_value_and_outcomes_have_logged_lines() {
     let folder = PluginFolder::read(&root().join("tests/plugins/absent")).expect("a plugin");
     let script = Script::load(&folder, CallLimits { deadline_ms: 60_000, ..CallLimits::default() }).expect("a script");
     let outcomes = case::run(&script, &folder).expect("cases");
@@ -131,7 +131,7 @@ fn settings_not_in_the_manifest_are_rejected() {
 }
 
 #[test]
-fn enabled_names_must_be_distinct_plugins() {
+fn unknown_and_repeated_names_of_enabled_plugins_are_rejected() {
     let refused = |names: &[&str]| {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let loaded = load(&names, &root().join("scripts"), &BTreeMap::new(), CallLimits::default()).map(|_| ());

@@ -32,7 +32,7 @@ async fn twins() -> [Handles; 2] {
 }
 
 /// Returns two engines that do not poll the store for each other's changes, and the key of one workspace.
-async fn strangers() -> ([Arc<Engine>; 2], String) {
+async fn unpolled_engines() -> ([Arc<Engine>; 2], String) {
     let store = Store::connect("mem://").await.expect("a store");
     let open = async || {
         let mut settings = foldwork_server::Config::default().plugins;
@@ -157,7 +157,7 @@ async fn an_event_sent_to_both_servers_is_appended_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_id_that_one_server_generated_is_taken_on_the_other() {
-    let ([one, two], key) = strangers().await;
+    let ([one, two], key) = unpolled_engines().await;
     let (here, there) = (enter(&one, &key).await.expect("one"), enter(&two, &key).await.expect("two"));
     for round in 0..3 {
         let new = event("s", format!("title {round}"), StreamExpectation::Any);
@@ -209,7 +209,7 @@ async fn a_follower_on_one_server_gets_appends_of_the_other() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_append_is_rejected_because_of_a_stale_view() {
-    let ([one, two], key) = strangers().await;
+    let ([one, two], key) = unpolled_engines().await;
     let (here, there) = (enter(&one, &key).await.expect("one"), enter(&two, &key).await.expect("two"));
     append(&here, vec![event("s", "first".into(), StreamExpectation::None)]).await.expect("appended");
     let appended =
@@ -234,8 +234,8 @@ async fn no_append_is_rejected_because_of_a_stale_view() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_eventual_read_does_not_ask_the_store() {
-    let ([one, two], key) = strangers().await;
+async fn an_eventually_consistent_read_does_not_refresh_from_the_store() {
+    let ([one, two], key) = unpolled_engines().await;
     let here = enter(&one, &key).await.expect("one");
     let caller = two.authenticate_eventually(&key, None).await.expect("a caller");
     let eventual: Reader = two.enter_with(caller.clone(), Consistency::Eventual).await.expect("a right");
@@ -248,7 +248,7 @@ async fn an_eventual_read_does_not_ask_the_store() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn types_and_the_presence_of_agents_are_the_same_on_every_server() {
-    let ([one, two], key) = strangers().await;
+    let ([one, two], key) = unpolled_engines().await;
     let (here, there) = (enter(&one, &key).await.expect("one"), enter(&two, &key).await.expect("two"));
     let new = NewAgent { name: "A".into(), ..NewAgent::default() };
     let id = here.writer.create_agent(new).await.expect("an agent").0.agent.id.text();
@@ -270,7 +270,7 @@ async fn types_and_the_presence_of_agents_are_the_same_on_every_server() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_graph_is_the_same_on_every_server() {
-    let ([one, two], key) = strangers().await;
+    let ([one, two], key) = unpolled_engines().await;
     let (here, there) = (enter(&one, &key).await.expect("one"), enter(&two, &key).await.expect("two"));
     let around = async |reader: &Reader| {
         let around = reader.graph("from", 1, Vec::new(), Edges::Both, false, None).await.expect("a graph");
@@ -295,8 +295,8 @@ async fn the_graph_is_the_same_on_every_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_takes_over_has_the_events_of_the_checkpoint() {
-    let ([one, two], key) = strangers().await;
+async fn a_server_that_takes_over_reads_the_events_up_to_the_checkpoint() {
+    let ([one, two], key) = unpolled_engines().await;
     let (here, there) = (enter(&one, &key).await.expect("one"), enter(&two, &key).await.expect("two"));
     let edges = async |reader: &Reader, id: &str| {
         reader.graph(id, 1, Vec::new(), Edges::Both, false, None).await.expect("a graph").edges.len()
@@ -327,7 +327,7 @@ async fn a_server_that_takes_over_has_the_events_of_the_checkpoint() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_that_seems_to_change_nothing_is_decided_on_the_newest_state() {
-    let ([one, two], key) = strangers().await;
+    let ([one, two], key) = unpolled_engines().await;
     let (here, there) = (enter(&one, &key).await.expect("one"), enter(&two, &key).await.expect("two"));
     let new = NewAgent { name: "helper".into(), ..NewAgent::default() };
     let id = here.writer.create_agent(new).await.expect("an agent").0.agent.id.text();

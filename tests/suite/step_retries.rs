@@ -45,7 +45,7 @@ async fn facts(workspace: &Handles) -> Vec<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn parked_steps_are_done_once_the_plugin_is_fixed() {
+async fn parked_steps_succeed_when_they_are_replayed_with_the_fixed_plugin() {
     let store = Store::connect("mem://").await.expect("a store");
     let broken = engine(&store, false).await;
     let key = broken.first_start(None).await.expect("a start").expect("an empty store").key;
@@ -90,7 +90,7 @@ async fn parked_steps_are_done_once_the_plugin_is_fixed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn replaying_parked_steps_reads_their_stream_a_few_times() {
+async fn replaying_parked_steps_reads_their_stream_only_a_few_times() {
     const STEPS: u64 = 200;
     let store = Store::connect("mem://").await.expect("a store");
     let broken = engine(&store, false).await;

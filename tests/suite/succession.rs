@@ -43,7 +43,7 @@ async fn the_founder_can_be_replaced_on_every_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_replaced_key_ends_on_every_server_and_its_streams_with_it() {
+async fn a_rotated_key_and_its_grants_end_on_every_server() {
     let (engines, key) = twins().await;
     let workspace = enter(&engines[0], &key).await.expect("a workspace");
     let made = workspace.writer.create_key(new_key("old", &[Scope::ApiRead]), None).await.expect("a key");

@@ -63,7 +63,7 @@ async fn tokens_of_each_signature_algorithm_open_a_workspace() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn forged_tokens_open_nothing() {
+async fn forged_and_invalid_tokens_are_rejected() {
     let rsa = SigningKey::new("one", Algorithm::RS256);
     let stranger = SigningKey::new("one", Algorithm::RS256);
     let ec = SigningKey::new("one", Algorithm::ES256);
@@ -216,10 +216,10 @@ async fn signing_keys_rotate_while_in_use() {
 async fn an_issuer_outage_does_not_affect_known_keys() {
     let (old, new) = (SigningKey::new("old", Algorithm::ES256), SigningKey::new("new", Algorithm::ES256));
     let provider = Provider::with(&[&old]);
-    provider.go_out(true);
+    provider.fail_requests(true);
     let server = trusting(&provider, Provider::settings(&["ES256"])).await;
     assert_eq!(status(&server, &old.sign(&claims())).await, 503, "its keys were never fetched");
-    provider.go_out(false);
+    provider.fail_requests(false);
     server.clock.advance(30_000);
     assert_eq!(status(&server, &old.sign(&claims())).await, 200);
     for broken in [Vec::new(), b"not found".to_vec(), b"{}".to_vec(), vec![b' '; 10 << 20]] {
@@ -228,17 +228,17 @@ async fn an_issuer_outage_does_not_affect_known_keys() {
         assert_eq!(status(&server, &new.sign(&claims())).await, 401);
         assert_eq!(status(&server, &old.sign(&claims())).await, 200, "the last good keys are kept");
     }
-    provider.go_out(true);
+    provider.fail_requests(true);
     server.clock.advance(3_000_000);
     assert_eq!(status(&server, &old.sign(&with("sub", "bob".into()))).await, 200);
-    provider.go_out(false);
+    provider.fail_requests(false);
     provider.publish(&[&new]);
     server.clock.advance(30_000);
     assert_eq!(status(&server, &new.sign(&claims())).await, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn unknown_key_ids_fetch_keys_at_most_twice_a_minute() {
+async fn tokens_with_unknown_key_ids_cause_at_most_two_fetches_a_minute() {
     let key = SigningKey::new("one", Algorithm::ES256);
     let provider = Provider::with(&[&key]);
     let server = Arc::new(trusting(&provider, Provider::settings(&["ES256"])).await);

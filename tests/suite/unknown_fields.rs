@@ -96,7 +96,7 @@ fn is_free(property: &Value) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_closed_body_refuses_a_field_that_it_does_not_have() {
+async fn every_request_body_with_a_closed_schema_rejects_unknown_fields() {
     let document = foldwork_server::openapi(&Config::default());
     let schemas = &document["components"]["schemas"];
     let server = Server::start().await.expect("a server");

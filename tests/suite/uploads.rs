@@ -146,7 +146,7 @@ async fn links_signed_for_another_purpose_are_rejected() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_upload_link_ends_with_its_key() {
+async fn an_upload_link_becomes_invalid_when_its_key_is_revoked_or_expires() {
     let server = started().await;
     let (id, key) = model_key(&server, "owner", None).await;
     let revoked = link(&server, &key, "one.txt").await;
@@ -183,7 +183,7 @@ async fn an_upload_link_ends_with_its_key() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_upload_link_ends_with_the_rights_of_its_user() {
+async fn an_upload_link_is_valid_only_while_its_user_may_upload_files() {
     // Users get no personal workspace, so a token is valid for the workspace that its user has joined.
     let settings = AccessSettings { auto_provision: false, ..Provider::settings(&["ES256"]) };
     let mut config = Config::default();

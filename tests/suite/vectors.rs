@@ -145,7 +145,7 @@ async fn search_finds_texts_with_the_same_meaning() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn search_uses_text_scores_until_labels_are_embedded() {
+async fn search_uses_only_the_text_while_the_embedding_model_fails() {
     let store = Store::connect("mem://").await.expect("a store");
     let model = Subjects::new("one", 4);
     model.fails.store(true, Ordering::SeqCst);

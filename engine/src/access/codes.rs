@@ -36,7 +36,7 @@ impl Access {
             key_expires_at: new.expires_at,
             expires_at: now.saturating_add(lives_ms),
         };
-        let _turn = self.turns.lock(&caller.user_id).await;
+        let _turn = self.change_locks.lock(&caller.user_id).await;
         self.control.write_sign_in_code(&record, now).await?.map_err(refused)?;
         Ok(CreatedCode { code, expires_at: record.expires_at })
     }
@@ -49,7 +49,7 @@ impl Access {
         // Codes of different users use different locks. A request with an invalid code takes no lock, so it delays no
         // other request.
         let found = found.ok_or(NOT_VALID)?;
-        let _turn = self.turns.lock(&found.user_id).await;
+        let _turn = self.change_locks.lock(&found.user_id).await;
         if found.key_expires_at.is_some_and(|expires_at| expires_at <= now) {
             return Err(NOT_VALID);
         }

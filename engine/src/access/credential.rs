@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_credential_names_its_origin_and_grants_no_scopes() {
+    async fn a_credential_identifies_its_key_and_workspace_and_grants_no_scopes() {
         let (access, caller) = opened().await;
         let agents: Arc<[Arc<str>]> = [Arc::from("a")].into();
         let (credential, expires_at) =
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_credential_expires_with_its_key() {
+    async fn a_credential_is_rejected_after_its_key_is_revoked() {
         let (access, caller) = opened().await;
         let (credential, _) = access.issue_listener_credential(&caller, None, true).await.expect("signed");
         assert!(access.listening(&credential).await.is_ok());

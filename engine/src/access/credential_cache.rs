@@ -150,7 +150,7 @@ pub fn not_a_member() -> Error {
 }
 
 /// Returns the error for a signed-in user without a workspace.
-pub fn nowhere() -> Error {
+pub fn without_workspace() -> Error {
     let message = "the user is not in any workspace; `GET /invitations` lists the user's invitations";
     Error::forbidden(ErrorCode::NotAMember, message)
 }

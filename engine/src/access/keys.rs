@@ -82,7 +82,7 @@ impl Access {
         let id = id.unwrap_or_else(|| self.clock.new_id().to_string().into());
         let record = record_of(&secret, id, workspace_id.clone(), user_id.clone(), new, self.clock.now_ms());
         let record = KeyRecord { derived_from: origin, ..record };
-        let _turn = self.turns.lock(user_id).await;
+        let _turn = self.change_locks.lock(user_id).await;
         let kept = self.control.create_key(&record).await?.map_err(refused)?;
         let is_new = kept.hash == record.hash;
         Ok(CreatedKey { record: kept, secret: is_new.then_some(secret) })
@@ -100,7 +100,7 @@ impl Access {
         by: Option<&str>,
         derived: DerivedKeys,
     ) -> Result<()> {
-        let _turn = self.turns.lock(workspace_id).await;
+        let _turn = self.change_locks.lock(workspace_id).await;
         retry::after_conflicts(|| self.try_revoke(workspace_id, key_id, by, derived)).await
     }
 

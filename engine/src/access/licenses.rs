@@ -74,7 +74,7 @@ impl Access {
         user_id: &str,
         decide: impl Fn(&[Activation]) -> Result<(DeviceChange, T)>,
     ) -> Result<T> {
-        let _turn = self.turns.lock(user_id).await;
+        let _turn = self.change_locks.lock(user_id).await;
         let attempt = || async {
             let read = self.control.read_activations(user_id).await?;
             let (change, decided) = decide(&read.activations)?;

@@ -6,7 +6,7 @@ use super::Access;
 use super::keys::refused;
 use crate::error::{Error, ErrorCode, Result};
 use crate::model::access::{Caller, Invitation, Membership, Role, UserRecord, WorkspaceRecord};
-use crate::store::control::members::WorkspaceOwner;
+use crate::store::control::members::OwnerlessWorkspace;
 
 /// A member of a workspace, or an invitation to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,7 +50,7 @@ impl Access {
             expires_at: by.expires_at.filter(|_| by.key_id.is_some()),
             derived_from: Some(by.origin()),
         };
-        let _turn = self.turns.lock(&workspace.id).await;
+        let _turn = self.change_locks.lock(&workspace.id).await;
         let taken = Error::conflict(ErrorCode::AlreadyMember, "a user with this address is already a member");
         let joined = self.control.read_members(&workspace.id).await?;
         if joined.iter().any(|(_, user)| user.verified_email() == Some(email)) {
@@ -63,7 +63,7 @@ impl Access {
     /// Changes the role of a member or of an invitation. If an owner loses the role, the owner's invitations and
     /// sign-in codes end.
     pub async fn change_role(&self, workspace: &WorkspaceRecord, by: &Caller, id: &str, role: Role) -> Result<Member> {
-        let _turn = self.turns.lock(&workspace.id).await;
+        let _turn = self.change_locks.lock(&workspace.id).await;
         let changed = self.control.write_role(&workspace.id, id, role).await;
         self.known.forget();
         if !changed?.map_err(owner_stays)? {
@@ -77,7 +77,7 @@ impl Access {
     /// Makes a member the owner of the workspace. The former owner keeps the role of an owner, but can now lose the
     /// role or be removed.
     pub async fn change_owner(&self, workspace: &WorkspaceRecord, id: &str) -> Result<Member> {
-        let _turn = self.turns.lock(&workspace.id).await;
+        let _turn = self.change_locks.lock(&workspace.id).await;
         let changed = self.control.write_owner(&workspace.id, id).await;
         self.known.forget();
         let is_member = changed?;
@@ -98,7 +98,7 @@ impl Access {
     /// Removes a member from a workspace, with the member's keys, invitations and sign-in codes for the workspace. If
     /// `id` is the id of an invitation, withdraws the invitation.
     pub async fn remove_member(&self, workspace: &WorkspaceRecord, id: &str) -> Result<()> {
-        let _turn = self.turns.lock(&workspace.id).await;
+        let _turn = self.change_locks.lock(&workspace.id).await;
         let removed = self.control.delete_member(&workspace.id, id, self.clock.now_ms()).await;
         self.known.forget();
         if let Some(keys) = removed?.map_err(owner_stays)? {
@@ -115,7 +115,7 @@ impl Access {
 }
 
 /// Returns the error for a change that would leave the workspace without its owner.
-fn owner_stays(_: WorkspaceOwner) -> Error {
+fn owner_stays(_: OwnerlessWorkspace) -> Error {
     let message = "the owner of the workspace cannot be removed or given another role; first make another member the \
                    owner with `workspace_owner`";
     Error::conflict(ErrorCode::WorkspaceOwner, message)

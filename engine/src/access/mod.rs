@@ -70,7 +70,7 @@ pub struct Access {
     policy: OnceLock<Policy>,
     /// Locks by user or by workspace, for changes that would conflict with each other. The store resolves conflicts
     /// between servers; the locks only save retries within one server.
-    turns: Arc<NamedLocks>,
+    change_locks: Arc<NamedLocks>,
 }
 
 /// The operator's settings, and the token verifier that is created from the settings.
@@ -92,7 +92,7 @@ impl Access {
             signing: SigningKeys::default(),
             license_pair: OnceLock::new(),
             policy: OnceLock::new(),
-            turns: Arc::default(),
+            change_locks: Arc::default(),
         })
     }
 
@@ -181,7 +181,7 @@ impl Access {
         let user = self.admit(&identity).await?;
         let member = match workspace {
             Some(workspace) => user.member_of(workspace)?,
-            None => user.memberships.first().ok_or_else(credential_cache::nowhere)?,
+            None => user.memberships.first().ok_or_else(credential_cache::without_workspace)?,
         };
         let caller = self.caller(&user, member, self.known.all_scopes.clone(), now);
         Ok(Caller { session: identity.session.clone(), expires_at: Some(identity.expires_at), ..caller })

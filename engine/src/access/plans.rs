@@ -48,7 +48,7 @@ impl Access {
 
     /// Sets the plan of a user. A plan id that is not in the settings creates an individual plan.
     pub async fn set_plan(&self, user_id: &str, new: NewPlan) -> Result<UserPlan> {
-        let _turn = self.turns.lock(user_id).await;
+        let _turn = self.change_locks.lock(user_id).await;
         // Another server may change the plan at the same time, including fields that this request does not set.
         for _ in 0..ATTEMPTS {
             let user = self.user(user_id).await?;

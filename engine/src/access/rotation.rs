@@ -23,7 +23,7 @@ impl Access {
         id: Option<Arc<str>>,
     ) -> Result<CreatedKey> {
         let id = id.unwrap_or_else(|| self.clock.new_id().to_string().into());
-        let _turn = self.turns.lock(caller.workspace_id()).await;
+        let _turn = self.change_locks.lock(caller.workspace_id()).await;
         let rotated = retry::after_conflicts(|| self.try_rotate(caller, key_id, ends_after_ms, &id)).await;
         // Clears the cache even if the outcome is unknown. Later reads fill the cache again.
         self.known.forget();

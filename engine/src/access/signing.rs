@@ -77,7 +77,7 @@ struct SecretCache {
 
 impl SecretCache {
     /// Adds the keys read from the store. Keeps all other known keys, since concurrent reads may finish in any order.
-    fn learn(&mut self, read: Vec<SigningKeyRecord>, now: i64) {
+    fn add(&mut self, read: Vec<SigningKeyRecord>, now: i64) {
         let unknown: Vec<_> = read.into_iter().filter(|key| self.find(&key.id).is_none()).collect();
         self.keys.extend(unknown);
         self.keys.retain(|key| key.created_at >= now.saturating_sub(RETENTION_MS));
@@ -173,7 +173,7 @@ impl Access {
         let key = SigningKeyRecord { id, secret, created_at: now };
         self.control.write_signing_key(&key, now.saturating_sub(RETENTION_MS)).await?;
         let mut known = self.signing.known.lock();
-        known.learn(vec![key.clone()], now);
+        known.add(vec![key.clone()], now);
         Ok(known.signing(now).cloned().unwrap_or(key))
     }
 
@@ -196,7 +196,7 @@ impl Access {
 
     async fn read_signing_keys(&self, now: i64) -> Result<()> {
         let keys = self.control.read_signing_keys().await?;
-        self.signing.known.lock().learn(keys, now);
+        self.signing.known.lock().add(keys, now);
         Ok(())
     }
 }

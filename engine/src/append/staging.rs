@@ -277,7 +277,7 @@ type FreedUpload = Option<(Arc<str>, u64)>;
 
 /// Returns the upload that a file starts to refer to with an event, and the upload that the file stops referring to.
 fn changed_uploads(before: Option<&Aggregate>, after: &Aggregate) -> (Option<Arc<str>>, FreedUpload) {
-    let (current, previous) = (file::named_bytes(Some(after)), file::named_bytes(before));
+    let (current, previous) = (file::upload_of(Some(after)), file::upload_of(before));
     if current == previous {
         return (None, None);
     }

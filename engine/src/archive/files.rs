@@ -29,22 +29,22 @@ const MAX_REMOVAL: Duration = Duration::from_secs(600);
 
 /// The bytes that an event of a file refers to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NamedBytes {
+pub struct FileBytesRef {
     pub upload_id: Arc<str>,
     pub sha256: String,
     pub size: u64,
 }
 
-impl NamedBytes {
+impl FileBytesRef {
     /// Returns the bytes that an event refers to. Returns `None` if the event refers to no bytes.
-    pub fn of(event: &Event) -> Option<NamedBytes> {
+    pub fn of(event: &Event) -> Option<FileBytesRef> {
         if &*event.aggregate_type != FILE {
             return None;
         }
         let text = |name: &str| event.payload.get(name).and_then(Value::as_str);
         let size = event.payload.get(SIZE).and_then(Value::as_int)?;
         let sha256 = text(SHA256).filter(|sha256| is_hash(sha256))?.to_owned();
-        Some(NamedBytes { upload_id: text(UPLOAD_ID)?.into(), sha256, size: u64::try_from(size).ok()? })
+        Some(FileBytesRef { upload_id: text(UPLOAD_ID)?.into(), sha256, size: u64::try_from(size).ok()? })
     }
 }
 
@@ -106,7 +106,13 @@ pub async fn note_missing(bucket: &Bucket, workspace_id: &str, sha256: &str) -> 
 
 /// Copies the bytes of a file into the archive, unless the archive has these bytes. Returns `false` if the bytes no
 /// longer exist, because the file was replaced or deleted. Fails with a conflict while a sweep removes the same bytes.
-pub async fn copy(bucket: &Bucket, blobs: &Blobs, workspace_id: &str, named: &NamedBytes, now_ms: i64) -> Result<bool> {
+pub async fn copy(
+    bucket: &Bucket,
+    blobs: &Blobs,
+    workspace_id: &str,
+    named: &FileBytesRef,
+    now_ms: i64,
+) -> Result<bool> {
     let key = key(workspace_id, &named.sha256);
     // The bytes may have been recorded as unused. The record is removed, so that the bytes are kept.
     bucket.remove(&unused_key(workspace_id, &named.sha256)).await?;
@@ -201,7 +207,7 @@ mod tests {
     use crate::model::value::Object;
 
     #[tokio::test]
-    async fn bytes_without_a_file_are_removed_after_the_retention() {
+    async fn bytes_without_a_file_are_removed_after_the_retention_period() {
         let bucket = Bucket::open("mem://", []).expect("memory");
         let (used, unused) = ("a".repeat(64), "b".repeat(64));
         for hash in [&used, &unused] {
@@ -224,7 +230,7 @@ mod tests {
     #[tokio::test]
     async fn bytes_that_a_sweep_removes_are_copied_only_after_the_removal() {
         let (bucket, blobs) = (Bucket::open("mem://", []).expect("memory"), Blobs::memory());
-        let named = NamedBytes { upload_id: "u".into(), sha256: "a".repeat(64), size: 1 };
+        let named = FileBytesRef { upload_id: "u".into(), sha256: "a".repeat(64), size: 1 };
         let (bytes, removal) = (key("w", &named.sha256), removing_key("w", &named.sha256));
         bucket.put(&bytes, Bytes::from_static(b"x")).await.expect("written");
         bucket.put(&unused_key("w", &named.sha256), Bytes::from_static(b"0")).await.expect("written");

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 
 use super::control;
-use super::files::{self, NamedBytes};
+use super::files::{self, FileBytesRef};
 use super::installation::Archive;
 use super::line::{self, ArchiveLine};
 use super::log::{self, SegmentReader, damaged};
@@ -274,7 +274,7 @@ impl RestoreRun<'_> {
 
     /// Restores an event of a file, with the bytes that the event refers to.
     async fn append_file(&mut self, mut event: Event) -> Result<()> {
-        let named = NamedBytes::of(&event);
+        let named = FileBytesRef::of(&event);
         if self.is_other {
             self.move_file(&mut event);
         }

@@ -152,7 +152,7 @@ async fn a_verification_finds_every_missing_or_changed_segment() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_that_was_reset_to_an_earlier_state_begins_an_epoch_of_the_archive() {
+async fn a_store_that_was_reset_to_an_earlier_state_begins_a_new_epoch_of_the_archive() {
     let (folder, key) = (tempfile::tempdir().expect("a folder"), SealingKey::generate());
     let (_, id) = archived(&folder, &key).await;
     let store = Store::connect("mem://").await.expect("a store");

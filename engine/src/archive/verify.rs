@@ -52,9 +52,9 @@ pub struct RestoreProgress {
 #[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum VerificationResult {
-    /// The archive has the same states as the server had.
+    /// The states in the archive match the digest that the server recorded.
     Equal,
-    /// The archive has other states than the server had.
+    /// The states in the archive differ from the digest that the server recorded.
     Different,
     /// A segment or a file is missing, changed or cut off.
     Damaged,

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::bucket::Bucket;
-use super::files::{self, NamedBytes};
+use super::files::{self, FileBytesRef};
 use super::line;
 use super::log::{self, Epoch, SegmentRef, damaged};
 use super::segment::{self, ArchivePlace, SegmentHeader};
@@ -155,7 +155,7 @@ impl ArchiveWriter {
         if part.is_empty() {
             return Ok(false);
         }
-        for named in part.events.iter().filter_map(|event| NamedBytes::of(event)) {
+        for named in part.events.iter().filter_map(|event| FileBytesRef::of(event)) {
             if !files::copy(bucket, blobs, &self.workspace_id, &named, now_ms).await? {
                 tracing::debug!(upload = %named.upload_id, "a file was deleted before it was archived");
                 files::note_missing(bucket, &self.workspace_id, &named.sha256).await?;

@@ -104,7 +104,7 @@ pub async fn recall(state: &State, event: Arc<Event>) -> Result<Option<EventCont
 }
 
 /// Sets the follower's state of every aggregate that changed after the follower's position.
-pub async fn look_back(state: &State, position: u64) -> Result<()> {
+pub async fn restore_states(state: &State, position: u64) -> Result<()> {
     let mut visited: rustc_hash::FxHashSet<AggregateId> = Default::default();
     let (mut next, end) = (position, state.folded.position());
     while next < end {

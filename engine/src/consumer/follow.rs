@@ -12,7 +12,7 @@ use crate::state::State;
 use crate::state::background::StopSignal;
 
 /// The minimum lag, in events, at which a follower does not pause between steps.
-const MAX_RESTING_LAG: u64 = 256;
+const MIN_UNPAUSED_LAG: u64 = 256;
 /// The shortest wait after a failed step. Each further failure doubles the wait.
 const MIN_RETRY_DELAY: Duration = Duration::from_millis(50);
 /// The longest wait after a failed step.
@@ -28,14 +28,14 @@ const STOP_WITHIN: Duration = Duration::from_secs(1);
 pub enum FollowPause {
     /// Pauses after a step if the step left no events to process, or if events were appended since the step.
     WhileAppending(Duration),
-    /// Pauses while the follower is less than [`MAX_RESTING_LAG`] events behind the log's end.
+    /// Pauses while the follower is less than [`MIN_UNPAUSED_LAG`] events behind the log's end.
     NearTheEnd(Duration),
 }
 
 /// The outcome of a step.
 pub enum StepOutcome {
     /// The follower has processed the log up to this position.
-    To(u64),
+    Reached(u64),
     /// The follower has processed the log up to `reached`. The next work is due at `until_ms`, or earlier if events are
     /// appended.
     Resting {
@@ -50,7 +50,7 @@ pub enum StepOutcome {
     /// this work.
     Unfinished,
     /// The step ended early in favor of another task or server, so its events must be processed again.
-    MadeWay,
+    Interrupted,
     /// Another server processes the log.
     Following,
 }
@@ -85,12 +85,14 @@ pub async fn follow(
         };
         let lag = match stepped {
             Ok(
-                StepOutcome::To(reached) | StepOutcome::Resting { reached, .. } | StepOutcome::Retrying { reached, .. },
+                StepOutcome::Reached(reached)
+                | StepOutcome::Resting { reached, .. }
+                | StepOutcome::Retrying { reached, .. },
             ) => {
                 wait = pause;
                 head.borrow_and_update().saturating_sub(reached)
             }
-            Ok(StepOutcome::MadeWay | StepOutcome::Unfinished | StepOutcome::Following) if stopped.has_begun() => {
+            Ok(StepOutcome::Interrupted | StepOutcome::Unfinished | StepOutcome::Following) if stopped.has_begun() => {
                 return;
             }
             Ok(StepOutcome::Following) => {
@@ -102,7 +104,7 @@ pub async fn follow(
                 wait = pause;
                 u64::MAX
             }
-            Ok(StepOutcome::MadeWay) => u64::MAX,
+            Ok(StepOutcome::Interrupted) => u64::MAX,
             Err(error) => {
                 metric::CONSUMER_FAILURES.add(&[name], 1);
                 tracing::warn!(%error, consumer = name, "the step failed and will be retried");
@@ -134,7 +136,7 @@ pub async fn follow(
             && rest_until.is_none()
             && match rest {
                 FollowPause::WhileAppending(_) => lag > 0 && !head.has_changed().unwrap_or(true),
-                FollowPause::NearTheEnd(_) => lag >= MAX_RESTING_LAG,
+                FollowPause::NearTheEnd(_) => lag >= MIN_UNPAUSED_LAG,
             };
         if !hurries {
             self::rest(&mut stopped, wait).await;

@@ -108,7 +108,7 @@ impl Consumer {
         );
         let kept = slot.clone();
         let graph = follow(state, GRAPH, FollowPause::NearTheEnd(GATHER), stopped, async move |state: Arc<State>| {
-            work_on(&state, &appender, &slot).await
+            run_graph_step(&state, &appender, &slot).await
         });
         Consumer { stop, slot: kept, tasks: [Background::spawn(nodes), Background::spawn(graph), labels], vectors }
     }
@@ -127,7 +127,7 @@ impl Consumer {
                 Err(_) => task.abort(),
             }
         }
-        match tokio::time::timeout_at(end, self.slot.settle()).await {
+        match tokio::time::timeout_at(end, self.slot.write_checkpoint()).await {
             Ok(Ok(())) | Err(_) => {}
             Ok(Err(error)) => tracing::warn!(%error, "the position of the graph's follower was not written"),
         }
@@ -143,7 +143,7 @@ async fn step(worker: &mut Worker) -> Result<(WorkerStep, Option<i64>), StepEnd>
 
 /// Runs one step of the graph's follower. If another server leads, applies that server's changes instead. If a step
 /// ends early, the next step starts again from the stored state.
-async fn work_on(state: &Arc<State>, appender: &Appender, slot: &WorkerSlot) -> Result<StepOutcome> {
+async fn run_graph_step(state: &Arc<State>, appender: &Appender, slot: &WorkerSlot) -> Result<StepOutcome> {
     let Some(mut turn) = slot.next_step(state, appender).await? else {
         slot.mirror.step(state).await?;
         state.plugins.retries.report_elsewhere(u64::MAX, None);
@@ -156,16 +156,16 @@ async fn work_on(state: &Arc<State>, appender: &Appender, slot: &WorkerSlot) -> 
             Ok(match retry_at {
                 _ if is_settling || is_due => StepOutcome::Unfinished,
                 Some(at_ms) => StepOutcome::Retrying { reached: position, at_ms },
-                None => StepOutcome::To(position),
+                None => StepOutcome::Reached(position),
             })
         }
-        Err(StepEnd::Interrupted) => Ok(StepOutcome::MadeWay),
+        Err(StepEnd::Interrupted) => Ok(StepOutcome::Interrupted),
         Err(StepEnd::Overtaken) if state.is_exclusive() => Err(Error::Unavailable(store::Error::Conflict)),
         Err(StepEnd::Overtaken) => {
             tracing::debug!("another server has already processed the events of the step");
             metric::CONFLICTS.add(&["graph"], 1);
             state.leadership.forget();
-            Ok(StepOutcome::MadeWay)
+            Ok(StepOutcome::Interrupted)
         }
         Err(StepEnd::Failed(error)) => Err(error),
     }

@@ -24,7 +24,7 @@ pub async fn step(state: &State, db: &Database, lead: Lead) -> Result<StepOutcom
     let reached = taken.reached;
     let stepped = match taken.rest_until {
         Some(until_ms) => StepOutcome::Resting { reached, until_ms },
-        None => StepOutcome::To(reached),
+        None => StepOutcome::Reached(reached),
     };
     if taken.aggregates.is_empty() {
         state.nodes_progress.set(reached);
@@ -40,7 +40,7 @@ pub async fn step(state: &State, db: &Database, lead: Lead) -> Result<StepOutcom
         Err(Error::Unavailable(store::Error::Conflict)) if lead.epoch.is_some() => {
             // Another server may have taken over.
             state.leadership.forget();
-            Ok(StepOutcome::MadeWay)
+            Ok(StepOutcome::Interrupted)
         }
         result => result.map(|()| stepped),
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::TryStreamExt;
 use futures_util::future::join_all;
 
-use super::event_context::{ContextBatch, EventContext, FollowerView, look_back, observe};
+use super::event_context::{ContextBatch, EventContext, FollowerView, observe, restore_states};
 use super::graph::checkpointer::{Checkpointer, show};
 use super::graph::project::GraphProjection;
 use super::graph::settling::{Basis, RemainingEdges};
@@ -81,7 +81,7 @@ impl Worker {
         state.refresh().await?;
         let redefinitions = state.types.redefined.position();
         state.folded.follower_caught_up();
-        look_back(&state, checkpoint.position).await?;
+        restore_states(&state, checkpoint.position).await?;
         let view = FollowerView::new(&state);
         let basis = Basis::current(&state);
         state.graph.replace(restored(&view, checkpoint.generation).await?);
@@ -167,7 +167,7 @@ impl Worker {
         let Worker { circuits, projection, router, scripted_agents, parking, dispatcher, .. } = self;
         router.run(circuits, &projection.roster, parking, dispatcher).await?;
         scripted_agents.run(circuits, parking, dispatcher).await?;
-        self.tell_owner().await?;
+        self.notify_owner().await?;
         self.commit(position).await?;
         self.state.folded.pass_follower(contexts.iter().map(|context| context.after.clone()));
         Ok(position)
@@ -211,7 +211,7 @@ impl Worker {
             return Ok(());
         }
         self.state.folded.follower_caught_up();
-        look_back(&self.state, self.position()).await?;
+        restore_states(&self.state, self.position()).await?;
         self.redefinitions = redefinitions;
         self.scripted_agents.forget_mentions();
         self.settling.readdress();
@@ -302,7 +302,7 @@ impl Worker {
     }
 
     /// Creates a task for the workspace's owner for each plugin whose circuit opened since the last commit.
-    pub(super) async fn tell_owner(&mut self) -> Result<()> {
+    pub(super) async fn notify_owner(&mut self) -> Result<()> {
         for (plugin, event) in self.circuits.take_opened() {
             let task = self.stopped_task(plugin, &event, self.members.owner().await?);
             // The worker continues even if the task for the owner cannot be created.
@@ -340,7 +340,7 @@ impl Worker {
     }
 
     /// Writes the checkpoint if earlier steps left it unwritten. The next start resumes at this checkpoint.
-    pub(super) async fn settle(&mut self) -> Result<()> {
+    pub(super) async fn write_checkpoint(&mut self) -> Result<()> {
         self.checkpointer.settle(self.circuits.stored(), &mut self.parking).await
     }
 

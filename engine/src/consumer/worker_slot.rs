@@ -96,7 +96,7 @@ impl WorkerSlot {
 
     /// Prepares a read of the graph: if another server leads, applies all changes that the leader had written by the
     /// last [`State::refresh`].
-    pub async fn show_newest(&self, state: &Arc<State>) -> Result<()> {
+    pub async fn apply_newest_changes(&self, state: &Arc<State>) -> Result<()> {
         if state.is_exclusive() {
             return Ok(());
         }
@@ -109,7 +109,7 @@ impl WorkerSlot {
                 state.leadership.forget_before(seen.epoch);
             }
         }
-        self.mirror.show_newest(state, seen.graph_writes).await
+        self.mirror.apply_newest_changes(state, seen.graph_writes).await
     }
 
     /// Pauses the worker until the returned guard is dropped, so that the caller can write records that the worker
@@ -119,10 +119,10 @@ impl WorkerSlot {
     }
 
     /// Writes the worker's checkpoint. The next start resumes at this checkpoint.
-    pub(super) async fn settle(&self) -> Result<()> {
+    pub(super) async fn write_checkpoint(&self) -> Result<()> {
         let mut slot = self.worker.lock().await;
         let Some(mut worker) = slot.take() else { return Ok(()) };
-        worker.settle().await?;
+        worker.write_checkpoint().await?;
         *slot = Some(worker);
         Ok(())
     }

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rejected_version_is_reported_with_file_line_and_column() {
+    fn a_rejected_plugin_version_is_reported_with_file_line_and_column() {
         let refused =
             VersionRefusal { file: "a/plugin.rhai".into(), line: Some(3), column: Some(5), message: "no".into() };
         assert_eq!(refused.to_string(), "a/plugin.rhai:3:5: no");

@@ -69,37 +69,37 @@ pub(super) fn check_approval(artifacts: &[&Object]) -> Result<()> {
 /// `current` are the artifacts that the task has.
 pub(super) fn check_artifacts(task: Option<&Task<'_>>, current: &[&Object], new: &[Object]) -> Result<()> {
     let versions = task.map_or(0, |task| task.artifacts().len()) + new.len();
-    within("versions of artifacts", versions, MAX_VERSIONS, FINISH)?;
+    check_limit("versions of artifacts", versions, MAX_VERSIONS, NEW_TASK_ADVICE)?;
     let replaced: FxHashSet<&str> = new.iter().filter_map(|entry| entry.get("supersedes")?.as_str()).collect();
     let is_kept = |artifact: &&Object| {
         let id = artifact.get("id").and_then(Value::as_str);
         id.is_none_or(|id| !replaced.contains(id))
     };
     let after: Vec<&Object> = current.iter().copied().filter(is_kept).chain(new).collect();
-    within("artifacts", after.len(), MAX_ARTIFACTS, REPLACE)?;
+    check_limit("artifacts", after.len(), MAX_ARTIFACTS, REPLACE_ADVICE)?;
     let effects = EffectTotal::of(after.iter().copied());
-    within("effects", effects.count, MAX_EFFECTS, REPLACE)?;
-    within("bytes of effects", effects.bytes, MAX_EFFECT_BYTES, REPLACE)?;
+    check_limit("effects", effects.count, MAX_EFFECTS, REPLACE_ADVICE)?;
+    check_limit("bytes of effects", effects.bytes, MAX_EFFECT_BYTES, REPLACE_ADVICE)?;
     let new_bytes = new.iter().map(Object::size_bytes).sum::<usize>();
-    within("bytes of content", task.map_or(0, content_bytes) + new_bytes, MAX_CONTENT_BYTES, FINISH)
+    check_limit("bytes of content", task.map_or(0, content_bytes) + new_bytes, MAX_CONTENT_BYTES, NEW_TASK_ADVICE)
 }
 
 /// Checks that a message fits into its task.
 pub(super) fn check_message(task: &Task<'_>, message: &Message) -> Result<()> {
-    within("messages", task.messages().len() + 1, MAX_MESSAGES, FINISH)?;
-    within("bytes of content", content_bytes(task) + message.size_bytes(), MAX_CONTENT_BYTES, FINISH)
+    check_limit("messages", task.messages().len() + 1, MAX_MESSAGES, NEW_TASK_ADVICE)?;
+    check_limit("bytes of content", content_bytes(task) + message.size_bytes(), MAX_CONTENT_BYTES, NEW_TASK_ADVICE)
 }
 
-/// The advice in an error message to a sender whose content needs another task.
-const FINISH: &str = "finish this task, and continue in another one";
-/// The advice in an error message to a sender whose content may replace earlier content.
-const REPLACE: &str = "send new versions of existing artifacts, or put the rest into another task";
+/// The advice in the error message if the task may get no further content.
+const NEW_TASK_ADVICE: &str = "finish this task, and continue in another one";
+/// The advice in the error message if the task may still get new versions of its artifacts.
+const REPLACE_ADVICE: &str = "send new versions of existing artifacts, or put the rest into another task";
 
 fn content_bytes(task: &Task<'_>) -> usize {
     task.messages().iter().chain(task.artifacts()).map(Value::size_bytes).sum()
 }
 
-fn within(what: &'static str, count: usize, maximum: usize, instead: &str) -> Result<()> {
+fn check_limit(what: &'static str, count: usize, maximum: usize, instead: &str) -> Result<()> {
     if count <= maximum {
         return Ok(());
     }
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_with_the_maximum_of_artifacts_accepts_only_new_versions() {
+    fn a_task_with_the_maximum_number_of_artifacts_accepts_only_new_versions() {
         let full: Vec<Object> = (0..MAX_ARTIFACTS).map(|id| artifact(&id.to_string(), None, "")).collect();
         let current: Vec<&Object> = full.iter().collect();
         assert_eq!(code(check_artifacts(None, &current, &[artifact("next", Some("7"), "")])), None);

@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_that_differ_outside_ascii_stay_different() {
+    fn email_addresses_that_differ_outside_ascii_stay_different() {
         assert_eq!(normal(" Mike@Example.COM "), "mike@example.com");
         for lookalike in ["mi\u{212a}e@example.com", "ｍike@example.com", "mıke@example.com", "mike\u{307}@example.com"]
         {

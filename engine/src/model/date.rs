@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn fractions_below_a_millisecond_are_truncated_around_1970() {
+    fn fractions_below_a_millisecond_are_truncated_before_and_after_1970() {
         for (text, written) in [
             ("1969-12-31T23:59:59.9999Z", "1969-12-31T23:59:59.999Z"),
             ("1960-05-01T12:00:00.123456789Z", "1960-05-01T12:00:00.123Z"),

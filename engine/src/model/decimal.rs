@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn decimals_keep_their_zeros_and_malformed_decimals_are_rejected() {
+    fn decimals_keep_trailing_zeros_and_malformed_decimals_are_rejected() {
         for text in ["0", "12.30", "-0.05", "79228162514264337593543950335", "0.0000000000000000000000000001", "1.000"]
         {
             assert_eq!(decimal(text).to_string(), text);
@@ -214,7 +214,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn integers_compare_alike_as_decimals_and_doubles(int in -(1i64 << 53)..(1i64 << 53), by in -2i64..3) {
+        fn comparisons_of_decimals_with_doubles_follow_the_order_of_integers(int in -(1i64 << 53)..(1i64 << 53), by in -2i64..3) {
             let order = (int + by).cmp(&int);
             prop_assert_eq!(compare_double(Decimal::from(int + by), int as f64), order);
             let (half, double) = (Decimal::from_i128_with_scale(i128::from(int) * 5, 1), int as f64 / 2.0);

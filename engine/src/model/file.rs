@@ -36,7 +36,7 @@ pub fn size_bytes(file: &Aggregate) -> u64 {
 
 /// Returns the id of the upload that a file refers to, and the size of the upload in bytes. Returns `None` for a
 /// deleted file.
-pub fn named_bytes(file: Option<&Aggregate>) -> Option<(Arc<str>, u64)> {
+pub fn upload_of(file: Option<&Aggregate>) -> Option<(Arc<str>, u64)> {
     let file = file.filter(|file| !file.deleted)?;
     Some((text(file, UPLOAD_ID)?.into(), size_bytes(file)))
 }

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_have_a_maximum_length() {
+    fn ids_are_limited_in_length_and_characters() {
         assert!(is_valid_id("rfc-0591"));
         assert!(is_valid_id("a:b.c_d-e"));
         assert!(!is_valid_id(""));

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn decimals_are_exact_with_numbers_of_every_type() {
+    fn arithmetic_with_a_decimal_uses_decimals_for_numbers_of_every_type() {
         for (result, expected) in [
             (add(&decimal("0.10"), &decimal("0.20")), r#"decimal "0.30""#),
             (add(&Value::Double(0.1), &decimal("0.2")), r#"decimal "0.3""#),

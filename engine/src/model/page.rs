@@ -541,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_with_separate_accents_are_equal_to_letters_with_accents() {
+    fn composed_and_decomposed_letters_name_the_same_page() {
         let pages = [page("notes/U\u{308}ber.md"), page("caf\u{e9}/Menu.md")];
         for (reference, expected) in [
             ("\u{dc}ber.md", "notes/U\u{308}ber.md"),

@@ -205,7 +205,7 @@ fn a_correlated_lookup_uses_an_index() {
 }
 
 #[test]
-fn names_that_rows_cannot_have_cause_warnings() {
+fn field_names_that_rows_cannot_have_cause_warnings() {
     let warned = |pipeline: &str| prepared(pipeline).warnings().join("; ");
     assert!(
         warned(r#"[{"$match": {"aggregate_type": "order", "status": "open"}}, {"$count": "n"}]"#).contains("'status'")

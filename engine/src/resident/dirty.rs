@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reached_position_skips_no_unwritten_event() {
+    fn the_reached_position_never_passes_an_unwritten_event() {
         let dirty = DirtyAggregates::default();
         dirty.mark(&[event("a", 1), event("b", 2), event("a", 3), event("c", 4)]);
         let taken = dirty.pop(1, 0);
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_aggregate_writes_bounded_bytes_without_delaying_others() {
+    fn snapshots_of_a_busy_aggregate_are_limited_in_bytes_and_do_not_delay_others() {
         const STEPS: u64 = 12_000;
         const STEP_MS: i64 = 300;
         let sizes = [("large", 800_000), ("middle", 20_000), ("small", 1_000)];
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn delayed_snapshots_are_written_after_enough_events_or_time() {
+    fn delayed_snapshots_are_written_after_enough_events_bytes_or_time() {
         let sizes = [("large", 64 << 20)];
         let resting_large = || {
             let dirty = DirtyAggregates::default();
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn only_changes_during_a_successful_write_are_delayed() {
+    fn changes_during_a_write_are_delayed_unless_the_write_fails() {
         let sizes = [("large", 1 << 20)];
         let large = AggregateId::parse("large").expect("a valid id");
         let dirty = DirtyAggregates::default();

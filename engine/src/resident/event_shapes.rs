@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn names_invented_by_clients_take_bounded_memory() {
+    fn field_and_event_type_names_from_clients_take_bounded_memory() {
         let observed = ObservedSchema::default();
         let wide = |from: usize| (from..from + 3_000).map(|n| (format!("f{n}"), Value::Null)).collect::<Object>();
         for round in 0..3 {

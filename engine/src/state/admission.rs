@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_query_waits_until_another_one_ends() {
+    async fn a_query_over_the_limit_waits_until_another_query_ends() {
         let admission = Arc::new(Admission::new(QueryLimits { wait_ms: 60_000, ..limits() }));
         let caller: Arc<str> = "a".into();
         let first = admission.admit(&caller).await.expect("a place");

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn dropping_the_stop_handle_stops_tasks() {
+    async fn dropping_the_stop_handle_signals_tasks_to_stop() {
         let (stop, mut stopped) = Stop::new();
         assert!(!stopped.has_begun());
         assert!(poll!(pin!(stopped.clone().begun())).is_pending());

@@ -12,21 +12,21 @@ use crate::model::event::Event;
 
 /// The maximum size of the events in the window, in bytes. Readers that are further behind read the store.
 const MAX_BYTES: usize = 4 << 20;
-/// The maximum number of entries in the window. An event that concerns two agents has two entries.
+/// The maximum number of entries in the window. An event that entries two agents has two entries.
 const MAX_CONCERNS: usize = 10_000;
 
 /// A window over the feeds of all agents.
 #[derive(Default)]
 pub struct Feeds {
     inner: Mutex<Inner>,
-    /// The position of the last event that concerns any agent.
+    /// The position of the last event that entries any agent.
     any: watch::Sender<u64>,
 }
 
 #[derive(Default)]
 struct Inner {
     /// The events with the agents that they concern, in the order of the log.
-    concerns: VecDeque<AgentEvent>,
+    entries: VecDeque<AgentEvent>,
     bytes: usize,
     /// The position after which the window contains all events that concern agents.
     begin: u64,
@@ -60,7 +60,7 @@ impl Feeds {
         inner.end = last.position;
         for (agent, event) in feed.iter().filter_map(|(agent, index)| Some((agent, events.get(*index)?))) {
             inner.bytes += event.size_bytes();
-            inner.concerns.push_back(AgentEvent { agent: agent.clone(), event: event.clone() });
+            inner.entries.push_back(AgentEvent { agent: agent.clone(), event: event.clone() });
         }
         inner.forget_oldest();
         for (agent, _) in feed {
@@ -79,11 +79,11 @@ impl Feeds {
         if position < inner.begin {
             return None;
         }
-        let first = inner.concerns.partition_point(|concern| concern.event.position <= position);
+        let first = inner.entries.partition_point(|concern| concern.event.position <= position);
         let concerns_agent = |concern: &&AgentEvent| agent.is_none_or(|agent| *concern.agent == *agent);
         let mut events: Vec<Arc<Event>> = Vec::new();
-        for concern in inner.concerns.range(first..).filter(concerns_agent) {
-            // An event that concerns two agents has two entries, and is returned once.
+        for concern in inner.entries.range(first..).filter(concerns_agent) {
+            // An event that entries two agents has two entries, and is returned once.
             if events.last().is_some_and(|last| last.position == concern.event.position) {
                 continue;
             }
@@ -96,7 +96,7 @@ impl Feeds {
         Some((events, inner.end.max(position)))
     }
 
-    /// Returns a receiver that changes when an event concerns `agent`, or any agent if `agent` is `None`.
+    /// Returns a receiver that changes when an event entries `agent`, or any agent if `agent` is `None`.
     pub fn follow(&self, agent: Option<&Arc<str>>) -> watch::Receiver<u64> {
         match agent {
             Some(agent) => self.inner.lock().followed.follow(agent),
@@ -112,14 +112,14 @@ impl Feeds {
 
 impl Inner {
     fn restart(&mut self, position: u64) {
-        self.concerns.clear();
+        self.entries.clear();
         self.bytes = 0;
         self.begin = position;
     }
 
     fn forget_oldest(&mut self) {
-        while self.bytes > MAX_BYTES || self.concerns.len() > MAX_CONCERNS {
-            let Some(oldest) = self.concerns.pop_front() else { break };
+        while self.bytes > MAX_BYTES || self.entries.len() > MAX_CONCERNS {
+            let Some(oldest) = self.entries.pop_front() else { break };
             self.bytes = self.bytes.saturating_sub(oldest.event.size_bytes());
             self.begin = oldest.event.position;
         }
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn only_events_that_concern_an_agent_wake_it() {
+    fn only_events_that_concern_an_agent_wake_its_followers() {
         let feeds = Feeds::default();
         feeds.begin_at(7);
         let (a, b) = (Arc::from("a"), Arc::from("b"));

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_server_can_take_over_from_a_living_leader() {
+    async fn a_server_can_take_over_from_a_leader_that_is_alive() {
         let [(a, _), (b, _)] = twins().await;
         a.acquire(true).await.expect("asked");
         assert_eq!(b.take_over().await.expect("taken"), Lead { epoch: Some(2) });
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_server_alone_on_its_store_leads_without_a_record() {
+    async fn the_only_server_of_a_store_leads_without_a_leader_record() {
         let db = Store::connect("mem://").await.expect("memory").workspace("0-1").await.expect("a database");
         let alone = Leadership::new("0-1".into(), db, None);
         assert_eq!(alone.acquire(true).await.expect("asked"), Some(Lead { epoch: None }));

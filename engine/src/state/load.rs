@@ -61,7 +61,7 @@ async fn read_definitions(log: &DatabaseReader) -> Result<Vec<Definition>> {
 
 /// A lock on folding. Tasks hold the lock while they fold events into the state or change the definitions.
 pub struct FoldGuard<'a> {
-    _one: tokio::sync::MutexGuard<'a, ()>,
+    _guard: tokio::sync::MutexGuard<'a, ()>,
 }
 
 impl State {
@@ -220,7 +220,7 @@ impl State {
 
     /// Locks folding. Other tasks that fold events or change definitions wait until the guard is dropped.
     pub async fn folding(&self) -> FoldGuard<'_> {
-        FoldGuard { _one: self.folding.lock().await }
+        FoldGuard { _guard: self.folding.lock().await }
     }
 
     /// Does the same as [`State::catch_up`], for a caller that already holds the folding lock.

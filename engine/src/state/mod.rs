@@ -233,7 +233,7 @@ impl State {
     }
 
     /// Reads the events and definitions that other servers have added, given the progress that these servers reported.
-    pub async fn learn(&self, progress: WorkspaceProgress) -> Result<()> {
+    pub async fn apply_progress(&self, progress: WorkspaceProgress) -> Result<()> {
         self.reported.send_if_modified(|known| {
             let merged = known.merged(progress);
             std::mem::replace(known, merged) != merged

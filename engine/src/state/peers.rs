@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_between_two_beats_is_counted_once_and_while_it_lasts() {
+    fn a_gap_between_two_beats_is_counted_once_even_before_it_ends() {
         let (peers, begin) = (Peers::new("s".into()), Instant::now());
         assert_eq!((peers.gaps(begin), peers.gap_age(begin)), (0, None));
         peers.set_alive(Vec::new(), begin);

@@ -28,7 +28,7 @@ pub struct Releases {
     /// Whether no other process writes to the store.
     exclusive: bool,
     /// The lock that is held while a release is read or written.
-    one: Mutex<()>,
+    release_lock: Mutex<()>,
     checked: SharedCheck,
 }
 
@@ -36,7 +36,8 @@ impl Releases {
     /// Opens the releases of a store, and releases the versions that this process was started with.
     pub async fn open(store: &Store, plugins: Arc<Plugins>) -> Result<Releases> {
         let (control, exclusive) = (store.control().await?, store.is_exclusive());
-        let releases = Releases { control, plugins, exclusive, one: Mutex::default(), checked: SharedCheck::default() };
+        let releases =
+            Releases { control, plugins, exclusive, release_lock: Mutex::default(), checked: SharedCheck::default() };
         let released = releases.control.read_released().await?;
         for plugin in releases.plugins.indexes() {
             let version = releases.plugins.newest(plugin);
@@ -55,7 +56,7 @@ impl Releases {
     /// Loads a plugin from its current files. If the loaded version differs from the newest version, releases the
     /// loaded version. Returns whether the versions differ.
     pub async fn reload(&self, plugin: PluginIndex) -> Result<bool> {
-        let _one = self.one.lock().await;
+        let _one = self.release_lock.lock().await;
         let name = self.plugins.name(plugin).clone();
         let loaded = self.load(move |loader| loader.load(&name)).await?;
         let Some(loaded) = loaded.map_err(|refused| conflict(&refused))? else {
@@ -78,7 +79,7 @@ impl Releases {
     }
 
     async fn load_released(&self) -> Result<()> {
-        let _one = self.one.lock().await;
+        let _one = self.release_lock.lock().await;
         for (name, digest) in self.control.read_released().await? {
             let Some(plugin) = self.plugins.find(&name) else { continue };
             if self.plugins.newest(plugin).digest.as_ref().is_none_or(|known| *known == digest) {

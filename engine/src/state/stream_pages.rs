@@ -31,7 +31,7 @@ impl StreamPages {
         let last = end.min(first.saturating_add(self.stride.events() as u64 - 1));
         let events = log.read_stream(&self.id, first, last).await?;
         self.versions = last + 1..=end;
-        self.stride.learn(&events);
+        self.stride.adapt(&events);
         Ok(Some(events))
     }
 }

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn only_events_of_its_aggregate_wake_a_reader() {
+    fn only_events_of_the_followed_aggregate_wake_a_follower() {
         let streams = FollowedStreams::default();
         streams.extend(&[event("a", 1, 1)]);
         assert!(streams.after(&id("a"), 0).is_none(), "the aggregate has no followers");
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_keeps_few_events_in_memory() {
+    fn a_stream_keeps_a_limited_number_of_events_and_bytes_in_memory() {
         let streams = FollowedStreams::default();
         let _followers = [streams.follow(&id("a")), streams.follow(&id("b"))];
         for version in 1..=MAX_EVENTS as u64 + 3 {

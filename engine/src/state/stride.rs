@@ -30,7 +30,7 @@ impl Stride {
     }
 
     /// Adapts the number of events to the sizes of the events that were read.
-    pub fn learn<'e>(&mut self, read: impl IntoIterator<Item = &'e Event>) {
+    pub fn adapt<'e>(&mut self, read: impl IntoIterator<Item = &'e Event>) {
         // A large event is likely to be followed by others. The influence of a large event halves with each read of
         // small events.
         self.largest = read.into_iter().map(Event::size_bytes).fold(self.largest / 2, usize::max);
@@ -52,11 +52,11 @@ mod tests {
     }
 
     #[test]
-    fn reads_grow_with_small_events_and_shrink_after_a_large_one() {
+    fn the_read_size_grows_after_small_events_and_shrinks_after_a_large_event() {
         let mut stride = Stride::new(1_000);
         let mut strides = Vec::new();
         for bytes in [1, 1, 1, 1 << 20, 1, 1] {
-            stride.learn(&[event(bytes)]);
+            stride.adapt(&[event(bytes)]);
             strides.push(stride.events());
         }
         assert_eq!(strides, [32, 64, 64, 3, 6, 12]);

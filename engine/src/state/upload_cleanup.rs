@@ -12,10 +12,10 @@ const CLEAR_EVERY: Duration = Duration::from_secs(15);
 
 /// Removes unused uploads immediately, then periodically.
 pub async fn keep_clearing(state: Arc<State>, db: Database) {
-    let mut looks = tokio::time::interval(CLEAR_EVERY);
-    looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut checks = tokio::time::interval(CLEAR_EVERY);
+    checks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
-        looks.tick().await;
+        checks.tick().await;
         if let Err(error) = state.storage.clear_leftovers(&db, &state.record.id).await {
             tracing::warn!(%error, cause = ?error, workspace = %state.record.id, "failed to remove unused uploads");
         }

@@ -19,7 +19,7 @@ use crate::store::workspace::embeddings::EmbeddingRecord;
 use crate::store::{Database, DatabaseReader};
 
 /// The maximum number of changed labels that one step processes.
-const AT_ONCE: usize = 32;
+const MAX_BATCH: usize = 32;
 /// The maximum time that a search waits for the vector of its query.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(3);
 /// The minimum cosine similarity of a match.
@@ -85,7 +85,8 @@ impl Vectors {
         let read = async || -> Result<_> {
             db.begin_embeddings(self.embed.model()).await?;
             let embedded = db.read_embedded().await?;
-            // Marks all aggregates: comparing hashes finds the changes made before this read.
+            // Marks all aggregates as changed, because labels may have changed before this read. The next steps embed
+            // only labels with another hash.
             self.touch(labelled.folded.snapshot().iter().map(|aggregate| &aggregate.id));
             self.touch(embedded.keys());
             Ok(Mutex::new(embedded))
@@ -97,7 +98,7 @@ impl Vectors {
     pub async fn step(&self, labelled: VectorInput<'_>, db: &Database) -> Result<()> {
         let embedded = self.embedded(labelled, db).await?;
         let (mut pending, mut gone, mut taken) = (Vec::new(), Vec::new(), Vec::new());
-        while pending.len() + gone.len() < AT_ONCE {
+        while pending.len() + gone.len() < MAX_BATCH {
             let Some(id) = self.changed.lock().iter().next().cloned() else { break };
             self.changed.lock().remove(&id);
             match (label(labelled, &id), embedded.lock().get(&id)) {

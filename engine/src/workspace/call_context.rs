@@ -79,7 +79,7 @@ impl CallContext {
     pub(super) async fn refresh_graph(&self) -> Result<()> {
         self.refresh().await?;
         match self.consistency {
-            Consistency::Strong => self.runtime.worker_slot.show_newest(self.state()).await,
+            Consistency::Strong => self.runtime.worker_slot.apply_newest_changes(self.state()).await,
             Consistency::Eventual => Ok(()),
         }
     }

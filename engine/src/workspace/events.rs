@@ -97,7 +97,7 @@ pub(super) const MAX_REJECTED_BYTES: usize = 16 << 20;
 
 /// The minimum time between two checks of the log by a waiting reader. All appends within this time together wake the
 /// reader only once. Readers that follow the end of the log collect appends for the same time.
-pub const PACE: Duration = Duration::from_millis(20);
+pub const READ_INTERVAL: Duration = Duration::from_millis(20);
 
 impl Writer {
     /// Appends events to one or more streams, atomically and in the given order.
@@ -178,7 +178,7 @@ impl Reader {
             if events.is_empty() {
                 break;
             }
-            stride.learn(&events);
+            stride.adapt(&events);
             match direction {
                 ReadDirection::Forward => first = to + 1,
                 ReadDirection::Backward => {
@@ -243,7 +243,7 @@ impl Reader {
             }
             state.moved(&mut head, deadline).await;
             if in_vain {
-                tokio::time::sleep_until(deadline.min(tokio::time::Instant::now() + PACE)).await;
+                tokio::time::sleep_until(deadline.min(tokio::time::Instant::now() + READ_INTERVAL)).await;
             }
             in_vain = true;
         }
@@ -264,7 +264,7 @@ impl Reader {
                 break;
             }
             examined += events.len();
-            stride.learn(events.iter().map(|event| &**event));
+            stride.adapt(events.iter().map(|event| &**event));
             for event in events {
                 let size = event.size_bytes();
                 if filter.admits(&event) {

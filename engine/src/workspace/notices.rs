@@ -14,7 +14,7 @@ const TASK_BYTES: usize = 1_024;
 /// Creates a task for each owner about the deletion at `delete_at`. `told` is the time about which the owners were
 /// informed before. If `told` differs from `delete_at`, cancels the open tasks about `told`. Repeating the call changes
 /// nothing.
-pub(crate) async fn tell_owners(
+pub(crate) async fn notify_owners(
     runtime: &Runtime,
     owners: Vec<Arc<str>>,
     delete_at: Option<i64>,

@@ -189,14 +189,14 @@ impl rights::Reader {
         options: Options,
         admitted: QueryPermit,
     ) -> Result<(PreparedPipeline, QueryCost, QueryPermit)> {
-        let asked_by = self.clone();
+        let reader = self.clone();
         let prepare = move || {
-            let state = asked_by.context.state();
+            let state = reader.context.state();
             let began = state.clock.monotonic_us();
             let elapsed_us = || state.clock.monotonic_us().saturating_sub(began);
             let (prepared, bytes) = {
                 let share = |bytes| admitted.grant(bytes);
-                let mut context = asked_by.context(0, 0, &elapsed_us, QueryCost::default(), &share);
+                let mut context = reader.context(0, 0, &elapsed_us, QueryCost::default(), &share);
                 let definitions = state.types.all();
                 let observed = &state.folded.observed;
                 let has_field = |type_name: &str, field: &str| observed.has_field(type_name, field);

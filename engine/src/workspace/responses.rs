@@ -127,9 +127,9 @@ impl Responses<'_> {
 
 /// Removes old responses periodically.
 pub async fn keep_forgetting(state: Arc<State>, db: Database) {
-    let mut looks = tokio::time::interval(FORGET_EVERY);
+    let mut checks = tokio::time::interval(FORGET_EVERY);
     loop {
-        looks.tick().await;
+        checks.tick().await;
         if let Err(error) = forget_old(&state, &db).await {
             tracing::warn!(%error, workspace = %state.record.id, "failed to remove old responses");
         }

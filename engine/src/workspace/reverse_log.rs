@@ -39,7 +39,7 @@ impl Reader {
                 break;
             };
             examined += events.len();
-            stride.learn(events.iter().map(|event| &**event));
+            stride.adapt(events.iter().map(|event| &**event));
             for event in events {
                 let (position, size) = (event.position, event.size_bytes());
                 if filter.admits(&event) {

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn years_outside_the_calendar_do_not_fail() {
+    fn dates_outside_the_calendar_are_converted_without_a_panic() {
         assert_eq!(date(0).to_rfc3339(), "1970-01-01T00:00:00+00:00");
         date(i64::MAX);
         date(i64::MIN);

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_list_every_status_of_the_engine() {
+    fn the_schema_of_the_task_filter_lists_every_task_status() {
         let schema = OneOf::<WantedTasks>::json_schema(&mut SchemaGenerator::default());
         let names = schema.get("enum").and_then(|names| names.as_array()).expect("an enum");
         assert_eq!(names.len(), 3 + Status::VARIANTS.len());

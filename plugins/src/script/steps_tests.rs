@@ -73,11 +73,11 @@ fn check(part: &str, bytes: usize) {
 }
 
 #[test]
-fn shipped_scripts_take_few_steps_for_a_large_body() {
+fn shipped_scripts_stay_within_a_step_limit_for_a_large_body() {
     PARTS.iter().for_each(|part| check(part, BODY_BYTES));
 }
 
 #[test]
-fn shipped_scripts_take_few_steps_for_a_body_over_the_text_limit() {
+fn shipped_scripts_stay_within_a_step_limit_for_a_body_over_the_text_limit() {
     check("word ", LARGE_BODY_BYTES);
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use foldwork_engine::model::event::Event;
 use foldwork_engine::workspace::aggregate_follower::AggregateFollower;
-use foldwork_engine::workspace::events::{EventLimit, LogFilter, PACE};
+use foldwork_engine::workspace::events::{EventLimit, LogFilter, READ_INTERVAL};
 use foldwork_engine::workspace::feed::{Feed, Item};
 use foldwork_engine::{Error, Grant, Listener, Reader};
 use futures_util::StreamExt;
@@ -127,12 +127,12 @@ pub fn is_stream(accept: Option<&str>) -> bool {
 pub fn stream_of<T: Type>(reader: Reader, start: Start, permit: StreamPermit, live: LiveContext) -> LogResponse<T> {
     let limit = EventLimit { events: PAGE, bytes: live.page_bytes };
     let grant = reader.grant();
-    let follower = StreamFollower { reader, limit, start, next_look: Instant::now(), _permit: permit };
+    let follower = StreamFollower { reader, limit, start, next_read: Instant::now(), _permit: permit };
     sent_until(events(follower), grant, live.shutdown)
 }
 
-/// Returns the notifications to an agent as a streaming response, like [`stream_of`]. The stream also ends when the agent
-/// is deleted.
+/// Returns the notifications to an agent as a streaming response, like [`stream_of`]. The stream also ends when the
+/// agent is deleted.
 pub fn stream_of_feed<T: Type>(
     listener: &Listener,
     feed: Feed,
@@ -149,7 +149,7 @@ pub fn stream_of_feed<T: Type>(
             }
             // Ends the stream. The client reconnects with the id of the last event that it received.
             Err(error) => {
-                tracing::warn!(%error, "the feed of an agent ended");
+                tracing::warn!(%error, "the feed of an agent could not be read; the stream ends");
                 None
             }
         }
@@ -220,7 +220,7 @@ struct StreamFollower {
     start: Start,
     /// The earliest time of the next read. After the stream has reached the end of the log, a short wait collects new
     /// events, which are then sent together.
-    next_look: Instant,
+    next_read: Instant,
     _permit: StreamPermit,
 }
 
@@ -228,7 +228,7 @@ impl StreamFollower {
     /// Returns the next events. If there is no next event yet, waits up to [`KEEP_ALIVE`] for new events. Returns an
     /// empty list if no event arrives in this time.
     async fn next(&mut self) -> Result<Vec<Arc<Event>>, Error> {
-        tokio::time::sleep_until(self.next_look).await;
+        tokio::time::sleep_until(self.next_read).await;
         let (events, is_end) = match &mut self.start {
             Start::Log { after, filter } => {
                 let page = self.reader.log(*after, self.limit, filter, KEEP_ALIVE).await?;
@@ -242,7 +242,7 @@ impl StreamFollower {
             }
         };
         if is_end {
-            self.next_look = Instant::now() + PACE;
+            self.next_read = Instant::now() + READ_INTERVAL;
         }
         Ok(events)
     }

@@ -135,12 +135,12 @@ fn dry_run_input(body: DryRunBody) -> Result<DryRunInput, Error> {
     match (event_id, from_position, last, steps, event) {
         (Some(event_id), None, None, None, None) => Ok(DryRunInput::Event(event_id)),
         (None, Some(position), None, None, None) => {
-            let limit = trials("limit", limit.unwrap_or(10))?;
+            let limit = check_event_count("limit", limit.unwrap_or(10))?;
             Ok(DryRunInput::From { position: u64::from(position).saturating_sub(1), limit })
         }
-        (None, None, Some(last), None, None) => Ok(DryRunInput::Last(trials("last", last)?)),
+        (None, None, Some(last), None, None) => Ok(DryRunInput::Last(check_event_count("last", last)?)),
         (None, None, None, Some(steps), None) => {
-            trials("the number of step_ids", steps.len() as u64)?;
+            check_event_count("the number of step_ids", steps.len() as u64)?;
             Ok(DryRunInput::Steps(step_ids(&steps, "/step_ids")?))
         }
         (None, None, None, None, Some(event)) => Ok(DryRunInput::New(Box::new(event.into()))),
@@ -148,7 +148,7 @@ fn dry_run_input(body: DryRunBody) -> Result<DryRunInput, Error> {
     }
 }
 
-fn trials(what: &str, count: u64) -> Result<usize, Error> {
+fn check_event_count(what: &str, count: u64) -> Result<usize, Error> {
     let allowed = usize::try_from(count).ok().filter(|count| (1..=MAX_TRIALS).contains(count));
     allowed.ok_or_else(|| Error::invalid(format!("{what} is {count}; expected 1 to {MAX_TRIALS}")))
 }

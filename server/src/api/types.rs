@@ -330,7 +330,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_document_has_the_keys_that_the_engine_reads() {
+    fn the_openapi_document_has_the_definition_fields_that_the_engine_reads() {
         let mut registry = Registry::new();
         TypeDefinition::register(&mut registry);
         let keys = |schema: &str| {

@@ -250,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_base_keeps_its_path_and_segments_are_escaped() {
+    fn a_base_url_keeps_its_path_and_path_segments_are_escaped() {
         let client = Client::new("https://example.org/sub/", "sk_1").expect("valid address");
         let request = client.request(Method::DELETE, &["keys", "a/b c"]).build().expect("valid request");
         assert_eq!(request.url().as_str(), "https://example.org/sub/api/v1/keys/a%2Fb%20c");

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_token_that_is_not_a_key_asks_for_every_scope() {
+    async fn the_link_has_every_scope_if_the_token_is_not_a_key() {
         let stub = Stub::start(|request| match request.target.as_str() {
             "/api/v1/keys/self" => (404, "", json!({"error": "key 'self' not found"})),
             _ => (201, "", json!({"code": "sic_1"})),

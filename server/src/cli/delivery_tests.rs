@@ -43,7 +43,7 @@ fn error_text(outcome: anyhow::Result<SendTally>) -> String {
 }
 
 #[tokio::test]
-async fn events_arrive_once_in_order_and_create_their_project_once() {
+async fn events_are_appended_once_in_order_and_their_project_is_created_once() {
     let (store, reply) = shared_store();
     let stub = Stub::start(reply).await;
     let first = import_text(&stub.client(), lines(600)).await.expect("imported");
@@ -119,7 +119,7 @@ async fn lines_before_an_invalid_one_are_sent() {
 }
 
 #[tokio::test]
-async fn an_unreachable_server_is_an_error_with_its_cause() {
+async fn the_error_about_an_unreachable_server_contains_the_cause() {
     let stub = Stub::start(|_| (200, "", Value::Null)).await;
     let client = Client::new("http://127.0.0.1:1", "sk_test").expect("valid address");
     let client = client.with_retry_policy(stub.client().retry_policy);

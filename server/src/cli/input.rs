@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_truncated_file_is_an_error_that_names_the_line() {
+    fn the_error_about_a_truncated_or_non_utf_8_file_names_the_line() {
         let mut packed = zstd::encode_all(TEXT.as_bytes(), 3).expect("packed");
         packed.truncate(packed.len() - 4);
         assert!(format!("{:#}", lines(packed).expect_err("torn")).starts_with("line "));

@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_not_negative() {
+    fn negative_durations_are_rejected() {
         assert_eq!(duration("90m"), Ok(SignedDuration::from_mins(90)));
         assert_eq!(duration("0s"), Ok(SignedDuration::ZERO));
         assert!(duration("-1h").is_err() && duration("soon").is_err());
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rotation_says_when_the_old_key_ends_and_what_depends_on_the_new_one() {
+    fn a_rotation_reports_the_expiry_of_the_old_key_and_the_keys_derived_from_the_new_key() {
         let successor = json!({"id": "new", "name": "n", "scopes": ["api:read"]});
         let all = [
             json!({"id": "old", "name": "n", "expires_at": "2026-01-01T01:00:00.000Z"}),

@@ -43,7 +43,7 @@ impl ProgressIndicator {
     }
 
     /// Shows `what`, the current activity, until `advance` shows the first count of events.
-    pub fn say(&self, what: &'static str) {
+    pub fn show_activity(&self, what: &'static str) {
         self.bar.set_message(what);
     }
 

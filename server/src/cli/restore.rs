@@ -183,7 +183,7 @@ impl ArchiveRestore {
         };
         let (id, name) = (&into.id, &into.name);
         let (events, files) = (counted(events, "event"), counted(files, "file"));
-        print_line(&format!("{id} '{name}': {events} up to position {position}, {files}{missing} in {time}"))
+        print_line(&format!("restored {id} '{name}' in {time}: {events} up to position {position}, {files}{missing}"))
     }
 
     fn until(&self, position: Option<u64>) -> RestoreEnd {

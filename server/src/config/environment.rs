@@ -133,7 +133,7 @@ fn read(setting: Setting<'_>, text: &str) -> anyhow::Result<Value> {
             let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
             Value::Array(items.map(|item| Value::String(item.to_owned())).collect())
         }
-        Setting::Typed(_) => return Err(wrong("a single setting, not a table")),
+        Setting::Typed(_) => bail!("its name is that of a table; each setting of the table has a variable of its own"),
     })
 }
 
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn issuers_come_from_numbered_variables_or_as_a_list() {
+    fn issuers_are_read_from_numbered_variables_or_from_a_list() {
         let issuer = |number: usize| Issuer {
             issuer: format!("https://id.example.com/{number}"),
             audience: "foldwork".into(),
@@ -294,7 +294,7 @@ mod tests {
             ("FOLDWORK_AUTH__ISSUERS__1__ISSUER", "a", "no item with the number 0"),
             ("FOLDWORK_AUTH__ISSUERS__X__ISSUER", "a", "is not a setting"),
             ("FOLDWORK_MCP__ALLOWED_HOSTS", "[1", "syntax of TOML"),
-            ("FOLDWORK_SEARCH__EMBEDDING", "1", "expected a single setting"),
+            ("FOLDWORK_SEARCH__EMBEDDING", "1", "its name is that of a table"),
         ] {
             let refused = refusal(&[(name, value)]);
             assert!(refused.contains(expected) && refused.contains("environment variable"), "{name}: {refused}");

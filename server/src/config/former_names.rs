@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn both_names_of_a_setting_are_an_error() {
+    fn a_setting_under_both_its_former_and_its_current_name_is_rejected() {
         let refused = adopted("[store]\nmemtable_bytes = 1\nmemtable = \"1 MiB\"").expect_err("both").to_string();
         assert_eq!(refused, "`store.memtable_bytes` is the former name of `store.memtable`, which is set as well");
     }

@@ -1,4 +1,4 @@
-//! Former settings whose values became part of other values. Their values apply for one release, with a warning.
+//! Former settings that are now a part of other settings. Their values apply for one release, with a warning.
 //!
 //! Values of two sources may belong together, such as a filter of the log in a file and a former setting of the log in
 //! the environment. Such values are therefore collected from all sources and applied last.
@@ -16,7 +16,8 @@ const NAMES: [&str; 5] =
 /// The section of the settings that the URL of the embedding replaces.
 const EMBEDDING: &str = "search.embedding";
 
-/// Returns whether a path is a former setting whose value became part of another value.
+/// Returns whether a path names a former setting that is now a part of another setting, such as `log.access` of
+/// `log.filter`.
 pub fn is_former(path: &[&str]) -> bool {
     NAMES.contains(&&*path.join("."))
 }
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn no_former_setting_is_a_setting() {
+    fn no_former_setting_is_in_the_shipped_configuration() {
         let shipped: toml::Table = toml::from_str(crate::config::DEFAULTS).expect("the shipped configuration");
         let shipped = toml::Value::Table(shipped);
         for path in NAMES {
@@ -200,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_plan_is_offered_first() {
+    fn the_plan_named_by_the_former_default_setting_is_offered_first() {
         let plans =
             "[[plans.offered]]\nid = \"free\"\n[[plans.offered]]\nid = \"pro\"\n[[plans.offered]]\nid = \"team\"\n";
         let ids = |default: &str| {
@@ -215,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn the_issuer_of_the_dashboard_is_the_first_issuer() {
+    fn the_issuer_named_by_the_former_dashboard_setting_becomes_the_first_issuer() {
         let issuers = "[[auth.issuers]]\nissuer = \"https://one/\"\n[[auth.issuers]]\nissuer = \"https://two/\"\n";
         let first = |dashboard: &str| {
             let config = Config::parse(&format!("[dashboard]\n{dashboard}{issuers}"));
@@ -229,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn the_url_of_the_embedding_replaces_its_kind_and_path() {
+    fn the_embedding_url_replaces_the_former_kind_and_path() {
         let url = |text: &str| {
             let config = Config::parse(&format!("[search.embedding]\n{text}"));
             config.map(|config| config.search.embedding.url).map_err(|error| error.to_string())
@@ -254,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_warning_about_a_former_name_says_whether_a_variable_has_it() {
+    fn a_warning_about_a_former_name_states_whether_it_comes_from_the_environment() {
         let file = text_layer("[store]\npulse = \"1 s\"\n[log]\naccess = true\n").expect("TOML");
         let variable = |name: &str, value: &str| (format!("FOLDWORK_{name}"), value.to_owned());
         let variables = [variable("HTTP__STOP_DELAY_S", "7"), variable("PLANS__DEFAULT", "unlimited")];
@@ -271,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_the_embedding_in_two_sources_belong_together() {
+    fn former_embedding_settings_from_the_file_and_the_environment_are_combined() {
         let url = |file: &str, name: &str, value: &str| {
             let variable = (format!("FOLDWORK_SEARCH__EMBEDDING__{name}"), value.to_owned());
             let file = text_layer(&format!("[search.embedding]\n{file}")).expect("TOML");

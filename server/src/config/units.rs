@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A size in bytes. A setting is a text with a unit, such as `64 MiB`, or a number of bytes.
+/// A size in bytes. The configuration has a text with a unit, such as `64 MiB`, or a number of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DataSize(pub u64);
 
@@ -31,7 +31,7 @@ impl FromStr for DataSize {
     }
 }
 
-/// A duration in whole milliseconds. A setting is a text with units, such as `30 s`, or the number 0.
+/// A duration in whole milliseconds. The configuration has a text with units, such as `30 s`, or the number 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TimeSpan(pub Duration);
 
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn times_have_units() {
+    fn times_require_a_unit_unless_they_are_zero() {
         let millis = |text: &str| text.parse::<TimeSpan>().map(TimeSpan::millis);
         let times =
             [("30 s", 30_000), ("30s", 30_000), ("1 h 30 min", 5_400_000), ("200 ms", 200), ("2 days", 172_800_000)];

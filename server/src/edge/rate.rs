@@ -94,7 +94,13 @@ impl<E> RateLimitEndpoint<E> {
 
     /// Records what a response proves about the token of its request. Only 401 proves that the token is invalid, and
     /// counts as a wrong credential from `presenter`. Other errors may have other causes.
-    fn learn(&self, token: Option<[u8; 32]>, is_refused: bool, verified: &VerifiedIdentity, presenter: Option<IpAddr>) {
+    fn record_outcome(
+        &self,
+        token: Option<[u8; 32]>,
+        is_refused: bool,
+        verified: &VerifiedIdentity,
+        presenter: Option<IpAddr>,
+    ) {
         if let (true, Some(address), Some(wrong_tokens)) = (is_refused, presenter, &self.wrong_tokens) {
             wrong_tokens.count(address);
         }
@@ -126,7 +132,7 @@ impl<E: Endpoint> Endpoint for RateLimitEndpoint<E> {
         let presenter = may_present_credential(&request).then(|| address(&request));
         let response = self.inner.call(request).await.map(IntoResponse::into_response);
         let status = response.as_ref().map_or_else(poem::Error::status, Response::status);
-        self.learn(token, status == StatusCode::UNAUTHORIZED, &verified, presenter);
+        self.record_outcome(token, status == StatusCode::UNAUTHORIZED, &verified, presenter);
         response
     }
 }

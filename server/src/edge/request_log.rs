@@ -252,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_reason_of_a_rejection_has_a_series_from_the_start() {
+    fn every_reason_for_a_rejection_has_a_metric_series_from_the_start() {
         let codes = [
             None,
             Some(ErrorCode::RateLimited),

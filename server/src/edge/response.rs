@@ -87,7 +87,7 @@ impl<E> UniformResponses<E> {
             _ if error.is::<poem::error::ParsePathError>() => self.nothing_here(method, path),
             StatusCode::NOT_FOUND => self.nothing_here(method, path),
             // An id in the path may be the misspelled name of another operation.
-            StatusCode::METHOD_NOT_ALLOWED if self.routing.meant(method.as_str(), path).is_some() => {
+            StatusCode::METHOD_NOT_ALLOWED if self.routing.corrected_path(method.as_str(), path).is_some() => {
                 self.nothing_here(method, path)
             }
             StatusCode::METHOD_NOT_ALLOWED => {
@@ -118,7 +118,7 @@ impl<E> UniformResponses<E> {
     /// Returns the error for a path that does not exist. If the path seems to be misspelled, the error suggests the
     /// correct path.
     fn nothing_here(&self, method: &Method, path: &str) -> ApiError {
-        let hint = self.routing.meant(method.as_str(), path).map(|path| format!("; did you mean '{path}'?"));
+        let hint = self.routing.corrected_path(method.as_str(), path).map(|path| format!("; did you mean '{path}'?"));
         let message = format!("nothing exists at this path{}", hint.unwrap_or_default());
         ApiError::new(StatusCode::NOT_FOUND, ErrorCode::NotFound, message)
     }
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_error_of_a_parameter_says_what_is_allowed() {
+    fn the_error_about_an_invalid_parameter_states_what_is_allowed() {
         let whole = "failed to parse \"integer(uint64)\": invalid digit found in string (occurred while parsing \
                      \"optional_integer(uint64)\")";
         assert_eq!(allowed_in(whole), "expected a whole number that is not negative");

@@ -36,7 +36,7 @@ impl RouteTable {
 
     /// Returns the path that allows the method and differs from `path` only in one misspelled name, or `None` if there
     /// is no such path.
-    pub fn meant(&self, method: &str, path: &str) -> Option<String> {
+    pub fn corrected_path(&self, method: &str, path: &str) -> Option<String> {
         // A path that matches a route without parameters is not misspelled, even if the route lacks the method.
         if self.find(path).is_some_and(|(segments, _)| !segments.iter().any(|segment| segment.starts_with('{'))) {
             return None;
@@ -80,11 +80,11 @@ mod tests {
             route("/a/{id}", &["GET", "DELETE"]),
         ];
         let routing = RouteTable { methods, operations: Operations::default() };
-        assert_eq!(routing.meant("POST", "/a/qery").as_deref(), Some("/a/query"));
-        assert_eq!(routing.meant("GET", "/a/qery"), None);
-        assert_eq!(routing.meant("HEAD", "/a/7/evnts").as_deref(), Some("/a/7/events"));
-        assert_eq!(routing.meant("POST", "/a/7"), None);
-        assert_eq!(routing.meant("POST", "/b/qery"), None);
-        assert_eq!(routing.meant("DELETE", "/a/query"), None);
+        assert_eq!(routing.corrected_path("POST", "/a/qery").as_deref(), Some("/a/query"));
+        assert_eq!(routing.corrected_path("GET", "/a/qery"), None);
+        assert_eq!(routing.corrected_path("HEAD", "/a/7/evnts").as_deref(), Some("/a/7/events"));
+        assert_eq!(routing.corrected_path("POST", "/a/7"), None);
+        assert_eq!(routing.corrected_path("POST", "/b/qery"), None);
+        assert_eq!(routing.corrected_path("DELETE", "/a/query"), None);
     }
 }

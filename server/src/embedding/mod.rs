@@ -54,7 +54,7 @@ mod tests {
 
     #[cfg(feature = "local-model")]
     #[test]
-    fn a_folder_without_a_model_stops_the_start() {
+    fn a_folder_without_a_model_prevents_the_start() {
         let refusal = refusal("nowhere");
         assert!(
             refusal.starts_with("search.embedding.url: cannot load the model in 'nowhere': config.json"),
@@ -64,7 +64,7 @@ mod tests {
 
     #[cfg(not(feature = "local-model"))]
     #[test]
-    fn a_program_without_local_models_names_the_build_feature() {
+    fn the_error_of_a_build_without_local_models_names_the_build_feature() {
         let refusal = refusal("nowhere");
         assert!(refusal.starts_with("search.embedding.url: "), "{refusal}");
         assert!(refusal.contains("cargo build --release --features local-model"), "{refusal}");

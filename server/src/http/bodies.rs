@@ -16,7 +16,7 @@ use poem::http::{HeaderValue, StatusCode, header};
 use poem::{Body, Endpoint, IntoResponse, Request, Response};
 
 use super::error::ApiError;
-use super::upload_rate::Pace;
+use super::upload_rate::UploadRate;
 use crate::config::Config;
 use crate::http::routes::API;
 
@@ -83,7 +83,7 @@ impl BudgetShare {
             return Ok(());
         }
         let allowed = self.bodies.budget;
-        let message = format!("request bodies already use all of the {allowed} bytes that the server has for them");
+        let message = format!("the request bodies in memory would exceed the {allowed} bytes that the server allows");
         Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::Busy, message)
             .with_header(header::RETRY_AFTER, HeaderValue::from_static("1")))
     }
@@ -184,8 +184,8 @@ impl UploadBody {
         }
         let capacity = announced.unwrap_or(0).min(BLOCK_BYTES as u64) as usize;
         let parts = body.into_bytes_stream().boxed();
-        let pace = Pace::new(share.bodies.timeout, share.bodies.min_bytes_per_s);
-        let body_stream = BodyStream { parts, remainder: Bytes::new(), remaining: limit, limit, capacity, pace, share };
+        let rate = UploadRate::new(share.bodies.timeout, share.bodies.min_bytes_per_s);
+        let body_stream = BodyStream { parts, remainder: Bytes::new(), remaining: limit, limit, capacity, rate, share };
         let blocks = stream::unfold(Some(body_stream), |body_stream: Option<BodyStream>| async move {
             let mut body_stream = body_stream?;
             match body_stream.next().await {
@@ -212,7 +212,7 @@ struct BodyStream {
     limit: u64,
     /// The initial capacity of the next block, in bytes.
     capacity: usize,
-    pace: Pace,
+    rate: UploadRate,
     share: Arc<BudgetShare>,
 }
 
@@ -240,10 +240,10 @@ impl BodyStream {
     /// Returns the next part of the body, or an error if the part does not arrive in time.
     async fn part(&mut self) -> Result<Option<Bytes>, ApiError> {
         let started = Instant::now();
-        let part = tokio::time::timeout(self.pace.patience(), self.parts.next()).await.map_err(|_| too_slow())?;
+        let part = tokio::time::timeout(self.rate.remaining(), self.parts.next()).await.map_err(|_| too_slow())?;
         let part = part.transpose();
         let part = part.map_err(|error| ApiError::invalid_body(&error))?;
-        self.pace.record(part.as_ref().map_or(0, Bytes::len), started.elapsed());
+        self.rate.record(part.as_ref().map_or(0, Bytes::len), started.elapsed());
         Ok(part)
     }
 }

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn the_origin_is_what_the_outermost_trusted_proxy_reports() {
+    fn the_origin_comes_from_the_outermost_trusted_proxy() {
         let x = |proto, host| {
             [("x-forwarded-for", "203.0.113.7"), ("x-forwarded-proto", proto), ("x-forwarded-host", host)]
         };
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_address_that_is_no_proxy_is_the_client() {
+    fn the_last_address_that_is_not_a_trusted_proxy_is_the_client() {
         for (list, expected) in [
             ("203.0.113.7", "203.0.113.7"),
             ("198.51.100.1, 203.0.113.7", "203.0.113.7"),

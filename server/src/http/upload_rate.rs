@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// The check of one body's rate against a minimum number of bytes per time window. Only time spent waiting for the
 /// client counts, so a slow disk does not lower the measured rate.
-pub struct Pace {
+pub struct UploadRate {
     window: Duration,
     /// The number of bytes that must arrive in a window.
     min_bytes: u64,
@@ -12,13 +12,18 @@ pub struct Pace {
     received: u64,
 }
 
-impl Pace {
-    pub fn new(window: Duration, bytes_per_s: u64) -> Pace {
-        Pace { window, min_bytes: bytes_per_s.saturating_mul(window.as_secs()).max(1), remaining: window, received: 0 }
+impl UploadRate {
+    pub fn new(window: Duration, bytes_per_s: u64) -> UploadRate {
+        UploadRate {
+            window,
+            min_bytes: bytes_per_s.saturating_mul(window.as_secs()).max(1),
+            remaining: window,
+            received: 0,
+        }
     }
 
     /// Returns the time to wait for the next bytes. If no bytes arrive in this time, the body is too slow.
-    pub fn patience(&self) -> Duration {
+    pub fn remaining(&self) -> Duration {
         self.remaining
     }
 
@@ -41,9 +46,9 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     /// Returns the number of seconds, at most 1,000, for which a client may send `bytes` bytes per second.
-    fn lasts(pace: &mut Pace, bytes: usize) -> usize {
+    fn lasts(pace: &mut UploadRate, bytes: usize) -> usize {
         let is_in_time = |_: &usize| {
-            let is_in_time = pace.patience() >= SECOND;
+            let is_in_time = pace.remaining() >= SECOND;
             pace.record(bytes, SECOND);
             is_in_time
         };
@@ -52,7 +57,7 @@ mod tests {
 
     #[test]
     fn a_body_below_the_minimum_rate_ends_after_one_window() {
-        let pace = || Pace::new(30 * SECOND, 100);
+        let pace = || UploadRate::new(30 * SECOND, 100);
         assert_eq!(lasts(&mut pace(), 100), 1_000);
         assert_eq!(lasts(&mut pace(), 99), 30);
         assert_eq!(lasts(&mut pace(), 0), 30);
@@ -61,7 +66,7 @@ mod tests {
         fast.record(1 << 30, SECOND);
         assert_eq!(lasts(&mut fast, 1), 30);
         // Without a minimum rate, each part may take a whole window.
-        assert_eq!(lasts(&mut Pace::new(30 * SECOND, 0), 1), 1_000);
-        assert_eq!(Pace::new(Duration::ZERO, 100).patience(), Duration::ZERO);
+        assert_eq!(lasts(&mut UploadRate::new(30 * SECOND, 0), 1), 1_000);
+        assert_eq!(UploadRate::new(Duration::ZERO, 100).remaining(), Duration::ZERO);
     }
 }

@@ -52,7 +52,7 @@ pub async fn broadcast_several(
         broadcasts.push((topic, broadcast));
     }
     for (topic, broadcast) in broadcasts {
-        say(&realtime, &listener, topic, &broadcast);
+        send_broadcast(&realtime, &listener, topic, &broadcast);
     }
     Ok(accepted())
 }
@@ -78,7 +78,7 @@ pub async fn broadcast_one(
         Broadcast::of_client(&sender, &event, read(payload)?)
     };
     check_size(&broadcast)?;
-    say(&realtime, &listener, &topic, &broadcast);
+    send_broadcast(&realtime, &listener, &topic, &broadcast);
     Ok(accepted())
 }
 
@@ -117,9 +117,9 @@ fn check_size(broadcast: &Broadcast) -> poem::Result<()> {
     Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, ErrorCode::PayloadTooLarge, message).into())
 }
 
-fn say(realtime: &Realtime, listener: &Listener, topic: &str, broadcast: &std::sync::Arc<Broadcast>) {
+fn send_broadcast(realtime: &Realtime, listener: &Listener, topic: &str, broadcast: &std::sync::Arc<Broadcast>) {
     if let (Some(agent), Some(hub)) = (agent_of(topic), realtime.hubs.find(&listener.record().id)) {
-        hub.say(agent, broadcast, None);
+        hub.send_broadcast(agent, broadcast, None);
     }
 }
 

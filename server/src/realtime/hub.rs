@@ -193,7 +193,7 @@ impl Hub {
     }
 
     /// Sends a client's message to the members of a channel, except for the member `except`.
-    pub fn say(&self, agent: &str, message: &Arc<Broadcast>, except: Option<u64>) {
+    pub fn send_broadcast(&self, agent: &str, message: &Arc<Broadcast>, except: Option<u64>) {
         let channels = self.channels();
         let Some(channel) = channels.by_agent.get(agent) else { return };
         let others = channel.members.iter().filter(|(id, _)| Some(**id) != except);

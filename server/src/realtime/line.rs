@@ -77,10 +77,10 @@ mod tests {
     use super::*;
     use crate::realtime::queue::QueueBound;
 
-    fn frames(version: ProtocolVersion, say: impl Fn(&ChannelLine)) -> Vec<String> {
+    fn frames(version: ProtocolVersion, with_line: impl Fn(&ChannelLine)) -> Vec<String> {
         let queue = Arc::new(Queue::new(QueueBound { messages: 10, bytes: 10_000 }));
         let topic = "realtime:agent:a".into();
-        say(&ChannelLine { queue: queue.clone(), version, topic, join_ref: Some("1".into()) });
+        with_line(&ChannelLine { queue: queue.clone(), version, topic, join_ref: Some("1".into()) });
         let frames = std::iter::from_fn(|| queue.pop());
         frames.map(|out| if let OutgoingMessage::Frame(text) = out { text } else { String::new() }).collect()
     }

@@ -323,7 +323,7 @@ impl SocketSession {
         }
         let config = &channel.config.broadcast;
         let except = (config.to_self != Some(true)).then_some(channel.membership.id);
-        self.hub.hub.say(&channel.membership.agent, &message, except);
+        self.hub.hub.send_broadcast(&channel.membership.agent, &message, except);
         // Acknowledges by default, because a client that does not set `ack` may wait for an acknowledgement.
         if config.ack != Some(false) {
             line.ok(reference);

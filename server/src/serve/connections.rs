@@ -183,7 +183,7 @@ struct ConnectionCounts {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ConnectionRefusal {
     Full,
-    TooManyOfOne,
+    AddressFull,
 }
 
 /// The permit of one open connection.
@@ -200,7 +200,7 @@ impl Permits {
         }
         let of_address = taken.by_address.get(&address).copied().unwrap_or(0);
         if self.max_per_address > 0 && of_address >= self.max_per_address && !self.unlimited.contains(address) {
-            return Err(ConnectionRefusal::TooManyOfOne);
+            return Err(ConnectionRefusal::AddressFull);
         }
         taken.all += 1;
         taken.by_address.insert(address, of_address + 1);
@@ -232,7 +232,7 @@ fn refuse(stream: TcpStream, refusal: ConnectionRefusal) {
             ["503", "connections"],
             "the server has as many open connections as `http.max_connections` allows",
         ),
-        ConnectionRefusal::TooManyOfOne => (
+        ConnectionRefusal::AddressFull => (
             "429 Too Many Requests",
             ErrorCode::TooManyConnections,
             ["429", "too_many_connections"],

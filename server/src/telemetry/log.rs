@@ -37,7 +37,7 @@ pub fn filter(log: &Log) -> anyhow::Result<EnvFilter> {
 
 /// Returns whether messages are colored: standard error must be a terminal, and `NO_COLOR` must be unset or empty.
 fn is_colored() -> bool {
-    std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|refused| refused.is_empty())
+    std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
 fn note_panic(panic: &PanicHookInfo<'_>) {
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_is_one_line_of_json() {
+    fn a_panic_is_logged_as_one_line_of_json() {
         let memory = Memory::default();
         let writer = memory.clone();
         let subscriber = tracing_subscriber::fmt().json().with_writer(move || writer.clone()).finish();

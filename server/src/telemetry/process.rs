@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_value_of_the_process_is_read() {
+    fn every_process_metric_is_read() {
         let values = values().expect("/proc");
         let read = |index: usize| values[index].expect(PROCESS[index].0);
         for (index, (name, ..)) in PROCESS.iter().enumerate().skip(1) {

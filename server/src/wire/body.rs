@@ -126,26 +126,26 @@ impl<'a, T: Type + DeserializeOwned> ApiExtractor<'a> for Body<T> {
 /// A serialized JSON response. `T` is the schema in the OpenAPI document.
 pub struct JsonResponse<T> {
     pub text: Vec<u8>,
-    shown: PhantomData<fn() -> T>,
+    schema: PhantomData<fn() -> T>,
 }
 
 impl<T: Serialize> JsonResponse<T> {
     /// Serializes a value.
     pub fn new(value: &T) -> JsonResponse<T> {
         // Responses consist of strings, numbers and maps with string keys, so serialization cannot fail.
-        JsonResponse { text: serde_json::to_vec(value).unwrap_or_default(), shown: PhantomData }
+        JsonResponse { text: serde_json::to_vec(value).unwrap_or_default(), schema: PhantomData }
     }
 
     /// Serializes a value of about `bytes` bytes. A large value does not block the other tasks of the thread.
     pub fn large(value: &T, bytes: usize) -> JsonResponse<T> {
-        JsonResponse { text: offload(bytes, || serde_json::to_vec(value).unwrap_or_default()), shown: PhantomData }
+        JsonResponse { text: offload(bytes, || serde_json::to_vec(value).unwrap_or_default()), schema: PhantomData }
     }
 }
 
 impl<T> JsonResponse<T> {
     /// Creates a response from the JSON text of an earlier response.
     pub fn from_text(text: impl Into<Vec<u8>>) -> JsonResponse<T> {
-        JsonResponse { text: text.into(), shown: PhantomData }
+        JsonResponse { text: text.into(), schema: PhantomData }
     }
 }
 

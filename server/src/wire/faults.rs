@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_fields_are_found_at_every_level_but_in_open_objects() {
+    fn unknown_fields_are_found_at_every_level_except_in_open_objects() {
         assert_eq!(error(r#"{"payload": {"a": 1}, "inner": {"title": "t"}, "items": [{}, {"title": null}]}"#), None);
         let found = error(r#"{"paylod": {}, "inner": {"titel": "t"}, "items": [{"title": "t"}, {"x": 1}]}"#);
         let expected = "/paylod: unknown field; did you mean 'payload'? allowed: payload, inner, count, items; \
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_fields_and_values_of_another_type_are_found_at_every_level() {
+    fn missing_fields_and_values_of_the_wrong_type_are_found_at_every_level() {
         assert_eq!(error("{}").as_deref(), Some("/items: required"));
         assert_eq!(error("5").as_deref(), Some("expected an object, found 5"));
         let found =

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn every_item_is_on_one_page() {
+    fn every_item_is_on_exactly_one_page() {
         assert_eq!(pages(&["a", "b", "c"], ListOrder::Ascending, None, 1_000), [vec!["a", "b", "c"]]);
         assert_eq!(pages(&["a", "b", "c"], ListOrder::Ascending, Some(2), 1_000), [vec!["a", "b"], vec!["c"]]);
         assert_eq!(pages(&["c", "b", "a"], ListOrder::Descending, Some(1), 1_000), [["c"], ["b"], ["a"]]);

@@ -17,7 +17,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unknown_name_is_an_error_with_the_names_allowed() {
+    fn the_error_about_an_unknown_name_lists_the_allowed_names() {
         let fields = Object::from_iter([("comment", "c"), ("expectedVersion", "1"), ("a/b", "1")]);
         let error = only(&fields, &["comment", "expected_version"]).expect_err("unknown names").to_string();
         let expected = "/expectedVersion: unknown field; did you mean 'expected_version'? allowed: comment, \

@@ -236,7 +236,7 @@ fn new_event(input: EventInput, stream: Option<&str>, beside: Option<StreamExpec
         payload: input.payload.unwrap_or_default().into_object(),
         metadata: input.metadata.unwrap_or_default().into_object(),
         event_id: input.event_id,
-        expected: own_or(read_expected(input.expected_version)?, beside)?,
+        expected: merged_expectation(read_expected(input.expected_version)?, beside)?,
         occurred_at,
         restore: input.restore.unwrap_or(false),
         ..NewEvent::default()
@@ -251,7 +251,10 @@ fn type_name(name: String) -> Result<String, Error> {
 
 /// Returns the expectation of an event: `own` from the event, or `beside` from the rest of the request. Fails if both
 /// are present and differ.
-fn own_or(own: Option<StreamExpectation>, beside: Option<StreamExpectation>) -> Result<StreamExpectation, Error> {
+fn merged_expectation(
+    own: Option<StreamExpectation>,
+    beside: Option<StreamExpectation>,
+) -> Result<StreamExpectation, Error> {
     match (own, beside) {
         (Some(own), Some(beside)) if own != beside => {
             let message = "differs from the version that the request expects in If-Match or beside `events`";

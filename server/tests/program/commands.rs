@@ -72,7 +72,7 @@ impl Session {
 }
 
 #[test]
-fn every_command_calls_operations_of_the_document() {
+fn every_command_calls_only_operations_of_the_openapi_document() {
     let mut session = Session::start();
     call_keys(&mut session);
     call_members_and_workspaces(&mut session);
@@ -285,7 +285,7 @@ fn plugins_list_reads_the_chosen_configuration() {
 }
 
 #[test]
-fn every_path_in_the_source_of_the_commands_is_in_the_document() {
+fn every_path_in_the_source_of_the_commands_is_in_the_openapi_document() {
     let folder = tempfile::tempdir().expect("a folder");
     let document = document(folder.path());
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cli");

@@ -24,7 +24,7 @@ fn in_memory<'a>(more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
 }
 
 #[test]
-fn each_request_has_one_line_without_secrets() {
+fn each_request_has_one_log_line_without_secrets() {
     let program = Program::start(&in_memory(&[]));
     program.ask("POST", "/articles", r#"{"title": "One"}"#);
     program.ask("GET", &format!("/articles/unknown?cursor={SECRET}"), "");
@@ -71,7 +71,7 @@ fn the_access_log_can_be_turned_off() {
 }
 
 #[test]
-fn with_the_format_json_every_line_is_an_object() {
+fn every_log_line_is_a_json_object_if_the_log_format_is_json() {
     let folder = Folder::new();
     let settings = in_memory(&[("FOLDWORK_LOG__FORMAT", "json")]);
     let mut process = folder.command(&settings).env_remove("FOLDWORK_BOOTSTRAP_KEY").spawn().expect("a program");

@@ -64,7 +64,7 @@ fn named(query: &str) -> Vec<(String, Vec<String>)> {
 }
 
 #[test]
-fn metrics_and_selectors_are_found_in_queries() {
+fn metrics_and_label_names_are_found_in_queries() {
     let query = r#"sum by (reason) (rate(foldwork_a_total{status="503", reason!~"x"}[5m])) / process_b > 1"#;
     let labels = |labels: &[&str]| labels.iter().map(|label| (*label).to_owned()).collect::<Vec<_>>();
     let expected =
@@ -149,7 +149,7 @@ const VALUES: [&str; 6] = [
 ];
 
 #[test]
-fn the_exposition_has_every_metric_and_every_query_names_one() {
+fn the_exposition_has_every_metric_and_every_query_uses_an_exposed_metric() {
     let program = watched();
     let kind = |kind| match kind {
         MetricKind::Counter => "counter",
@@ -184,7 +184,7 @@ fn the_exposition_has_every_metric_and_every_query_names_one() {
 }
 
 #[test]
-fn requests_of_clients_create_no_metric_series() {
+fn names_from_client_requests_create_no_metric_series() {
     let program = watched();
     let unknown = format!("/{}", "x".repeat(5_000));
     let odd = |number: usize| {

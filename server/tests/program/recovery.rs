@@ -26,7 +26,7 @@ fn opens(program: &Program, key: &str) -> bool {
 }
 
 #[test]
-fn an_export_of_a_store_that_does_not_exist_creates_none() {
+fn an_export_does_not_create_a_store_that_does_not_exist() {
     let folder = tempfile::tempdir().expect("a folder");
     let refused = output(&mut foldwork(folder.path(), &["export", "--offline", "--output", "all.ndjson"]));
     assert_eq!(refused.status.code(), Some(1));
@@ -35,7 +35,7 @@ fn an_export_of_a_store_that_does_not_exist_creates_none() {
 }
 
 #[test]
-fn a_reset_requires_a_stopped_server_and_makes_an_owner_key() {
+fn a_reset_requires_a_stopped_server_and_creates_an_owner_key() {
     let folder = tempfile::tempdir().expect("a folder");
     let none = reset(folder.path(), &[]);
     assert_eq!(none.status.code(), Some(1));

@@ -3,7 +3,7 @@
 use crate::process::{Program, foldwork, key, output, text};
 
 #[test]
-fn a_start_logs_the_place_of_the_data_and_variables_without_effect() {
+fn a_start_logs_the_location_of_the_data_and_variables_without_effect() {
     let folder = tempfile::tempdir().expect("a folder");
     let here = folder.path().canonicalize().expect("a path");
     let start = |bootstrap: char| {
@@ -36,7 +36,7 @@ fn a_start_logs_the_place_of_the_data_and_variables_without_effect() {
 }
 
 #[test]
-fn a_start_that_fails_says_what_to_change() {
+fn the_error_of_a_failed_start_states_what_to_change() {
     let folder = tempfile::tempdir().expect("a folder");
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = taken.local_addr().expect("its address").to_string();
@@ -64,7 +64,7 @@ fn a_start_that_fails_says_what_to_change() {
 }
 
 #[test]
-fn variables_that_a_start_does_not_need_do_not_prevent_it() {
+fn variables_that_a_start_does_not_need_do_not_prevent_the_start() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut command = foldwork(folder.path(), &["serve"]);
     // A store in a folder has no users, and an empty key counts as absent.
@@ -118,7 +118,7 @@ fn a_check_reports_each_checked_part_and_changes_nothing() {
 }
 
 #[test]
-fn the_log_has_the_reason_for_a_denied_token_but_not_the_token() {
+fn the_server_log_states_why_a_token_was_denied_but_does_not_contain_the_token() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut command = foldwork(folder.path(), &["serve", "--database", "mem://", "--files", "mem://"]);
     command
@@ -193,7 +193,7 @@ fn clients_behind_a_trusted_proxy_have_their_own_limits() {
 }
 
 #[test]
-fn links_and_the_log_use_forwarding_headers_of_trusted_proxies_only() {
+fn server_urls_and_logged_addresses_use_forwarding_headers_of_trusted_proxies_only() {
     let folder = tempfile::tempdir().expect("a folder");
     let start = |proxies: &str| {
         let mut command = foldwork(folder.path(), &["serve", "--database", "mem://", "--files", "mem://"]);

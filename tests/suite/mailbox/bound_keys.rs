@@ -73,7 +73,7 @@ async fn an_agent_cannot_claim_a_task_that_waits_for_a_decision() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_effect_is_approved_or_refused_but_never_dropped() {
+async fn output_with_an_effect_cannot_be_completed_without_a_review() {
     let bench = Bench::start().await;
     let id = task_with(&bench.server, DRAFTER, &json!({})).await;
     assert_eq!(bench.work(&id, "claim", json!({"agent_id": DRAFTER})).await.0, 200);

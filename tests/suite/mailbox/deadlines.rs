@@ -107,7 +107,7 @@ async fn timers_are_idle_after_a_restart_with_a_renewed_lease() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deferred_task_wakes_unread_in_its_former_status() {
+async fn a_task_is_unread_and_has_its_former_status_after_its_deferral() {
     let server = server().await;
     for row in ["pending", "review", "input_required", "awaiting_reply"] {
         let id = task(&server, DRAFTER).await;

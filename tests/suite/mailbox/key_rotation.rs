@@ -34,7 +34,7 @@ async fn rotated(server: &Server, by: &str, key: &Made) -> Made {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn keys_that_descend_from_the_delivering_key_cannot_decide() {
+async fn keys_that_descend_from_the_delivering_key_cannot_decide_on_its_delivery() {
     let server = Server::start_with_others_deciding(&AGENTS.map(str::to_owned)).await.expect("a server");
     let (workspace, owner) = (first_workspace(&server).await, server.key("owner").expect("the owner").to_owned());
     let worker = key_of(&server, &workspace, &owner, &json!({})).await;
@@ -51,7 +51,7 @@ async fn keys_that_descend_from_the_delivering_key_cannot_decide() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_owner_cancels_every_task() {
+async fn owners_can_cancel_tasks_of_other_users_but_editors_cannot() {
     let server = Server::start_with_others_deciding(&AGENTS.map(str::to_owned)).await.expect("a server");
     let (workspace, owner) = (first_workspace(&server).await, server.key("owner").expect("the owner").to_owned());
     for (name, role, expected) in [("ada", Role::Owner, 200), ("bob", Role::Editor, 403)] {

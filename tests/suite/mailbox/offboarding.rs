@@ -33,7 +33,7 @@ async fn shown(server: &Server, id: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_tasks_of_a_removed_member_go_to_the_successor_or_to_everybody() {
+async fn open_tasks_of_a_removed_member_are_assigned_to_the_successor_or_unassigned() {
     let server = server().await;
     let owner = server.key("owner").expect("the owner").to_owned();
     let (ada, bob, cleo) = (joined(&server, "ada").await, joined(&server, "bob").await, joined(&server, "cleo").await);
@@ -68,7 +68,7 @@ async fn the_tasks_of_a_removed_member_go_to_the_successor_or_to_everybody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_repeated_request_returns_its_task_after_the_users_in_it_have_left() {
+async fn a_repeated_request_returns_its_task_even_if_a_user_in_the_request_was_removed() {
     let server = server().await;
     let owner = server.key("owner").expect("the owner").to_owned();
     let bob = joined(&server, "bob").await;
@@ -109,7 +109,7 @@ async fn an_escalation_to_a_removed_member_goes_to_the_owner() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_task_that_is_assigned_while_its_user_is_removed_waits_for_everybody() {
+async fn no_task_stays_assigned_to_a_user_who_is_removed_concurrently() {
     for round in 0..10 {
         let server = server().await;
         let bob = joined(&server, "bob").await;
@@ -143,7 +143,7 @@ async fn a_repeated_removal_gets_404_and_the_task_stays_unassigned() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_claim_ends_with_its_agent_and_does_not_count_as_an_attempt() {
+async fn disabling_an_agent_ends_its_claims_without_counting_an_attempt() {
     let server = server().await;
     let workspace = server.workspace("owner").await.expect("the workspace");
     let (held, reviewed) = (task(&server, DRAFTER).await, task(&server, DRAFTER).await);

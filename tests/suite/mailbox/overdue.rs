@@ -131,7 +131,7 @@ async fn counted(client: &Handles, id: &str, event_type: &str) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_servers_and_a_restart_escalate_each_step_once() {
+async fn each_escalation_step_is_taken_once_with_two_servers_and_after_a_restart() {
     let clock = Arc::new(FixedClock::default());
     let store = Store::connect("mem://").await.expect("a store");
     let engines = [engine(store.share(), &clock).await, engine(store.share(), &clock).await];
@@ -198,7 +198,7 @@ async fn left_claimed(clock: &Arc<FixedClock>) -> (Store, String, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lease_that_ends_without_a_server_is_not_an_attempt() {
+async fn a_lease_that_expires_while_no_server_runs_does_not_count_as_an_attempt() {
     let clock = Arc::new(FixedClock::default());
     let (store, key, id) = left_claimed(&clock).await;
     clock.advance(3_600 * SECOND);
@@ -246,7 +246,7 @@ async fn an_agent_that_returns_after_a_restart_keeps_its_tasks() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn leases_end_in_time_after_the_clock_was_set_back() {
+async fn leases_expire_on_time_after_the_clock_was_set_back() {
     let server = server().await;
     let id = task(&server, DRAFTER).await;
     server.clock.advance(-3_600 * SECOND);
@@ -268,7 +268,7 @@ async fn until(is_so: impl AsyncFn() -> bool) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lease_records_are_removed_with_their_tasks() {
+async fn lease_records_are_removed_when_their_tasks_are_completed() {
     let server = server().await;
     let workspace = server.workspace("owner").await.expect("the workspace");
     let log = server.store.workspace(&workspace.reader.record().id).await.expect("the store");

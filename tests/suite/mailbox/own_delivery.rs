@@ -49,7 +49,7 @@ fn code((status, body): &Answer) -> (u16, &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_of_an_agent_decides_nothing() {
+async fn a_key_of_an_agent_cannot_decide_on_tasks_or_act_for_other_agents() {
     let server = server().await;
     let owner = server.key("owner").expect("the owner").to_owned();
     let agent = key(&server, &owner, json!({"agent_ids": [DRAFTER]})).await;

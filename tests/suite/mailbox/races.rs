@@ -359,7 +359,7 @@ async fn an_approval_overwrites_no_change_of_a_person() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_approves_own_output() {
+async fn users_cannot_approve_their_own_output() {
     approve_own_output(&Pair::of_one_server(OwnDeliveries::Refused).await).await;
     approve_own_output(&Pair::of_two_servers(OwnDeliveries::Refused).await).await;
 }

@@ -24,7 +24,7 @@ use super::Operation;
 const HOUR_MS: i64 = 3_600_000;
 
 /// The ids of one workspace's records by kind, and texts that occur only in data of the workspace.
-pub struct Things {
+pub struct WorkspaceRecords {
     pub ids: BTreeMap<&'static str, String>,
     pub marks: Vec<String>,
 }
@@ -32,8 +32,8 @@ pub struct Things {
 /// The callers and their credentials.
 pub struct Cast {
     pub server: Server,
-    pub ours: Things,
-    pub theirs: Things,
+    pub ours: WorkspaceRecords,
+    pub theirs: WorkspaceRecords,
     pub expired: String,
     pub revoked: String,
 }
@@ -69,7 +69,7 @@ pub async fn cast() -> anyhow::Result<Cast> {
 }
 
 /// Creates one record of each kind in a workspace.
-async fn things(server: &Server, workspace: &Handles, mark: &str, owner: &str) -> anyhow::Result<Things> {
+async fn things(server: &Server, workspace: &Handles, mark: &str, owner: &str) -> anyhow::Result<WorkspaceRecords> {
     let marked = format!("marked-of-{mark}");
     let project = NewProject { name: marked.clone(), ..NewProject::default() };
     let (project, _) = workspace.writer.create_project(project).await?;
@@ -106,7 +106,7 @@ async fn things(server: &Server, workspace: &Handles, mark: &str, owner: &str) -
         ("workspace", workspace_id.clone()),
     ]);
     let marks = ids.values().cloned().chain([marked, workspace_id]).collect();
-    Ok(Things { ids, marks })
+    Ok(WorkspaceRecords { ids, marks })
 }
 
 /// The result of a call.

@@ -24,9 +24,9 @@ use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use tokio::runtime::{Handle, Runtime};
 
 /// The options of a query: its source, whether optimizer rules apply, and whether columns are used.
-type Way = (SourceChoice, bool, bool);
+type Execution = (SourceChoice, bool, bool);
 
-const WAYS: [Way; 5] = [
+const EXECUTIONS: [Execution; 5] = [
     (SourceChoice::Log, false, false),
     (SourceChoice::Resident, false, false),
     (SourceChoice::Auto, true, false),
@@ -75,16 +75,16 @@ async fn run_story(server: &Server, name: &str, story: Story) -> Result<(), Test
     for (events, pipelines) in story {
         workspace.writer.append_events(events).await.map_err(failed)?;
         for pipeline in pipelines {
-            compare(&workspace, &pipeline, &WAYS).await?;
+            compare(&workspace, &pipeline, &EXECUTIONS).await?;
         }
     }
     Ok(())
 }
 
 /// Checks that a query returns the same rows or the same error with all options.
-async fn compare(workspace: &Handles, pipeline: &Value, ways: &[Way]) -> Result<(), TestCaseError> {
+async fn compare(workspace: &Handles, pipeline: &Value, executions: &[Execution]) -> Result<(), TestCaseError> {
     let mut first: Option<String> = None;
-    for &(source, push_down, columns) in ways {
+    for &(source, push_down, columns) in executions {
         let query = Query { source, push_down, columns, ..Query::new(pipeline.clone()) };
         let answer = answered(workspace, query).await?.unwrap_or_else(|error| error);
         match &first {
@@ -116,7 +116,7 @@ async fn compare(workspace: &Handles, pipeline: &Value, ways: &[Way]) -> Result<
         stages.extend(barrier);
         stages.push(stage.clone());
     }
-    let query = Query { source: ways[0].0, push_down: false, columns: false, ..Query::new(stages.into()) };
+    let query = Query { source: executions[0].0, push_down: false, columns: false, ..Query::new(stages.into()) };
     if let Ok(unmoved) = answered(workspace, query).await? {
         prop_assert_eq!(unmoved, moved, "{} with its filters moved", pipeline_text);
     }
@@ -185,7 +185,7 @@ async fn queries_over_many_segments_return_the_same_rows_with_and_without_column
         for stages in LARGE_PIPELINES {
             let pipeline = format!(r#"[{{"$match": {{"aggregate_type": "other"}}}}, {{"$fold": {{}}}}, {stages}]"#);
             let pipeline = serde_json::from_str(&pipeline).expect("a pipeline");
-            compare(&workspace, &pipeline, &WAYS[2..4]).await.expect("the same rows");
+            compare(&workspace, &pipeline, &EXECUTIONS[2..4]).await.expect("the same rows");
         }
     }
 }

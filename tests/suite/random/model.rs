@@ -304,7 +304,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 #[test]
-fn pipelines_over_states_return_the_rows_of_the_model() {
+fn pipelines_over_states_return_the_rows_of_the_reference_model() {
     let runtime = Runtime::new().expect("a runtime");
     let mut runner = TestRunner::new(config(8));
     let result = runner.run(&prop::collection::vec(step(), 1..5), |steps| runtime.block_on(play(steps)));
@@ -314,7 +314,7 @@ fn pipelines_over_states_return_the_rows_of_the_model() {
 }
 
 #[test]
-fn pipelines_over_many_segments_return_the_rows_of_the_model() {
+fn pipelines_over_many_segments_return_the_rows_of_the_reference_model() {
     let change = |aggregate_type, number: usize| {
         let mail = match number % 4 {
             0 => None,

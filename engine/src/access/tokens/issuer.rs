@@ -33,7 +33,7 @@ pub enum TokenRefusal {
     /// The token is not valid. The reason is written only to the log.
     Invalid(&'static str),
     /// The token could not be checked, because the issuer's keys have never been fetched successfully.
-    Silent,
+    Unavailable,
 }
 
 impl Issuer {
@@ -92,7 +92,7 @@ impl Issuer {
                 let found = keys.find(header.kid.as_deref(), header.alg, now).await;
                 found.map(|key| key.decoding).map_err(|missing| match missing {
                     MissingKey::Unknown => TokenRefusal::Invalid("the issuer has no key for the token"),
-                    MissingKey::Silent => TokenRefusal::Silent,
+                    MissingKey::Unavailable => TokenRefusal::Unavailable,
                 })?
             }
         };

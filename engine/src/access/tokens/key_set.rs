@@ -61,7 +61,7 @@ pub enum MissingKey {
     /// The issuer has no such key.
     Unknown,
     /// The issuer's keys have never been fetched successfully.
-    Silent,
+    Unavailable,
 }
 
 impl KeySet {
@@ -87,7 +87,7 @@ impl KeySet {
         }
         self.search(id, algorithm).ok_or(match self.known.lock().fetched_at {
             Some(_) => MissingKey::Unknown,
-            None => MissingKey::Silent,
+            None => MissingKey::Unavailable,
         })
     }
 

@@ -115,7 +115,7 @@ impl Tokens {
                     return Err(TokenDenial::new(error, "the token does not identify a user"));
                 }
                 Ok(claims) => return Ok(TokenIdentity::new(&claims, place, issuer, generation)),
-                Err(TokenRefusal::Silent) => {
+                Err(TokenRefusal::Unavailable) => {
                     denied = TokenDenial::new(Error::IssuerSilent, "the keys of the issuer cannot be fetched");
                 }
                 // Another issuer of the same name may accept the token when its keys can be fetched.

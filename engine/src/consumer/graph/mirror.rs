@@ -61,7 +61,7 @@ impl Mirror {
     }
 
     /// Applies at least the first `writes` writes of the leader, whether or not the leader has reported them.
-    pub async fn show_newest(&self, state: &Arc<State>, writes: u64) -> Result<()> {
+    pub async fn apply_newest_changes(&self, state: &Arc<State>, writes: u64) -> Result<()> {
         let mut applied = self.applied.lock().await;
         // The graph of a leader is the newest.
         if state.leadership.is_own() {

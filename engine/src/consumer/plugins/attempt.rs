@@ -108,7 +108,7 @@ impl Calls<'_> {
     {
         let on_error = self.state.plugins.about(self.plugin).on_error;
         let mut room = match (on_error, self.policy) {
-            (OnError::Retry, RetryPolicy::Later(retries)) => Some(retries.room(self.plugin)),
+            (OnError::Retry, RetryPolicy::Later(retries)) => Some(retries.free_capacity(self.plugin)),
             _ => None,
         };
         let mut attempts = Vec::with_capacity(inputs.len());
@@ -165,7 +165,7 @@ impl Calls<'_> {
         T: Send + 'static,
     {
         let version = self.state.plugins.about(self.plugin);
-        self.state.plugins.call(self.plugin, &version, inputs, hook, self.circuit.bears(retries_later)).await
+        self.state.plugins.call(self.plugin, &version, inputs, hook, self.circuit.failures_left(retries_later)).await
     }
 
     /// Retries the failed calls. Each delay applies to all failed calls together. Returns each outcome with the number
@@ -188,11 +188,11 @@ impl Calls<'_> {
     {
         let mut outcomes: Vec<(Outcome<T>, u32)> = outcomes.into_iter().map(|outcome| (outcome, 1)).collect();
         let mut waits = RETRY_DELAYS.into_iter().filter(|_| on_error != OnError::Skip);
-        let is_hopeless: Vec<bool> =
+        let skips_retries: Vec<bool> =
             inputs.iter().map(|input| self.circuit.is_failing(step_of(input).aggregate_id)).collect();
         loop {
-            let tried = outcomes.iter().zip(&is_hopeless).enumerate();
-            let failed = tried.filter(|(_, ((outcome, _), hopeless))| outcome.is_err() && !**hopeless);
+            let tried = outcomes.iter().zip(&skips_retries).enumerate();
+            let failed = tried.filter(|(_, ((outcome, _), skips))| outcome.is_err() && !**skips);
             let failed: Vec<usize> = failed.map(|(at, _)| at).collect();
             let Some(wait) = waits.next().filter(|_| !failed.is_empty()) else { return outcomes };
             let plugin = self.state.plugins.name(self.plugin);

@@ -60,7 +60,7 @@ impl Circuit {
 
     /// Returns the number of further aggregates for which the plugin must fail before the circuit opens, or before the
     /// plugin is paused if its failures are retried later.
-    pub fn bears(&self, retries_later: bool) -> usize {
+    pub fn failures_left(&self, retries_later: bool) -> usize {
         let failed = if retries_later { self.retried.len() } else { self.failing.len() };
         if self.forced_closed { usize::MAX } else { FAILURES.saturating_sub(failed).max(1) }
     }
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(fails(&mut circuit, 0..4), [false; 4]);
         circuit.succeeded();
         assert_eq!(fails(&mut circuit, 0..4), [false; 4]);
-        assert_eq!(circuit.bears(false), 1);
+        assert_eq!(circuit.failures_left(false), 1);
         assert_eq!(fails(&mut circuit, 4..5), [true]);
         assert!(circuit.is_open());
         assert_eq!(fails(&mut circuit, 5..6), [false]);
@@ -165,12 +165,15 @@ mod tests {
     }
 
     #[test]
-    fn failures_that_are_retried_later_pause_the_plugin_until_a_success() {
+    fn retried_failures_for_five_aggregates_in_a_row_pause_the_plugin_until_a_success() {
         let (mut circuit, event) = (Circuit::default(), Arc::from("e"));
         for id in [0, 0, 1, 2, 3] {
             circuit.postponed(CallSubject { event_id: &event, aggregate_id: &format!("a{id}") });
         }
-        assert_eq!((circuit.is_paused(), circuit.bears(true), circuit.bears(false)), (false, 1, FAILURES));
+        assert_eq!(
+            (circuit.is_paused(), circuit.failures_left(true), circuit.failures_left(false)),
+            (false, 1, FAILURES)
+        );
         circuit.postponed(CallSubject { event_id: &event, aggregate_id: "a4" });
         assert_eq!((circuit.is_paused(), circuit.is_open(), circuit.stored()), (true, false, None));
         circuit.succeeded();

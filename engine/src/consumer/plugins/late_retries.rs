@@ -99,7 +99,7 @@ async fn retry_step(worker: &mut Worker, parked: ParkedStep, streams: &mut Strea
         called.give_up(worker, &failure).await?;
         if worker.circuits.get_mut(called.plugin).failed(step) {
             worker.circuits.note_opened(called.plugin, &called.context.event);
-            worker.tell_owner().await?;
+            worker.notify_owner().await?;
         }
     }
     worker.parking.park_again(parked);

@@ -151,7 +151,7 @@ async fn newest_done(worker: &Worker, plugin: PluginIndex, event: &Event) -> Res
     while last > event.version {
         let first = last.saturating_sub(stride.events() as u64 - 1).max(event.version + 1);
         let events = state.db.read_stream(&event.aggregate_id, first, last).await?;
-        stride.learn(&events);
+        stride.adapt(&events);
         let called = |event: &&Event| {
             event.position <= worker.position() && about.on.admits(&event.event_type, &definition.traits)
         };

@@ -92,7 +92,7 @@ impl ParkingBuffer {
             return None;
         };
         let on_error = self.state.plugins.about(plugin).on_error;
-        if on_error == OnError::Retry && self.retries.room(plugin) > 0 {
+        if on_error == OnError::Retry && self.retries.free_capacity(plugin) > 0 {
             circuit.postponed(step);
             self.postpone(plugin, hook, event, Some(failure));
             return None;

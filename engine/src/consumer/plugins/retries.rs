@@ -77,7 +77,7 @@ impl Retries {
     }
 
     /// Returns the number of further steps of a plugin that may wait for a retry.
-    pub fn room(&self, plugin: PluginIndex) -> usize {
+    pub fn free_capacity(&self, plugin: PluginIndex) -> usize {
         MAX_WAITING.saturating_sub(self.waiting[plugin].len())
     }
 

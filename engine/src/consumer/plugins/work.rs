@@ -69,10 +69,10 @@ pub fn waits(task: &Task<'_>) -> bool {
 
 /// Returns whether an event can leave a task waiting for its agent.
 pub fn asks(event: &Event) -> bool {
-    &*event.aggregate_type == TASK && asks_for_work(event).unwrap_or(false)
+    &*event.aggregate_type == TASK && may_need_work(event).unwrap_or(false)
 }
 
-fn asks_for_work(event: &Event) -> Option<bool> {
+fn may_need_work(event: &Event) -> Option<bool> {
     Some(match TaskEvent::parse(&event.event_type)? {
         TaskEvent::Created | TaskEvent::Assigned | TaskEvent::Asked => true,
         TaskEvent::ChangesRequested | TaskEvent::Answered => true,

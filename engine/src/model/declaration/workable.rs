@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn options_without_effect_are_refused_with_their_place() {
+    fn field_options_that_cannot_work_are_refused_with_their_pointer() {
         for (field, pointer) in [
             (r#"{"name": "a.b", "type": "string"}"#, "/fields/0/name"),
             (r#"{"name": "a", "type": "string", "fold": "sum"}"#, "/fields/0/fold"),

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn multiplying_references_are_rejected_before_resolution() {
+    fn references_that_multiply_evaluations_are_rejected_before_resolution() {
         assert!(reason(&levels(12, 2)).contains("evaluations"));
         assert!(reason(&levels(29, 2)).contains("nested"));
         let schema = Schema::compile(&levels(6, 2)).expect("few enough");
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn references_multiplying_with_depth_end_the_validation() {
+    fn a_validation_ends_if_references_multiply_with_the_depth_of_the_value() {
         let twice = json!({"allOf": [{"properties": {"a": {"$ref": "#"}}}, {"properties": {"a": {"$ref": "#"}}}]});
         let schema = Schema::compile(&twice).expect("a schema");
         let nested = |depth: usize| (0..depth).fold(json!(1), |value, _| json!({"a": value}));

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_patterns_are_compiled_once_within_a_byte_limit() {
+    fn equal_patterns_are_compiled_once_and_the_cache_stays_within_its_byte_limit() {
         let patterns = Patterns::default();
         let compiled = |text: &str| patterns.compiled(text, "", Syntax::Type).expect("a pattern");
         assert!(Arc::ptr_eq(&compiled("^a+$"), &compiled("^a+$")));

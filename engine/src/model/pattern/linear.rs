@@ -170,7 +170,7 @@ impl<'w, E> AutomatonRun<'w, E> {
         let mut state = self.automaton.start_state_forward(&mut self.cache, &input).map_err(|_| costly())?;
         let mut found = None;
         for (place, byte) in text.iter().enumerate().skip(from) {
-            self.count(place)?;
+            self.charge(place)?;
             state = self.automaton.next_state(&mut self.cache, state, *byte).map_err(|_| costly())?;
             if state.is_tagged() {
                 if state.is_match() {
@@ -195,7 +195,7 @@ impl<'w, E> AutomatonRun<'w, E> {
         let mut state = self.automaton.start_state_reverse(&mut self.cache, &input).map_err(|_| costly())?;
         let mut found = None;
         for place in (from..end).rev() {
-            self.count(place)?;
+            self.charge(place)?;
             state = self.automaton.next_state(&mut self.cache, state, text[place]).map_err(|_| costly())?;
             if state.is_tagged() {
                 if state.is_match() {
@@ -216,7 +216,7 @@ impl<'w, E> AutomatonRun<'w, E> {
 
     /// Charges the caller's budget once per block of bytes. The charge includes the work for states that were built
     /// since the last charge. In the worst case, building a state visits all states of the pattern.
-    fn count(&mut self, place: usize) -> Result<(), SearchFailure<E>> {
+    fn charge(&mut self, place: usize) -> Result<(), SearchFailure<E>> {
         if !place.is_multiple_of(BYTES_PER_TICK) {
             return Ok(());
         }

@@ -119,7 +119,7 @@ pub fn edited(task: &Task<'_>, edit: &Edit, stamp: &Stamp) -> Result<Vec<Object>
     let (mut entries, mut violations) = (Vec::with_capacity(changes.len()), Vec::new());
     for (number, ArtifactChange { before, draft, .. }) in changes.iter().enumerate() {
         let mut entry = draft.entry(*before, number, stamp);
-        if let (Some(schema), Some(value)) = (&schema, argued(*before, &entry)) {
+        if let (Some(schema), Some(value)) = (&schema, checked_content(*before, &entry)) {
             violations.extend(schema.violations_within(&plain(&value), &mut meter));
         }
         entry.push_some("patch", before.map(|before| difference(before, &entry)));
@@ -131,7 +131,7 @@ pub fn edited(task: &Task<'_>, edit: &Edit, stamp: &Stamp) -> Result<Vec<Object>
 
 /// Returns the part of an edited artifact that is checked against the schema of the review: the payload of the effect
 /// if the edit changes the effect but not the content, and otherwise the content.
-fn argued(before: Option<&Object>, entry: &Object) -> Option<Value> {
+fn checked_content(before: Option<&Object>, entry: &Object) -> Option<Value> {
     let is_kept = |field: &str| before.is_some_and(|before| before.get(field) == entry.get(field));
     if is_kept("parts") && !is_kept("effect") {
         return Effect::of(entry).map(|effect| effect.payload.into());
@@ -225,7 +225,7 @@ fn with_parts(before: Option<&Object>, parts: Vec<Value>) -> ArtifactChange<'_> 
     let mut unclear = None;
     let effect = before.and_then(Effect::of).map(|effect| {
         let followed = match before.and_then(|before| changed_argument(before, &parts)) {
-            Some((previous, new)) => followed(&effect.payload, &previous, &new),
+            Some((previous, new)) => with_new_content(&effect.payload, &previous, &new),
             None => Err(EffectConflict::Absent),
         };
         match followed {
@@ -242,7 +242,7 @@ fn with_parts(before: Option<&Object>, parts: Vec<Value>) -> ArtifactChange<'_> 
 /// Returns the payload of an effect with the new content in place of the previous content. Fails unless exactly one
 /// part of the payload equals the previous content: among several equal parts, a replacement of the wrong part would go
 /// unnoticed.
-fn followed(payload: &Object, previous_content: &Value, new_content: &Value) -> Result<Object, EffectConflict> {
+fn with_new_content(payload: &Object, previous_content: &Value, new_content: &Value) -> Result<Object, EffectConflict> {
     let mut places = Vec::new();
     find(&Value::from(payload.clone()), previous_content, &mut (Vec::new(), String::new()), &mut places);
     match places.as_slice() {
@@ -306,7 +306,7 @@ fn modified<'a>(before: Option<&'a Object>, modifications: &Object) -> ArtifactC
             if let Some(effect) =
                 change.draft.effect.as_mut().filter(|_| change.unclear == Some(EffectConflict::Absent))
             {
-                change.unclear = carry(effect, &data, &after).err();
+                change.unclear = copy_changed_fields(effect, &data, &after).err();
             }
             change
         }
@@ -325,7 +325,7 @@ fn modified<'a>(before: Option<&'a Object>, modifications: &Object) -> ArtifactC
 
 /// Copies each changed field of the data into the effect's payload. Fails if the payload does not have the previous
 /// value of the field under the same name.
-fn carry(effect: &mut Effect, before: &Object, after: &Object) -> Result<(), EffectConflict> {
+fn copy_changed_fields(effect: &mut Effect, before: &Object, after: &Object) -> Result<(), EffectConflict> {
     // A field with the written form of a number counts as changed, because the previous data has only the nearest
     // double.
     let changed = |name: &&Arc<str>| before.get(name) != after.get(name) || after.is_written(name);

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_are_compared_by_their_numbers_as_written() {
+    fn objects_are_compared_by_the_exact_values_of_their_written_numbers() {
         let same = [
             (r#"{"a":18446744073709551616}"#, r#"{"a":18446744073709551616}"#),
             (r#"{"a":18446744073709551616}"#, r#"{"a":18446744073709551616.0}"#),

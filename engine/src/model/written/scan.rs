@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_text_ends_the_scan() {
+    fn a_scan_of_invalid_text_ends_without_a_panic() {
         for text in ["", "{", "[", "\"", "{\"a\"", "{\"a\":", "[1,", "\"\\", "[}", "{]", "{\"a\":}", "[é", "1\\"] {
             numbers_of(text);
         }

@@ -18,7 +18,7 @@ pub trait Table {
 
     /// Returns the rows that edges connect to `_nodes`, for a scan that follows edges. Nearer rows come before more
     /// distant rows, and each node occurs once.
-    fn around(&self, _nodes: &[Arc<str>]) -> Result<Vec<Value>> {
+    fn reached_from(&self, _nodes: &[Arc<str>]) -> Result<Vec<Value>> {
         Ok(Vec::new())
     }
 

@@ -173,7 +173,7 @@ impl<'a> Context<'a> {
 
     /// Runs `work`, and then cancels the memory charges that `work` made, because the result is dropped soon. A caller
     /// that keeps a part of the result charges the query for the part.
-    pub fn passing<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    pub fn uncharged<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let before = self.bytes_left.get();
         let result = work()?;
         self.bytes_left.set(before);
@@ -182,7 +182,7 @@ impl<'a> Context<'a> {
 
     /// Runs `work`, which may charge at most `bytes` bytes. Afterwards, the charged bytes are returned to the query's
     /// budget.
-    pub fn within<T>(&self, bytes: i64, work: impl FnOnce() -> T) -> T {
+    pub fn with_byte_limit<T>(&self, bytes: i64, work: impl FnOnce() -> T) -> T {
         let (bytes_left, floor) = (self.bytes_left.get(), self.floor.get());
         self.floor.set(floor.max(bytes_left.saturating_sub(bytes)));
         let done = work();

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn decimals_that_lose_digits_cause_a_warning() {
+    fn decimals_beyond_the_supported_range_or_precision_cause_a_warning() {
         for (text, value, warned) in [
             ("1.000000000000000000000000000000001", "Decimal(1.0000000000000000000000000000)", "is rounded"),
             ("1E-34", "Double(1e-34)", "is read as the double 1e-34"),

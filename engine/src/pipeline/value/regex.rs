@@ -18,7 +18,7 @@ pub struct Regex {
 }
 
 /// The reason why the compilation of a pattern failed.
-pub enum RegexRefusal {
+pub enum RegexError {
     /// The query has exceeded one of its limits.
     Ended(Error),
     /// The pattern is invalid. The text describes the problem.
@@ -27,26 +27,26 @@ pub enum RegexRefusal {
 
 impl Regex {
     /// Compiles a pattern. The options `i`, `m`, `s`, `x` and `u` are supported; others are ignored.
-    pub fn compile(pattern: &str, options: &str, query: &Context) -> Result<Regex, RegexRefusal> {
+    pub fn compile(pattern: &str, options: &str, query: &Context) -> Result<Regex, RegexError> {
         let compiled = match &query.patterns {
             Some(patterns) => patterns.compiled(pattern, options, Syntax::Query),
             None => CompiledPattern::new(pattern, options, Syntax::Query).map(Arc::new),
         };
         // Compiling a pattern may take as long as processing many rows, so the stopwatch is read after each pattern.
-        query.check_time().map_err(RegexRefusal::Ended)?;
-        Ok(Regex { compiled: compiled.map_err(|reason| RegexRefusal::Invalid(reason_of(&reason)))? })
+        query.check_time().map_err(RegexError::Ended)?;
+        Ok(Regex { compiled: compiled.map_err(|reason| RegexError::Invalid(reason_of(&reason)))? })
     }
 
     /// Compiles a pattern that the pipeline keeps until the query ends, and charges the query for the pattern.
-    pub fn compile_held(pattern: &str, options: &str, query: &Context) -> Result<Regex, RegexRefusal> {
+    pub fn compile_held(pattern: &str, options: &str, query: &Context) -> Result<Regex, RegexError> {
         let held = query.patterns_held.get() + 1;
         query.patterns_held.set(held);
         if held > MAX_PATTERNS {
             let message = format!("a pipeline may contain at most {MAX_PATTERNS} regular expressions");
-            return Err(RegexRefusal::Ended(Error::new(51091, message)));
+            return Err(RegexError::Ended(Error::new(51091, message)));
         }
         let regex = Regex::compile(pattern, options, query)?;
-        query.charge(regex.compiled.size_bytes()).map_err(RegexRefusal::Ended)?;
+        query.charge(regex.compiled.size_bytes()).map_err(RegexError::Ended)?;
         Ok(regex)
     }
 
@@ -59,8 +59,8 @@ impl Regex {
             return Err(Error::new(2, "Regular expression cannot contain an embedded null byte"));
         }
         Regex::compile_held(pattern, options, query).map_err(|refused| match refused {
-            RegexRefusal::Ended(error) => error,
-            RegexRefusal::Invalid(reason) => Error::new(51091, format!("Regular expression is invalid: {reason}")),
+            RegexError::Ended(error) => error,
+            RegexError::Invalid(reason) => Error::new(51091, format!("Regular expression is invalid: {reason}")),
         })
     }
 
@@ -101,8 +101,8 @@ mod tests {
     fn compiled(pattern: &str, query: &Context) -> Regex {
         match Regex::compile(pattern, "", query) {
             Ok(regex) => regex,
-            Err(RegexRefusal::Ended(error)) => panic!("{pattern}: {error}"),
-            Err(RegexRefusal::Invalid(reason)) => panic!("{pattern}: {reason}"),
+            Err(RegexError::Ended(error)) => panic!("{pattern}: {error}"),
+            Err(RegexError::Invalid(reason)) => panic!("{pattern}: {reason}"),
         }
     }
 

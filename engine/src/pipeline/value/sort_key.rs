@@ -64,7 +64,7 @@ struct KeySlot<'r> {
 struct PathValue<'r> {
     /// The value. `None` if the path leads to no value.
     value: Option<&'r Value>,
-    /// The names that remain.
+    /// The names of the path after the value.
     names: &'r [Arc<str>],
     /// Whether the value is an array that is itself an item of an array, reached by its index. If the path ends at such
     /// an inner array, the array counts as one value.
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_may_be_the_index_of_an_item() {
+    fn a_number_in_a_sort_path_may_be_the_index_of_an_item() {
         let alone = |path: &str, row: &str| key(&[(path, false)], row).expect("a key").remove(0);
         assert_eq!(alone("a.0.b", r#"{"a": [{"b": 3}, {"b": 1}]}"#), "3");
         assert_eq!(alone("a.1.b", r#"{"a": [{"b": 3}, {"b": [5, 2]}]}"#), "2");
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_both_an_index_and_a_field_is_rejected() {
+    fn a_number_in_a_sort_path_that_is_both_an_index_and_a_field_is_rejected() {
         let error = key(&[("a.0", false)], r#"{"a": [{"0": 1}]}"#).expect_err("ambiguous");
         assert_eq!(error.code, PipelineErrorCode::Number(16746));
         assert!(error.message.ends_with("field: '0'"), "{error:?}");
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_through_one_array_use_the_same_item() {
+    fn sort_keys_through_one_array_use_the_same_item() {
         let row = r#"{"a": [{"b": 1, "c": 9}, {"b": 2, "c": 0}], "d": 7}"#;
         assert_eq!(key(&[("a.b", false), ("a.c", false)], row).expect("a key"), ["1", "9"]);
         assert_eq!(key(&[("a.c", false), ("d", false), ("a.b", true)], row).expect("a key"), ["0", "7", "2"]);
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_through_different_arrays_are_rejected() {
+    fn sort_keys_through_different_arrays_are_rejected() {
         for row in [r#"{"a": [1, 2], "b": [3]}"#, r#"{"a": [1], "b": []}"#, r#"{"a": 1, "b": [3], "c": [{"d": 1}]}"#] {
             assert_eq!(
                 key(&[("a", false), ("b", false), ("c.0.d", false)], row).expect_err("parallel").message,
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn an_array_as_the_id_conflicts_only_if_the_client_names_the_id() {
+    fn an_array_as_the_id_conflicts_with_another_array_only_if_the_client_sorts_by_the_id() {
         let row = r#"{"_id": [4, 3], "tags": ["y", "x"]}"#;
         let order = SortOrder::then_by_id([("tags", true)]);
         assert_eq!(read(&order, row).expect("a key"), [r#""y""#, "3"]);

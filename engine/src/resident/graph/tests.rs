@@ -160,7 +160,7 @@ fn an_edge_to_a_page_points_to_the_first_reference_that_exists() {
 }
 
 #[test]
-fn a_reference_to_the_only_page_with_a_name_matches_none_of_several_pages() {
+fn a_reference_by_name_matches_no_page_if_several_pages_have_the_name() {
     let mut articles = Articles::default();
     articles.event("one", "created", &[("path", "x/n.md")], &[]);
     let edges = [page("n", &["/n.md", "*/n.md"])];

@@ -93,7 +93,7 @@ impl TextFolder {
     /// Adds a Latin, Greek or Cyrillic letter without its accents.
     fn accented(&mut self, c: char) {
         for c in c.nfkd().filter(|c| !is_combining_mark(*c)).flat_map(char::to_lowercase) {
-            match apart(c) {
+            match spelled_out(c) {
                 Some(letters) => letters.chars().for_each(|c| self.letter(c)),
                 // The lower case of some letters contains a combining mark, which is dropped.
                 None if is_combining_mark(c) => {}
@@ -174,7 +174,7 @@ impl TextFolder {
 }
 
 /// Returns the plain spelling of a letter that Unicode does not decompose, such as `ss` for `ß`.
-fn apart(c: char) -> Option<&'static str> {
+fn spelled_out(c: char) -> Option<&'static str> {
     Some(match c {
         'ß' => "ss",
         'æ' => "ae",
@@ -270,7 +270,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn case_accents_and_signs_are_folded() {
+    fn case_accents_and_punctuation_are_folded() {
         for (text, folded) in [
             ("Crème Brûlée", "creme brulee"),
             ("Rvalue_static--promotion!", "rvalue static promotion"),
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn signs_after_a_word_are_part_of_the_word() {
+    fn plus_and_hash_signs_after_a_word_are_part_of_the_word() {
         for (text, folded) in [
             ("C", "c"),
             ("C++", "c++"),

@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exact_label_ranks_before_an_equally_folded_one() {
+    fn an_exact_label_ranks_before_labels_with_the_same_folded_text() {
         let labels = labelled(&["resume", "Résumé", "RESUME"]);
         for (query, first) in [("resume", "a0"), ("Résumé", "a1"), (" RESUME ", "a2"), ("Resumé", "a2")] {
             let found = labels.search(query, SearchFilter::default(), 10);

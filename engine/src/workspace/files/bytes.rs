@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use crate::error::Error;
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::FILE;
-use crate::model::file::named_bytes;
+use crate::model::file::upload_of;
 use crate::state::storage::Storage;
 use crate::workspace::call_context::Operation;
 
@@ -18,7 +18,7 @@ pub struct PreviousUpload(Arc<Mutex<Option<Arc<str>>>>);
 impl PreviousUpload {
     /// Records the upload that the file refers to. `before` is the file's aggregate before the event.
     pub fn record(&self, before: Option<&Aggregate>) {
-        *self.0.lock() = named_bytes(before).map(|(id, _)| id);
+        *self.0.lock() = upload_of(before).map(|(id, _)| id);
     }
 
     fn take(&self) -> Option<Arc<str>> {
@@ -50,5 +50,5 @@ pub fn not_found(path: &str) -> Error {
 
 /// Returns the key of the bytes that a file refers to.
 pub fn key_of(workspace_id: &str, found: &Aggregate) -> Option<String> {
-    named_bytes(Some(found)).map(|(upload, _)| Storage::key(workspace_id, &upload))
+    upload_of(Some(found)).map(|(upload, _)| Storage::key(workspace_id, &upload))
 }

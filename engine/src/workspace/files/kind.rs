@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_media_type_is_given_or_derived_from_the_name() {
+    fn the_media_type_is_taken_from_the_request_or_derived_from_the_file_name() {
         assert_eq!(mime_type(None, "a.PNG").expect("a kind"), "image/png");
         assert_eq!(mime_type(Some(" "), "a").expect("a kind"), "application/octet-stream");
         assert_eq!(mime_type(Some("text/plain; charset=utf-8"), "a").expect("a kind"), "text/plain; charset=utf-8");

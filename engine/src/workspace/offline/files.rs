@@ -37,7 +37,7 @@ impl Offline {
     /// Returns the bytes of an upload, or `None` if the file at the path does not refer to the upload any longer.
     pub async fn read_upload(&self, path: &str, upload_id: &str) -> Result<Option<BoxStream<'static, Result<Bytes>>>> {
         let found = self.state.folded.get(FilePath::aggregate_id(path).as_str());
-        let named = file::named_bytes(found.as_deref()).filter(|(upload, _)| **upload == *upload_id);
+        let named = file::upload_of(found.as_deref()).filter(|(upload, _)| **upload == *upload_id);
         let Some((upload, size)) = named else { return Ok(None) };
         let key = Storage::key(&self.state.record.id, &upload);
         let blocks = self.state.storage.blobs().read(&key, 0..size).await?;

@@ -73,7 +73,7 @@ impl Table for EdgeTable<'_> {
         Box::new(std::iter::empty())
     }
 
-    fn around(&self, nodes: &[Arc<str>]) -> pipeline::error::Result<Vec<Value>> {
+    fn reached_from(&self, nodes: &[Arc<str>]) -> pipeline::error::Result<Vec<Value>> {
         self.reached(nodes).map_err(|error| self.reader.ended(error))
     }
 }

@@ -25,11 +25,11 @@ impl Reader {
         closed: Option<Vec<Arc<str>>>,
     ) -> Result<GraphNeighborhood> {
         let id = id.to_owned();
-        self.read_offloaded(move |reader| around(reader, &id, &walk, closed)).await
+        self.read_offloaded(move |reader| neighborhood(reader, &id, &walk, closed)).await
     }
 }
 
-fn around(
+fn neighborhood(
     reader: &QueryReader<'_>,
     id: &str,
     walk: &Traversal,

@@ -21,11 +21,11 @@ impl Reader {
         then: GraphMoment,
     ) -> Result<GraphNeighborhood> {
         let id = id.to_owned();
-        self.read_offloaded(move |reader| around(reader, &id, &walk, then)).await
+        self.read_offloaded(move |reader| neighborhood(reader, &id, &walk, then)).await
     }
 }
 
-fn around(reader: &QueryReader<'_>, id: &str, walk: &Traversal, then: GraphMoment) -> Result<GraphNeighborhood> {
+fn neighborhood(reader: &QueryReader<'_>, id: &str, walk: &Traversal, then: GraphMoment) -> Result<GraphNeighborhood> {
     let not_found = || Error::not_found("aggregate", id);
     let now = reader.state(id).ok_or_else(not_found)?;
     let from = now.id.clone();

@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_told_from_pages_by_their_names() {
+    fn files_are_distinguished_from_pages_by_their_names() {
         for path in [
             "LICENSE",
             "../LICENSE-MIT",

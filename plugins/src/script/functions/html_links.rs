@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_that_do_not_end_are_read_in_part() {
+    fn unclosed_and_long_html_tags_are_read_up_to_a_length_limit() {
         let unquoted = format!("<p>{}<a href=a.md>", "<a x=".repeat(70_000));
         assert_eq!(targets(&unquoted).expect("listed"), ["a.md"]);
         // Each tag continues through the quotes of all tags that follow.

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tags_are_replaced_by_urls_and_other_braces_stay() {
+    fn site_tags_are_replaced_by_urls_and_other_braces_stay() {
         for (tag, url) in [
             (r#"{{< ref "a.md" >}}"#, "x-hugo-ref:a%2Emd"),
             (r#"{{% relref path="/b c" lang="fr" %}}#d"#, "x-hugo-ref:%2Fb%20c#d"),

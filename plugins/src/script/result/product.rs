@@ -16,7 +16,7 @@ type OfReason = fn(&str) -> Product;
 
 /// The fields that contain a reason and must be the only field of the result, each with the function that creates the
 /// product.
-const ALONE: [(&str, OfReason); 2] = [("does_not_apply", not_applicable), ("declines", declined)];
+const EXCLUSIVE_FIELDS: [(&str, OfReason); 2] = [("does_not_apply", not_applicable), ("declines", declined)];
 
 /// The default message for a task that does not apply to the plugin.
 const NOT_APPLICABLE: &str = "The plugin has nothing to do for this task.";
@@ -29,7 +29,7 @@ pub(in crate::script) fn read(value: &Value, aggregate_type: Option<&str>) -> Re
         return Ok(not_applicable(NOT_APPLICABLE));
     }
     let fields = ResultFields::of("product".into(), value, &FIELDS)?;
-    for (name, product) in ALONE {
+    for (name, product) in EXCLUSIVE_FIELDS {
         if let Some(reason) = fields.text(name)? {
             return match fields.object.len() {
                 1 if reason.trim().is_empty() => Err(format!("{} is empty", fields.path(name))),
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_result_that_does_not_apply_has_a_message_and_no_review() {
+    fn a_result_with_does_not_apply_has_a_message_and_no_other_field() {
         let parsed = |json: &str| read(&of_json(json), Some("article"));
         assert_eq!(parsed("null"), Ok(not_applicable(NOT_APPLICABLE)));
         assert_eq!(parsed(r#"{"does_not_apply": "It has no text."}"#), Ok(not_applicable("It has no text.")));

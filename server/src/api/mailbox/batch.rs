@@ -49,7 +49,7 @@ impl Api {
             body.action.invalid(format!("expected one of {allowed}"))
         });
         let command = command(action?, &body.fields, access.0.now_ms())?;
-        let outcomes = access.0.act_on_tasks(which(&body)?, command).await?;
+        let outcomes = access.0.act_on_tasks(task_choice(&body)?, command).await?;
         let tasks = outcomes.iter().filter_map(|outcome| outcome.result.as_ref().ok());
         let appended = |task: &ActedTask| task.appended.iter().map(EffectView::size_bytes).sum::<usize>();
         let bytes = tasks.map(|acted| acted.task.size_bytes() + appended(acted)).sum();
@@ -57,7 +57,7 @@ impl Api {
     }
 }
 
-fn which(request: &ActOnTasks) -> Result<TaskChoice, Error> {
+fn task_choice(request: &ActOnTasks) -> Result<TaskChoice, Error> {
     let absent = [request.expected_versions.is_absent(), request.ids.is_absent(), request.filter.is_absent()];
     if absent.into_iter().filter(|is_absent| !is_absent).count() > 1 {
         let message = "expected only one of ids, expected_versions and filter";

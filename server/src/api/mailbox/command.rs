@@ -314,7 +314,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_has_each_value_once() {
+    fn a_repeated_value_of_a_comma_separated_list_is_kept_once() {
         let statuses = |list: &str| named(list, Status::parse);
         assert_eq!(statuses("review,pending, review,pending"), Some(vec![Status::Pending, Status::Review]));
         assert_eq!(statuses("review,"), None);

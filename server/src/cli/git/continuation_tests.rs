@@ -190,7 +190,7 @@ fn a_file_with_an_unusual_mode_is_a_regular_file() {
 }
 
 #[test]
-fn links_submodules_and_pointers_of_git_lfs_are_reported_missing() {
+fn symlinks_submodules_and_git_lfs_pointers_are_reported_missing() {
     let scratch = Scratch::new();
     let pointer = format!("version https://git-lfs.github.com/spec/v1\noid sha256:{}\nsize 9\n", "0".repeat(64));
     let tree = scratch.tree(&[
@@ -208,7 +208,7 @@ fn links_submodules_and_pointers_of_git_lfs_are_reported_missing() {
 }
 
 #[test]
-fn a_clone_without_earlier_folders_is_imported_in_one_step() {
+fn a_clone_without_the_trees_of_earlier_commits_is_imported_in_one_step() {
     let scratch = Scratch::new();
     let first = scratch.commit(0, &[("docs/a.md", b"one")]);
     let second = scratch.commit(1, &[("docs/a.md", b"two")]);

@@ -202,7 +202,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn links_and_special_files_of_a_folder_are_left_out_with_a_reason() {
+    fn symlinks_and_special_files_in_a_folder_are_left_out_with_a_reason() {
         use std::os::unix::fs::symlink;
         use std::os::unix::net::UnixListener;
 
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_below_64_folders_is_left_out() {
+    fn a_folder_nested_deeper_than_64_folders_is_left_out() {
         let (deep, deeper) = (vec!["d"; MAX_DEPTH].join("/"), vec!["d"; MAX_DEPTH + 1].join("/"));
         let folder = folder(&[&format!("{deep}/a.md"), &format!("{deeper}/b.md")]);
         let files = files_of(folder.path());
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_cannot_be_read_covers_everything_below_it() {
+    fn everything_below_a_folder_that_cannot_be_read_counts_as_unread() {
         let mut files = Files::default();
         files.skip_unread("a/b".to_owned(), &io::ErrorKind::PermissionDenied.into());
         files.skip_unread("gone".to_owned(), &io::ErrorKind::NotFound.into());
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pointer_of_git_lfs_is_no_text() {
+    fn a_git_lfs_pointer_is_not_text() {
         let pointer = format!("{POINTER}oid sha256:{}\nsize 12345\n", "0".repeat(64));
         assert!(text_of(pointer.clone().into_bytes()).is_err());
         for text in [POINTER.to_owned(), format!("# LFS\n\n{pointer}"), format!("{pointer}{}", "x".repeat(1_000))] {

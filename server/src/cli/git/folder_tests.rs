@@ -68,7 +68,7 @@ async fn a_moved_folder_continues_the_import_into_the_project_that_is_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_record_without_a_path_is_continued_by_one_folder() {
+async fn an_import_record_without_a_path_is_continued_by_only_one_folder() {
     let (served, parent) = (LocalServer::start().await, tempfile::tempdir().expect("a folder"));
     let work = docs(parent.path(), "work");
     served.import(&work).await;
@@ -120,7 +120,7 @@ async fn a_folder_with_less_than_half_of_the_files_does_not_continue_the_import_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_project_with_several_moved_folders_of_one_name_is_continued_by_none() {
+async fn a_folder_does_not_continue_a_project_with_several_moved_folders_of_its_name() {
     let (served, parent) = (LocalServer::start().await, tempfile::tempdir().expect("a folder"));
     for above in ["one", "two"] {
         let folder = docs_with(parent.path(), above, &["a.md"]);
@@ -164,7 +164,7 @@ async fn another_folder_at_the_path_of_a_moved_folder_is_imported_into_the_same_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_folder_stays_in_its_numbered_project_after_the_first_project_has_no_record() {
+async fn a_folder_stays_in_its_numbered_project_after_the_first_project_loses_its_record() {
     let (served, parent) = (LocalServer::start().await, tempfile::tempdir().expect("a folder"));
     let (work, private) = (docs(parent.path(), "work"), docs(parent.path(), "private"));
     served.import(&work).await;
@@ -181,7 +181,7 @@ async fn a_folder_stays_in_its_numbered_project_after_the_first_project_has_no_r
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_folder_that_may_be_in_another_project_is_noted_at_its_first_import() {
+async fn the_first_import_prints_a_note_if_the_folder_may_be_in_another_project() {
     let (served, parent) = (LocalServer::start().await, tempfile::tempdir().expect("a folder"));
     let (work, private) = (docs(parent.path(), "work"), docs(parent.path(), "private"));
     import_into(&served, "notes", &work).await.expect("imported");

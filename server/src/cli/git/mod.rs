@@ -171,7 +171,7 @@ impl Import<'_> {
 
     /// Imports the source. `version` is the version of a deleted record, which the server does not list.
     async fn run(&self, version: Option<u64>) -> anyhow::Result<Outcome> {
-        self.progress.say("reading the history");
+        self.progress.show_activity("reading the history");
         let source = self.place.open()?;
         if let Some(repository) = source.as_repository()
             && history::head(repository)?.is_none()
@@ -212,13 +212,13 @@ impl Import<'_> {
     }
 
     fn sender(&self, loaded: &ProjectState) -> BatchSender<'_> {
-        let ProjectState { project, record, is_typed, .. } = loaded;
+        let ProjectState { project, record, is_type_defined, .. } = loaded;
         BatchSender {
             client: self.client,
             progress: self.progress,
             project: project.clone(),
             record: record.clone(),
-            is_typed: *is_typed,
+            is_type_defined: *is_type_defined,
             has_project: false,
             appended: 0,
             broken: HashSet::new(),

@@ -95,7 +95,7 @@ impl Model {
             seed: "root".to_owned(),
             salt: self.batches,
             articles,
-            ended: ended.collect(),
+            deletion_times: ended.collect(),
             ..ProjectArticles::default()
         }
     }

@@ -28,7 +28,7 @@ pub struct ProjectState {
     pub moved_from: Option<String>,
     pub held: ProjectArticles,
     /// Whether the workspace defines the type of import records.
-    pub is_typed: bool,
+    pub is_type_defined: bool,
 }
 
 /// A reader of the workspace.
@@ -63,7 +63,7 @@ impl WorkspaceReader<'_> {
     /// `default` or, if that project belongs to another source, `default` with a number.
     pub async fn load(&self, project: Option<&str>, default: &str) -> anyhow::Result<ProjectState> {
         let projects = Projects::load(self.client, self.note).await?;
-        let (rows, is_typed) = self.records().await.context("the records of imports cannot be read")?;
+        let (rows, is_type_defined) = self.records().await.context("the records of imports cannot be read")?;
         let of_project = |slug: &str| -> Vec<&Row> {
             let id = projects.id(slug);
             rows.iter().filter(|row| id.is_some() && row.project_id.as_deref() == id).collect()
@@ -96,7 +96,7 @@ impl WorkspaceReader<'_> {
         };
         let held = ProjectArticles { seed: record.seed.clone(), salt: record.version, ..held };
         let moved_from = moved.map(|row| row.root.clone());
-        Ok(ProjectState { project, record, moved_from, held, is_typed })
+        Ok(ProjectState { project, record, moved_from, held, is_type_defined })
     }
 
     /// Returns the default slug, or the default slug with a number, of the project that has the record of the source.
@@ -166,7 +166,8 @@ impl WorkspaceReader<'_> {
         if !record.exists && self.source.kind == "git" && has_old {
             self.add_unrecorded(record, project, &mut owners).await?;
         }
-        let mut held = ProjectArticles { ended: self.ended(project).await?, ..ProjectArticles::default() };
+        let mut held =
+            ProjectArticles { deletion_times: self.deletion_times(project).await?, ..ProjectArticles::default() };
         for (article, slug) in found {
             match owners.get(&article.id) {
                 Some(owner) if *owner == record.id => held.articles.push(article),
@@ -179,7 +180,7 @@ impl WorkspaceReader<'_> {
 
     /// Returns the times of the deletions of articles, by id. Returns no times for a folder, because events of a folder
     /// have the server's time, which is later.
-    async fn ended(&self, project: &str) -> anyhow::Result<HashMap<String, Timestamp>> {
+    async fn deletion_times(&self, project: &str) -> anyhow::Result<HashMap<String, Timestamp>> {
         let mut ended: HashMap<String, Timestamp> = HashMap::new();
         if self.source.kind != "git" {
             return Ok(ended);

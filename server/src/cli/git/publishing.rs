@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_article_is_published_if_its_file_says_so() {
+    fn the_draft_and_published_fields_decide_whether_an_article_is_published() {
         for (row, expected) in [
             (json!({"draft": false, "version": 3}), Some("publish")),
             (json!({"draft": false, "version": 3, "status": "published", "published_version": 2}), Some("publish")),

@@ -27,7 +27,7 @@ pub struct BatchSender<'a> {
     pub project: String,
     pub record: Record,
     /// Whether the workspace defines the type of import records.
-    pub is_typed: bool,
+    pub is_type_defined: bool,
     /// Whether the workspace has the project.
     pub has_project: bool,
     /// The number of events that were appended.
@@ -135,7 +135,7 @@ impl BatchSender<'_> {
     /// Defines the type of import records, unless the workspace already defines the type.
     async fn ensure_type(&mut self) -> Result<(), CallError> {
         let note = |text: &str| self.progress.note(text);
-        if !self.is_typed {
+        if !self.is_type_defined {
             let definition = record::definition();
             let request = || self.client.request(Method::POST, &["aggregates", "define"]).json(&definition);
             match retry::call(self.client, note, request).await {
@@ -143,7 +143,7 @@ impl BatchSender<'_> {
                 Err(error) if error.has_status(StatusCode::CONFLICT) => {}
                 defined => drop(defined?),
             }
-            self.is_typed = true;
+            self.is_type_defined = true;
         }
         Ok(())
     }
@@ -189,10 +189,10 @@ impl BatchSender<'_> {
             return anyhow::Error::new(error).context(hint);
         }
         let tries = self.client.retry_policy.tries;
-        let passing = format!("the events were not appended after {tries} attempts; the import can be repeated");
-        let passing = error.is_temporary().then_some(passing);
+        let temporary = format!("the events were not appended after {tries} attempts; the import can be repeated");
+        let temporary = error.is_temporary().then_some(temporary);
         let stopped = (self.appended > 0).then(|| format!("stopped after {} events", self.appended));
-        passing.into_iter().chain(stopped).fold(anyhow::Error::new(error), anyhow::Error::context)
+        temporary.into_iter().chain(stopped).fold(anyhow::Error::new(error), anyhow::Error::context)
     }
 
     /// Creates the project, unless the workspace already has the project.

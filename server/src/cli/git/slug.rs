@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_of_other_scripts_are_written_in_ascii() {
+    fn non_ascii_letters_are_transliterated_to_ascii() {
         for (path, slug) in [
             ("notes/Über uns.md", "notes-uber-uns"),
             ("notes/U\u{308}ber uns.md", "notes-uber-uns"),
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn an_article_keeps_the_slug_of_an_earlier_version() {
+    fn an_article_keeps_the_slug_that_an_earlier_program_version_derived() {
         for slug in ["uber", "ber", "ber-57"] {
             assert!(is_of_path(slug, "über.md"), "{slug}");
         }

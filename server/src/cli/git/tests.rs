@@ -276,7 +276,7 @@ fn globs_select_articles_with_their_whole_history() {
 }
 
 #[test]
-fn files_with_each_ending_of_markdown_are_imported() {
+fn files_with_every_markdown_extension_are_imported() {
     let scratch = Scratch::new();
     let files: [(&str, &[u8]); 7] = [
         ("a.mkd", b"a"),

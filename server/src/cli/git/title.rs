@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn attributes_and_anchors_are_no_part_of_a_title() {
+    fn attributes_and_anchors_are_not_part_of_a_title() {
         for body in [
             "# Getting started {#start}\n",
             "# Getting started {#start .wide}\n",

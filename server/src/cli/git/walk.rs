@@ -54,9 +54,9 @@ pub struct HistoryWalk<'a> {
     /// The articles that were not imported from this source, by path.
     others: HashMap<String, Article>,
     /// The ids of all articles of the project.
-    living: HashSet<String>,
+    article_ids: HashSet<String>,
     /// The times of the last events of deleted articles, by id.
-    ended: HashMap<String, Timestamp>,
+    deletion_times: HashMap<String, Timestamp>,
     slugs: Slugs,
     /// The files whose articles do not have the slug in the front matter, because another article has the slug.
     waiting: SlugQueue,
@@ -75,7 +75,7 @@ pub struct ProjectArticles {
     pub further: Vec<(String, String)>,
     /// The times of the last events of deleted articles, by id. Events of new articles with these ids do not occur
     /// earlier.
-    pub ended: HashMap<String, Timestamp>,
+    pub deletion_times: HashMap<String, Timestamp>,
 }
 
 impl Article {
@@ -101,7 +101,7 @@ impl<'a> HistoryWalk<'a> {
         chosen: HashSet<String>,
         report: ImportWarnings<'a>,
     ) -> Self {
-        let ProjectArticles { seed, salt, articles, others, further, ended } = held;
+        let ProjectArticles { seed, salt, articles, others, further, deletion_times } = held;
         let mut walk = Self {
             source,
             report,
@@ -112,8 +112,8 @@ impl<'a> HistoryWalk<'a> {
             live: HashMap::new(),
             spare: Vec::new(),
             others: HashMap::new(),
-            living: HashSet::new(),
-            ended,
+            article_ids: HashSet::new(),
+            deletion_times,
             slugs: Slugs::default(),
             waiting: SlugQueue::default(),
             next: 0,
@@ -138,7 +138,7 @@ impl<'a> HistoryWalk<'a> {
     /// Records the id and the slug of an article of the project. Returns the article's number.
     fn admit(&mut self, id: &str, slug: &str) -> usize {
         self.next += 1;
-        self.living.insert(id.to_owned());
+        self.article_ids.insert(id.to_owned());
         if !slug.is_empty() {
             self.slugs.hold(slug, self.next);
         }
@@ -217,8 +217,8 @@ impl<'a> HistoryWalk<'a> {
         let ids =
             [self.id_of(birth), name_id(&[&self.seed, &path, &commit]), name_id(&[&self.seed, &path, &commit, &salt])];
         let [.., last] = &ids;
-        let id = ids.iter().find(|id| !self.living.contains(*id)).unwrap_or(last).clone();
-        let (number, last) = (self.admit(&id, ""), self.ended.get(&id).copied());
+        let id = ids.iter().find(|id| !self.article_ids.contains(*id)).unwrap_or(last).clone();
+        let (number, last) = (self.admit(&id, ""), self.deletion_times.get(&id).copied());
         let article = Article { number, id, path: path.clone(), last, ..Article::default() };
         self.write(article, path, blob, None, outbox)
     }
@@ -333,9 +333,9 @@ impl<'a> HistoryWalk<'a> {
     }
 
     fn remove(&mut self, mut article: Article, outbox: &mut Outbox<'_>) -> anyhow::Result<()> {
-        self.living.remove(&article.id);
+        self.article_ids.remove(&article.id);
         self.delete(&mut article, outbox)?;
-        self.ended.extend(article.last.map(|last| (article.id, last)));
+        self.deletion_times.extend(article.last.map(|last| (article.id, last)));
         Ok(())
     }
 

@@ -157,7 +157,7 @@ fn fold(call: OperatorCall, query: &Context) -> Result<Expr> {
     if !call.is_foldable() {
         return Ok(Expr { node: ExprNode::Call(Arc::new(call)) });
     }
-    match query.within(FOLD_BYTES, || call.eval(&Env::new(query, &Value::Null))) {
+    match query.with_byte_limit(FOLD_BYTES, || call.eval(&Env::new(query, &Value::Null))) {
         Ok(Some(value)) => {
             // The plan holds the constant until the query ends.
             memory::hold(&value, query)?;

@@ -7,7 +7,7 @@ use crate::model::value::{Object, Value};
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::extended_json;
-use crate::pipeline::value::regex::{PatternMatch, Regex, RegexRefusal};
+use crate::pipeline::value::regex::{PatternMatch, Regex, RegexError};
 
 pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
     /// Returns the first match, its position in code points, and its groups.
@@ -76,7 +76,7 @@ fn compile(
     name: &str,
     pattern: &Value,
     options: &Value,
-    compile: fn(&str, &str, &Context) -> Result<Regex, RegexRefusal>,
+    compile: fn(&str, &str, &Context) -> Result<Regex, RegexError>,
     query: &Context,
 ) -> Result<Option<Regex>> {
     let options = match options {
@@ -106,8 +106,8 @@ fn compile(
     }
     match compile(pattern, options, query) {
         Ok(pattern) => Ok(Some(pattern)),
-        Err(RegexRefusal::Ended(error)) => Err(error),
-        Err(RegexRefusal::Invalid(reason)) => Err(Error::new(51111, format!("Invalid Regex in {name}: {reason}"))),
+        Err(RegexError::Ended(error)) => Err(error),
+        Err(RegexError::Invalid(reason)) => Err(Error::new(51111, format!("Invalid Regex in {name}: {reason}"))),
     }
 }
 

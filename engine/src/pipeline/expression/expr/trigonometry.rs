@@ -18,10 +18,10 @@ pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
         Exactly(1), |call, env| within(call, env, -1.0, 1.0, f64::asin);
     /// Returns the inverse hyperbolic sine.
     "$asinh"("number") [r#"{"$asinh":0}"#, "{}", "0.0"]:
-        Exactly(1), |call, env| anywhere(call, env, f64::asinh);
+        Exactly(1), |call, env| of_any_number(call, env, f64::asinh);
     /// Returns the inverse tangent, in radians.
     "$atan"("number") [r#"{"$atan":0}"#, "{}", "0.0"]:
-        Exactly(1), |call, env| anywhere(call, env, f64::atan);
+        Exactly(1), |call, env| of_any_number(call, env, f64::atan);
     /// Returns the angle of a point, in radians.
     "$atan2"("y: number, x: number") [r#"{"$atan2":[0,1]}"#, "{}", "0.0"]: Exactly(2), atan2;
     /// Returns the inverse hyperbolic tangent.
@@ -32,28 +32,28 @@ pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
         Exactly(1), |call, env| finite(call, env, f64::cos);
     /// Returns the hyperbolic cosine.
     "$cosh"("number") [r#"{"$cosh":0}"#, "{}", "1.0"]:
-        Exactly(1), |call, env| anywhere(call, env, f64::cosh);
+        Exactly(1), |call, env| of_any_number(call, env, f64::cosh);
     /// Converts an angle from degrees to radians.
     "$degreesToRadians"("degrees: number") [r#"{"$degreesToRadians":180}"#, "{}", "3.141592653589793"]:
-        Exactly(1), |call, env| anywhere(call, env, f64::to_radians);
+        Exactly(1), |call, env| of_any_number(call, env, f64::to_radians);
     /// Converts an angle from radians to degrees.
     "$radiansToDegrees"("radians: number") [r#"{"$radiansToDegrees":0}"#, "{}", "0.0"]:
-        Exactly(1), |call, env| anywhere(call, env, f64::to_degrees);
+        Exactly(1), |call, env| of_any_number(call, env, f64::to_degrees);
     /// Returns the sine.
     "$sin"("radians: number") [r#"{"$sin":0}"#, "{}", "0.0"]:
         Exactly(1), |call, env| finite(call, env, f64::sin);
     /// Returns the hyperbolic sine.
     "$sinh"("number") [r#"{"$sinh":0}"#, "{}", "0.0"]:
-        Exactly(1), |call, env| anywhere(call, env, f64::sinh);
+        Exactly(1), |call, env| of_any_number(call, env, f64::sinh);
     /// Returns the tangent.
     "$tan"("radians: number") [r#"{"$tan":0}"#, "{}", "0.0"]:
         Exactly(1), |call, env| finite(call, env, f64::tan);
     /// Returns the hyperbolic tangent.
     "$tanh"("number") [r#"{"$tanh":0}"#, "{}", "0.0"]:
-        Exactly(1), |call, env| anywhere(call, env, f64::tanh);
+        Exactly(1), |call, env| of_any_number(call, env, f64::tanh);
 };
 
-fn anywhere(call: &OperatorCall, env: &Env, apply: fn(f64) -> f64) -> Answer {
+fn of_any_number(call: &OperatorCall, env: &Env, apply: fn(f64) -> f64) -> Answer {
     of_double(call, env, |number| Ok(apply(number)))
 }
 

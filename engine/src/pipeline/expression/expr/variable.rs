@@ -158,7 +158,7 @@ fn filter(call: &OperatorCall, env: &Env) -> Answer {
     let mut kept = Vec::new();
     for (index, item) in items.iter().enumerate() {
         // The value of the condition is dropped after the test, so the query is not charged for the value.
-        if env.query.passing(|| Ok(Expr::truthy(at_item(call, env, index, item)?.as_ref())))? {
+        if env.query.uncharged(|| Ok(Expr::truthy(at_item(call, env, index, item)?.as_ref())))? {
             kept.push(item.clone());
             if kept.len() >= limit {
                 break;

@@ -75,7 +75,7 @@ impl Filter {
     /// Returns whether a row satisfies a filter that uses no variables of an outer pipeline. The query is not charged
     /// for intermediate values.
     pub fn matches_row(&self, row: &Value, query: &Context) -> Result<bool> {
-        query.passing(|| self.matches(&Env::new(query, row)))
+        query.uncharged(|| self.matches(&Env::new(query, row)))
     }
 
     /// Visits every path that the filter reads; the empty path denotes the whole row. Returns `false` if the filter

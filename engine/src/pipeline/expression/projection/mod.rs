@@ -66,7 +66,7 @@ impl Projection {
     }
 
     /// Returns whether the projection leaves the path's first field and everything below it unchanged.
-    pub fn leaves_alone(&self, path: &str) -> bool {
+    pub fn preserves(&self, path: &str) -> bool {
         // At deeper levels, the projection may shorten or fill arrays, so a path through an array may read other
         // values. Only the first name of the path therefore decides.
         let first = path.split('.').next().unwrap_or(path);

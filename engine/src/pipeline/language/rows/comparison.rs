@@ -107,7 +107,7 @@ fn no_date(name: &str, constant: &Value) -> Error {
 /// Returns the warning about a constant that is of another type than the values.
 fn of_another_type(name: &str, field_type: FieldType, constant: &Value) -> String {
     let text = constant.as_str().unwrap_or_default();
-    let meant = match field_type {
+    let suggestion = match field_type {
         FieldType::Number | FieldType::Integer if text.parse::<f64>().is_ok_and(f64::is_finite) => {
             Some(text.to_owned())
         }
@@ -115,7 +115,7 @@ fn of_another_type(name: &str, field_type: FieldType, constant: &Value) -> Strin
         FieldType::String if constant.is_number() => Some(format!("\"{}\"", excerpt(constant))),
         _ => None,
     };
-    let hint = meant.map(|meant| format!(": write {}", excerpt_of(meant))).unwrap_or_default();
+    let hint = suggestion.map(|suggestion| format!(": write {}", excerpt_of(suggestion))).unwrap_or_default();
     let kind = match field_type {
         FieldType::String => "a text",
         FieldType::Number => "a number",

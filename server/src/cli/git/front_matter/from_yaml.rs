@@ -337,7 +337,7 @@ fn is_text_tag(tag: &Tag) -> bool {
 /// Returns the value of a scalar according to the core schema of YAML 1.2. Numbers that JSON would write in another way
 /// are text.
 fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Value {
-    let is_typed = match tag {
+    let is_type_defined = match tag {
         Some(tag) if is_text_tag(tag) => false,
         Some(tag) => match tag.core_suffix() {
             Some(name) => matches!(name, "null" | "bool" | "int" | "float"),
@@ -346,7 +346,7 @@ fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Value {
         None => style == ScalarStyle::Plain,
     };
     match text {
-        _ if !is_typed => text.into(),
+        _ if !is_type_defined => text.into(),
         _ if is_null(text) => Value::Null,
         "true" | "True" | "TRUE" => true.into(),
         "false" | "False" | "FALSE" => false.into(),

@@ -169,7 +169,7 @@ fn invalid_lines_of_yaml_are_kept_as_text() {
 }
 
 #[test]
-fn duplicate_names_and_tags_of_values_are_reported() {
+fn duplicate_names_and_yaml_tags_are_reported() {
     assert_eq!(split("---\na: 1\na: 2\nb: {c: 1, c: 2}\n---\n"), (json!({"a": 1, "b": {"c": 1}}), "", vec![3, 4]));
     assert_eq!(split("---\na: !mine 1\n---\n"), (json!({"a": 1}), "", vec![2]));
     assert_eq!(split("+++\na = 1\na = 2\nb = 3\n+++\n"), (json!({"a": 1, "b": 3}), "", vec![3]));
@@ -186,7 +186,7 @@ fn invalid_statements_of_toml_are_kept_as_text() {
 }
 
 #[test]
-fn aliases_cannot_multiply_values() {
+fn yaml_aliases_cannot_multiply_values() {
     let mut bomb = "---\ntitle: T\na0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 1..12 {
         let aliases = vec![format!("*a{}", level - 1); 10].join(", ");
@@ -204,7 +204,7 @@ fn aliases_cannot_multiply_values() {
 }
 
 #[test]
-fn deep_long_and_unusual_front_matter_does_not_end_an_import() {
+fn deep_long_and_unusual_front_matter_is_separated_from_the_body() {
     let depth = 100_000;
     for (text, is_split) in [
         (format!("---\ntitle: T\na: {}\n---\nBody", "[".repeat(depth)), true),

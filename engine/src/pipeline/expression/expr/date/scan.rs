@@ -68,12 +68,12 @@ impl DateScan<'_> {
             Meaning::Digits => self.digits(&mut piece),
             Meaning::Year => self.found.year = piece.number(4).map(|(year, _)| year),
             Meaning::Month => {
-                if self.has_date() {
+                if self.scan_date() {
                     self.found.month = piece.month();
                 }
             }
             Meaning::Zone => {
-                if self.has_zone() {
+                if self.scan_zone() {
                     self.zone(&mut piece);
                 }
             }
@@ -83,7 +83,7 @@ impl DateScan<'_> {
             }
             Meaning::Noon => {
                 self.midnight();
-                if self.has_time() {
+                if self.scan_time() {
                     self.found.hour = Some(12);
                 }
             }
@@ -96,7 +96,7 @@ impl DateScan<'_> {
             }
             Meaning::IsoWeek => self.iso_week(&mut piece),
             Meaning::DayOfYear => {
-                if self.has_date() {
+                if self.scan_date() {
                     self.found.year = piece.number(4).map(|(year, _)| year);
                     self.found.day_of_year = piece.number(3).map(|(day, _)| day);
                 }
@@ -131,7 +131,7 @@ impl DateScan<'_> {
     }
 
     /// Starts a time at midnight. Records an error and returns `false` if the string already contains a time.
-    fn has_time(&mut self) -> bool {
+    fn scan_time(&mut self) -> bool {
         if self.times > 0 {
             self.error("Double time specification");
             return false;
@@ -148,7 +148,7 @@ impl DateScan<'_> {
         self.found.microsecond = 0;
     }
 
-    fn has_date(&mut self) -> bool {
+    fn scan_date(&mut self) -> bool {
         if self.dates > 0 {
             self.error("Double date specification");
             return false;
@@ -157,7 +157,7 @@ impl DateScan<'_> {
         true
     }
 
-    fn has_zone(&mut self) -> bool {
+    fn scan_zone(&mut self) -> bool {
         self.zones += 1;
         match self.zones {
             1 => return true,
@@ -184,7 +184,7 @@ impl DateScan<'_> {
 
     fn parts(&mut self, parts: &[DatePart], piece: &mut Piece) {
         let is_date = |part: &DatePart| matches!(part, DatePart::Month | DatePart::MonthName);
-        if (parts.contains(&DatePart::Hour) && !self.has_time()) || (parts.iter().any(is_date) && !self.has_date()) {
+        if (parts.contains(&DatePart::Hour) && !self.scan_time()) || (parts.iter().any(is_date) && !self.scan_date()) {
             return;
         }
         // A sign belongs to a year only at the start of a piece. Elsewhere the sign separates two numbers.
@@ -232,7 +232,7 @@ impl DateScan<'_> {
     }
 
     fn iso_week(&mut self, piece: &mut Piece) {
-        if !self.has_date() {
+        if !self.scan_date() {
             return;
         }
         self.found.iso_year = piece.number(4).map(|(year, _)| year);
@@ -243,7 +243,7 @@ impl DateScan<'_> {
     fn timestamp(&mut self, piece: &mut Piece) {
         self.midnight();
         self.dates = 0;
-        if !self.has_zone() {
+        if !self.scan_zone() {
             return;
         }
         (self.found.year, self.found.month, self.found.day) = (Some(1970), Some(1), Some(1));
@@ -265,7 +265,7 @@ impl DateScan<'_> {
     /// Sets the time to a quarter past an hour (`back of`) or a quarter to an hour (`front of`).
     fn around_hour(&mut self, piece: &mut Piece, hours: i64, minute: i64) {
         self.midnight();
-        if self.has_time() {
+        if self.scan_time() {
             let hour = piece.number(2).map_or(0, |(hour, _)| hour);
             let hour = hour + piece.meridian(hour);
             self.found.hour = Some(hour + hours);
