@@ -146,14 +146,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_slow_check_makes_the_store_unready_and_changes_nothing() {
+    async fn a_slow_check_fails_without_marking_the_store_as_unresponsive() {
         let availability = Availability::new(SOON);
         assert!(matches!(availability.check(pending()).await, Err(Error::Unresponsive)));
         assert!(!availability.is_unresponsive());
     }
 
     #[tokio::test]
-    async fn other_failures_do_not_make_the_store_unresponsive() {
+    async fn failures_other_than_timeouts_do_not_make_the_store_unresponsive() {
         let availability = Availability::new(SOON);
         let conflict = availability.within(ready(Err::<(), _>(Error::Conflict)), || || ready(Ok(()))).await;
         assert!(matches!(conflict, Err(Error::Conflict)) && !availability.is_unresponsive());

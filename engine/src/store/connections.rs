@@ -4,10 +4,10 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use surrealdb::Surreal;
 use surrealdb::engine::any::{Any, connect};
 use surrealdb::opt::auth::Root;
-use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 use super::error::{Error, Result};
@@ -23,11 +23,13 @@ pub struct Connections {
     /// The user of every connection. Unset until the user has signed in.
     user: OnceLock<Root>,
     open: Mutex<Vec<Connection>>,
+    /// The lock that is held while a connection is opened, so that waiting sessions share one new connection.
+    opening: tokio::sync::Mutex<()>,
 }
 
 struct Connection {
     /// The session from which the other sessions of the connection are cloned.
-    first: Surreal<Any>,
+    first: Arc<Surreal<Any>>,
     place: Arc<SessionPlace>,
 }
 
@@ -41,38 +43,54 @@ impl Connections {
     /// Connects to the store at `url`. Fails if the store does not respond within `limit`.
     pub async fn open(url: &str, limit: Duration) -> Result<Connections> {
         let connection = timeout(limit, Connection::open(url)).await.map_err(|_| Error::Unresponsive)??;
-        Ok(Connections { url: url.to_owned(), user: OnceLock::new(), open: Mutex::new(vec![connection]) })
+        let (user, open, opening) = (OnceLock::new(), Mutex::new(vec![connection]), Default::default());
+        Ok(Connections { url: url.to_owned(), user, open, opening })
     }
 
     /// Signs in on every connection. Later connections sign in as the same user.
     pub async fn sign_in(&self, user: Root) -> Result<()> {
-        for connection in &*self.open.lock().await {
-            connection.first.signin(user.clone()).await?;
+        let first: Vec<Arc<Surreal<Any>>> =
+            self.open.lock().iter().map(|connection| connection.first.clone()).collect();
+        for session in first {
+            session.signin(user.clone()).await?;
         }
         // Only a first sign-in determines the user.
         let _ = self.user.set(user);
         Ok(())
     }
 
-    /// Returns a new session, on a new connection if the other connections are full.
-    pub async fn session(&self) -> Result<PlacedSession> {
-        let mut open = self.open.lock().await;
-        if let Some(connection) = open.iter().find(|connection| connection.has_room()) {
-            return Ok(connection.session());
+    /// Returns a new session, on a new connection if the other connections are full. Fails if the store does not
+    /// respond to a new connection within `limit`.
+    pub async fn session(&self, limit: Duration) -> Result<PlacedSession> {
+        match self.place() {
+            Some(session) => Ok(session),
+            None => timeout(limit, self.connect()).await.unwrap_or(Err(Error::Unresponsive)),
+        }
+    }
+
+    /// Returns a new session on a connection that is not full.
+    fn place(&self) -> Option<PlacedSession> {
+        self.open.lock().iter().find(|connection| connection.has_room()).map(Connection::session)
+    }
+
+    async fn connect(&self) -> Result<PlacedSession> {
+        let _opening = self.opening.lock().await;
+        if let Some(session) = self.place() {
+            return Ok(session);
         }
         let connection = Connection::open(&self.url).await?;
         if let Some(user) = self.user.get() {
             connection.first.signin(user.clone()).await?;
         }
         let session = connection.session();
-        open.push(connection);
+        self.open.lock().push(connection);
         Ok(session)
     }
 }
 
 impl Connection {
     async fn open(url: &str) -> Result<Connection> {
-        Ok(Connection { first: connect(url).await?, place: Arc::new(SessionPlace) })
+        Ok(Connection { first: Arc::new(connect(url).await?), place: Arc::new(SessionPlace) })
     }
 
     fn has_room(&self) -> bool {
@@ -80,7 +98,7 @@ impl Connection {
     }
 
     fn session(&self) -> PlacedSession {
-        (self.first.clone(), self.place.clone())
+        (Surreal::clone(&self.first), self.place.clone())
     }
 }
 
@@ -94,7 +112,7 @@ mod tests {
         let connections = Connections::open("mem://", TIMEOUT).await.expect("a store");
         let mut sessions = Vec::new();
         let mut is_on_first = async || {
-            sessions.push(connections.session().await.expect("a session"));
+            sessions.push(connections.session(TIMEOUT).await.expect("a session"));
             Arc::ptr_eq(&sessions[0].1, &sessions[sessions.len() - 1].1)
         };
         // The session from which the others are cloned takes one place.
@@ -104,7 +122,7 @@ mod tests {
         assert!(!is_on_first().await);
         assert!(!is_on_first().await);
         sessions.remove(1);
-        let next = connections.session().await.expect("a session");
+        let next = connections.session(TIMEOUT).await.expect("a session");
         assert!(Arc::ptr_eq(&sessions[0].1, &next.1));
     }
 }

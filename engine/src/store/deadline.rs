@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_transaction_in_time_has_the_results_of_a_transaction_without_a_deadline() {
+    async fn a_transaction_before_its_deadline_has_the_results_of_one_without_a_deadline() {
         let scripts = [
             "BEGIN; LET $x = 1; RETURN $x = 1; COMMIT;",
             "BEGIN; UPSERT a:b SET c = 1 RETURN VALUE c; COMMIT;",

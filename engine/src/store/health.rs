@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refused_commit_makes_the_store_unready_for_a_while() {
+    fn a_refused_commit_makes_the_store_unready_until_a_later_write_succeeds() {
         let (began, second) = (Instant::now(), Duration::from_secs(1));
         let written = WriteOutcome { at: began, failure: None };
         let refusal = CommitRefusal { at: began + second, reason: "full".into() };
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_probe_writes_some_kilobytes_and_reports_a_refused_commit() {
+    async fn the_probe_writes_16_kib_and_reports_a_refused_commit() {
         assert_eq!(text().len(), 16 << 10);
         let store = Store::connect("mem://").await.expect("memory");
         let probe = StoreProbe::default();

@@ -57,7 +57,7 @@ pub struct RemoteStore {
 
 impl RemoteStore {
     async fn session(&self) -> Result<StoreSession> {
-        let (session, _place) = self.connections.session().await?;
+        let (session, _place) = self.connections.session(self.availability.timeout).await?;
         let remote = RemoteStore { _place, ..self.clone() };
         Ok(StoreSession::Elsewhere(session, Some(remote)))
     }
@@ -108,7 +108,7 @@ impl StoreSession {
 
     /// Returns the first session on connections to another machine.
     pub async fn remote(connections: Connections) -> Result<StoreSession> {
-        let (session, _place) = connections.session().await?;
+        let (session, _place) = connections.session(TIMEOUT).await?;
         let remote =
             RemoteStore { availability: Availability::new(TIMEOUT), connections: Arc::new(connections), _place };
         Ok(StoreSession::Elsewhere(session, Some(remote)))
@@ -117,7 +117,10 @@ impl StoreSession {
     /// Returns a new session on the same store.
     pub async fn another(&self) -> Result<StoreSession> {
         match self {
-            StoreSession::Elsewhere(_, Some(remote)) => self.within(remote.session()).await,
+            StoreSession::Elsewhere(_, Some(remote)) if remote.availability.is_unresponsive() => {
+                Err(Error::Unresponsive)
+            }
+            StoreSession::Elsewhere(_, Some(remote)) => remote.session().await,
             StoreSession::Here(_) | StoreSession::Elsewhere(_, None) => Ok(self.clone()),
         }
     }

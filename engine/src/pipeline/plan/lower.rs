@@ -147,7 +147,7 @@ fn steps(nodes: Vec<PlanNode>, above: RowOwner, lowering: &mut PlanLowering) -> 
                 ("bucket_auto", Box::new(operator::BucketAutoOperator { bucket, owner }), RowOwner::Pipeline)
             }
             PlanStep::Lookup(lookup) => {
-                let logical::LookupStep { join, probe, variables, names: _, plan, target } = *lookup;
+                let logical::LookupStep { join, probe, variables, names, plan, target } = *lookup;
                 let program = lower(plan, lowering);
                 if let Some((_, foreign)) = &join {
                     request_column(&program, foreign.text(), lowering);
@@ -157,11 +157,12 @@ fn steps(nodes: Vec<PlanNode>, above: RowOwner, lowering: &mut PlanLowering) -> 
                     (None, Some(_)) => "index",
                     (None, None) => "none",
                 };
+                let is_computed_by_row = program.is_computed_from(&(names.len() - variables.len()..names.len()));
                 about.push("join", kind);
                 about.push("plan", program.describe(&lowering.scans));
                 (
                     "lookup",
-                    Box::new(operator::LookupOperator { join, probe, variables, program, target }),
+                    Box::new(operator::LookupOperator { join, probe, variables, program, is_computed_by_row, target }),
                     RowOwner::Pipeline,
                 )
             }

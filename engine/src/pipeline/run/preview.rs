@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use super::meter::OperatorMeter;
 use super::program::{Program, TailRows};
-use super::rows::{KeptRow, Rows, RunContext, collect};
+use super::rows::{KeptRow, KeptRows, Rows, RunContext, collect};
 use super::stopwatch::Stopwatch;
 use crate::model::value::Value;
 use crate::pipeline::value::error::Result;
@@ -188,7 +188,7 @@ impl Preview {
             chain = if step.operator.is_blocking() { 0 } else { chain + 1 };
             if chain > MAX_CHAIN {
                 let owner = number.checked_sub(1).map_or(self.main.source, |below| self.main.steps[below].owner);
-                rows = KeptRow::release_all(KeptRow::collect(rows, owner, run.query)?, run.query);
+                rows = Box::new(KeptRows::new(KeptRow::collect(rows, owner, run.query)?, run.query));
                 chain = 1;
             }
             let opened = shared.watch.timed(number + 1, || step.operator.open(rows, run));

@@ -1,9 +1,10 @@
 //! A lowered pipeline, which passes the rows or the columns of scans through operators.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::meter::{MeteredRows, OperatorMeter};
-use super::rows::{KeptRow, Operator, RowOwner, Rows, RunContext};
+use super::rows::{KeptRow, KeptRows, Operator, RowOwner, Rows, RunContext};
 use super::vectorized::{ColumnProgram, ProgramTail, RowProbe, RowSelection};
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr::Expr;
@@ -67,6 +68,11 @@ impl Program {
     /// Returns whether an expression computes the rows.
     pub fn is_computed(&self) -> bool {
         matches!(self.input, RowSource::Computed(_))
+    }
+
+    /// Returns whether an expression computes the rows and reads one of the user variables with these numbers.
+    pub fn is_computed_from(&self, variables: &Range<usize>) -> bool {
+        matches!(&self.input, RowSource::Computed(expr) if expr.reads_variables(variables))
     }
 
     /// Runs the whole program.
@@ -241,7 +247,7 @@ impl Program {
             chain = if step.operator.is_blocking() { 0 } else { chain + 1 };
             if chain > MAX_CHAIN {
                 let owner = number.checked_sub(1).map_or(self.source, |below| self.steps[below].owner);
-                rows = KeptRow::release_all(KeptRow::collect(rows, owner, run.query)?, run.query);
+                rows = Box::new(KeptRows::new(KeptRow::collect(rows, owner, run.query)?, run.query));
                 chain = 1;
             }
             let meter = meters.get(number);

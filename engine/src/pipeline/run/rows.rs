@@ -87,17 +87,34 @@ impl KeptRow {
     pub fn collect(rows: Rows, owner: RowOwner, query: &Context) -> Result<Vec<KeptRow>> {
         rows.map(|row| KeptRow::new(row?, owner, query)).collect()
     }
+}
 
-    /// Returns the row, and gives back what the query was charged for it. An operator that keeps the row charges the
-    /// query again.
-    pub fn release(self, query: &Context) -> Value {
-        query.give_back(self.charged);
-        self.row
+/// A stream of kept rows. Gives back what the query was charged for a row when the row is read, or when the stream is
+/// dropped: an operator that keeps the row charges the query again.
+pub struct KeptRows<'a> {
+    rows: std::vec::IntoIter<KeptRow>,
+    query: &'a Context<'a>,
+}
+
+impl<'a> KeptRows<'a> {
+    pub fn new(rows: Vec<KeptRow>, query: &'a Context<'a>) -> KeptRows<'a> {
+        KeptRows { rows: rows.into_iter(), query }
     }
+}
 
-    /// Returns a stream that releases the rows one after the other.
-    pub fn release_all<'a>(rows: Vec<KeptRow>, query: &'a Context<'a>) -> Rows<'a> {
-        Box::new(rows.into_iter().map(|row| Ok(row.release(query))))
+impl Iterator for KeptRows<'_> {
+    type Item = Result<Value>;
+
+    fn next(&mut self) -> Option<Result<Value>> {
+        let KeptRow { row, charged } = self.rows.next()?;
+        self.query.give_back(charged);
+        Some(Ok(row))
+    }
+}
+
+impl Drop for KeptRows<'_> {
+    fn drop(&mut self) {
+        self.query.give_back(self.rows.as_slice().iter().map(|kept| kept.charged).sum());
     }
 }
 

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn bytes_in_parts_have_the_metadata_of_bytes_in_one_request() {
+    async fn blobs_written_in_parts_have_the_metadata_of_blobs_written_in_one_request() {
         let blobs = Blobs::memory();
         let Blobs::Objects(objects) = &blobs else { unreachable!("memory is an object store") };
         for (key, blocks) in [("one", 1), ("several", 5)] {
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn memory_keeps_written_blobs() {
+    async fn a_blob_store_in_memory_keeps_written_blobs() {
         check(&Blobs::open("mem://", []).expect("memory")).await;
     }
 

@@ -34,7 +34,7 @@ const END_INVITATIONS: &str = "DELETE invitation WHERE workspace_id = $workspace
 
 /// The error of a change that would leave a workspace without its owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WorkspaceOwner;
+pub struct OwnerlessWorkspace;
 
 /// The statement that fails if the user `$user` is the owner of the workspace `$about`.
 const OWNER_STAYS: &str =
@@ -88,14 +88,14 @@ impl Database {
     }
 
     /// Changes the role of a member. If the member loses the role owner, deletes the invitations and sign-in codes that
-    /// the member made for the workspace. Returns whether the member exists. Fails with [`WorkspaceOwner`] if the
+    /// the member made for the workspace. Returns whether the member exists. Fails with [`OwnerlessWorkspace`] if the
     /// change would demote the owner of the workspace.
     pub async fn write_role(
         &self,
         workspace_id: &str,
         user_id: &str,
         role: Role,
-    ) -> Result<std::result::Result<bool, WorkspaceOwner>> {
+    ) -> Result<std::result::Result<bool, OwnerlessWorkspace>> {
         let values = [
             ("id", member_id(workspace_id, user_id)),
             ("role", convert::text(role.name())),
@@ -143,14 +143,14 @@ impl Database {
 
     /// Removes a user from a workspace. Deletes the user's keys and sign-in codes for the workspace, and the
     /// invitations that the user or these keys created. Records the removal and the revocation of the keys. Returns the
-    /// ids of the deleted keys, or `None` if the user was not a member. Fails with [`WorkspaceOwner`] if the user is
-    /// the owner of the workspace.
+    /// ids of the deleted keys, or `None` if the user was not a member. Fails with [`OwnerlessWorkspace`] if the user
+    /// is the owner of the workspace.
     pub async fn delete_member(
         &self,
         workspace_id: &str,
         user_id: &str,
         now: i64,
-    ) -> Result<std::result::Result<Option<Vec<Arc<str>>>, WorkspaceOwner>> {
+    ) -> Result<std::result::Result<Option<Vec<Arc<str>>>, OwnerlessWorkspace>> {
         let values = [
             ("id", member_id(workspace_id, user_id)),
             ("workspace", convert::text(workspace_id)),
@@ -223,12 +223,12 @@ fn change_of(found: &[Record]) -> Result<&Record> {
     convert::find_with(found, "was_member").ok_or_else(|| Error::corrupt("changing a member returned no result"))
 }
 
-/// Converts the error that [`OWNER_STAYS`] raises to [`WorkspaceOwner`]. Returns all other errors unchanged.
-fn refused_for_owner(found: Result<Vec<Record>>) -> Result<std::result::Result<Vec<Record>, WorkspaceOwner>> {
+/// Converts the error that [`OWNER_STAYS`] raises to [`OwnerlessWorkspace`]. Returns all other errors unchanged.
+fn refused_for_owner(found: Result<Vec<Record>>) -> Result<std::result::Result<Vec<Record>, OwnerlessWorkspace>> {
     match found {
         Ok(found) => Ok(Ok(found)),
         Err(Error::Database(error)) if error.to_string().contains("the owner of the workspace stays") => {
-            Ok(Err(WorkspaceOwner))
+            Ok(Err(OwnerlessWorkspace))
         }
         Err(error) => Err(error),
     }

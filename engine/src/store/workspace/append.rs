@@ -119,7 +119,7 @@ impl Database {
         }
         let commit = convert::fields([
             ("id", convert::record_id("commit", last.position as i64)),
-            ("events", Record::String(listed(events())?)),
+            ("events", Record::String(serialized_refs(events())?)),
         ]);
         let has_files = !taken.is_empty() || !freed.is_empty();
         let files = [("taken", Record::Array(taken.into())), ("freed", Record::Array(freed.into()))];
@@ -176,7 +176,7 @@ impl Database {
 
 /// Serializes the references to a commit's events as text. Stored as database values, the references would cost as much
 /// as the events.
-fn listed<'a>(events: impl Iterator<Item = &'a Arc<Event>>) -> Result<String> {
+fn serialized_refs<'a>(events: impl Iterator<Item = &'a Arc<Event>>) -> Result<String> {
     let refs: Vec<(&str, u64, i64, usize)> = events
         .map(|event| (event.aggregate_id.as_str(), event.version, event.occurred_at, event.size_bytes()))
         .collect();

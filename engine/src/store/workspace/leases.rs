@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_lease_expires_by_the_time_of_the_store_if_no_time_is_given() {
+    async fn a_lease_expires_by_the_clock_of_the_store_if_no_time_is_given() {
         let log = Database::log_in_memory().await;
         let expired = async |until| log.expire_lease(&row(1, until, false), None).await.expect("asked").expired;
         log.renew_leases(&[row(1, 1_000, false)]).await.expect("renewed");

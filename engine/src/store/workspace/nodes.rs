@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_leader_that_was_overtaken_writes_no_shapes() {
+    async fn an_overtaken_leader_cannot_write_event_shapes() {
         let log = Database::shared_log_in_memory().await;
         let shapes = |number: i64| Object::from_iter([("event", Value::Int(number))]);
         let write = async |number, epoch| log.write_nodes(&[], Some(&shapes(number)), None, Some(epoch)).await;

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_batch_with_the_key_of_a_stored_response_writes_nothing() {
+    async fn a_batch_with_the_idempotency_key_of_a_stored_response_writes_nothing() {
         let store = Store::connect("mem://").await.expect("a store");
         let (alone, one_of_many) = (store.workspace("w").await, store.share().workspace("w").await);
         for database in [alone.expect("a database"), one_of_many.expect("a database")] {

@@ -29,6 +29,7 @@ mod trim;
 mod unit;
 mod variable;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 pub use parse::{ParseScope, parse, variable};
@@ -249,6 +250,18 @@ impl Expr {
             ExprNode::Call(call) => {
                 call.name() == operator::RANDOM || call.arguments().any(|argument| argument.depends_on_run(variables))
             }
+            ExprNode::Constant(_) | ExprNode::Missing | ExprNode::Path(_) | ExprNode::System(..) => false,
+        }
+    }
+
+    /// Returns whether the expression reads one of the user variables with these numbers. The outermost variable has
+    /// the number 0.
+    pub fn reads_variables(&self, numbers: &Range<usize>) -> bool {
+        match &self.node {
+            ExprNode::Variable(variable, _) => numbers.contains(&variable.outer),
+            ExprNode::Array(items) => items.iter().any(|item| item.reads_variables(numbers)),
+            ExprNode::Object(fields) => fields.iter().any(|(_, field)| field.reads_variables(numbers)),
+            ExprNode::Call(call) => call.arguments().any(|argument| argument.reads_variables(numbers)),
             ExprNode::Constant(_) | ExprNode::Missing | ExprNode::Path(_) | ExprNode::System(..) => false,
         }
     }

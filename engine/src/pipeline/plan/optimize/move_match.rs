@@ -51,7 +51,7 @@ fn step_forward(nodes: &mut Vec<PlanNode>, at: usize) -> bool {
         PlanStep::Sort { limit: None, .. } => return swap(nodes, at),
         PlanStep::Project(projection) => filter.conjuncts().into_iter().partition(|conjunct| {
             let mut alone = true;
-            let plain = conjunct.visit_paths(&mut |path| alone &= projection.leaves_alone(path));
+            let plain = conjunct.visit_paths(&mut |path| alone &= projection.preserves(path));
             plain && alone
         }),
         // Rows of other partitions do not influence the rows of a partition.
@@ -61,7 +61,7 @@ fn step_forward(nodes: &mut Vec<PlanNode>, at: usize) -> bool {
             filter
                 .conjuncts()
                 .into_iter()
-                .partition(|conjunct| windows.write.leaves_alone(&key) && selects_partitions(conjunct, &key))
+                .partition(|conjunct| windows.write.preserves(&key) && selects_partitions(conjunct, &key))
         }
         PlanStep::Densify(densify) => {
             // The rows of other partitions determine the ends of a full range. Between two values, the stage adds a

@@ -22,7 +22,7 @@ impl Operator for BucketOperator {
         for row in input {
             let row = row?;
             let env = run.env(&row);
-            let value = run.query.passing(|| self.bucket.by.eval(&env))?.unwrap_or_default();
+            let value = run.query.uncharged(|| self.bucket.by.eval(&env))?.unwrap_or_default();
             measure(&value, run.query)?;
             let id = self.range(&value).ok_or_else(|| {
                 let text = "$switch could not find a matching branch for an input, and no default was specified.";

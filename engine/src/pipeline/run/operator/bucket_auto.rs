@@ -36,7 +36,7 @@ impl Operator for BucketAutoOperator {
         let mut rows = Vec::new();
         for row in input {
             let row = row?;
-            rows.push(self.held(row, run)?);
+            rows.push(self.charged_row(row, run)?);
         }
         let rows = sorted(rows, run.query, |row| measure(&row.by, run.query), |a, b| a.by.cmp(&b.by))?;
         let ranges = self.ranges(rows, run)?;
@@ -74,7 +74,7 @@ fn check_number(value: &Value) -> Result<()> {
 
 impl BucketAutoOperator {
     /// Charges the query for a row and for the value by which the row is grouped.
-    fn held(&self, row: Value, run: RunContext) -> Result<BucketRow> {
+    fn charged_row(&self, row: Value, run: RunContext) -> Result<BucketRow> {
         let (by, charged) = run.query.charged(|| {
             // The query is charged for the values that belong to the row with the row.
             let input = InputValue::of_row(&self.bucket.by, 0, &run.env(&row))?;

@@ -45,7 +45,7 @@ impl Operator for DensifyOperator {
             let value = self.value(&row)?;
             let paths = self.densify.partition.iter();
             let key: Vec<Option<Value>> =
-                run.query.passing(|| paths.map(|path| path.eval(&row, run.query)).collect())?;
+                run.query.uncharged(|| paths.map(|path| path.eval(&row, run.query)).collect())?;
             measure_all(key.iter().flatten(), run.query)?;
             self.owner.hold(&row, run.query)?;
             run.query.charge(size_of::<PartitionedRow>())?;

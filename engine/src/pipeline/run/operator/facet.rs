@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::model::value::Object;
 use crate::pipeline::run::program::Program;
-use crate::pipeline::run::rows::{Operator, RowOwner, Rows, RunContext, collect};
+use crate::pipeline::run::rows::{KeptRow, KeptRows, Operator, RowOwner, Rows, RunContext, collect};
 use crate::pipeline::value::error::Result;
 
 /// The operator of `$facet`.
@@ -14,13 +14,12 @@ pub struct FacetOperator {
 }
 
 impl FacetOperator {
-    fn results(&self, input: Rows, run: RunContext) -> Result<Object> {
-        let rows = collect(input, self.owner, run.query)?;
+    fn results(&self, rows: &[KeptRow], run: RunContext) -> Result<Object> {
         let mut results = Object::with_capacity(self.facets.len());
         for (name, program) in &self.facets {
-            let input: Rows = Box::new(rows.iter().cloned().map(|row| {
+            let input: Rows = Box::new(rows.iter().map(|kept| {
                 run.query.tick()?;
-                Ok(row)
+                Ok(kept.row.clone())
             }));
             results.push(name.clone(), collect(program.over(input, run)?, RowOwner::Pipeline, run.query)?);
         }
@@ -30,8 +29,10 @@ impl FacetOperator {
 
 impl Operator for FacetOperator {
     fn open<'a>(&'a self, input: Rows<'a>, run: RunContext<'a>) -> Result<Rows<'a>> {
+        let rows = KeptRow::collect(input, self.owner, run.query)?;
         // The operator that keeps the results charges the query for them as well.
-        let row = run.query.passing(|| self.results(input, run))?;
+        let row = run.query.uncharged(|| self.results(&rows, run))?;
+        drop(KeptRows::new(rows, run.query));
         Ok(Box::new(std::iter::once(Ok(row.into()))))
     }
 

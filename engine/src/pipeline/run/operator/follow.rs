@@ -22,7 +22,7 @@ impl Operator for FollowOperator {
     fn open<'a>(&'a self, input: Rows<'a>, run: RunContext<'a>) -> Result<Rows<'a>> {
         Ok(Box::new(input.map(move |row| {
             let mut row = row?;
-            let reached = run.query.passing(|| self.reached(&row, run))?;
+            let reached = run.query.uncharged(|| self.reached(&row, run))?;
             if let Value::Object(object) = &mut row {
                 nested_fields::set(Arc::make_mut(object), self.target.segments(), reached);
             }
@@ -51,7 +51,7 @@ impl FollowOperator {
             Some(Value::String(id)) => vec![id],
             _ => Vec::new(),
         };
-        let ticked = table.around(&ids)?.into_iter().map(|row| {
+        let ticked = table.reached_from(&ids)?.into_iter().map(|row| {
             run.query.tick()?;
             Ok(row)
         });

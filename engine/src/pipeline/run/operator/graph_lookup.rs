@@ -50,7 +50,7 @@ impl Operator for GraphLookupOperator {
                 Some(searched) => searched,
                 None => searched.insert(self.read(run)?),
             };
-            let start = run.query.passing(|| self.start.eval(&run.env(&row)))?;
+            let start = run.query.uncharged(|| self.start.eval(&run.env(&row)))?;
             let found = match start {
                 None => Value::from(Vec::new()),
                 Some(start) => self.found(start, searched, run)?,
@@ -98,7 +98,7 @@ impl GraphLookupOperator {
             return Ok(found.clone());
         }
         // The operator that keeps the row charges the query for the found rows as well.
-        let found = run.query.passing(|| self.search(&start, searched, run.query))?;
+        let found = run.query.uncharged(|| self.search(&start, searched, run.query))?;
         let rows = found.as_array().unwrap_or_default();
         let copied: usize = rows.iter().map(|row| self.copied_bytes(row)).sum();
         let bytes = expanded_bytes(&start, run.query)? + size_of::<Value>() + size_of_val(rows) + copied;

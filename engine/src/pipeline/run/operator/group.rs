@@ -66,7 +66,7 @@ impl Operator for GroupOperator {
         for row in input {
             let row = row?;
             let env = run.env(&row);
-            let key = self.group.key(run.query.passing(|| id.eval(&env))?);
+            let key = self.group.key(run.query.uncharged(|| id.eval(&env))?);
             memory::measure(&key, run.query)?;
             let number = match numbers.get(&key) {
                 Some(number) => *number,

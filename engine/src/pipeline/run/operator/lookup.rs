@@ -26,6 +26,8 @@ pub struct LookupOperator {
     pub probe: Option<(FieldPath, Expr)>,
     pub variables: Vec<(Arc<str>, Expr)>,
     pub program: Program,
+    /// Whether the foreign rows are computed for each local row, because they depend on `variables`.
+    pub is_computed_by_row: bool,
     pub target: FieldPath,
 }
 
@@ -46,10 +48,10 @@ struct ForeignRows {
 
 impl Operator for LookupOperator {
     fn open<'a>(&'a self, input: Rows<'a>, run: RunContext<'a>) -> Result<Rows<'a>> {
-        if self.is_computed_by_row() {
+        if self.is_computed_by_row {
             return Ok(Box::new(input.map(move |row| {
                 let row = row?;
-                let joined = run.query.passing(|| self.joined(&row, None, run))?;
+                let joined = run.query.uncharged(|| self.joined(&row, None, run))?;
                 Ok(self.with_joined(row, joined))
             })));
         }
@@ -70,7 +72,7 @@ impl Operator for LookupOperator {
                         probe.count_request(run.query)?;
                     }
                     // The operator that keeps the row charges the query for the joined rows as well.
-                    let joined = run.query.passing(|| self.joined(&row, Some(side), run))?;
+                    let joined = run.query.uncharged(|| self.joined(&row, Some(side), run))?;
                     if self.join.is_none() && self.variables.is_empty() {
                         run.query.give_back(*bytes);
                         foreign = None;
@@ -86,11 +88,6 @@ impl Operator for LookupOperator {
 }
 
 impl LookupOperator {
-    /// Returns whether the foreign rows are computed for each local row, because they may depend on variables.
-    fn is_computed_by_row(&self) -> bool {
-        self.program.is_computed() && !self.variables.is_empty()
-    }
-
     /// Returns the row with the foreign rows that match it.
     fn with_joined(&self, mut row: Value, joined: Value) -> Value {
         if let Value::Object(object) = &mut row {

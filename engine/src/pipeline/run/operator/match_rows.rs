@@ -16,7 +16,7 @@ impl Operator for MatchOperator {
                 Ok(row) => row,
                 Err(error) => return Some(Err(error)),
             };
-            match run.query.passing(|| self.filter.matches(&run.env(&row))) {
+            match run.query.uncharged(|| self.filter.matches(&run.env(&row))) {
                 Ok(true) => Some(Ok(row)),
                 Ok(false) => None,
                 Err(error) => Some(Err(error)),

@@ -15,7 +15,7 @@ impl Operator for ProjectOperator {
     fn open<'a>(&'a self, input: Rows<'a>, run: RunContext<'a>) -> Result<Rows<'a>> {
         Ok(Box::new(input.map(move |row| {
             let row = row?;
-            run.query.passing(|| self.projection.apply(&run.env(&row)))
+            run.query.uncharged(|| self.projection.apply(&run.env(&row)))
         })))
     }
 }

@@ -15,7 +15,7 @@ pub struct RedactOperator {
 impl Operator for RedactOperator {
     fn open<'a>(&'a self, input: Rows<'a>, run: RunContext<'a>) -> Result<Rows<'a>> {
         Ok(Box::new(input.filter_map(move |row| {
-            let redacted = row.and_then(|row| run.query.passing(|| self.object(&row, &row, run)));
+            let redacted = row.and_then(|row| run.query.uncharged(|| self.object(&row, &row, run)));
             redacted.transpose()
         })))
     }
@@ -28,7 +28,7 @@ impl RedactOperator {
         run.query.tick()?;
         let env = run.env(row);
         let current = [Some(part.clone())];
-        let decision = run.query.passing(|| self.expr.eval(&env.bind(&env.frame(&current))))?;
+        let decision = run.query.uncharged(|| self.expr.eval(&env.bind(&env.frame(&current))))?;
         match (decision.as_ref().and_then(Value::as_str), part) {
             (Some("keep"), _) => Ok(Some(part.clone())),
             (Some("prune"), _) => Ok(None),

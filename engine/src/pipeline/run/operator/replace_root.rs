@@ -16,7 +16,7 @@ impl Operator for ReplaceRootOperator {
     fn open<'a>(&'a self, input: Rows<'a>, run: RunContext<'a>) -> Result<Rows<'a>> {
         Ok(Box::new(input.map(move |row| {
             let row = row?;
-            match run.query.passing(|| self.new_root.eval(&run.env(&row)))? {
+            match run.query.uncharged(|| self.new_root.eval(&run.env(&row)))? {
                 Some(object @ Value::Object(_)) => {
                     memory::check_depth(&object, run.query)?;
                     Ok(object)

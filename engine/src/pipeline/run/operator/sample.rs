@@ -1,6 +1,6 @@
 //! `$sample`: returns randomly selected rows, each at most once.
 
-use crate::pipeline::run::rows::{KeptRow, Operator, RowOwner, Rows, RunContext};
+use crate::pipeline::run::rows::{KeptRow, KeptRows, Operator, RowOwner, Rows, RunContext};
 use crate::pipeline::value::error::Result;
 
 /// The operator of `$sample`.
@@ -18,10 +18,8 @@ impl Operator for SampleOperator {
             let other = random.usize(index..rows.len());
             rows.swap(index, other);
         }
-        for dropped in rows.drain(size..) {
-            dropped.release(run.query);
-        }
-        Ok(KeptRow::release_all(rows, run.query))
+        drop(KeptRows::new(rows.split_off(size), run.query));
+        Ok(Box::new(KeptRows::new(rows, run.query)))
     }
 
     fn is_blocking(&self) -> bool {

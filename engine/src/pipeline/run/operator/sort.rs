@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use crate::model::value::Value;
 use crate::pipeline::language::ast::SortKey;
-use crate::pipeline::run::rows::{Operator, RowOwner, Rows, RunContext};
+use crate::pipeline::run::rows::{KeptRow, KeptRows, Operator, RowOwner, Rows, RunContext};
 use crate::pipeline::value::error::Result;
 use crate::pipeline::value::memory::measure_all;
 use crate::pipeline::value::sort_key::{SortOrder, SortValue};
@@ -97,10 +97,8 @@ impl Operator for SortOperator {
         }
         let weigh = |keyed: &SortRow| measure_all(keyed.keys.iter().filter_map(|key| key.value.as_ref()), run.query);
         let rows = sorted(rows, run.query, weigh, SortRow::cmp)?;
-        Ok(Box::new(rows.into_iter().map(move |keyed| {
-            run.query.give_back(keyed.charged);
-            Ok(keyed.row)
-        })))
+        let rows = rows.into_iter().map(|SortRow { row, charged, .. }| KeptRow { row, charged });
+        Ok(Box::new(KeptRows::new(rows.collect(), run.query)))
     }
 
     fn is_blocking(&self) -> bool {

@@ -229,7 +229,7 @@ impl<'a> GroupingState<'a> {
             query.charge(self.fields.len() * size_of::<AccumulatorState>())?;
             self.ids.push(id);
         }
-        query.give_back(inputs.iter().map(|values| values.bytes).sum());
+        query.give_back(inputs.iter().map(ChunkValues::bytes).sum());
         drop(inputs);
         drop(buffers);
         for ((taking, gathered), (_, accumulator, _)) in self.fields.iter_mut().zip(&self.group.fields) {
@@ -240,7 +240,7 @@ impl<'a> GroupingState<'a> {
                     let mut buffer = Vec::new();
                     let values = source.values(chunk, &mut buffer)?;
                     gathered.add(accumulator, &values, (chunk.rows, groups), query)?;
-                    query.give_back(values.bytes);
+                    query.give_back(values.bytes());
                 }
                 BoundInput::Rows(cells) => cells.rows(chunk, |nth, row, built| {
                     gathered.add_row(accumulator, groups[nth], built, &chunk.run.env(row))

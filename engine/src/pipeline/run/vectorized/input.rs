@@ -108,7 +108,7 @@ impl<'p> IntermediateStep<'p> {
         let text = path.segments().join(".");
         match self {
             IntermediateStep::Nothing => can_keep(&text).then(|| Input::Path(text.into())),
-            IntermediateStep::Project(projection) => match (self.computed(&text), projection.leaves_alone(&text)) {
+            IntermediateStep::Project(projection) => match (self.computed(&text), projection.preserves(&text)) {
                 (Some(expr), _) => IntermediateStep::Nothing.input(expr),
                 (None, true) => IntermediateStep::Nothing.path(path),
                 (None, false) => None,

@@ -57,14 +57,14 @@ pub struct Keys<'a> {
     null: u32,
     missing: u32,
     /// Whether a missing value has a different key from null.
-    apart: bool,
+    is_missing_distinct: bool,
     count: u32,
 }
 
 impl<'a> Keys<'a> {
-    /// Creates the keys of a column with the dictionary `texts`. With `apart`, a missing value has a different
-    /// key from null.
-    pub fn new(texts: &'a Dictionary, apart: bool) -> Keys<'a> {
+    /// Creates the keys of a column with the dictionary `texts`. With `is_missing_distinct`, a missing value has a
+    /// different key from null.
+    pub fn new(texts: &'a Dictionary, is_missing_distinct: bool) -> Keys<'a> {
         Keys {
             texts,
             by_code: Vec::new(),
@@ -72,7 +72,7 @@ impl<'a> Keys<'a> {
             by_value: FxHashMap::default(),
             null: UNASSIGNED,
             missing: UNASSIGNED,
-            apart,
+            is_missing_distinct,
             count: 0,
         }
     }
@@ -170,7 +170,7 @@ impl<'a> Keys<'a> {
     }
 
     fn of_none(&mut self, kind: CellKind) -> u32 {
-        let missing = kind == CellKind::Missing && self.apart;
+        let missing = kind == CellKind::Missing && self.is_missing_distinct;
         let known = if missing { self.missing } else { self.null };
         if known != UNASSIGNED {
             return known;

@@ -56,7 +56,7 @@ pub struct Chunk<'c> {
 
 impl Chunk<'_> {
     /// Returns the size of a list with a value for each row, in bytes.
-    fn buffer_bytes(&self) -> usize {
+    fn list_bytes(&self) -> usize {
         self.rows.len() * size_of::<Option<Value>>()
     }
 }
@@ -66,17 +66,21 @@ pub struct ChunkValues<'f> {
     pub input: InputValues<'f>,
     /// The dictionary of the string codes in the values.
     pub texts: &'f Dictionary,
-    /// The number of bytes that the query is charged for the list of the values, and for values that are dropped with
-    /// the chunk.
-    pub bytes: usize,
-    /// Whether values were built for the chunk.
-    are_built: bool,
+    /// The number of bytes that the query is charged for the list of the values.
+    pub list_bytes: usize,
+    /// The number of bytes that the query is charged for values that are dropped with the chunk.
+    pub built_bytes: usize,
 }
 
 impl ChunkValues<'_> {
+    /// Returns the number of bytes that the query is charged for the chunk.
+    pub fn bytes(&self) -> usize {
+        self.list_bytes + self.built_bytes
+    }
+
     /// Returns the maximum number of bytes, in any row of these values, that were built for the chunk.
     fn built(&self) -> usize {
-        if self.are_built || self.builds_arrays() { usize::MAX } else { 0 }
+        if self.built_bytes > 0 || self.builds_arrays() { usize::MAX } else { 0 }
     }
 
     /// Returns whether the values are lists, for which each read builds an array.
@@ -93,7 +97,7 @@ impl ChunkValues<'_> {
     pub fn input(&self, nth: usize, row: u32) -> InputValue {
         let value = self.value(nth, row);
         let built = match &value {
-            _ if self.are_built => usize::MAX,
+            _ if self.built_bytes > 0 => usize::MAX,
             // The strings of a list belong to the dictionary.
             Some(list) if self.builds_arrays() => memory::own_bytes(list),
             _ => 0,
@@ -129,8 +133,9 @@ impl<'a> ColumnSource<'a> {
     /// for the buffer.
     pub fn values<'f>(&'f self, chunk: Chunk<'f>, buffer: &'f mut Vec<Option<Value>>) -> Result<ChunkValues<'f>> {
         let query = chunk.run.query;
-        let held = |input| ChunkValues { input, texts: self.texts(), bytes: 0, are_built: false };
-        let built = match self {
+        let held = |input| ChunkValues { input, texts: self.texts(), list_bytes: 0, built_bytes: 0 };
+        let list_bytes = chunk.list_bytes();
+        let built_bytes = match self {
             ColumnSource::Constant(value) => return Ok(held(InputValues::Constant(Some(value)))),
             ColumnSource::Column(column) => {
                 let segment = column.segments().get(chunk.segment);
@@ -138,18 +143,17 @@ impl<'a> ColumnSource<'a> {
             }
             ColumnSource::Item(_, None) => return Ok(held(chunk.unwound.items())),
             ColumnSource::Item(_, Some(path)) => {
-                query.charge(chunk.buffer_bytes())?;
+                query.charge(list_bytes)?;
                 let (read, built) = query.charged(|| chunk.unwound.read(path, query))?;
                 *buffer = read;
                 built
             }
             ColumnSource::Computed(computed) => {
-                query.charge(chunk.buffer_bytes())?;
+                query.charge(list_bytes)?;
                 computed.eval(chunk, buffer)?
             }
         };
-        let bytes = chunk.buffer_bytes() + built;
-        Ok(ChunkValues { input: InputValues::Values(buffer), texts: self.texts(), bytes, are_built: built > 0 })
+        Ok(ChunkValues { input: InputValues::Values(buffer), texts: self.texts(), list_bytes, built_bytes })
     }
 
     /// Returns whether the source builds a new array for each row. Rows of the table share their arrays instead.
@@ -249,7 +253,7 @@ impl<'a> RowSources<'a> {
         let inputs = self.sources.iter().zip(&mut buffers).map(|(source, buffer)| source.values(chunk, buffer));
         let inputs = inputs.collect::<Result<Vec<_>>>()?;
         work(&inputs)?;
-        chunk.run.query.give_back(inputs.iter().map(|values| values.bytes).sum());
+        chunk.run.query.give_back(inputs.iter().map(ChunkValues::bytes).sum());
         Ok(())
     }
 

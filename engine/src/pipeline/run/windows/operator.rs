@@ -77,7 +77,7 @@ impl WindowsOperator {
     /// Returns the key of a row's partition. A missing key counts as null.
     fn key(&self, row: &Value, run: RunContext) -> Result<Value> {
         let Some(expr) = &self.stage.stage.partition else { return Ok(Value::Null) };
-        match run.query.passing(|| expr.eval(&run.env(row)))? {
+        match run.query.uncharged(|| expr.eval(&run.env(row)))? {
             Some(Value::Array(_)) => Err(Error::new(14, "Cannot 'partitionBy' an expression of type array")),
             Some(key) => {
                 measure(&key, run.query)?;
@@ -146,7 +146,7 @@ impl PartitionRows for RowPartition<'_> {
 
     fn sort_value(&self, row: usize) -> Result<Option<Value>> {
         let Some(path) = self.sort_path else { return Ok(None) };
-        self.query.passing(|| path.eval(&self.rows[row], self.query))
+        self.query.uncharged(|| path.eval(&self.rows[row], self.query))
     }
 
     fn equals_next(&self, row: usize) -> Result<bool> {

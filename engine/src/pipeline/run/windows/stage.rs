@@ -124,7 +124,7 @@ impl CurrentPartition<'_> {
             self.values.push(computation.value(index, self.frames[*bounds].current(), &self.partition)?);
         }
         self.charged += before.saturating_sub(run.query.bytes_left.get());
-        run.query.passing(|| {
+        run.query.uncharged(|| {
             let row = self.partition.rows().output(index)?;
             let env = run.env(&row);
             stage.stage.write.apply(&env.bind(&env.frame(&self.values)))

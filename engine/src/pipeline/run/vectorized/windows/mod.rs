@@ -65,7 +65,7 @@ impl ColumnWindows {
         }
         let sort_keys = stage.sort.iter().flatten();
         // Equal rows are in the order of their ids, which the projection may replace or drop.
-        let keeps_ids = before.is_none_or(|before| before.leaves_alone(ID));
+        let keeps_ids = before.is_none_or(|before| before.preserves(ID));
         if sort_keys.clone().next().is_some() && !keeps_ids {
             return None;
         }
@@ -227,7 +227,7 @@ impl<'a, 's> PartitionKeys<'a, 's> {
             }
             self.partitions[*number as usize].1 += 1;
         }
-        query.give_back(values.bytes);
+        query.give_back(values.bytes());
         self.numbers.append(&mut numbers);
         Ok(true)
     }
@@ -265,7 +265,7 @@ fn index_of(
 
 /// Returns whether a projection changes any of the fields in `written`, where `None` means all fields.
 fn projects(projection: &Projection, written: Option<&BTreeSet<Arc<str>>>) -> bool {
-    let changes = |name: &Arc<str>| !projection.leaves_alone(name);
+    let changes = |name: &Arc<str>| !projection.preserves(name);
     projection.kind != ProjectionKind::Set || written.is_none_or(|written| written.iter().any(changes))
 }
 

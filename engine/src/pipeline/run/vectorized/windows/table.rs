@@ -57,10 +57,11 @@ impl<'a> WindowTable<'a> {
                     let bytes = values.len() * values.value_bytes();
                     extend(values, &added, chunk.rows);
                     query.charge((values.len() * values.value_bytes()).saturating_sub(bytes))?;
-                    if !matches!(values, TypedValues::Any(_)) {
-                        // Computed numbers and dates are copied.
-                        query.give_back(added.bytes);
-                    }
+                    // Computed numbers and dates are copied, and other values are moved out of the chunk's list.
+                    query.give_back(match values {
+                        TypedValues::Any(_) => added.list_bytes,
+                        _ => added.list_bytes + added.built_bytes,
+                    });
                 }
                 None => {
                     query.charge(chunk.rows.len() * size_of::<Option<Value>>())?;
