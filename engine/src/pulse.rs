@@ -147,7 +147,7 @@ impl Pulse {
                 }
             }
             let changed: HashMap<Arc<str>, WorkspaceProgress> = beat.changed.into_iter().collect();
-            let due = due(&mut checked, &usage);
+            let due = due(&mut checked, usage.iter().map(|open| &open.id), Instant::now());
             for OpenWorkspace { id, state, .. } in usage {
                 let progress = changed.get(&id).copied();
                 if (progress.is_some() || due.contains(&id)) && learning.lock().insert(id.clone()) {
@@ -238,16 +238,26 @@ fn sample(read_ms: i64, took: Duration) -> Option<i64> {
 
 /// Returns at most `CHECKS` open workspaces that were not checked for `CHECK_AFTER`, and notes that they are checked
 /// now.
-fn due(checked: &mut Checked, usage: &[OpenWorkspace]) -> Vec<Arc<str>> {
-    checked.retain(|id, _| usage.iter().any(|usage| usage.id == *id));
-    let now = Instant::now();
+fn due<'o>(
+    checked: &mut Checked,
+    open: impl ExactSizeIterator<Item = &'o Arc<str>> + Clone,
+    now: Instant,
+) -> Vec<Arc<str>> {
     let mut due = Vec::new();
-    for OpenWorkspace { id, .. } in usage {
-        let last = checked.entry(id.clone()).or_insert(now);
+    for id in open.clone() {
+        let last = match checked.get_mut(id) {
+            Some(last) => last,
+            None => checked.entry(id.clone()).or_insert(now),
+        };
         if due.len() < CHECKS && now.duration_since(*last) >= CHECK_AFTER {
             *last = now;
             due.push(id.clone());
         }
+    }
+    // Every open workspace has an entry, so further entries belong to workspaces that were closed.
+    if checked.len() > open.len() {
+        let open: FxHashSet<&Arc<str>> = open.collect();
+        checked.retain(|id, _| open.contains(id));
     }
     due
 }
@@ -268,6 +278,18 @@ mod tests {
     use super::*;
     use crate::clock::SystemClock;
     use crate::store::control::servers::LeaderNote;
+
+    #[test]
+    fn open_workspaces_are_due_a_few_at_a_time_after_the_same_time() {
+        let open: Vec<Arc<str>> = ["a", "b", "c", "d", "e"].map(Arc::from).to_vec();
+        let (begin, mut checked) = (Instant::now(), Checked::new());
+        assert!(due(&mut checked, open.iter(), begin).is_empty());
+        let later = begin + CHECK_AFTER;
+        assert_eq!(due(&mut checked, open.iter(), later), open[..4]);
+        assert_eq!(due(&mut checked, open[1..].iter(), later), open[4..]);
+        assert_eq!(checked.len(), 4);
+        assert!(due(&mut checked, open.iter(), later).is_empty());
+    }
 
     #[tokio::test]
     async fn ending_the_pulse_does_not_interrupt_a_report() {

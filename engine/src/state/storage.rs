@@ -79,10 +79,11 @@ impl Storage {
         Ok(log.forget_upload(upload_id).await?)
     }
 
-    /// Removes all uploads that are not in progress and that no file refers to.
-    pub async fn clear_leftovers(&self, log: &Database, workspace_id: &str) -> Result<()> {
+    /// Removes all uploads that are not in progress and that no file refers to. Returns the number of removed uploads.
+    pub async fn clear_leftovers(&self, log: &Database, workspace_id: &str) -> Result<usize> {
         // A process without a name has never uploaded a file, so it has no uploads in progress.
         let server = self.shared.server.get().cloned().unwrap_or_default();
+        let mut count = 0;
         loop {
             let leftovers = log.take_leftovers(&server).await?;
             let mut cleared = Ok(());
@@ -93,8 +94,9 @@ impl Storage {
             }
             cleared?;
             if leftovers.is_empty() {
-                return Ok(());
+                return Ok(count);
             }
+            count += leftovers.len();
         }
     }
 }

@@ -53,6 +53,6 @@ impl Offline {
         let db = appender.database().clone();
         drop(appender);
         appending.await.map_err(Error::internal)?;
-        state.storage.clear_leftovers(&db, &state.record.id).await
+        state.storage.clear_leftovers(&db, &state.record.id).await.map(drop)
     }
 }
