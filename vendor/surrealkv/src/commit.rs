@@ -744,7 +744,7 @@ mod tests {
 	}
 
 	#[test(tokio::test)]
-	async fn a_commit_is_finished_even_if_its_caller_is_gone() {
+	async fn a_commit_that_nobody_waits_for_is_finished() {
 		let (disk, env) = slow_disk();
 		let visible = test_visible_seq_num();
 		let pipeline = CommitPipeline::new(env.clone(), visible.clone(), test_write_stall());
@@ -766,7 +766,7 @@ mod tests {
 	}
 
 	#[test(tokio::test)]
-	async fn a_commit_that_could_not_be_synced_is_not_applied_and_causes_no_conflict() {
+	async fn what_could_not_be_synced_is_not_applied_and_conflicts_with_nothing() {
 		let (disk, env) = slow_disk();
 		let pipeline = CommitPipeline::new(env.clone(), test_visible_seq_num(), test_write_stall());
 		disk.send(Err(Error::PipelineStall)).unwrap();
