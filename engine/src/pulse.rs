@@ -52,11 +52,11 @@ const MAX_SAMPLE: Duration = Duration::from_secs(2);
 const GATHER: Duration = Duration::from_millis(5);
 /// The pause after a failed report.
 const PAUSE: Duration = Duration::from_millis(500);
-/// The time after which the log of an open workspace is checked even if no server has reported progress. A server that
-/// was killed may have appended without a report.
-const CHECK_AFTER: Duration = Duration::from_secs(30);
+/// The time after which the log of an open workspace is checked even if no server has reported progress and no server
+/// has stopped.
+const CHECK_AFTER: Duration = Duration::from_secs(600);
 /// The maximum number of workspaces that are checked after one query.
-const CHECKS: usize = 4;
+const CHECKS: usize = 16;
 
 /// The exchange with the other servers of a store.
 pub struct Pulse {
@@ -147,7 +147,7 @@ impl Pulse {
                 }
             }
             let changed: HashMap<Arc<str>, WorkspaceProgress> = beat.changed.into_iter().collect();
-            let due = due(&mut checked, usage.iter().map(|open| &open.id), Instant::now());
+            let due = due(&mut checked, usage.iter().map(|open| &open.id), self.peers.lost_at(), Instant::now());
             for OpenWorkspace { id, state, .. } in usage {
                 let progress = changed.get(&id).copied();
                 if (progress.is_some() || due.contains(&id)) && learning.lock().insert(id.clone()) {
@@ -236,11 +236,13 @@ fn sample(read_ms: i64, took: Duration) -> Option<i64> {
     (took <= MAX_SAMPLE).then(|| read_ms.saturating_add(half_ms))
 }
 
-/// Returns at most `CHECKS` open workspaces that were not checked for `CHECK_AFTER`, and notes that they are checked
-/// now.
+/// Returns at most `CHECKS` open workspaces that are due for a check, and notes that they are checked now. A workspace
+/// is due if it was not checked since `lost_at`, when a server stopped that may have appended without a report, or for
+/// `CHECK_AFTER`.
 fn due<'o>(
     checked: &mut Checked,
     open: impl ExactSizeIterator<Item = &'o Arc<str>> + Clone,
+    lost_at: Option<Instant>,
     now: Instant,
 ) -> Vec<Arc<str>> {
     let mut due = Vec::new();
@@ -249,7 +251,8 @@ fn due<'o>(
             Some(last) => last,
             None => checked.entry(id.clone()).or_insert(now),
         };
-        if due.len() < CHECKS && now.duration_since(*last) >= CHECK_AFTER {
+        let is_due = now.duration_since(*last) >= CHECK_AFTER || lost_at.is_some_and(|lost_at| *last <= lost_at);
+        if due.len() < CHECKS && is_due {
             *last = now;
             due.push(id.clone());
         }
@@ -281,14 +284,25 @@ mod tests {
 
     #[test]
     fn open_workspaces_are_due_a_few_at_a_time_after_the_same_time() {
-        let open: Vec<Arc<str>> = ["a", "b", "c", "d", "e"].map(Arc::from).to_vec();
+        let open: Vec<Arc<str>> = (0..=CHECKS).map(|id| id.to_string().into()).collect();
         let (begin, mut checked) = (Instant::now(), Checked::new());
-        assert!(due(&mut checked, open.iter(), begin).is_empty());
+        assert!(due(&mut checked, open.iter(), None, begin).is_empty());
         let later = begin + CHECK_AFTER;
-        assert_eq!(due(&mut checked, open.iter(), later), open[..4]);
-        assert_eq!(due(&mut checked, open[1..].iter(), later), open[4..]);
-        assert_eq!(checked.len(), 4);
-        assert!(due(&mut checked, open.iter(), later).is_empty());
+        assert_eq!(due(&mut checked, open.iter(), None, later), open[..CHECKS]);
+        assert_eq!(due(&mut checked, open[1..].iter(), None, later), open[CHECKS..]);
+        assert_eq!(checked.len(), CHECKS);
+        assert!(due(&mut checked, open.iter(), None, later).is_empty());
+    }
+
+    #[test]
+    fn open_workspaces_are_due_once_after_a_server_stops() {
+        let open: [Arc<str>; 2] = ["a".into(), "b".into()];
+        let (begin, mut checked) = (Instant::now(), Checked::new());
+        assert!(due(&mut checked, open[..1].iter(), None, begin).is_empty());
+        let lost_at = begin + Duration::from_secs(1);
+        let later = lost_at + Duration::from_secs(1);
+        assert_eq!(due(&mut checked, open.iter(), Some(lost_at), later), open[..1]);
+        assert!(due(&mut checked, open.iter(), Some(lost_at), later).is_empty());
     }
 
     #[tokio::test]

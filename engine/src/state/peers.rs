@@ -41,6 +41,8 @@ struct PulseBeat {
     gaps: u64,
     /// The time at which the last gap ended.
     gap_ended_at: Option<Instant>,
+    /// The time at which a server was last missing that was alive at the beat before.
+    lost_at: Option<Instant>,
 }
 
 /// The time without a beat after which other servers may count this server as dead.
@@ -60,6 +62,9 @@ impl Peers {
             beaten.gaps += 1;
             beaten.gap_ended_at = Some(at);
         }
+        if beaten.alive.iter().any(|server| !servers.contains(server)) {
+            beaten.lost_at = Some(at);
+        }
         beaten.alive = servers;
         beaten.at.replace(at)
     }
@@ -75,6 +80,11 @@ impl Peers {
 
     pub fn is_alive(&self, server: &str) -> bool {
         *server == *self.server_id || self.beaten.lock().alive.iter().any(|alive| **alive == *server)
+    }
+
+    /// Returns the time at which a server was last missing that was alive before.
+    pub fn lost_at(&self) -> Option<Instant> {
+        self.beaten.lock().lost_at
     }
 
     /// Returns the number of times that other servers may have counted this server as dead, including a gap that has
@@ -152,6 +162,18 @@ mod tests {
         peers.advance(&"w".into(), at(3, 0));
         peers.advance(&"w".into(), at(2, 1));
         assert_eq!(peers.take_unreported().progress, [("w".into(), at(3, 1))]);
+    }
+
+    #[test]
+    fn a_server_is_lost_when_it_is_no_longer_alive() {
+        let (peers, begin) = (Peers::new("s".into()), Instant::now());
+        peers.set_alive(vec!["s".into()], begin);
+        peers.set_alive(vec!["s".into(), "t".into()], begin + GAP / 4);
+        assert_eq!(peers.lost_at(), None);
+        for beat in 2..4 {
+            peers.set_alive(vec!["s".into()], begin + beat * GAP / 4);
+            assert_eq!(peers.lost_at(), Some(begin + GAP / 2));
+        }
     }
 
     #[test]
