@@ -84,7 +84,7 @@ impl Worker {
         restore_states(&state, checkpoint.position).await?;
         let view = FollowerView::new(&state);
         let basis = Basis::current(&state);
-        state.graph.replace(restored(&view, checkpoint.generation).await?);
+        state.graph.replace(restored(&view, checkpoint.generation).await?, checkpoint.position);
         let settling = RemainingEdges::new(&state, basis, checkpoint.basis.as_ref());
         let projection = GraphProjection::new(&state, &view);
         state.graph_progress.advance(checkpoint.position);
@@ -367,7 +367,7 @@ impl Worker {
         let digest = basis.digest.clone();
         self.checkpointer.swap(generation, digest, self.circuits.stored(), &mut self.parking).await?;
         self.settling.begin_at(basis);
-        let before = self.state.graph.replace(std::mem::take(edges));
+        let before = self.state.graph.replace(std::mem::take(edges), self.checkpointer.position());
         show(&self.state, before.iter().map(|id| (id, None)));
         let found = self.state.graph.all_facts();
         show(&self.state, found.iter().map(|(id, facts)| (id, Some(&**facts))));

@@ -146,6 +146,7 @@ impl Checkpointer {
         let before = GraphCheckpoint { position: self.stored, ..self.checkpoint.clone() };
         after.writes += 1;
         self.db.write_effects(&effects, &before, &after, self.lead.epoch).await?;
+        self.state.graph.set_stored(&effects.edges);
         if !effects.parked.is_empty() || !effects.released.is_empty() {
             self.state.plugins.note_parking();
         }

@@ -105,7 +105,7 @@ impl Mirror {
                     state.refresh().await?;
                 };
                 let kept: FxHashSet<AggregateId> = replaced.all_facts().map(|(id, _)| id.clone()).collect();
-                let before = state.graph.replace(replaced);
+                let before = state.graph.replace(replaced, checkpoint.position);
                 show(state, before.iter().filter(|id| !kept.contains(*id)).map(|id| (id, None)));
             }
         }

@@ -1,6 +1,7 @@
 //! The knowledge graph of an open workspace, in memory: facts that plugins found, open edges in both directions, and
 //! the aggregates that refer to each target.
 
+mod closed;
 mod reconcile;
 #[cfg(test)]
 mod tests;
@@ -9,9 +10,10 @@ mod walk;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+pub use closed::ClosedRead;
 pub use walk::{Kinds, Neighborhood, PastGraph, PastMoment, Traversal};
 
 use crate::model::aggregate::Aggregate;
@@ -21,12 +23,15 @@ use crate::model::facts::Facts;
 use crate::model::graph::{Address, AddressedBy, Edge, EnrichmentFacts, PluginFacts};
 use crate::model::id::AggregateId;
 use crate::resident::sharing::PartInterner;
+use closed::ClosedEdges;
 
 /// The knowledge graph at the position of the log's follower.
 #[derive(Default)]
 pub struct Graph {
     // A panic during a write may leave an edge in one direction only. A rebuild of the graph repairs such edges.
     inner: RwLock<Edges>,
+    /// The edges that were closed a short time ago. This lock is taken last.
+    closed: Mutex<ClosedEdges>,
 }
 
 /// The facts that plugins found, and the open edges that result from the facts.
@@ -87,7 +92,9 @@ impl Moment {
 impl Graph {
     /// Applies an event, together with the facts that plugins found in the event.
     pub fn take(&self, view: &dyn StateView, enriched: EnrichedEvent<'_>) -> Changes {
-        self.inner.write().take(view, enriched)
+        let mut edges = self.inner.write();
+        let changes = edges.take(view, enriched);
+        self.keep_closed(changes)
     }
 
     /// Applies facts that a plugin found in an event that was already applied. `position` is the follower's position.
@@ -102,7 +109,9 @@ impl Graph {
         // Edges that open now get the follower's position. With the event's own position, such an edge could not be
         // distinguished from an edge that opened when the event was applied, and closed later.
         let event = Event { position, ..event.clone() };
-        self.inner.write().amend(view, plugin, &event, facts)
+        let mut edges = self.inner.write();
+        let changes = edges.amend(view, plugin, &event, facts);
+        self.keep_closed(changes)
     }
 
     /// Indexes the addresses of all aggregates again, because definitions have changed. Returns the aggregates whose
@@ -119,13 +128,35 @@ impl Graph {
     /// Opens and closes the edges of aggregates, so that the open edges match the desired edges. `moment` is the
     /// position and the time of the changes.
     pub fn settle(&self, view: &dyn StateView, ids: &[AggregateId], moment: Moment) -> Changes {
-        self.inner.write().settle(view, ids, moment)
+        let mut edges = self.inner.write();
+        let changes = edges.settle(view, ids, moment);
+        self.keep_closed(changes)
     }
 
-    /// Replaces the whole graph. Returns the ids of the aggregates that had facts in the previous graph.
-    pub fn replace(&self, edges: Edges) -> Vec<AggregateId> {
-        let before = std::mem::replace(&mut *self.inner.write(), edges);
+    /// Replaces the whole graph with the stored graph at a position. Returns the ids of the aggregates that had facts in
+    /// the previous graph.
+    pub fn replace(&self, edges: Edges, position: u64) -> Vec<AggregateId> {
+        let mut inner = self.inner.write();
+        self.closed.lock().restart(position);
+        let before = std::mem::replace(&mut *inner, edges);
         before.facts.into_keys().collect()
+    }
+
+    /// Keeps the closed edges of changes until they are stored. Called before other reads see the changes.
+    fn keep_closed(&self, changes: Changes) -> Changes {
+        let mut kept = self.closed.lock();
+        changes.edges.iter().filter(|edge| edge.valid_to.is_some()).for_each(|edge| kept.add(edge.clone()));
+        changes
+    }
+
+    /// Notes that the new versions of edges are stored.
+    pub fn set_stored(&self, edges: &[Arc<Edge>]) {
+        self.closed.lock().set_stored(edges);
+    }
+
+    /// Begins a read of the store for which the graph keeps the edges that are not yet stored as closed.
+    pub fn read_closed(&self) -> ClosedRead<'_> {
+        ClosedRead::begin(&self.closed)
     }
 
     /// Replaces the facts of an aggregate with stored facts, without reconciling edges. Returns the facts of enabled
@@ -152,8 +183,9 @@ impl Graph {
             if let Some(known) = edges.outgoing.get(&edge.from).and_then(|known| known.iter().find(is_same)).cloned() {
                 edges.unlink(&known);
             }
-            if edge.valid_to.is_none() {
-                edges.link(Arc::new(edge));
+            match edge.valid_to {
+                None => edges.link(Arc::new(edge)),
+                Some(_) => self.closed.lock().add_stored(Arc::new(edge)),
             }
         }
     }
@@ -193,16 +225,15 @@ impl Graph {
         walk::walk(&self.inner.read(), from, walk)
     }
 
-    /// Returns the neighborhood of several nodes, now or in the past. `proceed` is called for each visited node and
-    /// edge. If `proceed` returns an error, the traversal ends with that error.
+    /// Returns the neighborhood of several nodes. `proceed` is called for each visited node and edge. If `proceed`
+    /// returns an error, the traversal ends with that error.
     pub fn walk_while<E>(
         &self,
         from: &[AggregateId],
         walk: &Traversal,
-        past: Option<&PastGraph>,
         proceed: impl FnMut() -> Result<(), E>,
     ) -> Result<Neighborhood, E> {
-        walk::walk_while(&self.inner.read(), from, walk, past, proceed)
+        walk::walk_while(&self.inner.read(), from, walk, None, proceed)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Tests that edges open and close with the right events.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use super::*;
@@ -14,7 +15,7 @@ use crate::model::value::{Object, Value};
 struct Articles {
     known: BTreeMap<String, Arc<Aggregate>>,
     position: u64,
-    graph: Graph,
+    graph: Arc<Graph>,
 }
 
 impl StateView for Articles {
@@ -53,11 +54,9 @@ impl Articles {
         let definition = self.definition("article").expect("a built-in type");
         let after = Arc::new(Aggregate::fold(before.as_deref(), &event, &definition));
         self.known.insert(id.to_owned(), after.clone());
-        let graph = std::mem::take(&mut self.graph);
         let found = vec![("linker".into(), Facts { edges: edges.to_vec(), ..Facts::default() })];
-        let changes =
-            graph.take(self, EnrichedEvent { event: &event, before: before.as_deref(), after: &after, found });
-        self.graph = graph;
+        let enriched = EnrichedEvent { event: &event, before: before.as_deref(), after: &after, found };
+        let changes = self.graph.take(self, enriched);
         let shown = |edge: &Arc<Edge>| {
             let closed = edge.valid_to.map(|at| format!(" until {at}")).unwrap_or_default();
             format!("{} to {} of {} from {}{closed}", edge.from, edge.to, edge.event_id, edge.valid_from)
@@ -222,7 +221,72 @@ fn a_restored_graph_continues_unchanged() {
     restored.restored(&articles);
     restored.restore_edges(articles.graph.outgoing("a").into_iter().map(|edge| (*edge).clone()));
     assert_eq!(restored.size(), (1, 1));
-    articles.graph.replace(restored);
+    articles.graph.replace(restored, 2);
     assert_eq!(articles.event("c", "created", &[("slug", "three")], &[]), ["a to c of e-1 from 3"]);
     assert_eq!(articles.event("b", "deleted", &[], &[]), ["a to b of e-1 from 2 until 4"]);
+}
+
+/// Returns the nodes that a read reaches from `a`.
+fn reached(past: &PastGraph<'_>) -> Vec<String> {
+    let walk = Traversal { kinds: Kinds::default(), direction: Direction::Out, depth: 1, most: 100 };
+    let Ok(found) = past.walk_while(&[AggregateId::parse("a").expect("an id")], &walk, || Ok::<(), Infallible>(()));
+    assert_eq!(found.edges.len() + 1, found.nodes.len(), "each edge occurs once");
+    found.nodes.into_iter().map(|(id, _)| id.to_string()).collect()
+}
+
+fn kept(graph: &Graph) -> Vec<Arc<Edge>> {
+    let mut kept = Vec::new();
+    let Ok(()) = graph.read_closed().visit(|edge| {
+        kept.push(edge.clone());
+        Ok::<(), Infallible>(())
+    });
+    kept
+}
+
+#[test]
+fn a_read_of_the_past_finds_an_edge_that_closes_meanwhile() {
+    let mut articles = Articles::default();
+    articles.event("b", "created", &[("slug", "two")], &[]);
+    articles.event("a", "created", &[], &[link(slug("two"))]);
+    let graph = articles.graph.clone();
+    let past = PastGraph::begin(&graph, PastMoment::Position(2));
+    assert!(!past.needs_store);
+    articles.event("a", "updated", &[], &[]);
+    assert_eq!(reached(&past), ["a", "b"]);
+    assert_eq!(reached(&PastGraph::begin(&graph, PastMoment::Position(3))), ["a"]);
+    // The closed edge is stored. The graph keeps it for the read that began before.
+    let closed = kept(&graph);
+    graph.set_stored(&closed);
+    assert_eq!(reached(&past), ["a", "b"]);
+    let mut later = PastGraph::begin(&graph, PastMoment::Time(2));
+    assert!(later.needs_store && PastGraph::begin(&graph, PastMoment::Position(2)).needs_store);
+    later.add(closed[0].clone());
+    assert_eq!(reached(&later), ["a", "b"]);
+    drop(past);
+    assert!(kept(&graph).is_empty());
+    assert_eq!(reached(&later), ["a", "b"]);
+    assert!(!PastGraph::begin(&graph, PastMoment::Position(3)).needs_store);
+}
+
+#[test]
+fn closed_edges_stay_until_they_are_stored_and_no_read_needs_them() {
+    let mut articles = Articles::default();
+    articles.event("b", "created", &[("slug", "two")], &[]);
+    articles.event("a", "created", &[], &[link(slug("two"))]);
+    articles.event("c", "created", &[], &[link(slug("two"))]);
+    articles.event("a", "updated", &[], &[]);
+    let graph = articles.graph.clone();
+    let first = kept(&graph);
+    assert_eq!(first.len(), 1);
+    let read = graph.read_closed();
+    articles.event("c", "updated", &[], &[]);
+    // The second edge is stored first, so neither edge is removed.
+    graph.set_stored(&kept(&graph)[1..]);
+    assert_eq!(kept(&graph).len(), 2);
+    graph.set_stored(&first);
+    assert_eq!(kept(&graph).len(), 2);
+    drop(read);
+    assert!(kept(&graph).is_empty());
+    graph.replace(Edges::default(), 9);
+    assert!(PastGraph::begin(&graph, PastMoment::Position(8)).needs_store);
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::Edges;
+use super::closed::ClosedRead;
+use super::{Edges, Graph};
 use crate::model::graph::{Direction, Edge};
 use crate::model::id::AggregateId;
 
@@ -55,32 +56,81 @@ impl PastMoment {
             PastMoment::Time(time) => edge.valid_from <= time,
         }
     }
-}
 
-/// The difference between the edges that are open now and the edges that were open at a moment.
-#[derive(Debug)]
-pub struct PastGraph {
-    pub moment: PastMoment,
-    /// The edges that were open at the moment and were closed later, by the node at their start.
-    outgoing: FxHashMap<AggregateId, Vec<Arc<Edge>>>,
-    /// The same edges, by the node at their end.
-    incoming: FxHashMap<AggregateId, Vec<Arc<Edge>>>,
-}
-
-impl PastGraph {
-    /// Creates the difference for a moment. The caller must pass each edge that was closed later to [`PastGraph::add`].
-    pub fn at(moment: PastMoment) -> PastGraph {
-        PastGraph { moment, outgoing: FxHashMap::default(), incoming: FxHashMap::default() }
-    }
-
-    /// Adds an edge that was closed after the moment. Ignores edges that were also opened after the moment.
-    pub fn add(&mut self, closed: Arc<Edge>) {
-        if self.moment.has_opened(&closed) {
-            self.outgoing.entry(closed.from.clone()).or_default().push(closed.clone());
-            self.incoming.entry(closed.to.clone()).or_default().push(closed);
+    /// Returns whether an edge was closed after the moment.
+    fn is_closed_later(self, edge: &Edge) -> bool {
+        match self {
+            PastMoment::Position(position) => edge.closed.is_some_and(|closed| closed > position),
+            PastMoment::Time(time) => edge.valid_to.is_some_and(|valid_to| valid_to > time),
         }
     }
 }
+
+/// A read of the graph at a moment of the past. While it exists, the graph keeps the edges that are closed.
+pub struct PastGraph<'g> {
+    graph: &'g Graph,
+    pub moment: PastMoment,
+    closed: ClosedRead<'g>,
+    /// Whether the store may contain edges that were open at the moment and are closed now.
+    pub needs_store: bool,
+    /// The stored edges that were open at the moment and are closed now.
+    stored: EdgesByNode,
+}
+
+/// Edges by the node at their start, and by the node at their end.
+#[derive(Default)]
+pub struct EdgesByNode {
+    outgoing: FxHashMap<AggregateId, Vec<Arc<Edge>>>,
+    incoming: FxHashMap<AggregateId, Vec<Arc<Edge>>>,
+}
+
+impl EdgesByNode {
+    fn add(&mut self, edge: Arc<Edge>) {
+        self.outgoing.entry(edge.from.clone()).or_default().push(edge.clone());
+        self.incoming.entry(edge.to.clone()).or_default().push(edge);
+    }
+}
+
+impl<'g> PastGraph<'g> {
+    /// Begins to read the graph at a moment. If `needs_store` is set, the caller must then read the edges that were
+    /// closed after the moment from the store, and pass them to [`PastGraph::add`].
+    pub fn begin(graph: &'g Graph, moment: PastMoment) -> PastGraph<'g> {
+        let closed = ClosedRead::begin(&graph.closed);
+        let needs_store = match moment {
+            PastMoment::Position(position) => closed.stored_position > position,
+            PastMoment::Time(_) => true,
+        };
+        PastGraph { graph, moment, closed, needs_store, stored: EdgesByNode::default() }
+    }
+
+    /// Adds a stored edge that was closed after the moment. Ignores edges that were also opened after the moment.
+    pub fn add(&mut self, closed: Arc<Edge>) {
+        if self.moment.has_opened(&closed) {
+            self.stored.add(closed);
+        }
+    }
+
+    /// Returns the common neighborhood of several nodes, as [`walk_while`] does.
+    pub fn walk_while<E>(
+        &self,
+        from: &[AggregateId],
+        walk: &Traversal,
+        mut proceed: impl FnMut() -> Result<(), E>,
+    ) -> Result<Neighborhood, E> {
+        let open = self.graph.inner.read();
+        let mut recent = EdgesByNode::default();
+        self.closed.visit(|closed| {
+            if self.moment.has_opened(closed) && self.moment.is_closed_later(closed) {
+                recent.add(closed.clone());
+            }
+            proceed()
+        })?;
+        walk_while(&open, from, walk, Some((self.moment, [&self.stored, &recent])), proceed)
+    }
+}
+
+/// A moment, and the edges that were open at the moment and are closed now. An edge may occur several times.
+pub type PastEdges<'a> = (PastMoment, [&'a EdgesByNode; 2]);
 
 /// The result of a traversal.
 #[derive(Debug, Clone, Default)]
@@ -107,7 +157,7 @@ pub fn walk_while<E>(
     edges: &Edges,
     from: &[AggregateId],
     walk: &Traversal,
-    past: Option<&PastGraph>,
+    past: Option<PastEdges<'_>>,
     mut proceed: impl FnMut() -> Result<(), E>,
 ) -> Result<Neighborhood, E> {
     let mut reached: IndexMap<AggregateId, u32> = IndexMap::new();
@@ -135,6 +185,8 @@ pub fn walk_while<E>(
             // The order must not depend on whether an edge was closed after the moment, or on when the workspace was
             // opened.
             at_node.sort_by_key(|(edge, end)| (**end == edge.from, edge.opened, &edge.kind, *end));
+            // An edge may be in the store and in memory.
+            at_node.dedup_by_key(|(edge, end)| (**end == edge.from, edge.opened, &edge.kind, *end));
         }
         for (edge, end) in at_node {
             if !reached.contains_key(end) {
@@ -158,16 +210,17 @@ fn around<'a>(
     edges: &'a Edges,
     id: &AggregateId,
     direction: Direction,
-    past: Option<&'a PastGraph>,
+    past: Option<PastEdges<'a>>,
 ) -> impl Iterator<Item = (&'a Arc<Edge>, &'a AggregateId)> {
     let (out, into) = match direction {
         Direction::Out => (true, false),
         Direction::In => (false, true),
         Direction::Both => (true, true),
     };
-    let was_open = move |edge: &&Arc<Edge>| past.is_none_or(|past| past.moment.has_opened(edge));
-    let closed_outgoing = past.and_then(|past| past.outgoing.get(id)).into_iter().flatten();
-    let closed_incoming = past.and_then(|past| past.incoming.get(id)).into_iter().flatten();
+    let was_open = move |edge: &&Arc<Edge>| past.is_none_or(|(moment, _)| moment.has_opened(edge));
+    let closed = past.into_iter().flat_map(|(_, closed)| closed);
+    let closed_outgoing = closed.clone().filter_map(|edges| edges.outgoing.get(id)).flatten();
+    let closed_incoming = closed.filter_map(|edges| edges.incoming.get(id)).flatten();
     let outgoing = edges.outgoing.get(id).into_iter().flatten().filter(was_open).chain(closed_outgoing);
     let incoming = edges.incoming.get(id).into_iter().flatten().filter(was_open).chain(closed_incoming);
     let outgoing = outgoing.filter(move |_| out).map(|edge| (edge, &edge.to));

@@ -18,7 +18,7 @@ pub const ENTRY_BYTES: usize = 96;
 pub struct EdgeTable<'a> {
     reader: &'a QueryReader<'a>,
     walk: Traversal,
-    past: PastGraph,
+    past: PastGraph<'a>,
 }
 
 impl<'a> EdgeTable<'a> {
@@ -27,8 +27,8 @@ impl<'a> EdgeTable<'a> {
         reader.context.tick_many(kinds.len())?;
         reader.context.charge(kinds.len() * ENTRY_BYTES)?;
         let kinds: Kinds = kinds.iter().cloned().collect();
-        let past = PastGraph::at(PastMoment::Position(reader.position));
-        let past = match reader.position == reader.snapshot.position() {
+        let past = PastGraph::begin(&reader.state.graph, PastMoment::Position(reader.position));
+        let past = match reader.position == reader.snapshot.position() && !past.needs_store {
             true => past,
             false => read_past(reader, past, &kinds)?,
         };
@@ -57,7 +57,7 @@ impl<'a> EdgeTable<'a> {
         context.charge(nodes.len().saturating_mul(ENTRY_BYTES))?;
         let from: Vec<AggregateId> = nodes.iter().cloned().map(AggregateId::from).collect();
         let walk = Traversal { most: nodes.len().saturating_add(MAX_REACHED), ..self.walk.clone() };
-        let found = self.reader.state.graph.walk_while(&from, &walk, Some(&self.past), || context.tick())?;
+        let found = self.past.walk_while(&from, &walk, || context.tick())?;
         context.charge((found.nodes.len() + found.edges.len()).saturating_mul(ENTRY_BYTES))?;
         let mut rows = Vec::new();
         for (id, distance) in found.nodes.iter().filter(|(_, distance)| *distance > 0) {
@@ -80,7 +80,7 @@ impl Table for EdgeTable<'_> {
 
 /// Adds to `past` the edges that were open at the moment of `past` and were closed later. Reads these edges from the
 /// store, one range of aggregates at a time.
-pub fn read_past(reader: &QueryReader<'_>, mut past: PastGraph, kinds: &Kinds) -> Result<PastGraph> {
+pub fn read_past<'g>(reader: &QueryReader<'_>, mut past: PastGraph<'g>, kinds: &Kinds) -> Result<PastGraph<'g>> {
     let log = &reader.state.db;
     let generation = reader.handle.block_on(log.read_graph_checkpoint())?.generation;
     for key_range in reader.handle.block_on(log.edge_ranges(generation))? {

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use indexmap::IndexMap;
+
 use super::edges::ENTRY_BYTES;
 use super::reader::QueryReader;
 use crate::error::{Error, Result};
@@ -37,17 +39,29 @@ fn neighborhood(
 ) -> Result<GraphNeighborhood> {
     let (state, context) = (reader.state, reader.context);
     let from = reader.state(id).ok_or_else(|| Error::not_found("aggregate", id))?.id.clone();
-    let found = state.graph.walk_while(std::slice::from_ref(&from), walk, None, || context.tick())?;
+    let recent = state.graph.read_closed();
+    let found = state.graph.walk_while(std::slice::from_ref(&from), walk, || context.tick())?;
     let Neighborhood { nodes: reached, mut edges, mut truncated } = found;
     context.charge((reached.len() + edges.len()).saturating_mul(ENTRY_BYTES))?;
     if let Some(kinds) = closed.filter(|_| walk.direction != Direction::In) {
         let generation = reader.handle.block_on(state.db.read_graph_checkpoint())?.generation;
         let read = state.db.read_closed_edges(generation, &from, &kinds, MAX_CLOSED + 1);
-        let mut closed = reader.handle.block_on(read)?;
+        let key = |edge: &Edge| (edge.kind.clone(), edge.to.clone(), edge.opened);
+        let stored = reader.handle.block_on(read)?.into_iter();
+        let mut closed: IndexMap<_, _> = stored.map(|edge| (key(&edge), Arc::new(edge))).collect();
+        // Edges that were closed a moment ago may not be stored as closed yet.
+        recent.visit(|edge| {
+            if edge.from == from && (kinds.is_empty() || kinds.contains(&edge.kind)) {
+                closed.entry(key(edge)).or_insert_with(|| edge.clone());
+            }
+            context.tick()
+        })?;
         context.charge(closed.len().saturating_mul(size_of::<Edge>() + ENTRY_BYTES))?;
         truncated = truncated || closed.len() > MAX_CLOSED;
         closed.truncate(MAX_CLOSED);
-        edges.extend(closed.into_iter().map(Arc::new));
+        // An edge may have been closed after the walk.
+        edges.retain(|edge| edge.from != from || !closed.contains_key(&key(edge)));
+        edges.extend(closed.into_values());
     }
     let mut nodes = Vec::with_capacity(reached.len());
     for (id, distance) in reached {

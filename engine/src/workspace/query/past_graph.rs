@@ -34,9 +34,9 @@ fn neighborhood(reader: &QueryReader<'_>, id: &str, walk: &Traversal, then: Grap
         GraphMoment::Position(position) => PastMoment::Position(position),
         GraphMoment::Time(time) => PastMoment::Time(time),
     };
-    let past = read_past(reader, PastGraph::at(past), &walk.kinds)?;
+    let past = read_past(reader, PastGraph::begin(&reader.state.graph, past), &walk.kinds)?;
     let context = reader.context;
-    let found = reader.state.graph.walk_while(std::slice::from_ref(&from), walk, Some(&past), || context.tick())?;
+    let found = past.walk_while(std::slice::from_ref(&from), walk, || context.tick())?;
     let Neighborhood { nodes: reached, edges, truncated } = found;
     let mut nodes = Vec::with_capacity(reached.len());
     for (id, distance) in reached {

@@ -1,0 +1,112 @@
+//! The edges that were closed a short time ago. Reads of earlier moments find edges that were closed before in the
+//! store.
+//!
+//! An edge leaves the open edges before its closed version is stored. The closed version therefore stays here until it
+//! is stored, and until every read has ended that began before.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use rustc_hash::FxHashSet;
+
+use crate::model::graph::Edge;
+
+/// The edges that were closed a short time ago, in the order in which they were closed.
+#[derive(Default)]
+pub struct ClosedEdges {
+    edges: VecDeque<ClosedEdge>,
+    /// The number of edges at the front that are stored.
+    stored: usize,
+    /// The newest position at which one of the stored edges or of the removed edges was closed.
+    stored_position: u64,
+    /// The number of edges that were removed from the front.
+    removed: u64,
+    /// The reads that have not ended: the number of reads by the number of the first edge that they need.
+    reads: BTreeMap<u64, usize>,
+}
+
+struct ClosedEdge {
+    edge: Arc<Edge>,
+    is_stored: bool,
+}
+
+/// A read that needs the edges that are closed after it began, and the closed edges that were not stored when it began.
+pub struct ClosedRead<'g> {
+    closed: &'g Mutex<ClosedEdges>,
+    /// The number of the first edge that the read needs.
+    first: u64,
+    /// The newest position at which an edge was closed that the read finds only in the store.
+    pub stored_position: u64,
+}
+
+impl<'g> ClosedRead<'g> {
+    pub fn begin(closed: &'g Mutex<ClosedEdges>) -> ClosedRead<'g> {
+        let mut edges = closed.lock();
+        let first = edges.removed + edges.stored as u64;
+        *edges.reads.entry(first).or_default() += 1;
+        ClosedRead { closed, first, stored_position: edges.stored_position }
+    }
+
+    /// Calls `visit` for each closed edge in memory, until `visit` returns an error.
+    pub fn visit<E>(&self, visit: impl FnMut(&Arc<Edge>) -> Result<(), E>) -> Result<(), E> {
+        self.closed.lock().edges.iter().map(|closed| &closed.edge).try_for_each(visit)
+    }
+}
+
+impl Drop for ClosedRead<'_> {
+    fn drop(&mut self) {
+        let mut edges = self.closed.lock();
+        if let Some(reads) = edges.reads.get_mut(&self.first) {
+            *reads -= 1;
+            if *reads == 0 {
+                edges.reads.remove(&self.first);
+                edges.remove_stored();
+            }
+        }
+    }
+}
+
+impl ClosedEdges {
+    /// Adds an edge whose closed version is not stored yet.
+    pub fn add(&mut self, edge: Arc<Edge>) {
+        self.edges.push_back(ClosedEdge { edge, is_stored: false });
+    }
+
+    /// Adds an edge whose closed version is stored.
+    pub fn add_stored(&mut self, edge: Arc<Edge>) {
+        self.edges.push_back(ClosedEdge { edge, is_stored: true });
+        self.remove_stored();
+    }
+
+    /// Notes that the closed versions among `edges` are stored.
+    pub fn set_stored(&mut self, edges: &[Arc<Edge>]) {
+        let stored: FxHashSet<*const Edge> = edges.iter().map(Arc::as_ptr).collect();
+        for closed in self.edges.iter_mut().skip(self.stored) {
+            closed.is_stored |= stored.contains(&Arc::as_ptr(&closed.edge));
+        }
+        self.remove_stored();
+    }
+
+    /// Removes all edges, because the graph was replaced with the stored graph at a position.
+    pub fn restart(&mut self, position: u64) {
+        self.removed += self.edges.len() as u64;
+        self.edges.clear();
+        self.stored = 0;
+        self.stored_position = self.stored_position.max(position);
+    }
+
+    /// Removes the stored edges that no read needs.
+    fn remove_stored(&mut self) {
+        while let Some(ClosedEdge { edge, is_stored: true }) = self.edges.get(self.stored) {
+            self.stored_position = self.stored_position.max(edge.closed.unwrap_or_default());
+            self.stored += 1;
+        }
+        let needed = self.reads.first_key_value().map_or(u64::MAX, |(first, _)| *first);
+        while self.stored > 0 && self.removed < needed {
+            self.edges.pop_front();
+            self.stored -= 1;
+            self.removed += 1;
+        }
+    }
+}
