@@ -214,8 +214,10 @@ impl PreparedPipeline {
         let mut stages = Vec::new();
         if let Some((previews, shown)) = &self.previews {
             if let Some(before) = &previews.before {
+                query.restart_random();
                 stages = before.run(run, *shown, RunOutput::Stages)?.1;
             }
+            query.restart_random();
             let wanted = if rows.is_some() { RunOutput::Stages } else { RunOutput::Rows };
             let (found, shown) = previews.rows.run(run, *shown, wanted)?;
             stages.extend(shown);

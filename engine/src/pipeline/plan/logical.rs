@@ -248,8 +248,8 @@ fn nodes(stages: impl Iterator<Item = IndexedStage>, root: &ParseScope) -> Resul
                         values
                     }
                     (Some(step), None) | (None, Some(step)) => step,
-                    // Nothing is filled.
-                    (None, None) => continue,
+                    // Nothing is filled. The step passes every row on, so that a preview shows the rows after it.
+                    (None, None) => PlanStep::Match(Filter::all([])),
                 }
             }
             Stage::Densify(densify) => PlanStep::Densify(densify),

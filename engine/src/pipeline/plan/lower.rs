@@ -84,13 +84,17 @@ fn scan(scan: Scan, lowering: &mut PlanLowering) -> RowSource {
 /// Splits filters over events into the streams that they select and the conditions on single events.
 fn streams(filters: &[Filter]) -> (StreamFilter, Option<Arc<Filter>>) {
     let mut streams = StreamFilter::default();
-    let mut of_stream = Vec::new();
+    let (mut of_stream, mut reads_events) = (Vec::new(), false);
     let filter = rest(filters, |conjunct| {
-        let taken = streams.take_set(conjunct, "aggregate_id");
-        if !taken && is_of_stream(conjunct) {
-            of_stream.push(conjunct.clone());
+        if streams.take_set(conjunct, "aggregate_id") {
             return true;
         }
+        // A condition that may fail is not evaluated for events that an earlier condition excludes.
+        let taken = is_of_stream(conjunct) && !(reads_events && conjunct.may_fail());
+        if taken {
+            of_stream.push(conjunct.clone());
+        }
+        reads_events |= !taken;
         taken
     });
     streams.filter = all(&of_stream);
@@ -98,9 +102,12 @@ fn streams(filters: &[Filter]) -> (StreamFilter, Option<Arc<Filter>>) {
 }
 
 /// Returns the conjunction of the conjuncts that `take` does not accept, or `None` if `take` accepts all of them.
+/// Passes the conjuncts to `take` in the order in which they are evaluated, and keeps this order.
 fn rest(filters: &[Filter], mut take: impl FnMut(&Filter) -> bool) -> Option<Arc<Filter>> {
-    let conjuncts = filters.iter().flat_map(Filter::conjuncts);
-    all(&conjuncts.filter(|conjunct| !take(conjunct)).collect::<Vec<_>>())
+    let mut conjuncts: Vec<Filter> = filters.iter().flat_map(Filter::conjuncts).collect();
+    conjuncts.sort_by_key(Filter::rank);
+    conjuncts.retain(|conjunct| !take(conjunct));
+    all(&conjuncts)
 }
 
 fn all(conjuncts: &[Filter]) -> Option<Arc<Filter>> {

@@ -6,7 +6,7 @@
 
 use super::logical::{Events, LogicalPlan, PlanNode, PlanSource, PlanStep, States};
 use super::lower::{PlanLowering, lower};
-use super::optimize::{optimize_inside, prune_fields};
+use super::optimize::{optimize_inside, order_conjuncts, prune_fields};
 use super::options::Options;
 use crate::pipeline::expression::filter::Filter;
 use crate::pipeline::run::preview::{Preview, RowCountBound};
@@ -36,7 +36,8 @@ pub fn preview(mut plan: LogicalPlan, options: &Options, shown: usize, lowering:
                 text: filter.spec().clone(),
                 step: PlanStep::Match(filter),
             });
-            let plan = LogicalPlan { source: PlanSource::Events(Events::default()), nodes: nodes.collect() };
+            let mut plan = LogicalPlan { source: PlanSource::Events(Events::default()), nodes: nodes.collect() };
+            order_conjuncts::apply(&mut plan.nodes);
             Some(part(plan, lowering))
         }
         PlanSource::States(_) | PlanSource::Events(_) | PlanSource::Documents(_) => None,

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_on_the_position_limit_the_positions_to_read() {
+    fn conditions_on_positions_restrict_the_positions_to_read() {
         let all = (1, u64::MAX);
         let cases = [
             (serde_json::json!({"position": 7}), (7, 7)),

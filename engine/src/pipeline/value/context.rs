@@ -122,6 +122,11 @@ impl<'a> Context<'a> {
         if ticks.is_multiple_of(256) { self.check_time() } else { Ok(()) }
     }
 
+    /// Begins the random numbers again, before a program that must draw the same numbers as an earlier program.
+    pub fn restart_random(&self) {
+        self.draws.set(0);
+    }
+
     /// Returns a random number from 0 up to, but not including, 1. Queries with the same seed draw the same numbers,
     /// regardless of their source.
     pub fn draw(&self) -> f64 {

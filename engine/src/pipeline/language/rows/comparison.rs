@@ -127,7 +127,7 @@ fn of_another_type(name: &str, field_type: FieldType, constant: &Value) -> Strin
         FieldType::Array => "an array",
         FieldType::Reference => "the id of an aggregate",
     };
-    format!("'{name}' is {kind}, which {} never equals{hint}", excerpt(constant))
+    format!("'{name}' is {kind} and never equals {}{hint}", excerpt(constant))
 }
 
 /// Returns the warning about a text that is not among the values that a type allows.

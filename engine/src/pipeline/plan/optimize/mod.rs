@@ -5,13 +5,14 @@ mod fuse_limits;
 mod index_lookup;
 mod merge_matches;
 mod move_match;
-mod order_conjuncts;
+pub mod order_conjuncts;
 pub mod prune_fields;
 mod push_limit;
 mod push_match;
 
 use super::logical::{LogicalPlan, PlanNode, PlanStep};
 use super::options::{Options, SourceChoice, Surroundings};
+use crate::model::value::Value;
 
 /// A rewriting rule, which makes a plan cheaper or leaves it unchanged.
 struct Rule {
@@ -20,15 +21,22 @@ struct Rule {
     /// Whether the rule applies even without push-down. Rules that influence which rows cause errors always apply,
     /// because the errors of a pipeline must not depend on its source.
     always: bool,
+    /// Whether the rule changes which rows reach a step. Such a rule does not apply to steps that draw random numbers:
+    /// the number that a row draws depends on the rows before it, and a preview does not move filters.
+    moves_filters: bool,
 }
 
 impl Rule {
     const fn new(name: &'static str, apply: Apply) -> Rule {
-        Rule { name, apply, always: false }
+        Rule { name, apply, always: false, moves_filters: false }
     }
 
     const fn always(name: &'static str, apply: Apply) -> Rule {
-        Rule { name, apply, always: true }
+        Rule { name, apply, always: true, moves_filters: false }
+    }
+
+    const fn moving(name: &'static str, apply: Apply) -> Rule {
+        Rule { name, apply, always: true, moves_filters: true }
     }
 }
 
@@ -44,11 +52,11 @@ enum Apply {
 fn rules() -> [Rule; 10] {
     [
         // Merges adjacent filters first, so that a later rule sees one filter.
-        Rule::always("merge_matches", Apply::Nodes(merge_matches::apply)),
+        Rule::moving("merge_matches", Apply::Nodes(merge_matches::apply)),
         // Moves filters towards the source, where they exclude rows early.
-        Rule::always("move_match", Apply::Nodes(move_match::apply)),
+        Rule::moving("move_match", Apply::Nodes(move_match::apply)),
         // Merges filters that became adjacent when they moved.
-        Rule::always("merge_matches", Apply::Nodes(merge_matches::apply)),
+        Rule::moving("merge_matches", Apply::Nodes(merge_matches::apply)),
         // Orders the conjuncts of whole filters, before some of the conjuncts move to the source.
         Rule::always("order_conjuncts", Apply::Nodes(order_conjuncts::apply)),
         // Limits sorts to the rows that later steps need.
@@ -98,10 +106,15 @@ pub fn optimize_inside(plan: &mut LogicalPlan, options: &Options) {
 impl Rule {
     fn apply_to(&self, plan: &mut LogicalPlan, around: &Surroundings) -> bool {
         let changed = match self.apply {
-            Apply::Nodes(apply) => apply(&mut plan.nodes),
+            Apply::Nodes(apply) => self.may_change(&plan.nodes) && apply(&mut plan.nodes),
             Apply::Plan(apply) => apply(plan, around),
         };
         self.apply_inside(&mut plan.nodes, around) || changed
+    }
+
+    /// Returns whether the rule may change steps, in view of the random numbers that the steps draw.
+    fn may_change(&self, nodes: &[PlanNode]) -> bool {
+        !self.moves_filters || !nodes.iter().any(|node| draws(&node.text))
     }
 
     /// Applies the rule to the plans and steps that the steps in `nodes` contain. Returns whether a plan or step
@@ -113,14 +126,14 @@ impl Rule {
                 PlanStep::Facet(facets) => {
                     for (_, nodes) in facets {
                         if let Apply::Nodes(apply) = self.apply {
-                            changed |= apply(nodes);
+                            changed |= self.may_change(nodes) && apply(nodes);
                         }
                         changed |= self.apply_inside(nodes, around);
                     }
                 }
                 PlanStep::Follow(follow) => {
                     if let Apply::Nodes(apply) = self.apply {
-                        changed |= apply(&mut follow.nodes);
+                        changed |= self.may_change(&follow.nodes) && apply(&mut follow.nodes);
                     }
                     changed |= self.apply_inside(&mut follow.nodes, around);
                 }
@@ -152,5 +165,16 @@ impl Rule {
             }
         }
         changed
+    }
+}
+
+/// Returns whether a specification contains the name of an operator that draws random numbers.
+fn draws(spec: &Value) -> bool {
+    match spec {
+        Value::Object(object) => {
+            object.iter().any(|(name, value)| matches!(&**name, "$rand" | "$sampleRate") || draws(value))
+        }
+        Value::Array(items) => items.iter().any(draws),
+        _ => false,
     }
 }

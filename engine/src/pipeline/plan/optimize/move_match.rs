@@ -1,11 +1,14 @@
 //! Moves conditions of a `$match` before sorts, projections, `$setWindowFields` and `$densify`, if the move does not
 //! change the result.
 
+use std::sync::Arc;
+
 use crate::model::value::Object;
 use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::expression::filter::{Filter, FilterNode, Test};
 use crate::pipeline::language::ast::Range;
 use crate::pipeline::plan::logical::{PlanNode, PlanStep};
+use crate::pipeline::value::path::FieldPath;
 
 /// The maximum number of moves in a plan, where a move takes one conjunct across one step. Moving a huge filter across
 /// a thousand stages would cost more than the moves save.
@@ -69,7 +72,12 @@ fn step_forward(nodes: &mut Vec<PlanNode>, at: usize) -> bool {
             if !matches!(densify.range, Range::Partition) {
                 return false;
             }
-            let keys: Vec<String> = densify.partition.iter().map(|path| path.segments().join(".")).collect();
+            // A condition on a longer path looks into arrays, whose elements belong to different partitions.
+            let key = |path: &FieldPath| match path.segments() {
+                [name] => Some(name.clone()),
+                _ => None,
+            };
+            let keys: Vec<Arc<str>> = densify.partition.iter().filter_map(key).collect();
             filter
                 .conjuncts()
                 .into_iter()
