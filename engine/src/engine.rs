@@ -118,8 +118,8 @@ impl Engine {
 
     /// Applies the operator's access settings: the trusted token issuers, the rules for workspaces of new users, and
     /// the plans. Must be called before the first request. Returns a message if the settings are invalid.
-    pub fn decide_access(&self, settings: AccessSettings, fetch: &Arc<dyn FetchKeys>) -> Result<(), String> {
-        self.access.decide(settings, fetch)
+    pub fn configure_access(&self, settings: AccessSettings, fetch: &Arc<dyn FetchKeys>) -> Result<(), String> {
+        self.access.configure(settings, fetch)
     }
 
     /// Returns the caller that a bearer token identifies.
@@ -133,8 +133,8 @@ impl Engine {
         self.access.authenticate(bearer, workspace).await
     }
 
-    /// Returns the caller like [`Engine::authenticate_in`], for an eventual read. While the store does not respond,
-    /// accepts a key that this server has accepted within the last five minutes.
+    /// Returns the caller, as [`Engine::authenticate_in`] does, for a read with eventual consistency. While the store
+    /// does not respond, accepts a key that this server has accepted within the last five minutes.
     pub async fn authenticate_eventually(&self, bearer: &str, workspace: Option<&str>) -> Result<Caller> {
         match self.access.authenticate(bearer, workspace).await {
             Err(error @ Error::Unavailable(_)) => self.access.remembered(bearer, workspace).ok_or(error),

@@ -46,10 +46,11 @@ const END_WITHIN: Duration = Duration::from_millis(500);
 /// More threads would take processor time from requests, and no append waits for a hook.
 const PLUGIN_THREADS: usize = 2;
 
-/// The environment variables with the owner key of the first start, and with the user and the password of a SurrealDB
-/// server.
+/// The environment variable with the key of the owner that the first start creates.
 const BOOTSTRAP_KEY: &str = "FOLDWORK_BOOTSTRAP_KEY";
+/// The environment variable with the name of a SurrealDB server's user.
 const STORE_USER: &str = "FOLDWORK_STORE_USER";
+/// The environment variable with the password of this user.
 const STORE_PASSWORD: &str = "FOLDWORK_STORE_PASSWORD";
 
 /// The interval between checks of the memory of open workspaces.
@@ -127,7 +128,7 @@ pub async fn listen_with(
         }
     }
     let engine = open_engine(&config, store, plugins).await?;
-    auth::decide(&engine, &config)?;
+    auth::configure(&engine, &config)?;
     if let Some(embed) = embed {
         engine.embed_with(embed);
     }

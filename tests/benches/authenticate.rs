@@ -20,7 +20,7 @@ async fn main() {
     let engine = engine(Store::connect("mem://").await.expect("a store")).await;
     let signing = SigningKey::new("one", Algorithm::ES256);
     let provider: Arc<dyn FetchKeys> = Provider::with(&[&signing]);
-    engine.decide_access(Provider::settings(&["ES256"]), &provider).expect("valid settings");
+    engine.configure_access(Provider::settings(&["ES256"]), &provider).expect("valid settings");
     let (_, key) = first(&engine).await.expect("a workspace");
     let claims = json!({
         "iss": ISSUER, "aud": AUDIENCE, "sub": "ada", "exp": 4_000_000_000u64, "email": "ada@example.com",

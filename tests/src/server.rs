@@ -211,7 +211,7 @@ impl Server {
             Engine::open(store.share(), clock.clone() as Arc<dyn Clock>, engine_settings(config, servers), plugins)
                 .await?;
         let fetch: Arc<dyn FetchKeys> = provider;
-        engine.decide_access(settings, &fetch).map_err(anyhow::Error::msg)?;
+        engine.configure_access(settings, &fetch).map_err(anyhow::Error::msg)?;
         let owner = engine.first_start(None).await?.context("the store is not empty")?.key;
         let workspace = enter(&engine, &owner).await?;
         let mut keys = vec![("owner", owner)];
@@ -236,7 +236,7 @@ impl Server {
         let clock = self.clock.clone() as Arc<dyn Clock>;
         let engine = Engine::open(self.store.share(), clock, engine_settings(config, 2), plugins).await?;
         let fetch: Arc<dyn FetchKeys> = Arc::new(Provider::default());
-        engine.decide_access(settings(), &fetch).map_err(anyhow::Error::msg)?;
+        engine.configure_access(settings(), &fetch).map_err(anyhow::Error::msg)?;
         let backups = backups(&engine, self.archive.as_ref(), config);
         let application = application_with_backups(engine.clone(), backups, config, self.shutdown.clone());
         // Restores the count of random values, so that the ids of a scenario are the same as on one server.
@@ -252,7 +252,7 @@ impl Server {
         let engine =
             Engine::open(store.share(), clock.clone() as Arc<dyn Clock>, engine_settings(config, 1), plugins).await?;
         let fetch: Arc<dyn FetchKeys> = Arc::new(Provider::default());
-        engine.decide_access(settings(), &fetch).map_err(anyhow::Error::msg)?;
+        engine.configure_access(settings(), &fetch).map_err(anyhow::Error::msg)?;
         let shutdown = Shutdown::default();
         let application = application(engine.clone(), config, shutdown.clone());
         let keys = vec![("owner", owner.to_owned())];

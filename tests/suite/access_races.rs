@@ -27,7 +27,7 @@ pub async fn twins() -> ([Arc<Engine>; 2], String) {
     for engine in &engines {
         let settings = AccessSettings { issuers: vec![secret_issuer()], ..AccessSettings::default() };
         let provider: Arc<dyn FetchKeys> = Arc::new(Provider::default());
-        engine.decide_access(settings, &provider).expect("valid settings");
+        engine.configure_access(settings, &provider).expect("valid settings");
     }
     let (_, key) = first(&engines[0]).await.expect("a workspace");
     (engines, key)

@@ -43,8 +43,13 @@ async fn events_held_by_a_query_count_against_its_memory() {
     assert_eq!(read(&workspace, json!([one, {"$count": "n"}])).await.0, [json!({"n": 1_000}).into()]);
 }
 
-/// Appends states with a string each, and with lists that take more memory than the rows that refer to the lists.
-async fn append_notes(workspace: &Handles, count: usize) {
+/// Starts a server with `count` states, each with a string and with a list that takes more memory than a row that
+/// refers to the list.
+async fn with_notes(count: usize) -> Handles {
+    let workspace = with_memory_of_1_mib().await;
+    let fields = json!([{"name": "text", "type": "string"}, {"name": "list", "type": "array"}]);
+    let note = json!({"type_name": "note", "fields": fields});
+    workspace.writer.define_type(&Value::from(note), false).await.expect("a type");
     let list = |number: usize| (0..30).map(|item| Value::from(format!("{item} of {number}"))).collect::<Vec<_>>();
     let note = |number: usize| NewEvent {
         aggregate_id: format!("n{number}"),
@@ -60,15 +65,12 @@ async fn append_notes(workspace: &Handles, count: usize) {
     for part in notes.chunks(500) {
         workspace.writer.append_events(part.to_vec()).await.expect("appended");
     }
+    workspace
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn values_kept_by_groups_and_windows_count_against_the_memory_of_a_query() {
-    let workspace = with_memory_of_1_mib().await;
-    let fields = json!([{"name": "text", "type": "string"}, {"name": "list", "type": "array"}]);
-    let note = json!({"type_name": "note", "fields": fields});
-    workspace.writer.define_type(&Value::from(note), false).await.expect("a type");
-    append_notes(&workspace, 7_000).await;
+    let workspace = with_notes(7_000).await;
     let notes = json!({"$match": {"aggregate_type": "note"}});
     let long = json!({"$concat": ["$text", "!"]});
     // The random number makes the pipeline build rows instead of reading columns.
@@ -301,11 +303,7 @@ async fn values_built_by_an_expression_or_projection_count_against_the_memory_of
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_row_passed_from_one_stage_to_the_next_counts_once_against_the_memory() {
-    let workspace = with_memory_of_1_mib().await;
-    let fields = json!([{"name": "text", "type": "string"}, {"name": "list", "type": "array"}]);
-    let note = json!({"type_name": "note", "fields": fields});
-    workspace.writer.define_type(&Value::from(note), false).await.expect("a type");
-    append_notes(&workspace, 2_500).await;
+    let workspace = with_notes(2_500).await;
     let kept = json!({"$group": {"_id": null, "kept": {"$push": "$$ROOT"}}});
     let window = json!({"$setWindowFields": {"partitionBy": "$text", "output": {"count": {"$count": {}}}}});
     let pass = vec![json!({"$set": {"n": {"$rand": {}}}}); 40];

@@ -114,7 +114,7 @@ async fn positions_and_versions_have_no_gaps_or_duplicates() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_of_several_appends_expecting_a_version_wins() {
+async fn exactly_one_of_several_appends_that_expect_the_same_version_succeeds() {
     let twins = twins().await;
     for version in 0..8u64 {
         let expected = if version == 0 { StreamExpectation::None } else { StreamExpectation::Version(version) };

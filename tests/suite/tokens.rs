@@ -271,7 +271,7 @@ fn settings_with_mixed_algorithms_or_short_secrets_are_rejected() {
         let provider: Arc<dyn FetchKeys> = Arc::new(Provider::default());
         runtime.block_on(async {
             let store = foldwork_engine::Store::connect("mem://").await.expect("a store");
-            foldwork_tests::embedded::engine(store).await.decide_access(settings, &provider).err()
+            foldwork_tests::embedded::engine(store).await.configure_access(settings, &provider).err()
         })
     };
     assert_eq!(refused(|_| {}), None);

@@ -98,7 +98,7 @@ impl Access {
 
     /// Applies the operator's settings. Must be called before the first request. Returns a message if the settings are
     /// invalid or were already applied.
-    pub fn decide(&self, settings: AccessSettings, fetch: &Arc<dyn FetchKeys>) -> Result<(), String> {
+    pub fn configure(&self, settings: AccessSettings, fetch: &Arc<dyn FetchKeys>) -> Result<(), String> {
         if !settings.plans.iter().any(|plan| plan.id == settings.default_plan) {
             return Err(format!("the default plan '{}' does not exist", settings.default_plan));
         }

@@ -68,7 +68,7 @@ impl Access {
     }
 }
 
-/// Checks that an id from a file is a UUID, because the ids of workspaces are part of the names of databases.
+/// Checks that an id from a file is a UUID. Ids become parts of keys and of the names of databases.
 pub fn check_id(id: &Arc<str>) -> Result<()> {
     let is_ours = uuid::Uuid::try_parse(id).is_ok_and(|uuid| uuid.to_string() == **id);
     if is_ours { Ok(()) } else { Err(Error::invalid("expected a UUID as the id, in lower case with hyphens")) }

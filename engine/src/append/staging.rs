@@ -254,7 +254,7 @@ impl<'a> BatchBuilder<'a> {
             after = Aggregate::fold(before.as_deref(), &event, &definition);
         }
         let (event, after) = (Arc::new(event), Arc::new(after));
-        let agents = feed::concerned(&event, before.as_deref(), &after).collect();
+        let agents = feed::affected_agents(&event, before.as_deref(), &after).collect();
         let published = article::is_publication(&after).then(|| (after.clone(), definition.revision));
         let is_file = *definition.type_name == *FILE;
         let (taken, freed) = if is_file { changed_uploads(before.as_deref(), &after) } else { (None, None) };

@@ -10,7 +10,7 @@ use crate::store::workspace::log::fitting;
 
 /// The age from which segments of level 0 and of level 1 are merged, in milliseconds.
 const MERGED_AFTER_MS: [i64; MAX_LEVEL as usize] = [3_600_000, 86_400_000];
-/// The age of a merged segment from which its parts are removed, in milliseconds. Until then, a restore that has
+/// The age at which the parts of a merged segment are removed, in milliseconds. Until then, a restore that has
 /// already listed the parts can read them.
 const PARTS_KEPT_MS: i64 = 86_400_000;
 /// The minimum number of segments in a merge.

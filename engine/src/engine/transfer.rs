@@ -85,8 +85,8 @@ impl Engine {
         }
     }
 
-    /// Removes a member who was removed in another store, with the member's keys, unless the member has joined since
-    /// the removal.
+    /// Removes a member and the member's keys, because the member was removed in another store. Keeps a member who has
+    /// joined since that removal.
     pub async fn import_removal(&self, workspace_id: &str, removed: &RemovedMember) -> Result<ImportOutcome> {
         check_id(&removed.user_id)?;
         let member = self.access.control().read_membership(workspace_id, &removed.user_id).await?;

@@ -63,7 +63,7 @@ impl TaskCommand {
     /// might be forgotten.
     pub fn defer(until: Option<i64>, reason: Option<String>) -> Result<TaskCommand> {
         if until.is_none() && reason.as_deref().is_none_or(|reason| reason.trim().is_empty()) {
-            return Err(Error::invalid_at("/until", "expected until, for_seconds or a reason"));
+            return Err(Error::invalid_at("/until", "expected `until`, `for_seconds` or a reason"));
         }
         Ok(TaskCommand::Defer { until, reason })
     }

@@ -1,7 +1,7 @@
 //! Exact decimal numbers, and their conversion to and from strings, integers and doubles.
 //!
-//! A decimal has up to 28 digits after the point, and up to 28 digits in total (29, if its magnitude is below 2^96). A
-//! decimal keeps its trailing zeros, because amounts of money are written with them.
+//! A decimal has up to 28 digits after the point, and up to 28 digits in total, or 29 digits if the digits without the
+//! point are an integer below 2^96. A decimal keeps its trailing zeros, because amounts of money are written with them.
 
 use std::cmp::Ordering;
 

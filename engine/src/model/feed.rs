@@ -79,7 +79,7 @@ pub struct Delivery {
     pub task: Arc<Aggregate>,
 }
 
-/// Returns whether an event may have changed the task's agent. Only in this case do [`concerned`] and [`deliveries`]
+/// Returns whether an event may have changed the task's agent. Only in this case do [`affected_agents`] and [`deliveries`]
 /// need the state before the event.
 pub fn may_reassign(event: &Event) -> bool {
     const NAMES: [&str; 3] = [field::ASSIGNEE_TYPE, field::ASSIGNEE_ID, UNSET];
@@ -88,7 +88,7 @@ pub fn may_reassign(event: &Event) -> bool {
 
 /// Returns the agents whose feeds may need an entry for an event. `before` and `after` are the states of the event's
 /// aggregate.
-pub fn concerned(
+pub fn affected_agents(
     event: &Event,
     before: Option<&Aggregate>,
     after: &Aggregate,
@@ -184,8 +184,11 @@ mod tests {
             let after = Arc::new(Aggregate::fold(before.as_deref(), event, &definition));
             let known = before.as_deref().filter(|_| may_reassign(event));
             let delivered = deliveries(event, known, &after);
-            let concerned: Vec<Arc<str>> = concerned(event, before.as_deref(), &after).collect();
-            assert!(delivered.iter().all(|delivery| concerned.contains(&delivery.agent_id)), "{concerned:?} {event:?}");
+            let affected_agents: Vec<Arc<str>> = affected_agents(event, before.as_deref(), &after).collect();
+            assert!(
+                delivered.iter().all(|delivery| affected_agents.contains(&delivery.agent_id)),
+                "{affected_agents:?} {event:?}"
+            );
             assert_eq!(delivered.len(), deliveries(event, before.as_deref(), &after).len(), "{event:?}");
             notifications.push(
                 delivered.into_iter().map(|delivery| (delivery.agent_id.to_string(), delivery.news.name())).collect(),

@@ -510,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slug_gives_a_page_neither_the_name_of_its_folder_nor_an_address_below_a_deep_folder() {
+    fn a_slug_is_neither_the_name_of_a_folder_nor_an_address_below_a_nested_folder() {
         let pages = [
             ("docs/intro.md", "/"),
             ("a/b/c/p.md", "/foo"),

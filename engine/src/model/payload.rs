@@ -295,7 +295,7 @@ impl PayloadCheck<'_> {
         self.looked_up += 1;
         if self.looked_up > MAX_TARGETS {
             if self.looked_up == MAX_TARGETS + 1 {
-                let message = format!("at most {MAX_TARGETS} references that must exist are allowed in one event");
+                let message = format!("an event may have at most {MAX_TARGETS} references whose targets must exist");
                 self.violations.add(at, message);
             }
             return;

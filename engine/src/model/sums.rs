@@ -27,7 +27,7 @@ pub fn check(
         let previous = before.and_then(|before| before.state.get(&field.name));
         if after.get(&field.name).is_some_and(is_beyond) && !previous.is_some_and(is_beyond) {
             let range = match field.field_type {
-                FieldType::Decimal => "decimals, which have at most 28 digits".to_owned(),
+                FieldType::Decimal => "decimals, which have at most 28 or 29 digits".to_owned(),
                 _ => format!("integers, {} to {}", i64::MIN, i64::MAX),
             };
             let message = format!("the sum of the field would be outside the range of {range}");

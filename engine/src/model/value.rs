@@ -126,7 +126,8 @@ impl Value {
             }
     }
 
-    /// Compares two values of any types in the total order (`mongodb.com/docs`, "bson-type-comparison-order").
+    /// Compares two values of any types in MongoDB's order of values (`mongodb.com/docs`,
+    /// "bson-type-comparison-order").
     ///
     /// NaN is the lowest number, `-0.0` equals `0`, and numbers of different types are compared by their exact values.
     pub fn compare(&self, other: &Value) -> Ordering {

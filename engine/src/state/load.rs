@@ -251,7 +251,7 @@ impl State {
                 let task = states.get(&event.aggregate_id).filter(|known| &*known.aggregate_type == TASK).cloned();
                 self.fold_into(&mut states, event, &definitions);
                 if let Some(after) = states.get(&event.aggregate_id) {
-                    feed.extend(feed::concerned(event, task.as_deref(), after).map(|agent| (agent, index)));
+                    feed.extend(feed::affected_agents(event, task.as_deref(), after).map(|agent| (agent, index)));
                 }
             }
             let mut states: Vec<_> = states.into_values().collect();

@@ -140,7 +140,7 @@ impl Writer {
         });
         Operation::perform(self, |operation| async move {
             let appended = operation.append(decide, request, given_bytes).await?;
-            let (agent, repeated) = operation.context().made(&appended)?;
+            let (agent, repeated) = operation.context().created(&appended)?;
             Ok((operation.context().view(agent).await?, repeated))
         })
         .await

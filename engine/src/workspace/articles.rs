@@ -165,7 +165,7 @@ impl Writer {
         });
         Operation::perform(self, |operation| async move {
             let appended = operation.append(decide, request, given_bytes).await?;
-            operation.context().made(&appended)
+            operation.context().created(&appended)
         })
         .await
     }

@@ -22,7 +22,7 @@ pub struct FollowerStatus {
     pub lag: u64,
     /// The number of parked steps of enabled plugins.
     pub parked: u64,
-    /// The number of aggregates whose edges have yet to be compared with redefined types and the enabled plugins.
+    /// The number of aggregates whose edges have yet to be adapted to redefined types and to the enabled plugins.
     pub unsettled: u64,
 }
 

@@ -71,7 +71,7 @@ impl Writer {
         });
         Operation::perform(self, |operation| async move {
             let appended = operation.append(decide, request, given_bytes).await?;
-            operation.context().made(&appended)
+            operation.context().created(&appended)
         })
         .await
     }
@@ -114,7 +114,7 @@ impl CallContext {
 
     /// Returns the aggregate that an operation created, in the state right after its creation, and whether an earlier
     /// request created it.
-    pub(super) fn made(&self, appended: &AppendOutcome) -> Result<(Arc<Aggregate>, bool)> {
+    pub(super) fn created(&self, appended: &AppendOutcome) -> Result<(Arc<Aggregate>, bool)> {
         let none = || Error::not_found("aggregate", "");
         let event = appended.events.first().ok_or_else(none)?;
         let definition = self.state().types.get(&event.aggregate_type).ok_or_else(none)?;

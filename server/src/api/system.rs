@@ -60,7 +60,7 @@ shown! {
     lag: u64 = follower.lag,
     /// The number of parked steps.
     parked: u64 = follower.parked,
-    /// The number of aggregates whose edges have yet to be compared with redefined types and the enabled plugins.
+    /// The number of aggregates whose edges have yet to be adapted to redefined types and to the enabled plugins.
     unsettled: u64 = follower.unsettled,
 }
 

@@ -16,7 +16,7 @@ use crate::config::{Issuer, OfferedPlan as PlanConfig};
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Applies the settings of authentication and plans to the engine. Reads the secrets from environment variables.
-pub fn decide(engine: &Engine, config: &Config) -> anyhow::Result<()> {
+pub fn configure(engine: &Engine, config: &Config) -> anyhow::Result<()> {
     let default_plan = config.plans.offered.first().context("[[plans.offered]]: expected at least one plan")?;
     let settings = AccessSettings {
         issuers: config.auth.issuers.iter().map(issuer).collect::<anyhow::Result<_>>()?,
@@ -26,7 +26,7 @@ pub fn decide(engine: &Engine, config: &Config) -> anyhow::Result<()> {
         default_plan: default_plan.id.clone(),
     };
     let fetch: Arc<dyn FetchKeys> = Arc::new(Fetcher::new()?);
-    engine.decide_access(settings, &fetch).map_err(|error| anyhow::anyhow!("[auth] or [plans] is invalid: {error}"))
+    engine.configure_access(settings, &fetch).map_err(|error| anyhow::anyhow!("[auth] or [plans] is invalid: {error}"))
 }
 
 fn issuer(config: &Issuer) -> anyhow::Result<IssuerSettings> {

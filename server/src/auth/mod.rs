@@ -28,7 +28,7 @@ use crate::http::bearer::{SenderIdentity, VerifiedIdentity, WORKSPACE, bearer};
 use crate::http::error::ApiError;
 use crate::http::request_fault::RequestFault;
 
-pub use issuers::decide;
+pub use issuers::configure;
 
 /// The query parameter of reads that selects whether the server first fetches the newest events from the store.
 pub const CONSISTENCY: &str = "consistency";

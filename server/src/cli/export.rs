@@ -102,9 +102,9 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     let events = output::counted(events, "event");
     let files = match left_out {
         0 => String::new(),
-        _ => format!(", {} of files left out", output::counted(left_out, "event")),
+        _ => format!("; left out {}", output::counted(left_out, "file event")),
     };
-    let closing = format!("exported {events} up to position {position}{files} in {time}");
+    let closing = format!("exported {events} up to position {position} in {time}{files}");
     if path == Path::new("-") {
         progress.note(&closing);
         return Ok(());

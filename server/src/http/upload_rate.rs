@@ -46,10 +46,10 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     /// Returns the number of seconds, at most 1,000, for which a client may send `bytes` bytes per second.
-    fn lasts(pace: &mut UploadRate, bytes: usize) -> usize {
+    fn lasts(rate: &mut UploadRate, bytes: usize) -> usize {
         let is_in_time = |_: &usize| {
-            let is_in_time = pace.remaining() >= SECOND;
-            pace.record(bytes, SECOND);
+            let is_in_time = rate.remaining() >= SECOND;
+            rate.record(bytes, SECOND);
             is_in_time
         };
         (0..1_000).take_while(is_in_time).count()
@@ -57,12 +57,12 @@ mod tests {
 
     #[test]
     fn a_body_below_the_minimum_rate_ends_after_one_window() {
-        let pace = || UploadRate::new(30 * SECOND, 100);
-        assert_eq!(lasts(&mut pace(), 100), 1_000);
-        assert_eq!(lasts(&mut pace(), 99), 30);
-        assert_eq!(lasts(&mut pace(), 0), 30);
+        let rate = || UploadRate::new(30 * SECOND, 100);
+        assert_eq!(lasts(&mut rate(), 100), 1_000);
+        assert_eq!(lasts(&mut rate(), 99), 30);
+        assert_eq!(lasts(&mut rate(), 0), 30);
         // Surplus bytes do not extend the next window.
-        let mut fast = pace();
+        let mut fast = rate();
         fast.record(1 << 30, SECOND);
         assert_eq!(lasts(&mut fast, 1), 30);
         // Without a minimum rate, each part may take a whole window.

@@ -62,7 +62,7 @@ impl SocketConnection {
             tokio::time::sleep(SLICE_DELAY * (self.number % CLOSE_SLICES) as u32).await;
         }
         if end == SocketEnd::Revoked {
-            self.session.end_all("the right to listen has ended");
+            self.session.end_all("the permission to listen has expired or was revoked");
             let _ = timeout(CLOSE_TIMEOUT, write_waiting(&mut self.socket, self.version, &self.queue)).await;
         }
         // Drops the session, which leaves its channels, so that no more messages are queued while the socket closes.
@@ -141,7 +141,7 @@ impl SocketEnd {
         match self {
             SocketEnd::Gone => None,
             SocketEnd::Stopped => Some((CloseCode::Restart, "the server shuts down")),
-            SocketEnd::Revoked => Some((CloseCode::Policy, "the right to listen has ended")),
+            SocketEnd::Revoked => Some((CloseCode::Policy, "the permission to listen has expired or was revoked")),
             SocketEnd::Slow => Some((CloseCode::Again, "the queue of messages to the client exceeds its limit")),
             SocketEnd::Silent => Some((CloseCode::Away, "no frame arrived within the idle timeout")),
             SocketEnd::Malformed => Some((CloseCode::Protocol, "the frame is invalid or too large")),

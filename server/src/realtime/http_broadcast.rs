@@ -113,7 +113,7 @@ fn check_size(broadcast: &Broadcast) -> poem::Result<()> {
     if broadcast.size_bytes() <= foldwork_engine::model::feed::MAX_BYTES + 1_024 {
         return Ok(());
     }
-    let message = "a message may have at most 256 KiB";
+    let message = "a message may be at most 256 KiB long";
     Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, ErrorCode::PayloadTooLarge, message).into())
 }
 

@@ -319,7 +319,7 @@ impl SocketSession {
             MessagePayload::Bytes => return invalid(),
         };
         if bytes > MAX_BYTES {
-            return line.error(reference, "PayloadTooLarge: a message may have at most 256 KiB");
+            return line.error(reference, "PayloadTooLarge: a message may be at most 256 KiB long");
         }
         let config = &channel.config.broadcast;
         let except = (config.to_self != Some(true)).then_some(channel.membership.id);

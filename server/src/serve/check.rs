@@ -85,7 +85,7 @@ fn plugins(config: &Config) -> anyhow::Result<String> {
 async fn access(config: &Config) -> anyhow::Result<String> {
     let store = Store::connect("mem://").await?;
     let engine = Engine::open(store, Arc::new(StoreClock::default()), config.engine(), Plugins::none()?).await?;
-    auth::decide(&engine, config)?;
+    auth::configure(&engine, config)?;
     bootstrap_key()?;
     config.dashboard.sign_in(&config.auth)?;
     config.dashboard.appearance()?;

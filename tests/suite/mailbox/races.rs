@@ -53,7 +53,7 @@ async fn engine(store: Store, clock: &Arc<FixedClock>, own: OwnDeliveries) -> Ar
     let engine = Engine::open(store, clock.clone() as Arc<dyn Clock>, settings, plugins).await.expect("an engine");
     let access = AccessSettings { issuers: vec![secret_issuer()], ..AccessSettings::default() };
     let provider: Arc<dyn FetchKeys> = Arc::new(Provider::default());
-    engine.decide_access(access, &provider).expect("valid settings");
+    engine.configure_access(access, &provider).expect("valid settings");
     engine
 }
 

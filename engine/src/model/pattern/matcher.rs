@@ -9,7 +9,7 @@ use super::search::SearchFailure;
 
 /// The maximum number of ticks for all patterns of one payload: about half a second in the worst case.
 const MAX_TICKS: usize = 100_000;
-/// The maximum length of a string, in bytes, whose matching takes too little time to delay other work on the thread.
+/// The maximum length, in bytes, of a string whose match takes negligible time.
 const QUICK_BYTES: usize = 4 << 10;
 
 /// A matcher for the strings of one payload. All matches share one budget.

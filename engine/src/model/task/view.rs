@@ -273,8 +273,8 @@ pub struct EffectView {
     pub artifact_id: Option<Arc<str>>,
     /// The event. In a preview, the event's id, position and times have no meaning.
     pub event: Arc<Event>,
-    /// The row of the aggregate after the approval. `None` if the rows of the other effects already reach the size
-    /// limit.
+    /// The row of the aggregate after the approval. `None` if this row and the rows of the preceding effects together
+    /// exceed the size limit.
     pub state: Option<Value>,
     pub stale: Option<StaleEffect>,
 }

@@ -25,7 +25,7 @@ pub fn is_likely_in(text: &[u8]) -> bool {
     false
 }
 
-/// Returns the written forms that must be kept, from the valid JSON text of an object.
+/// Returns the written forms of numbers that must be kept. `text` must be the valid JSON text of an object.
 pub fn numbers_of(text: &str) -> Numbers {
     numbers_of_fields(text, |_| true)
 }

@@ -208,7 +208,7 @@ impl Operation {
             let file = found.ok_or_else(|| Error::not_found("file", id.as_str()))?;
             return Ok(UploadOutcome { file, replaced: true, repeated });
         };
-        let (mut file, _) = self.context().made(appended)?;
+        let (mut file, _) = self.context().created(appended)?;
         // The current aggregate has the time at which the path was first used.
         if let Some(now) = self.state().folded.get(event.aggregate_id.as_str()) {
             Arc::make_mut(&mut file).created_at = now.created_at;

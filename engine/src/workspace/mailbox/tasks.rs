@@ -170,7 +170,7 @@ impl Writer {
             operation.settle_assignee(assignee.as_ref()).await?;
             match appended.events.is_empty() {
                 true => Ok((find(operation.state().folded.get(&task_id), &task_id)?, true)),
-                false => operation.context().made(&appended),
+                false => operation.context().created(&appended),
             }
         })
         .await

@@ -21,7 +21,7 @@ use crate::wire::request_body::{FromFields, ReceivedBody};
 use crate::wire::task::{ActOnTasks, ActedBody, SentFilter};
 
 /// The message about a request that names no tasks.
-const REQUIRED: &str = "one of ids, expected_versions and filter is required; filter also requires expected";
+const REQUIRED: &str = "one of `ids`, `expected_versions` and `filter` is required; `filter` also requires `expected`";
 
 pub struct Api;
 

@@ -7,7 +7,7 @@ use git2::{Oid, Signature, Time};
 use serde_json::{Value, json};
 
 use super::model_project::Model;
-use super::outbox::Mark;
+use super::outbox::ImportProgress;
 use super::tests::{LONG, Scratch, of_type};
 use super::walk::ProjectArticles;
 use super::*;
@@ -120,7 +120,7 @@ fn a_file_that_cannot_be_imported_is_reported_missing_and_other_files_are_import
     let scratch = Scratch::new();
     let control = vec![1_u8; 400 * 1024];
     scratch.commit(0, &[("a.md", &control), ("b.md", b"two"), ("c.md", b"\xff\xfe")]);
-    let (events, summary) = scratch.read(&[], Mark::default(), ProjectArticles::default());
+    let (events, summary) = scratch.read(&[], ImportProgress::default(), ProjectArticles::default());
     assert_eq!((events.len(), summary.articles), (1, 1));
     assert_eq!(summary.missing.into_iter().collect::<Vec<_>>(), ["a.md", "c.md"]);
 }
@@ -202,7 +202,7 @@ fn symlinks_submodules_and_git_lfs_pointers_are_reported_missing() {
     ]);
     let commit = scratch.commit_tree(None, &[], 0, tree);
     scratch.repository.set_head_detached(commit).expect("moved");
-    let (events, summary) = scratch.read(&[], Mark::default(), ProjectArticles::default());
+    let (events, summary) = scratch.read(&[], ImportProgress::default(), ProjectArticles::default());
     assert_eq!((events.len(), summary.articles), (1, 1));
     assert_eq!(summary.missing.into_iter().collect::<Vec<_>>(), ["large.md", "link.md", "module.md"]);
 }

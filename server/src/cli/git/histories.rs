@@ -224,8 +224,8 @@ fn run(seed: u64) -> usize {
             model.import(&random.place(), Some(stop));
             continue;
         }
-        let (before, base) = (model.copy(), Oid::from_str(&model.mark.commit).ok());
-        let was_complete = model.mark.towards.is_empty();
+        let (before, base) = (model.copy(), Oid::from_str(&model.progress.commit).ok());
+        let was_complete = model.progress.towards.is_empty();
         let (events, summary) = model.import(&random.place(), None);
         assert_eq!(model.texts(), random.trees[&random.head], "seed {seed}, HEAD {}", random.head);
         assert_eq!(summary.expect("complete").articles, random.trees[&random.head].len());

@@ -206,8 +206,8 @@ async fn a_refused_event_is_left_out_and_the_rest_is_imported() {
     };
     let events =
         vec![event("a", json!({"title": "A"})), event("b", json!({"title": 1})), event("c", json!({"title": "C"}))];
-    let mark = outbox::Mark { commit: "c".to_owned(), ..outbox::Mark::default() };
-    sender.send(outbox::ImportBatch { events, mark, read: 1 }).await.expect("sent");
+    let progress = outbox::ImportProgress { commit: "c".to_owned(), ..outbox::ImportProgress::default() };
+    sender.send(outbox::ImportBatch { events, progress, read: 1 }).await.expect("sent");
     assert_eq!((sender.appended, sender.refused.len(), sender.record.version), (2, 1, 1));
     assert!(sender.refused.contains("b.md") && sender.broken.contains("b"));
 }

@@ -241,7 +241,7 @@ impl Import<'_> {
             held: loaded.held,
             base,
             towards,
-            mark: loaded.record.mark,
+            progress: loaded.record.progress,
             globs: self.globs.clone(),
             is_everything: self.options.paths.is_empty(),
             only_compare,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use git2::Oid;
 use serde_json::{Map, Value};
 
-use super::outbox::{ImportBatch, Mark};
+use super::outbox::{ImportBatch, ImportProgress};
 use super::source_reader::{SourcePlace, SourceReader, Summary};
 use super::state::ArticleState;
 use super::walk::{Article, ProjectArticles};
@@ -18,7 +18,7 @@ pub struct Model {
     pub articles: BTreeMap<String, Option<Map<String, Value>>>,
     /// All events that were appended.
     pub events: Vec<Value>,
-    pub mark: Mark,
+    pub progress: ImportProgress,
     /// The times of the last events of the articles.
     times: BTreeMap<String, String>,
     batches: u64,
@@ -33,9 +33,9 @@ impl Model {
             place: place.clone(),
             project: "notes".to_owned(),
             held: self.held(),
-            base: commit(&self.mark.commit),
-            towards: commit(&self.mark.towards),
-            mark: self.mark.clone(),
+            base: commit(&self.progress.commit),
+            towards: commit(&self.progress.towards),
+            progress: self.progress.clone(),
             globs: glob_set(&[]).expect("valid globs"),
             is_everything: true,
             only_compare: false,
@@ -59,8 +59,8 @@ impl Model {
 
     /// Returns a project with the same articles.
     pub fn copy(&self) -> Self {
-        let (articles, times, mark) = (self.articles.clone(), self.times.clone(), self.mark.clone());
-        Self { articles, times, mark, ..Self::default() }
+        let (articles, times, progress) = (self.articles.clone(), self.times.clone(), self.progress.clone());
+        Self { articles, times, progress, ..Self::default() }
     }
 
     /// Returns the texts of the articles by their paths.
@@ -106,7 +106,7 @@ impl Model {
             self.apply(&event);
             self.events.push(event);
         }
-        self.mark = batch.mark.clone();
+        self.progress = batch.progress.clone();
         self.batches += 1;
     }
 

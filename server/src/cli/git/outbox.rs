@@ -13,19 +13,19 @@ const MAX_EVENTS: usize = if cfg!(test) { 4 } else { 256 };
 #[derive(Debug, Default)]
 pub struct ImportBatch {
     pub events: Vec<PreparedEvent>,
-    pub mark: Mark,
+    pub progress: ImportProgress,
     /// The number of commits that were read.
     pub read: u64,
 }
 
 /// The progress of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Mark {
+pub struct ImportProgress {
     /// The last commit whose changes have all been appended, or the empty string.
     pub commit: String,
     /// The commit of which only some changes have been appended, or the empty string.
     pub towards: String,
-    /// The time of the last commit of which changes have been appended. No later event occurs before this time.
+    /// The latest time of the appended events. Further events do not occur before this time.
     pub at: Option<Timestamp>,
 }
 
@@ -37,7 +37,7 @@ pub struct Outbox<'a> {
     pub moment: EventMoment,
     open: ImportBatch,
     bytes: usize,
-    mark: Mark,
+    progress: ImportProgress,
     read: u64,
     /// The number of events so far.
     pub pushed: u64,
@@ -46,35 +46,39 @@ pub struct Outbox<'a> {
 }
 
 impl<'a> Outbox<'a> {
-    pub fn new(project: &str, mark: Mark, put: &'a mut dyn FnMut(ImportBatch) -> anyhow::Result<()>) -> Self {
+    pub fn new(
+        project: &str,
+        progress: ImportProgress,
+        put: &'a mut dyn FnMut(ImportBatch) -> anyhow::Result<()>,
+    ) -> Self {
         let (moment, open, bytes, read, pushed) = Default::default();
-        Self { project: project.to_owned(), moment, open, bytes, mark, read, pushed, put: Some(put) }
+        Self { project: project.to_owned(), moment, open, bytes, progress, read, pushed, put: Some(put) }
     }
 
     /// Returns an outbox that sends nothing.
     pub fn closed() -> Self {
-        let (project, moment, open, bytes, mark, read, pushed) = Default::default();
-        Self { project, moment, open, bytes, mark, read, pushed, put: None }
+        let (project, moment, open, bytes, progress, read, pushed) = Default::default();
+        Self { project, moment, open, bytes, progress, read, pushed, put: None }
     }
 
     pub fn is_closed(&self) -> bool {
         self.put.is_none()
     }
 
-    /// Begins the changes of a commit. From now on, the mark has the time of the commit's events, because an import
+    /// Begins the changes of a commit. From now on, the progress has the time of the commit's events, because an import
     /// that is interrupted within the commit has appended some of these events.
     pub fn begin(&mut self, moment: EventMoment) {
-        self.mark.towards = moment.commit_id();
-        self.mark.at = moment.at.max(self.mark.at);
+        self.progress.towards = moment.commit_id();
+        self.progress.at = moment.at.max(self.progress.at);
         self.moment = moment;
     }
 
     /// Ends the changes of a commit.
     pub fn end(&mut self) {
-        self.mark.commit = std::mem::take(&mut self.mark.towards);
+        self.progress.commit = std::mem::take(&mut self.progress.towards);
         self.read += 1;
         if !self.open.events.is_empty() {
-            self.open.mark = self.mark.clone();
+            self.open.progress = self.progress.clone();
             self.open.read = self.read;
         }
     }
@@ -96,18 +100,18 @@ impl<'a> Outbox<'a> {
         self.pushed += 1;
         self.bytes += event.json.len();
         self.open.events.push(event);
-        self.open.mark = self.mark.clone();
+        self.open.progress = self.progress.clone();
         self.open.read = self.read;
         Ok(())
     }
 
-    /// Passes on the open batch, unless the batch is empty and the project already has the mark. `sent` is the mark of
-    /// the project.
-    pub fn finish(mut self, sent: &Mark) -> anyhow::Result<()> {
-        if self.open.events.is_empty() && self.mark == *sent {
+    /// Passes on the open batch, unless the batch is empty and the progress is the same as `sent`, the progress that the
+    /// project has.
+    pub fn finish(mut self, sent: &ImportProgress) -> anyhow::Result<()> {
+        if self.open.events.is_empty() && self.progress == *sent {
             return Ok(());
         }
-        self.open.mark = self.mark.clone();
+        self.open.progress = self.progress.clone();
         self.flush()
     }
 

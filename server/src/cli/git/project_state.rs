@@ -239,7 +239,7 @@ impl WorkspaceReader<'_> {
             let commit = taken.metadata.get("commit").and_then(Value::as_str).unwrap_or_default();
             let is_last = own.contains(&taken.aggregate_id) && (self.knows)(commit);
             if is_last {
-                commit.clone_into(&mut record.mark.towards);
+                commit.clone_into(&mut record.progress.towards);
             }
             !is_last
         })

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::events::{name_id, time_text};
-use super::outbox::Mark;
+use super::outbox::ImportProgress;
 use super::source::{SourceIdentity, shown};
 
 /// The aggregate type of import records.
@@ -23,7 +23,7 @@ pub struct Record {
     pub version: u64,
     /// Whether the record exists. A deleted record is created again.
     pub exists: bool,
-    pub mark: Mark,
+    pub progress: ImportProgress,
     /// The text from which, together with paths and commits, the ids of articles are derived.
     pub seed: String,
     pub identity: SourceIdentity,
@@ -101,11 +101,11 @@ impl Row {
 
     pub fn to_record(&self, source: &SourceIdentity) -> Record {
         let (commit, towards) = (self.commit.clone(), self.towards.clone());
-        let mark = Mark { commit, towards, at: self.at.parse().ok() };
+        let progress = ImportProgress { commit, towards, at: self.at.parse().ok() };
         let (id, seed, identity) = (self.id.clone(), self.seed.clone(), source.clone());
         let has_other_path = source.kind != "git" && self.root != source.root;
         let unrecorded = Vec::new();
-        Record { id, version: self.version, exists: true, mark, seed, identity, has_other_path, unrecorded }
+        Record { id, version: self.version, exists: true, progress, seed, identity, has_other_path, unrecorded }
     }
 }
 
@@ -130,14 +130,14 @@ impl Record {
         Self { id: id_of(&seed), seed, identity: source.clone(), ..Self::default() }
     }
 
-    /// Returns the commits of the mark: the last complete commit, and the commit of which only some changes have been
+    /// Returns the last commit whose changes have all been appended, and the commit of which only some changes have been
     /// appended.
     pub fn commits(&self) -> (Option<Oid>, Option<Oid>) {
-        (Oid::from_str(&self.mark.commit).ok(), Oid::from_str(&self.mark.towards).ok())
+        (Oid::from_str(&self.progress.commit).ok(), Oid::from_str(&self.progress.towards).ok())
     }
 
     /// Returns the record's event for a batch. `added` are the ids of the articles that the batch adds to the import.
-    pub fn event(&self, project: &str, mark: &Mark, added: &[&str]) -> Value {
+    pub fn event(&self, project: &str, progress: &ImportProgress, added: &[&str]) -> Value {
         let SourceIdentity { kind, name, root, remote } = &self.identity;
         let verb = if self.exists { "advanced" } else { "created" };
         json!({
@@ -149,8 +149,8 @@ impl Record {
             "expected_version": self.version,
             "payload": {
                 "name": name, "kind": kind, "root": root, "remote": remote, "seed": self.seed,
-                "commit": mark.commit, "towards": mark.towards,
-                "at": mark.at.map(time_text).unwrap_or_default(), "added": added,
+                "commit": progress.commit, "towards": progress.towards,
+                "at": progress.at.map(time_text).unwrap_or_default(), "added": added,
             },
         })
     }

@@ -8,7 +8,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::Value;
 
 use super::events::PreparedEvent;
-use super::outbox::{ImportBatch, Mark};
+use super::outbox::{ImportBatch, ImportProgress};
 use super::record::{self, Record};
 use super::report::place;
 use crate::cli::client::{CallError, Client, ErrorReply};
@@ -65,8 +65,8 @@ impl BatchSender<'_> {
         let (read, mut batches) = (batch.read, vec![batch]);
         while let Some(mut batch) = batches.pop() {
             batch.events.retain(|event| !self.broken.contains(&event.aggregate_id));
-            let has_mark = batch.mark == self.record.mark && !self.record.has_other_path;
-            if batch.events.is_empty() && (!self.record.exists || has_mark) {
+            let has_progress = batch.progress == self.record.progress && !self.record.has_other_path;
+            if batch.events.is_empty() && (!self.record.exists || has_progress) {
                 continue;
             }
             self.ensure_project().await?;
@@ -99,7 +99,7 @@ impl BatchSender<'_> {
         if !self.record.has_other_path {
             return Ok(());
         }
-        self.send(ImportBatch { mark: self.record.mark.clone(), ..ImportBatch::default() }).await
+        self.send(ImportBatch { progress: self.record.progress.clone(), ..ImportBatch::default() }).await
     }
 
     /// Adds to the record the articles of an earlier import that kept no record.
@@ -107,7 +107,7 @@ impl BatchSender<'_> {
         let ids = mem::take(&mut self.record.unrecorded);
         for some in ids.chunks(MAX_IDS) {
             let added: Vec<&str> = some.iter().map(String::as_str).collect();
-            self.append(&[], &self.record.mark.clone(), &added).await?;
+            self.append(&[], &self.record.progress.clone(), &added).await?;
         }
         Ok(())
     }
@@ -116,19 +116,24 @@ impl BatchSender<'_> {
         self.ensure_type().await?;
         self.record_articles().await?;
         let added = batch.events.iter().filter(|event| event.is_new).map(|event| event.aggregate_id.as_str());
-        self.append(&batch.events, &batch.mark, &added.collect::<Vec<_>>()).await
+        self.append(&batch.events, &batch.progress, &added.collect::<Vec<_>>()).await
     }
 
     /// Appends events together with the event of the record: all events or none.
-    async fn append(&mut self, events: &[PreparedEvent], mark: &Mark, added: &[&str]) -> Result<(), CallError> {
-        let body = self.body(events, mark, added);
+    async fn append(
+        &mut self,
+        events: &[PreparedEvent],
+        progress: &ImportProgress,
+        added: &[&str],
+    ) -> Result<(), CallError> {
+        let body = self.body(events, progress, added);
         let AppendReply { appended, .. } = append(self.client, self.progress, &body).await?.json()?;
         // The event of the record is not counted.
         self.appended += appended.unwrap_or_default().saturating_sub(1);
         self.record.version += 1;
         self.record.exists = true;
         self.record.has_other_path = false;
-        self.record.mark = mark.clone();
+        self.record.progress = progress.clone();
         Ok(())
     }
 
@@ -150,8 +155,8 @@ impl BatchSender<'_> {
 
     /// Returns the body of a request. The event of the record is the first, so that the server checks the record's
     /// version before the other events.
-    fn body(&self, events: &[PreparedEvent], mark: &Mark, added: &[&str]) -> String {
-        let mut body = format!(r#"{{"events":[{}"#, self.record.event(&self.project, mark, added));
+    fn body(&self, events: &[PreparedEvent], progress: &ImportProgress, added: &[&str]) -> String {
+        let mut body = format!(r#"{{"events":[{}"#, self.record.event(&self.project, progress, added));
         for (index, event) in events.iter().enumerate() {
             let rest = event.json.strip_prefix('{').unwrap_or_default();
             body.push_str(&format!(r#",{{"event_id":"{}",{rest}"#, self.record.event_id(index)));
@@ -165,9 +170,10 @@ impl BatchSender<'_> {
     /// Splits a batch into halves. The first half does not complete the commit.
     fn halves(&self, mut batch: ImportBatch) -> (ImportBatch, ImportBatch) {
         let rest = batch.events.split_off(batch.events.len() / 2);
-        let towards = if batch.mark.towards.is_empty() { &batch.mark.commit } else { &batch.mark.towards };
-        let mark = Mark { towards: towards.clone(), at: batch.mark.at, ..self.record.mark.clone() };
-        let first = ImportBatch { events: mem::take(&mut batch.events), mark, read: batch.read };
+        let towards = if batch.progress.towards.is_empty() { &batch.progress.commit } else { &batch.progress.towards };
+        let progress =
+            ImportProgress { towards: towards.clone(), at: batch.progress.at, ..self.record.progress.clone() };
+        let first = ImportBatch { events: mem::take(&mut batch.events), progress, read: batch.read };
         (first, ImportBatch { events: rest, ..batch })
     }
 

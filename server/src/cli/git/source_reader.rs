@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use super::events::EventMoment;
 use super::history::{Birth, Commit, first_parents, steps};
 use super::origin::Origins;
-use super::outbox::{ImportBatch, Mark, Outbox};
+use super::outbox::{ImportBatch, ImportProgress, Outbox};
 use super::report::ImportWarnings;
 use super::source::FileSource;
 use super::walk::{HistoryWalk, ProjectArticles};
@@ -39,7 +39,7 @@ pub struct SourceReader {
     pub base: Option<Oid>,
     /// The commit of which only some changes have been appended.
     pub towards: Option<Oid>,
-    pub mark: Mark,
+    pub progress: ImportProgress,
     pub globs: GlobSet,
     /// Whether the globs match every file.
     pub is_everything: bool,
@@ -108,8 +108,8 @@ impl SourceReader {
         let mut report = ImportWarnings::new(&note);
         report.left_out = std::mem::take(&mut self.reported);
         let mut walk = HistoryWalk::new(source, held, &self.globs, chosen, report);
-        let mut outbox = Outbox::new(&self.project, self.mark.clone(), put);
-        let mut times = Times { last: self.mark.at, now: self.now };
+        let mut outbox = Outbox::new(&self.project, self.progress.clone(), put);
+        let mut times = Times { last: self.progress.at, now: self.now };
         if let Some(commit) = route.partial {
             self.compare(&mut walk, Some(commit), &mut times, &mut outbox)?;
         }
@@ -117,7 +117,7 @@ impl SourceReader {
         let before = outbox.pushed;
         self.compare(&mut walk, line.last().copied(), &mut times, &mut outbox)?;
         let reconciled = outbox.pushed - before;
-        outbox.finish(&self.mark)?;
+        outbox.finish(&self.progress)?;
         let articles = walk.articles();
         let ImportWarnings { missing, left_out, has_unread, .. } = walk.report;
         Ok(Summary { articles, missing, reported: left_out, reconciled, has_unread })

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use git2::{Oid, Repository, Signature, Time};
 use serde_json::{Value, json};
 
-use super::outbox::Mark;
+use super::outbox::ImportProgress;
 use super::walk::ProjectArticles;
 use super::*;
 
@@ -79,20 +79,20 @@ impl Scratch {
     }
 
     pub fn events(&self, paths: &[&str]) -> Vec<Value> {
-        self.read(paths, Mark::default(), ProjectArticles::default()).0
+        self.read(paths, ImportProgress::default(), ProjectArticles::default()).0
     }
 
     /// Returns the events of an import into a project with these articles, and the outcome.
-    pub fn read(&self, paths: &[&str], mark: Mark, held: ProjectArticles) -> (Vec<Value>, Summary) {
+    pub fn read(&self, paths: &[&str], progress: ImportProgress, held: ProjectArticles) -> (Vec<Value>, Summary) {
         let paths: Vec<String> = paths.iter().map(|&path| path.to_owned()).collect();
         let commit = |id: &str| Oid::from_str(id).ok();
         let reading = SourceReader {
             place: SourcePlace::Git(self.folder.clone()),
             project: "notes".to_owned(),
             held: ProjectArticles { seed: "root".to_owned(), ..held },
-            base: commit(&mark.commit),
-            towards: commit(&mark.towards),
-            mark,
+            base: commit(&progress.commit),
+            towards: commit(&progress.towards),
+            progress,
             globs: glob_set(&paths).expect("valid globs"),
             is_everything: paths.is_empty(),
             only_compare: false,

@@ -52,7 +52,10 @@ impl StoreArguments {
 /// Fails if the configured store is in a folder that has no store yet, because opening the store would create a store.
 pub fn check_presence(config: &Config) -> anyhow::Result<()> {
     match DataFolder::of(&config.store.url, "surrealkv").filter(DataFolder::is_new) {
-        Some(folder) => bail!("there is no store in {}; name the store with --config", folder.path.display()),
+        Some(folder) => bail!(
+            "there is no store in {}; use --config to name the configuration file of the store",
+            folder.path.display()
+        ),
         None => Ok(()),
     }
 }

@@ -21,7 +21,8 @@ shown! {
     /// The version of the aggregate after the event.
     version: u64 = event.version,
     payload: AnyObject = AnyObject(event.payload.clone()),
-    /// The aggregate after the approval. Null if the states of the other effects are already too large.
+    /// The aggregate after the approval. Null if this state and the states of the preceding effects together exceed the
+    /// size limit of the response.
     state: Option<AnyObject> = view.state.as_ref().and_then(AnyObject::of),
     /// The id of the event. `event_id` and `position` are present only if the event is in the log.
     #[oai(read_only)]
@@ -45,7 +46,7 @@ shown! {
     expected_version: u64 = stale.expected_version,
     current_version: u64 = stale.current_version,
     /// The fields that differ, each with `was` and `now`. Null if the aggregates of the effects have too many events to
-    /// compare, or if the differences of the other effects are already too large.
+    /// compare, or if this difference and the preceding differences together exceed the size limit of the response.
     difference: Option<AnyObject> = stale.difference.map(AnyObject::from),
 }
 

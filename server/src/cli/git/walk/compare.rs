@@ -81,7 +81,7 @@ mod tests {
 
     use super::*;
     use crate::cli::git::glob_set;
-    use crate::cli::git::outbox::{ImportBatch, Mark};
+    use crate::cli::git::outbox::{ImportBatch, ImportProgress};
     use crate::cli::git::report::ImportWarnings;
     use crate::cli::git::source::FileSource;
     use crate::cli::git::walk::ProjectArticles;
@@ -103,9 +103,9 @@ mod tests {
             changed.extend(batch.events.into_iter().map(|event| event.path));
             Ok(())
         };
-        let mut outbox = Outbox::new("notes", Mark::default(), &mut put);
+        let mut outbox = Outbox::new("notes", ImportProgress::default(), &mut put);
         walk.compare(files, &mut outbox).expect("compared");
-        outbox.finish(&Mark::default()).expect("sent");
+        outbox.finish(&ImportProgress::default()).expect("sent");
         (changed, walk.articles(), walk.report.missing.into_iter().collect())
     }
 
