@@ -119,25 +119,32 @@ impl Pulse {
         *self.tasks.lock() = vec![reading.abort_handle(), reporting.abort_handle()];
     }
 
-    /// Queries the store at each interval until the engine is gone.
+    /// Queries the store at each interval. Ends when the engine is gone, at the latest after the next report.
     async fn keep_reading(&self, open: impl Fn() -> Option<Vec<OpenWorkspace>>, take_over: impl Fn(Vec<Arc<str>>)) {
         let mut ticks = interval(self.interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let learning: Arc<Mutex<FxHashSet<Arc<str>>>> = Arc::default();
+        // The workspaces whose reported progress was not applied, because a step was still running or failed.
+        let missed: Arc<Mutex<FxHashSet<Arc<str>>>> = Arc::default();
         let (mut since, mut checked) = (self.begun_at, Checked::new());
         let mut reported_at: Option<Instant> = None;
+        // Whether further workspaces may be due for a check.
+        let mut has_more = false;
         loop {
             ticks.tick().await;
-            let Some(usage) = open() else { return };
             let reports = reported_at.is_none_or(|at| at.elapsed() >= REPORT_AFTER);
             let beat = match self.beat(reports, since).await {
                 Ok(beat) => beat,
                 Err(error) => {
                     tracing::debug!(%error, "the progress of other servers could not be read");
+                    if open().is_none() {
+                        return;
+                    }
                     continue;
                 }
             };
-            since = beat.since;
+            // The store's time, even if its clock was set back, because later changes have times of the same clock.
+            since = beat.now_ms;
             if reports {
                 reported_at = Some(Instant::now());
                 match self.control.workspaces_left(&self.peers.alive(), TAKEN_OVER).await {
@@ -147,16 +154,30 @@ impl Pulse {
                 }
             }
             let changed: HashMap<Arc<str>, WorkspaceProgress> = beat.changed.into_iter().collect();
-            let due = due(&mut checked, usage.iter().map(|open| &open.id), self.peers.lost_at(), Instant::now());
+            // Listing thousands of open workspaces costs more than a query that finds no progress.
+            if !reports && changed.is_empty() && !has_more && missed.lock().is_empty() {
+                continue;
+            }
+            let Some(usage) = open() else { return };
+            let mut due = due(&mut checked, usage.iter().map(|open| &open.id), self.peers.lost_at(), Instant::now());
+            has_more = due.len() == CHECKS;
+            due.extend(missed.lock().drain());
             for OpenWorkspace { id, state, .. } in usage {
                 let progress = changed.get(&id).copied();
-                if (progress.is_some() || due.contains(&id)) && learning.lock().insert(id.clone()) {
-                    let learning = learning.clone();
-                    tokio::spawn(async move {
-                        catch_up(&state, progress).await;
-                        learning.lock().remove(&id);
-                    });
+                if progress.is_none() && !due.contains(&id) {
+                    continue;
                 }
+                if !learning.lock().insert(id.clone()) {
+                    missed.lock().insert(id);
+                    continue;
+                }
+                let (learning, missed) = (learning.clone(), missed.clone());
+                tokio::spawn(async move {
+                    if !catch_up(&state, progress).await {
+                        missed.lock().insert(id.clone());
+                    }
+                    learning.lock().remove(&id);
+                });
             }
         }
     }
@@ -265,15 +286,16 @@ fn due<'o>(
     due
 }
 
-/// Reads the events and definitions that other servers have added to a workspace.
-async fn catch_up(state: &State, progress: Option<WorkspaceProgress>) {
+/// Reads the events and definitions that other servers have added to a workspace. Returns whether they could be read.
+async fn catch_up(state: &State, progress: Option<WorkspaceProgress>) -> bool {
     let learned = match progress {
         Some(progress) => state.apply_progress(progress).await,
         None => state.refresh().await,
     };
-    if let Err(error) = learned {
+    if let Err(error) = &learned {
         tracing::debug!(%error, workspace = %state.record.id, "events of other servers could not be read");
     }
+    learned.is_ok()
 }
 
 #[cfg(test)]

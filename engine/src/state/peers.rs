@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use crate::store::control::servers::{ALIVE_MS, LeaderNote, WorkspaceProgress};
@@ -16,6 +16,8 @@ pub struct Peers {
     /// The id of this server, which is new at each start.
     pub server_id: Arc<str>,
     beaten: Mutex<PulseBeat>,
+    /// The time at which a server was last missing that was alive at the beat before.
+    lost_at: watch::Sender<Option<Instant>>,
     unreported: Mutex<FxHashMap<Arc<str>, WorkspaceProgress>>,
     /// The leaders of workspaces that this server has yet to note for the other servers.
     unnoted: Mutex<FxHashMap<Arc<str>, LeaderNote>>,
@@ -41,8 +43,6 @@ struct PulseBeat {
     gaps: u64,
     /// The time at which the last gap ended.
     gap_ended_at: Option<Instant>,
-    /// The time at which a server was last missing that was alive at the beat before.
-    lost_at: Option<Instant>,
 }
 
 /// The time without a beat after which other servers may count this server as dead.
@@ -50,8 +50,8 @@ const GAP: Duration = Duration::from_millis(ALIVE_MS as u64);
 
 impl Peers {
     pub fn new(server_id: Arc<str>) -> Peers {
-        let (beaten, unreported, unnoted, advanced) = Default::default();
-        Peers { server_id, beaten, unreported, unnoted, advanced }
+        let (beaten, lost_at, unreported, unnoted, advanced) = Default::default();
+        Peers { server_id, beaten, lost_at, unreported, unnoted, advanced }
     }
 
     /// Sets the ids of the servers that are alive, which were read at the time `at`. Returns the time of the previous
@@ -63,7 +63,7 @@ impl Peers {
             beaten.gap_ended_at = Some(at);
         }
         if beaten.alive.iter().any(|server| !servers.contains(server)) {
-            beaten.lost_at = Some(at);
+            self.lost_at.send_replace(Some(at));
         }
         beaten.alive = servers;
         beaten.at.replace(at)
@@ -84,7 +84,12 @@ impl Peers {
 
     /// Returns the time at which a server was last missing that was alive before.
     pub fn lost_at(&self) -> Option<Instant> {
-        self.beaten.lock().lost_at
+        *self.lost_at.borrow()
+    }
+
+    /// Returns a receiver that is notified of each change of [`Peers::lost_at`].
+    pub fn follow_lost(&self) -> watch::Receiver<Option<Instant>> {
+        self.lost_at.subscribe()
     }
 
     /// Returns the number of times that other servers may have counted this server as dead, including a gap that has

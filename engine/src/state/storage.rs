@@ -7,6 +7,7 @@ use crate::clock::Clock;
 use crate::error::Result;
 use crate::store::Database;
 use crate::store::blobs::Blobs;
+use crate::store::workspace::uploads::Leftovers;
 
 /// The storage that all workspaces of one engine share.
 #[derive(Clone)]
@@ -79,24 +80,23 @@ impl Storage {
         Ok(log.forget_upload(upload_id).await?)
     }
 
-    /// Removes all uploads that are not in progress and that no file refers to. Returns the number of removed uploads.
-    pub async fn clear_leftovers(&self, log: &Database, workspace_id: &str) -> Result<usize> {
+    /// Removes all uploads that are not in progress and that no file refers to. Returns whether other uploads are in
+    /// progress.
+    pub async fn clear_leftovers(&self, log: &Database, workspace_id: &str) -> Result<bool> {
         // A process without a name has never uploaded a file, so it has no uploads in progress.
         let server = self.shared.server.get().cloned().unwrap_or_default();
-        let mut count = 0;
         loop {
-            let leftovers = log.take_leftovers(&server).await?;
+            let Leftovers { uploads, has_active } = log.take_leftovers(&server).await?;
             let mut cleared = Ok(());
-            for leftover in &leftovers {
+            for leftover in &uploads {
                 // A failure for one upload must not prevent the removal of the others.
                 let removed = self.clear(log, workspace_id, &leftover.upload_id, leftover.parts_id.as_deref()).await;
                 cleared = cleared.and(removed);
             }
             cleared?;
-            if leftovers.is_empty() {
-                return Ok(count);
+            if uploads.is_empty() {
+                return Ok(has_active);
             }
-            count += leftovers.len();
         }
     }
 }

@@ -26,7 +26,7 @@ LET $now = time::millis(time::now());
 IF $reports { UPSERT $server SET seen = $now, schema = $schema RETURN NONE };
 IF $reports { DELETE server WHERE seen < $now - $forgotten RETURN NONE };
 LET $servers = (SELECT record::id(id) AS server, schema ?? 0 AS schema FROM server WHERE seen > $now - $alive);
-LET $changed = (SELECT record::id(id) AS workspace, position, types, writes, consumed, changed FROM progress
+LET $changed = (SELECT record::id(id) AS workspace, position, types, writes, consumed FROM progress
     WHERE changed > $since);
 RETURN {now: $now, servers: $servers, changed: $changed};";
 
@@ -97,13 +97,12 @@ pub struct Beat {
     pub schema: u64,
     /// The workspaces whose progress has changed, with their progress.
     pub changed: Vec<(Arc<str>, WorkspaceProgress)>,
-    /// The value of `since` for the next beat, in milliseconds since the epoch.
-    pub since: i64,
 }
 
 impl Database {
-    /// Reads the progress of workspaces that was reported since a time, and the servers that are alive. If `reports` is
-    /// set, also reports that the server `server` is alive.
+    /// Reads the progress of workspaces that was reported since `since`, the store's time at the previous beat, and in
+    /// the [`OVERLAP_MS`] before it, and the servers that are alive. If `reports` is set, also reports that the server
+    /// `server` is alive.
     pub async fn beat(&self, server: &str, reports: bool, since: i64) -> Result<Beat> {
         let values = [
             ("server", convert::record_id("server", server.to_owned())),
@@ -118,9 +117,8 @@ impl Database {
         let Some(Record::Object(found)) = found.last() else {
             return Err(Error::corrupt("reading the progress of workspaces returned no result"));
         };
-        let (mut last, mut workspaces) = (since, Vec::new());
+        let mut workspaces = Vec::new();
         for record in convert::list(found.get("changed"))? {
-            last = last.max(convert::int_field(record, "changed")?);
             let progress = WorkspaceProgress::read(record)?;
             workspaces.push((Arc::from(convert::text_field(record, "workspace")?), progress));
         }
@@ -131,7 +129,7 @@ impl Database {
         }
         let now_ms = found.get("now").map(convert::int).transpose()?;
         let now_ms = now_ms.ok_or_else(|| Error::corrupt("reading the progress of workspaces returned no time"))?;
-        Ok(Beat { now_ms, servers: alive, schema, changed: workspaces, since: last })
+        Ok(Beat { now_ms, servers: alive, schema, changed: workspaces })
     }
 
     /// Records the leaders of workspaces, so that other servers detect when a leader stops.
@@ -189,13 +187,13 @@ mod tests {
         };
         report(7, 5).await;
         report(6, 6).await;
-        let read = control.beat("b", true, first.since).await.expect("a beat");
+        let read = control.beat("b", true, first.now_ms).await.expect("a beat");
         let known = WorkspaceProgress { position: 7, consumed: 6, ..WorkspaceProgress::default() };
         assert_eq!(read.changed, [(Arc::from("w"), known)]);
-        assert!(read.since > 0 && read.now_ms >= read.since, "{read:?}");
+        assert!(read.now_ms >= first.now_ms && first.now_ms > 0, "{read:?}");
         assert_eq!(read.servers.len(), 2);
         control.forget_server("a").await.expect("removed");
-        let last = control.beat("b", false, read.since + OVERLAP_MS).await.expect("a beat");
+        let last = control.beat("b", false, read.now_ms + OVERLAP_MS).await.expect("a beat");
         assert_eq!((&last.servers[..], last.changed.len()), (&[Arc::from("b")][..], 0));
         assert_eq!(last.schema, SCHEMA);
         control.query("UPDATE server SET schema = 1000", []).await.expect("a newer server");

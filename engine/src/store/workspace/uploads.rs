@@ -38,6 +38,15 @@ pub struct Upload {
     pub lease: Duration,
 }
 
+/// The uploads that no file refers to.
+#[derive(Debug)]
+pub struct Leftovers {
+    /// The uploads whose bytes are to be removed: at most [`BATCH_SIZE`].
+    pub uploads: Vec<Leftover>,
+    /// Whether other uploads are in progress. Such an upload may be abandoned later.
+    pub has_active: bool,
+}
+
 /// The stored bytes of an upload that no file refers to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leftover {
@@ -135,10 +144,11 @@ impl Database {
 
     /// Cancels abandoned uploads, and returns the bytes to be removed. An upload is abandoned if its lease has expired,
     /// or if it belongs to another server although no other process writes to the store.
-    pub async fn take_leftovers(&self, owner: &str) -> Result<Vec<Leftover>> {
+    pub async fn take_leftovers(&self, owner: &str) -> Result<Leftovers> {
         let statement = "
             UPDATE upload SET state = 'freed'
                 WHERE state = 'writing' AND (until <= time::now() OR ($alone AND owner != $owner)) RETURN NONE;
+            SELECT VALUE state FROM upload WHERE state = 'writing' LIMIT 1;
             SELECT record::id(id) AS upload_id, parts_id FROM upload WHERE state = 'freed' LIMIT $limit";
         let values = [
             ("alone", Record::Bool(self.exclusive)),
@@ -150,7 +160,11 @@ impl Database {
             let upload_id = convert::text_field(record, "upload_id")?.into();
             Ok(Leftover { upload_id, parts_id: convert::optional_text_field(record, "parts_id") })
         };
-        convert::list(found.last())?.map(leftover).collect()
+        let [.., active, uploads] = found.as_slice() else {
+            return Err(Error::corrupt("reading the uploads without a file returned no result"));
+        };
+        let has_active = convert::list(Some(active))?.next().is_some();
+        Ok(Leftovers { uploads: convert::list(Some(uploads))?.map(leftover).collect::<Result<_>>()?, has_active })
     }
 
     /// Deletes the record of an upload whose bytes were removed, and releases the upload's storage.
@@ -237,15 +251,18 @@ mod tests {
             assert_eq!(alone.reserve(&upload, 1, true, None).await.expect("a result"), Reservation::Reserved);
             assert!(alone.note_parts(&upload, "p").await.expect("noted"));
         }
-        let ids = |leftovers: Vec<Leftover>| {
-            leftovers.into_iter().map(|leftover| leftover.upload_id.to_string()).collect::<Vec<_>>()
+        let ids = |leftovers: Leftovers| {
+            let ids = leftovers.uploads.into_iter().map(|leftover| leftover.upload_id.to_string());
+            (ids.collect::<Vec<_>>().join(" "), leftovers.has_active)
         };
-        assert_eq!(ids(shared.take_leftovers("a").await.expect("taken")), ["dead"]);
+        assert_eq!(ids(shared.take_leftovers("a").await.expect("taken")), ("dead".to_owned(), true));
         assert!(!alone.renew_upload(&upload("dead", "b", LONG)).await.expect("a result"));
         assert!(alone.renew_upload(&upload("other", "b", LONG)).await.expect("renewed"));
         // If only one process uses the store, no other server can be active.
-        assert_eq!(ids(alone.take_leftovers("a").await.expect("taken")), ["dead", "other"]);
+        assert_eq!(ids(alone.take_leftovers("a").await.expect("taken")), ("dead other".to_owned(), true));
         let upload_ids = ["own".into(), "other".into(), "never".into()];
         assert_eq!(alone.uploads_under_way(&upload_ids).await.expect("read"), ["own".into()]);
+        assert!(alone.give_up_upload("own").await.expect("given up"));
+        assert_eq!(ids(alone.take_leftovers("a").await.expect("taken")), ("dead other own".to_owned(), false));
     }
 }
