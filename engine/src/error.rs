@@ -61,7 +61,7 @@ pub enum Error {
     TooManyQueries(String),
 
     /// The store does not respond, or other writers keep causing conflicts. The same request may succeed later.
-    #[error("the store is not available")]
+    #[error("{}", unavailable(.0))]
     Unavailable(#[source] store::Error),
 
     /// The signing keys of the token's issuer could not be fetched. The same request may succeed later.
@@ -215,6 +215,15 @@ impl From<store::Error> for Error {
             | store::Error::Locked
             | store::Error::Corrupt { .. } => Error::internal(error),
         }
+    }
+}
+
+/// Returns the message for an operation that failed because of `cause` and may succeed later.
+fn unavailable(cause: &store::Error) -> &'static str {
+    match cause {
+        store::Error::Conflict => "the request conflicts with other changes of the same data; repeat the request",
+        store::Error::Closing => "the workspace is closing; repeat the request",
+        _ => "the store is not available",
     }
 }
 

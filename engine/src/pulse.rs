@@ -22,11 +22,16 @@
 //!   requests fail at once until a check succeeds. The outcome of an unanswered write is unknown, so the next decision
 //!   reads the log first. A transaction that begins late writes nothing (`store/deadline.rs`).
 
+mod catch_ups;
+
 use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use catch_ups::CatchUps;
+use futures_util::FutureExt;
 use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
 use tokio::task::AbortHandle;
@@ -53,8 +58,8 @@ const GATHER: Duration = Duration::from_millis(5);
 /// The pause after a failed report.
 const PAUSE: Duration = Duration::from_millis(500);
 /// The time after which the log of an open workspace is checked even if no server has reported progress and no server
-/// has stopped.
-const CHECK_AFTER: Duration = Duration::from_secs(600);
+/// has stopped. A report may be late by more than the period that each query covers.
+const CHECK_AFTER: Duration = Duration::from_secs(120);
 /// The maximum number of workspaces that are checked after one query.
 const CHECKS: usize = 16;
 
@@ -123,9 +128,7 @@ impl Pulse {
     async fn keep_reading(&self, open: impl Fn() -> Option<Vec<OpenWorkspace>>, take_over: impl Fn(Vec<Arc<str>>)) {
         let mut ticks = interval(self.interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let learning: Arc<Mutex<FxHashSet<Arc<str>>>> = Arc::default();
-        // The workspaces whose reported progress was not applied, because a step was still running or failed.
-        let missed: Arc<Mutex<FxHashSet<Arc<str>>>> = Arc::default();
+        let catch_ups: Arc<CatchUps> = Arc::default();
         let (mut since, mut checked) = (self.begun_at, Checked::new());
         let mut reported_at: Option<Instant> = None;
         // Whether further workspaces may be due for a check.
@@ -153,32 +156,25 @@ impl Pulse {
                     Err(error) => tracing::debug!(%error, "the workspaces without a leader could not be read"),
                 }
             }
-            let changed: HashMap<Arc<str>, WorkspaceProgress> = beat.changed.into_iter().collect();
+            let now = Instant::now();
+            beat.changed.iter().for_each(|(id, progress)| catch_ups.add(id, Some(*progress)));
             // Listing thousands of open workspaces costs more than a query that finds no progress.
-            if !reports && changed.is_empty() && !has_more && missed.lock().is_empty() {
+            if !reports && !has_more && !catch_ups.has_due(now) {
                 continue;
             }
             let Some(usage) = open() else { return };
-            let mut due = due(&mut checked, usage.iter().map(|open| &open.id), self.peers.lost_at(), Instant::now());
+            let due = due(&mut checked, usage.iter().map(|open| &open.id), self.peers.lost_at(), now);
             has_more = due.len() == CHECKS;
-            due.extend(missed.lock().drain());
+            due.iter().for_each(|id| catch_ups.add(id, None));
             for OpenWorkspace { id, state, .. } in usage {
-                let progress = changed.get(&id).copied();
-                if progress.is_none() && !due.contains(&id) {
-                    continue;
-                }
-                if !learning.lock().insert(id.clone()) {
-                    missed.lock().insert(id);
-                    continue;
-                }
-                let (learning, missed) = (learning.clone(), missed.clone());
+                let Some(progress) = catch_ups.begin(&id, now) else { continue };
+                let catch_ups = catch_ups.clone();
                 tokio::spawn(async move {
-                    if !catch_up(&state, progress).await {
-                        missed.lock().insert(id.clone());
-                    }
-                    learning.lock().remove(&id);
+                    let caught_up = AssertUnwindSafe(catch_up(&state, progress)).catch_unwind().await;
+                    catch_ups.end(&id, (!caught_up.unwrap_or(false)).then_some(progress), Instant::now());
                 });
             }
+            catch_ups.remove_due(now);
         }
     }
 

@@ -4,10 +4,12 @@
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout};
 
 use crate::append::earlier_writes::EarlierWrites;
 use crate::append::request::{Append, AppendOutcome};
@@ -31,6 +33,14 @@ const MAX_BYTES: usize = 4 << 20;
 /// The number of events that other servers may have appended since this server last read the end of the log. Almost no
 /// random id contains a position of this range.
 const MAX_UNREAD: u64 = 1 << 24;
+
+/// The maximum pause for another server that appends to the same workspace.
+const MAX_TURN: Duration = Duration::from_millis(100);
+
+/// The time after a write of unknown outcome after which the log is read, if no append follows. Later reads have longer
+/// pauses, up to [`MAX_PAUSE`].
+const MIN_PAUSE: Duration = Duration::from_secs(1);
+const MAX_PAUSE: Duration = Duration::from_secs(30);
 
 struct QueuedAppend {
     append: Append,
@@ -108,19 +118,27 @@ fn closing() -> Error {
 
 async fn run(state: Arc<State>, db: Database, mut queue: mpsc::Receiver<AppendTask>) {
     let mut history = History::default();
-    let mut next = queue.recv().await;
+    let mut next = next_task(&state, &mut queue, &mut history).await;
     while let Some(task) = next.take() {
         let first = match task {
             AppendTask::Append(first) => first,
             AppendTask::Define { redefinition, reply } => {
                 match AssertUnwindSafe(state.define(&db, redefinition)).catch_unwind().await {
-                    Ok(defined) => drop(reply.send(defined)),
-                    Err(_) => history.needs_catch_up = true,
+                    Ok(defined) => {
+                        if matches!(defined, Err(Error::Unavailable(_))) {
+                            history.note_unknown(&db);
+                        }
+                        let _ = reply.send(defined);
+                    }
+                    Err(_) => history.note_unknown(&db),
                 }
-                next = queue.recv().await;
+                next = next_task(&state, &mut queue, &mut history).await;
                 continue;
             }
         };
+        if let Some(pause) = history.pause.take() {
+            tokio::time::sleep(pause).await;
+        }
         let mut bytes = first.append.size_bytes;
         let mut batch = vec![first];
         while batch.len() < MAX_APPENDS && bytes < MAX_BYTES {
@@ -139,12 +157,31 @@ async fn run(state: Arc<State>, db: Database, mut queue: mpsc::Receiver<AppendTa
         // A panic ends only this batch. The waiters of the batch notice the panic because their response channels are
         // dropped.
         if AssertUnwindSafe(commit(&state, &db, batch, &mut history)).catch_unwind().await.is_err() {
-            history.needs_catch_up = true;
+            history.note_unknown(&db);
         }
         if next.is_none() {
-            next = queue.recv().await;
+            next = next_task(&state, &mut queue, &mut history).await;
         }
     }
+}
+
+/// Waits for the next task. If the outcome of a write is unknown, also reads the log meanwhile, and reports its end to
+/// the other servers: this server may have appended events that no server has reported.
+async fn next_task(state: &State, queue: &mut mpsc::Receiver<AppendTask>, history: &mut History) -> Option<AppendTask> {
+    let mut pause = MIN_PAUSE;
+    while let Some(settled_at) = history.settled_at.filter(|_| !state.is_exclusive()) {
+        if let Ok(task) = timeout(pause, queue.recv()).await {
+            return task;
+        }
+        pause = MAX_PAUSE.min(2 * pause);
+        let is_settled = Instant::now() >= settled_at;
+        if state.catch_up().await.is_ok() {
+            history.needs_catch_up = false;
+            state.report_log();
+            history.settled_at = history.settled_at.filter(|_| !is_settled);
+        }
+    }
+    queue.recv().await
 }
 
 /// The state that the appender keeps between batches.
@@ -153,9 +190,23 @@ struct History {
     /// Whether the outcome of the last batch is unknown. In this case, the appender reads the log before the next
     /// decision.
     needs_catch_up: bool,
+    /// The time after which no write of unknown outcome can still be committed. `None` if every outcome is known.
+    settled_at: Option<Instant>,
+    /// The pause before the next batch, after a batch that conflicted with a batch of another server. In the meantime,
+    /// the other server can read the log and commit. Without the pause, one server would win almost always, because the
+    /// others read its events before each attempt.
+    pause: Option<Duration>,
     /// The number of upcoming batches for which client-chosen ids and keys are looked up before writing. Set when the
     /// store rejects a known id or key, or when a batch contains a repeated request.
     lookups_left: u32,
+}
+
+impl History {
+    /// Notes that the outcome of a write is unknown.
+    fn note_unknown(&mut self, db: &Database) {
+        self.needs_catch_up = true;
+        self.settled_at = Some(Instant::now() + db.max_commit_delay());
+    }
 }
 
 /// The number of batches with lookups after a batch that contained a repeated request.
@@ -177,7 +228,9 @@ async fn commit(state: &State, db: &Database, mut batch: Vec<QueuedAppend>, hist
     history.needs_catch_up = false;
     let named = batch.iter().any(|waiting| waiting.append.may_be_known());
     let mut looks_up = named && history.lookups_left > 0;
-    for delay in retry::delays() {
+    // The time at which the attempt after the last conflict began.
+    let mut repeated_at: Option<Instant> = None;
+    for delay in retry::append_delays() {
         let (staged, outcomes) = match stage(state, db, &batch, &mut looks_up).await {
             Ok(staged) => staged,
             Err(error) => return refuse_all(batch, error.into()),
@@ -211,6 +264,9 @@ async fn commit(state: &State, db: &Database, mut batch: Vec<QueuedAppend>, hist
                 let (events, feed) = staged.events_with_feed();
                 state.publish(&events, staged.aggregates, &feed);
                 state.report_log();
+                // The store rejects every earlier write now, because the log has advanced.
+                history.settled_at = None;
+                history.pause = repeated_at.map(|began| MAX_TURN.min(began.elapsed()));
                 for (waiting, outcome) in batch.into_iter().zip(outcomes) {
                     // The send fails if the waiter has stopped waiting.
                     let _ = waiting.reply.send(outcome);
@@ -224,6 +280,7 @@ async fn commit(state: &State, db: &Database, mut batch: Vec<QueuedAppend>, hist
                 } else {
                     metric::APPEND_CONFLICTS.add(&[], 1);
                     tokio::time::sleep(delay).await;
+                    repeated_at = Some(Instant::now());
                 }
                 if let Err(error) = state.catch_up_while(&folding).await {
                     history.needs_catch_up = true;
@@ -238,7 +295,7 @@ async fn commit(state: &State, db: &Database, mut batch: Vec<QueuedAppend>, hist
             }
             Err(error) => {
                 tracing::error!(%error, "append failed");
-                history.needs_catch_up = true;
+                history.note_unknown(db);
                 return refuse_all(batch, error.into());
             }
         }
@@ -323,6 +380,31 @@ fn repeated(error: &Arc<Error>) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::access::WorkspaceRecord;
+    use crate::state::Environment;
+    use crate::state::peers::Peers;
+    use crate::store::Store;
+
+    #[tokio::test]
+    async fn a_write_of_unknown_outcome_is_reported_without_a_further_append() {
+        let store = Store::connect("mem://").await.expect("memory").share();
+        let db = store.workspace("0-1").await.expect("a database");
+        let peers = Arc::new(Peers::new("s".into()));
+        let environment = Environment::sample(&store, Some(peers.clone())).await;
+        let state = State::load(WorkspaceRecord::sample(), &db, environment).await.expect("an empty workspace");
+        let mut history = History::default();
+        history.note_unknown(&db);
+        // The store has committed the write although its sender got no response.
+        let event = Event::sample("a", "article.created", 1);
+        db.append(AppendBatch { events: &[Arc::new(event).into()], ..AppendBatch::default() }).await.expect("appended");
+        let (_handle, mut queue) = mpsc::channel(1);
+        tokio::select! {
+            _ = next_task(&state, &mut queue, &mut history) => panic!("the queue is empty"),
+            () = peers.advanced() => {}
+        }
+        let progress = peers.take_unreported().progress;
+        assert_eq!(progress.iter().map(|(id, progress)| (&**id, progress.position)).collect::<Vec<_>>(), [("0-1", 1)]);
+    }
 
     #[test]
     fn a_failed_batch_returns_the_same_error_to_every_waiter() {

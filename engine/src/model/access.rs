@@ -172,6 +172,14 @@ pub struct WorkspaceRecord {
     pub created_at: i64,
 }
 
+#[cfg(test)]
+impl WorkspaceRecord {
+    /// Returns the record of a workspace for tests.
+    pub fn sample() -> WorkspaceRecord {
+        WorkspaceRecord { id: "0-1".into(), name: "w".into(), slug: "w".into(), owner_id: "u".into(), created_at: 0 }
+    }
+}
+
 /// The stored record of a key. The record contains only a hash of the secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyRecord {

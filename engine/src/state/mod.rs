@@ -305,3 +305,20 @@ impl State {
         EMPTY_BYTES + self.folded.size_bytes() + derived + self.pages.size_bytes() + self.published.size_bytes()
     }
 }
+
+#[cfg(test)]
+impl Environment {
+    /// Returns an environment without plugins, for the workspaces of a store.
+    pub async fn sample(store: &crate::store::Store, peers: Option<Arc<Peers>>) -> Environment {
+        let plugins = Arc::new(plugins::Plugins::none().expect("no plugins"));
+        Environment {
+            clock: Arc::new(crate::clock::SystemClock),
+            settings: Arc::default(),
+            releases: Arc::new(Releases::open(store, plugins).await.expect("the releases")),
+            patterns: Arc::default(),
+            embed: None,
+            storage: SharedStorage::new(store.blobs()),
+            peers,
+        }
+    }
+}

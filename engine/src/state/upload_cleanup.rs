@@ -44,7 +44,7 @@ async fn next_loss(lost: &mut Option<Receiver<Option<Instant>>>) {
     std::future::pending().await
 }
 
-/// Returns a number from 0 to 1 for a random number.
+/// Scales a random number to the range from 0 to 1.
 fn fraction(random: u64) -> f64 {
     random as f64 / u64::MAX as f64
 }

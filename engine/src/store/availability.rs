@@ -16,9 +16,8 @@ use super::error::{Error, Result};
 
 /// The time limit of a query, unless a setting changes it.
 pub const TIMEOUT: Duration = Duration::from_secs(10);
-/// The overlap of a read of changes with the previous read, in milliseconds. A transaction can commit some time after
-/// it has read the clock, so the previous read may have missed changes of this period.
-pub const OVERLAP_MS: i64 = TIMEOUT.as_millis() as i64 + 2_000;
+/// The time after its deadline within which a transaction has committed or failed.
+pub const COMMIT_MARGIN: Duration = Duration::from_secs(2);
 /// The time limit of a check of the store.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 /// The time between two checks of a store that does not respond.

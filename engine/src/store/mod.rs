@@ -316,6 +316,18 @@ impl DatabaseReader {
     }
 
     /// Runs statements with bound values. Returns the result of each statement.
+    /// Returns the maximum time between the moment at which a write is sent and the moment at which it has committed or
+    /// failed for ever, whether or not its sender got a response.
+    pub fn max_commit_delay(&self) -> Duration {
+        self.session.max_commit_delay()
+    }
+
+    /// Returns `time` less the longest delay of a commit, in milliseconds. A transaction can commit some time after it
+    /// has read the clock. A read of the changes since `time` therefore begins earlier than the previous read ended.
+    fn with_overlap(&self, time: i64) -> i64 {
+        time.saturating_sub(i64::try_from(self.max_commit_delay().as_millis()).unwrap_or(i64::MAX))
+    }
+
     async fn query<const N: usize>(&self, statements: &str, values: [(&str, Record); N]) -> Result<Vec<Record>> {
         self.query_bound(statements, values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()).await
     }

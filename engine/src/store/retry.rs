@@ -1,7 +1,7 @@
 //! Distinguishes conflicts with other writers from failures, and defines the delays between retries.
 
 use std::collections::HashMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use backon::{BackoffBuilder, ExponentialBuilder, Retryable};
 
@@ -18,6 +18,22 @@ pub const STALE_UPLOAD: &str = "stale upload";
 /// to its length, so that the delays of the writers differ.
 const DELAYS: ExponentialBuilder =
     ExponentialBuilder::new().with_min_delay(Duration::from_millis(1)).with_max_times(8).with_jitter();
+
+/// The delays between attempts to append a batch. If servers append to a workspace all the time, one server wins and the
+/// others conflict at each attempt. Thus appends have more attempts than other writes. The delays are shorter, because
+/// long delays favor the server that won the last time.
+const APPEND_DELAYS: ExponentialBuilder = DELAYS.with_max_delay(Duration::from_millis(32)).with_max_times(64);
+/// The time after which a batch has no further attempt, unless it had few attempts.
+const APPEND_LIMIT: Duration = Duration::from_secs(5);
+/// The number of attempts that a batch has in any case.
+const MIN_ATTEMPTS: usize = 8;
+
+/// Returns the delays between attempts to append a batch. The iterator ends when no attempt is left.
+pub fn append_delays() -> impl Iterator<Item = Duration> {
+    let began = Instant::now();
+    let delays = APPEND_DELAYS.build().enumerate();
+    delays.take_while(move |(made, _)| *made < MIN_ATTEMPTS || began.elapsed() < APPEND_LIMIT).map(|(_, delay)| delay)
+}
 
 /// Returns the delays between attempts. Their number limits the number of attempts.
 pub fn delays() -> impl Iterator<Item = Duration> {

@@ -16,7 +16,7 @@ use surrealdb::types::Variables;
 use surrealdb_cnf::ConfigMap;
 use surrealdb_core::kvs::Datastore;
 
-use super::availability::{Availability, TIMEOUT};
+use super::availability::{Availability, COMMIT_MARGIN, TIMEOUT};
 use super::connections::{Connections, SessionPlace};
 use super::error::{Error, Result};
 use super::retry;
@@ -192,6 +192,16 @@ impl StoreSession {
         if let StoreSession::Elsewhere(_, Some(remote)) = self {
             remote.availability.time.forget();
         }
+    }
+
+    /// Returns the maximum time between the moment at which a query is sent and the moment at which it has committed or
+    /// failed for ever, whether or not its sender got a response.
+    pub fn max_commit_delay(&self) -> Duration {
+        let timeout = match self {
+            StoreSession::Elsewhere(_, Some(remote)) => remote.availability.timeout,
+            StoreSession::Here(_) | StoreSession::Elsewhere(_, None) => TIMEOUT,
+        };
+        timeout + COMMIT_MARGIN
     }
 
     /// Returns whether transactions may have a deadline.

@@ -1,32 +1,18 @@
 //! Tests appends that are staged in one batch.
 
 use super::*;
-use crate::clock::SystemClock;
 use crate::error::ErrorCode;
 use crate::model::access::WorkspaceRecord;
 use crate::model::value::Value;
 use crate::state::Environment;
-use crate::state::plugins::Plugins;
-use crate::state::releases::Releases;
-use crate::state::storage::SharedStorage;
 use crate::store::Store;
 
 async fn empty_state() -> State {
     let store = Store::connect("mem://").await.expect("memory");
     let db = store.workspace("0-1").await.expect("a database");
-    let plugins = Arc::new(Plugins::none().expect("no plugins"));
-    let environment = Environment {
-        clock: Arc::new(SystemClock),
-        settings: Arc::default(),
-        releases: Arc::new(Releases::open(&store, plugins).await.expect("the releases")),
-        patterns: Arc::default(),
-        embed: None,
-        storage: SharedStorage::new(store.blobs()),
-        peers: None,
-    };
-    let record =
-        WorkspaceRecord { id: "0-1".into(), name: "w".into(), slug: "w".into(), owner_id: "u".into(), created_at: 0 };
-    State::load(record, &db, environment).await.expect("an empty workspace")
+    State::load(WorkspaceRecord::sample(), &db, Environment::sample(&store, None).await)
+        .await
+        .expect("an empty workspace")
 }
 
 fn article(id: &str, verb: &str, slug: &str) -> NewEvent {

@@ -94,18 +94,20 @@ impl Mirror {
         match changed {
             Some(changed) => apply(state, checkpoint.generation, changed).await?,
             None => {
-                let replaced = loop {
+                let (replaced, position) = loop {
                     let replaced = restored(&FollowerView::new(state), checkpoint.generation).await?;
                     // A rebuild deletes the rows of the generation that it has replaced.
                     let newest = state.db.read_graph_checkpoint().await?;
                     if newest.generation == checkpoint.generation {
-                        break replaced;
+                        // The leader may have written since `checkpoint`, and what was read may include these writes.
+                        // The next call applies them, so they are not counted as applied here.
+                        break (replaced, newest.position);
                     }
                     checkpoint = newest;
                     state.refresh().await?;
                 };
                 let kept: FxHashSet<AggregateId> = replaced.all_facts().map(|(id, _)| id.clone()).collect();
-                let before = state.graph.replace(replaced, checkpoint.position);
+                let before = state.graph.replace(replaced, position);
                 show(state, before.iter().filter(|id| !kept.contains(*id)).map(|id| (id, None)));
             }
         }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::logical::{self, LogicalPlan, PlanNode, PlanStep};
+use super::optimize::draws;
 use super::vectorize::vectorize;
 use crate::model::value::{Object, Value};
 use crate::pipeline::column::can_keep;
@@ -103,10 +104,24 @@ fn streams(filters: &[Filter]) -> (StreamFilter, Option<Arc<Filter>>) {
 
 /// Returns the conjunction of the conjuncts that `take` does not accept, or `None` if `take` accepts all of them.
 /// Passes the conjuncts to `take` in the order in which they are evaluated, and keeps this order.
+///
+/// The number that a row draws depends on the rows before it. So no condition is evaluated before an earlier filter that
+/// draws random numbers.
 fn rest(filters: &[Filter], mut take: impl FnMut(&Filter) -> bool) -> Option<Arc<Filter>> {
-    let mut conjuncts: Vec<Filter> = filters.iter().flat_map(Filter::conjuncts).collect();
-    conjuncts.sort_by_key(Filter::rank);
-    conjuncts.retain(|conjunct| !take(conjunct));
+    let mut conjuncts: Vec<Filter> = Vec::new();
+    for filter in filters {
+        let mut next = filter.conjuncts();
+        next.sort_by_key(Filter::rank);
+        conjuncts.extend(next);
+    }
+    if !conjuncts.iter().any(|conjunct| draws(conjunct.spec())) {
+        conjuncts.sort_by_key(Filter::rank);
+    }
+    let mut has_drawn = false;
+    conjuncts.retain(|conjunct| {
+        has_drawn |= draws(conjunct.spec());
+        has_drawn || !take(conjunct)
+    });
     all(&conjuncts)
 }
 

@@ -122,7 +122,7 @@ impl<'a> Context<'a> {
         if ticks.is_multiple_of(256) { self.check_time() } else { Ok(()) }
     }
 
-    /// Begins the random numbers again, before a program that must draw the same numbers as an earlier program.
+    /// Restarts the sequence of random numbers, before a program that must draw the same numbers as an earlier program.
     pub fn restart_random(&self) {
         self.draws.set(0);
     }

@@ -88,12 +88,17 @@ impl ClosedEdges {
         self.remove_stored();
     }
 
-    /// Removes all edges, because the graph was replaced with the stored graph at a position.
-    pub fn restart(&mut self, position: u64) {
-        self.removed += self.edges.len() as u64;
-        self.edges.clear();
-        self.stored = 0;
+    /// Notes that the graph was replaced with the stored graph at a position. The store then has the closed version of
+    /// every edge that is not open, so only the reads that have not ended need the edges.
+    pub fn set_all_stored(&mut self, position: u64) {
+        self.edges.iter_mut().for_each(|closed| closed.is_stored = true);
         self.stored_position = self.stored_position.max(position);
+        self.remove_stored();
+    }
+
+    /// Returns the approximate size of the edges in bytes.
+    pub fn size_bytes(&self) -> usize {
+        self.edges.len() * (size_of::<ClosedEdge>() + size_of::<Edge>())
     }
 
     /// Removes the stored edges that no read needs.

@@ -137,7 +137,7 @@ impl Graph {
     /// the previous graph.
     pub fn replace(&self, edges: Edges, position: u64) -> Vec<AggregateId> {
         let mut inner = self.inner.write();
-        self.closed.lock().restart(position);
+        self.closed.lock().set_all_stored(position);
         let before = std::mem::replace(&mut *inner, edges);
         before.facts.into_keys().collect()
     }
@@ -192,7 +192,7 @@ impl Graph {
 
     /// Returns the approximate size of the graph in bytes.
     pub fn size_bytes(&self) -> usize {
-        self.inner.read().size_bytes()
+        self.inner.read().size_bytes() + self.closed.lock().size_bytes()
     }
 
     /// Returns whether no aggregate has facts, not even of plugins that are not enabled.

@@ -71,7 +71,7 @@ pub struct PastGraph<'g> {
     graph: &'g Graph,
     pub moment: PastMoment,
     closed: ClosedRead<'g>,
-    /// Whether the store may contain edges that were open at the moment and are closed now.
+    /// Whether only the store may contain some of the edges that were open at the moment and are closed now.
     pub needs_store: bool,
     /// The stored edges that were open at the moment and are closed now.
     stored: EdgesByNode,
@@ -92,8 +92,8 @@ impl EdgesByNode {
 }
 
 impl<'g> PastGraph<'g> {
-    /// Begins to read the graph at a moment. If `needs_store` is set, the caller must then read the edges that were
-    /// closed after the moment from the store, and pass them to [`PastGraph::add`].
+    /// Begins to read the graph at a moment. If `needs_store` is set in the result, the caller reads the edges that were
+    /// closed after the moment from the store, and passes each to [`PastGraph::add`].
     pub fn begin(graph: &'g Graph, moment: PastMoment) -> PastGraph<'g> {
         let closed = ClosedRead::begin(&graph.closed);
         let needs_store = match moment {
@@ -120,7 +120,8 @@ impl<'g> PastGraph<'g> {
         let open = self.graph.inner.read();
         let mut recent = EdgesByNode::default();
         self.closed.visit(|closed| {
-            if self.moment.has_opened(closed) && self.moment.is_closed_later(closed) {
+            let was_open = self.moment.has_opened(closed) && self.moment.is_closed_later(closed);
+            if was_open && walk.kinds.contains(&closed.kind) {
                 recent.add(closed.clone());
             }
             proceed()

@@ -1,12 +1,8 @@
 //! Tests loading while another server defines types.
 
 use super::*;
-use crate::clock::SystemClock;
 use crate::model::definition::{Field, FieldType};
 use crate::state::peers::Peers;
-use crate::state::plugins::Plugins;
-use crate::state::releases::Releases;
-use crate::state::storage::SharedStorage;
 use crate::store::Store;
 use crate::store::workspace::append::AppendBatch;
 
@@ -14,19 +10,8 @@ use crate::store::workspace::append::AppendBatch;
 async fn a_type_that_is_defined_and_used_while_the_state_loads_is_known() {
     let store = Store::connect("mem://").await.expect("memory").share();
     let db = store.workspace("0-1").await.expect("a database");
-    let plugins = Arc::new(Plugins::none().expect("no plugins"));
-    let environment = Environment {
-        clock: Arc::new(SystemClock),
-        settings: Arc::default(),
-        releases: Arc::new(Releases::open(&store, plugins).await.expect("the releases")),
-        patterns: Arc::default(),
-        embed: None,
-        storage: SharedStorage::new(store.blobs()),
-        peers: Some(Arc::new(Peers::new("s".into()))),
-    };
-    let record =
-        WorkspaceRecord { id: "0-1".into(), name: "w".into(), slug: "w".into(), owner_id: "u".into(), created_at: 0 };
-    let state = State::begin(record, &db, environment).await.expect("the definitions");
+    let environment = Environment::sample(&store, Some(Arc::new(Peers::new("s".into())))).await;
+    let state = State::begin(WorkspaceRecord::sample(), &db, environment).await.expect("the definitions");
     let define = async |field: &str, changed| {
         let fields = vec![Field::new(field, FieldType::String)];
         let mut definition = Definition::new("trip", "Trip", Vec::new(), fields);

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use surrealdb::types::Value as Record;
 
-use crate::store::availability::OVERLAP_MS;
 use crate::store::record::{StoredRecord, stored_record};
 use crate::store::{CONTROL_MIGRATIONS, Database, Error, Result, WORKSPACE_MIGRATIONS, convert};
 
@@ -100,14 +99,15 @@ pub struct Beat {
 }
 
 impl Database {
-    /// Reads the progress of workspaces that was reported since `since`, the store's time at the previous beat, and in
-    /// the [`OVERLAP_MS`] before it, and the servers that are alive. If `reports` is set, also reports that the server
+    /// Reads the servers that are alive, and the progress of workspaces that was reported since `since`, the store's time
+    /// at the previous beat. Also returns progress from some time before `since`, because it may have been committed
+    /// after the previous beat. If `reports` is set, also reports that the server
     /// `server` is alive.
     pub async fn beat(&self, server: &str, reports: bool, since: i64) -> Result<Beat> {
         let values = [
             ("server", convert::record_id("server", server.to_owned())),
             ("reports", Record::Bool(reports)),
-            ("since", convert::integer(since.saturating_sub(OVERLAP_MS))),
+            ("since", convert::integer(self.with_overlap(since))),
             ("alive", convert::integer(ALIVE_MS)),
             ("forgotten", convert::integer(FORGOTTEN_MS)),
             ("schema", convert::integer(SCHEMA)),
@@ -193,7 +193,7 @@ mod tests {
         assert!(read.now_ms >= first.now_ms && first.now_ms > 0, "{read:?}");
         assert_eq!(read.servers.len(), 2);
         control.forget_server("a").await.expect("removed");
-        let last = control.beat("b", false, read.now_ms + OVERLAP_MS).await.expect("a beat");
+        let last = control.beat("b", false, read.now_ms + 12_000).await.expect("a beat");
         assert_eq!((&last.servers[..], last.changed.len()), (&[Arc::from("b")][..], 0));
         assert_eq!(last.schema, SCHEMA);
         control.query("UPDATE server SET schema = 1000", []).await.expect("a newer server");

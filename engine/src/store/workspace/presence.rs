@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use surrealdb::types::Value as Record;
 
-use crate::store::availability::OVERLAP_MS;
 use crate::store::{Database, DatabaseReader, Error, Result, convert};
 
 /// The stored presence of an agent. A value is 0 if it is not known yet.
@@ -50,7 +49,7 @@ impl DatabaseReader {
         let condition = if since.is_some() { "WHERE changed > $since" } else { "" };
         let statements =
             format!("RETURN time::millis(time::now()); SELECT *, record::id(id) AS agent FROM presence {condition}");
-        let since = since.map_or(Record::None, |since| convert::integer(since.saturating_sub(OVERLAP_MS)));
+        let since = since.map_or(Record::None, |since| convert::integer(self.with_overlap(since)));
         let found = self.query(&statements, [("since", since)]).await?;
         let [now, rows] = found.as_slice() else {
             return Err(Error::corrupt("reading the presence of agents returned no result"));

@@ -51,7 +51,9 @@ fn neighborhood(
         let mut closed: IndexMap<_, _> = stored.map(|edge| (key(&edge), Arc::new(edge))).collect();
         // Edges that were closed a moment ago may not be stored as closed yet.
         recent.visit(|edge| {
-            if edge.from == from && (kinds.is_empty() || kinds.contains(&edge.kind)) {
+            // An edge that opened and closed at one position may have opened again at this position.
+            let was_open = edge.closed.is_none_or(|closed| closed > edge.opened);
+            if was_open && edge.from == from && (kinds.is_empty() || kinds.contains(&edge.kind)) {
                 closed.entry(key(edge)).or_insert_with(|| edge.clone());
             }
             context.tick()

@@ -169,7 +169,7 @@ impl Rule {
 }
 
 /// Returns whether a specification contains the name of an operator that draws random numbers.
-fn draws(spec: &Value) -> bool {
+pub fn draws(spec: &Value) -> bool {
     match spec {
         Value::Object(object) => {
             object.iter().any(|(name, value)| matches!(&**name, "$rand" | "$sampleRate") || draws(value))

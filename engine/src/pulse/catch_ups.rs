@@ -1,0 +1,143 @@
+//! The open workspaces that are to catch up with other servers. Each workspace catches up once at a time.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::store::control::servers::WorkspaceProgress;
+
+/// The pause after a failed catch-up.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// The catch-ups that run or wait, by workspace id.
+#[derive(Default)]
+pub struct CatchUps(Mutex<HashMap<Arc<str>, CatchUp>>);
+
+#[derive(Default)]
+struct CatchUp {
+    is_running: bool,
+    waiting: Option<PendingCatchUp>,
+}
+
+/// A catch-up that waits until the running one has ended, and until the pause after a failed one is over.
+#[derive(Default)]
+struct PendingCatchUp {
+    /// The progress that other servers have reported, or `None` if the log is only checked.
+    progress: Option<WorkspaceProgress>,
+    not_before: Option<Instant>,
+}
+
+impl PendingCatchUp {
+    fn is_due(&self, now: Instant) -> bool {
+        self.not_before.is_none_or(|not_before| not_before <= now)
+    }
+}
+
+impl CatchUps {
+    /// Adds a catch-up. If one waits already, merges the progress.
+    pub fn add(&self, id: &Arc<str>, progress: Option<WorkspaceProgress>) {
+        self.0.lock().entry(id.clone()).or_default().add(progress);
+    }
+
+    /// Returns whether a catch-up is due.
+    pub fn has_due(&self, now: Instant) -> bool {
+        self.0.lock().values().any(|catch_up| catch_up.due(now).is_some())
+    }
+
+    /// Begins the catch-up of a workspace, and returns its progress. Returns `None` if no catch-up is due.
+    pub fn begin(&self, id: &str, now: Instant) -> Option<Option<WorkspaceProgress>> {
+        let mut catch_ups = self.0.lock();
+        let catch_up = catch_ups.get_mut(id)?;
+        let progress = catch_up.due(now)?.progress;
+        *catch_up = CatchUp { is_running: true, waiting: None };
+        Some(progress)
+    }
+
+    /// Ends the catch-up of a workspace. `failed` is the progress of a failed catch-up, which is repeated after a pause.
+    pub fn end(&self, id: &Arc<str>, failed: Option<Option<WorkspaceProgress>>, now: Instant) {
+        let mut catch_ups = self.0.lock();
+        if let Some(catch_up) = catch_ups.get_mut(id) {
+            catch_up.is_running = false;
+            if let Some(progress) = failed {
+                catch_up.add(progress).not_before = Some(now + PAUSE);
+            }
+        }
+        catch_ups.retain(|_, catch_up| catch_up.is_running || catch_up.waiting.is_some());
+    }
+
+    /// Removes the catch-ups that are due but did not begin, because their workspaces were closed.
+    pub fn remove_due(&self, now: Instant) {
+        self.0.lock().retain(|_, catch_up| catch_up.due(now).is_none());
+    }
+}
+
+impl CatchUp {
+    /// Adds progress to the waiting catch-up.
+    fn add(&mut self, progress: Option<WorkspaceProgress>) -> &mut PendingCatchUp {
+        let waiting = self.waiting.get_or_insert_default();
+        waiting.progress = match (waiting.progress, progress) {
+            (Some(known), Some(progress)) => Some(known.merged(progress)),
+            (known, progress) => known.or(progress),
+        };
+        waiting
+    }
+
+    /// Returns the waiting catch-up if it may begin.
+    fn due(&self, now: Instant) -> Option<&PendingCatchUp> {
+        self.waiting.as_ref().filter(|waiting| !self.is_running && waiting.is_due(now))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn writes(writes: u64) -> Option<WorkspaceProgress> {
+        Some(WorkspaceProgress { writes, ..WorkspaceProgress::default() })
+    }
+
+    #[test]
+    fn progress_that_arrives_during_a_catch_up_waits_for_its_end() {
+        let (catch_ups, id, now): (_, Arc<str>, _) = (CatchUps::default(), "a".into(), Instant::now());
+        assert_eq!(catch_ups.begin(&id, now), None);
+        catch_ups.add(&id, writes(1));
+        assert_eq!(catch_ups.begin(&id, now), Some(writes(1)));
+        catch_ups.add(&id, writes(3));
+        catch_ups.add(&id, None);
+        catch_ups.add(&id, writes(2));
+        assert!(!catch_ups.has_due(now));
+        assert_eq!(catch_ups.begin(&id, now), None);
+        catch_ups.end(&id, None, now);
+        assert_eq!(catch_ups.begin(&id, now), Some(writes(3)));
+        catch_ups.end(&id, None, now);
+        assert!(catch_ups.0.lock().is_empty());
+    }
+
+    #[test]
+    fn a_failed_catch_up_is_repeated_after_a_pause() {
+        let (catch_ups, id, now): (_, Arc<str>, _) = (CatchUps::default(), "a".into(), Instant::now());
+        catch_ups.add(&id, writes(1));
+        let failed = catch_ups.begin(&id, now);
+        catch_ups.add(&id, writes(2));
+        catch_ups.end(&id, failed, now);
+        assert!(!catch_ups.has_due(now));
+        catch_ups.remove_due(now);
+        assert_eq!(catch_ups.begin(&id, now + PAUSE), Some(writes(2)));
+    }
+
+    #[test]
+    fn a_catch_up_of_a_closed_workspace_is_removed() {
+        let (catch_ups, now) = (CatchUps::default(), Instant::now());
+        catch_ups.add(&"running".into(), None);
+        assert_eq!(catch_ups.begin("running", now), Some(None));
+        catch_ups.add(&"running".into(), writes(1));
+        catch_ups.add(&"closed".into(), writes(1));
+        catch_ups.remove_due(now);
+        assert!(!catch_ups.has_due(now));
+        catch_ups.end(&"running".into(), None, now);
+        assert_eq!(catch_ups.begin("running", now), Some(writes(1)));
+    }
+}
