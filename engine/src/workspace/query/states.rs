@@ -256,16 +256,19 @@ pub fn stored<'a>(reader: &'a QueryReader<'a>, scan: &'a StateScan, streams: &St
         };
         states.extend(aggregate.map(|aggregate| (id, aggregate)));
     }
-    while position < reader.position {
+    // A snapshot may be newer than the query's position, but not newer than the checkpoint that is read after it.
+    let end = reader.handle.block_on(log.checkpoint(crate::state::NODES))?.max(reader.position);
+    while position < end {
         let events = reader.handle.block_on(reader.state.events_after(position, 256))?;
         let Some(last) = events.last() else { break };
         position = last.position;
         for event in &events {
-            // States that changed after the checkpoint come from memory, since the scan may not have selected their
-            // snapshots.
-            if let Some(now) = reader.state(event.aggregate_id.as_str()) {
-                states.insert(event.aggregate_id.clone(), now);
-            }
+            // States that changed after the checkpoint come from memory, because the snapshots may be older or newer
+            // than the query's position, and the scan may not have selected them.
+            match reader.state(event.aggregate_id.as_str()) {
+                Some(now) => states.insert(event.aggregate_id.clone(), now),
+                None => states.shift_remove(&event.aggregate_id),
+            };
         }
     }
     rows_of(reader, scan, streams, states.into_values(), |_| None)
