@@ -18,7 +18,7 @@ pub enum Error {
     #[error("{0}")]
     Unauthenticated(&'static str),
 
-    /// The caller is authenticated but holds none of these scopes.
+    /// The caller is authenticated but has none of these scopes.
     #[error("this operation needs the scope {}", names(.required, " or "))]
     InsufficientScope { required: Vec<Scope> },
 
@@ -26,7 +26,7 @@ pub enum Error {
     #[error("this operation needs the scope {}", names(.lacking, " and "))]
     ScopesLacking { lacking: Vec<Scope> },
 
-    /// The caller holds one of these scopes but has no active subscription, which the scope requires.
+    /// The caller has one of these scopes but has no active subscription, which the scope requires.
     #[error("the scope {} requires an active subscription", names(.required, " or "))]
     SubscriptionRequired { required: Vec<Scope> },
 
@@ -43,7 +43,7 @@ pub enum Error {
     #[error("failed to read the body: {0}")]
     Body(#[source] std::io::Error),
 
-    /// A pipeline was rejected, or failed on its rows.
+    /// A pipeline was rejected, or failed while processing rows.
     #[error(transparent)]
     Pipeline(#[from] crate::pipeline::error::Error),
 
@@ -114,12 +114,13 @@ impl Error {
         Error::conflict_with(code, message, Object::new())
     }
 
-    /// Returns the error for a conflict. `details` holds the fields of the response besides the code and the message.
+    /// Returns the error for a conflict. `details` contains the fields of the response other than the code and the
+    /// message.
     pub fn conflict_with(code: ErrorCode, message: impl Into<String>, details: Object) -> Error {
         Error::Conflict { code, message: message.into(), details: Box::new(details), index: None }
     }
 
-    /// Returns the error for a stream that is not at the expected version.
+    /// Returns the error for a stream that is not at the expected version. The error contains the current version.
     pub fn version_conflict(current_version: u64) -> Error {
         let mut details = Object::new();
         details.push("current_version", current_version as i64);
@@ -178,8 +179,8 @@ impl From<Vec<Violation>> for Error {
     }
 }
 
-/// Returns the JSON pointer to the event with this index in a request's body. If the body is not a list of events, the
-/// index is `None`, and the pointer is empty.
+/// Returns the JSON pointer to the event with this index in a request's body. `None` means that the body is not a list
+/// of events, and results in an empty pointer.
 pub fn event_pointer(index: Option<usize>) -> String {
     index.map(|index| format!("/events/{index}")).unwrap_or_default()
 }

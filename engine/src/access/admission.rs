@@ -1,5 +1,5 @@
-//! Admits users who present a token: creates the records of new users and, if the settings allow it, a workspace of
-//! their own.
+//! Admits users who present a token. Creates the records of new users and, if the settings allow this, a workspace for
+//! each user.
 
 use std::sync::Arc;
 
@@ -18,9 +18,9 @@ use crate::store::retry;
 
 impl Access {
     /// Returns the user that a valid token identifies. The user's first token creates the user record. If the settings
-    /// give the user a workspace of their own, any token creates this workspace if it is missing, so a user who is
-    /// removed from all other workspaces still has a workspace. Otherwise, new users are admitted only if they are
-    /// invited, and have no workspace until they accept an invitation.
+    /// give the user a workspace of their own, any token creates this workspace if it is missing. A user who is removed
+    /// from all other workspaces therefore still has a workspace. If the settings give the user no workspace, a new
+    /// user is admitted only with an invitation, and has no workspace before accepting an invitation.
     pub(super) async fn admit(&self, identity: &TokenIdentity) -> Result<Arc<CachedUser>> {
         if let Some(user) = self.known.user(&identity.user_id)
             && matches_claims(&user.record, identity)

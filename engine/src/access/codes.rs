@@ -1,4 +1,4 @@
-//! One-time sign-in codes. A code can be exchanged once for a key, so nobody has to type a key on a device.
+//! One-time sign-in codes. A code can be exchanged once for a key, so users do not have to type keys on devices.
 
 use std::sync::Arc;
 
@@ -46,8 +46,8 @@ impl Access {
         let hash = Some(code).filter(|code| code.starts_with(PREFIX)).map(hash_of).ok_or(NOT_VALID)?;
         let now = self.clock.now_ms();
         let found = self.control.find_sign_in_code(&hash).await?.filter(|code| code.expires_at > now);
-        // Codes of different users use different locks. A request with an invalid code takes no lock, so it delays no
-        // other request.
+        // Codes of different users use different locks. A request with an invalid code takes no lock, and therefore
+        // does not delay other requests.
         let found = found.ok_or(NOT_VALID)?;
         let _turn = self.change_locks.lock(&found.user_id).await;
         if found.key_expires_at.is_some_and(|expires_at| expires_at <= now) {

@@ -88,8 +88,8 @@ impl Access {
                 "the key of the credential was revoked, or the user is no longer a member with the required role",
             ));
         }
-        // The caller has no scopes and the lowest sufficient role, so the credential allows only what it was issued
-        // for. The caller counts as subscribed, because listening needs no subscription.
+        // The caller has no scopes and the lowest sufficient role, so the credential allows only the actions for which
+        // it was issued. The caller is treated as subscribed, because listening needs no subscription.
         let caller = Caller {
             user_id: claims.user,
             workspace_id: claims.workspace,

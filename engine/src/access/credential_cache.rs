@@ -1,5 +1,5 @@
-//! A cache of keys and users. Records are cached only if no other process can change them. Otherwise, the cache only
-//! remembers keys, so that reads remain possible while the store does not respond.
+//! A cache of keys and users. Records are cached only if no other process can change them. If other processes can
+//! change the records, the cache only remembers keys, so that reads remain possible while the store does not respond.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -124,7 +124,7 @@ impl CachedUser {
         CachedUser { record, memberships, plan }
     }
 
-    /// Returns the membership of the user in a workspace. Fails with the same error whether the user is not a member or
+    /// Returns the membership of the user in a workspace. Fails with the same error if the user is not a member and if
     /// the workspace does not exist.
     pub fn member_of(&self, workspace: &str) -> Result<&Membership> {
         self.memberships.iter().find(|member| *member.workspace_id == *workspace).ok_or_else(not_a_member)

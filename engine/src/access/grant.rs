@@ -82,8 +82,8 @@ impl Access {
         Grant { access: self.clone(), expires_at: caller.expires_at, bases, is_checked: false }
     }
 
-    /// Starts to check the held rights against the store. Needed after a key gets another expiry, because an existing
-    /// grant still has the key's previous expiry.
+    /// Starts to check the held rights against the store. Needed after the expiry of a key changes, because existing
+    /// grants still have the previous expiry.
     pub(super) fn watch_grants(self: &Arc<Self>) {
         let mut held = self.held.held.lock();
         if !held.ended.is_empty() && !std::mem::replace(&mut held.is_watched, true) {
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_right_granted_after_its_key_was_revoked_ends_at_once() {
+    async fn a_right_granted_after_its_key_was_revoked_ends_immediately() {
         let access = opened(&Store::connect("mem://").await.expect("a store")).await;
         let (caller, workspace_id) = held(&access, None).await;
         access

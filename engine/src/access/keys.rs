@@ -51,7 +51,7 @@ pub enum DerivedKeys {
     Refuse,
     /// The derived keys end with the revoked key.
     End,
-    /// The derived keys stay valid, and depend on what the revoked key depended on.
+    /// The derived keys stay valid. From then on, they depend on the ancestors and the origin of the revoked key.
     Keep,
 }
 
@@ -156,18 +156,18 @@ impl Access {
 }
 
 /// Returns the new records of the key `heir`, which takes the place of the revoked key, and of the keys derived from
-/// `heir`. `below` has all keys that are derived from the revoked key.
+/// `heir`. `below` contains all keys that are derived from the revoked key.
 fn moved_to(revoked: &KeyRecord, heir: &KeyRecord, below: &[KeyRecord]) -> Vec<KeyRecord> {
     let line = below.iter().filter(|one| one.id == heir.id || one.ancestors.contains(&heir.id));
     line.map(|one| moved(one, &revoked.ancestors, heir.ancestors.len(), revoked.derived_from.clone())).collect()
 }
 
 /// Returns the new records of the keys that are derived from a revoked key and stay valid. These keys then depend on
-/// what the revoked key depended on. If the revoked key depended on nothing, the keys depend on no key and belong to
-/// their user alone.
+/// the ancestors and the origin of the revoked key. If the revoked key has no origin, its user becomes the origin of
+/// the keys.
 ///
-/// The keys above the revoked key stay ancestors of the derived keys. Otherwise a key could revoke a key below itself
-/// in order to keep the keys further below valid after its own revocation.
+/// The keys above the revoked key stay ancestors of the derived keys. Otherwise a caller could revoke a key derived
+/// from the caller's key, and the keys further below would stay valid after the caller's own key is revoked.
 fn moved_up(revoked: &KeyRecord, below: &[KeyRecord]) -> Vec<KeyRecord> {
     let own = || format!("user:{}", revoked.user_id).into();
     let origin = revoked.derived_from.clone().unwrap_or_else(own);
@@ -185,8 +185,8 @@ pub(super) fn moved(key: &KeyRecord, above: &[Arc<str>], top: usize, origin: Opt
 }
 
 /// Returns the error for a key that cannot be revoked without a decision about the keys derived from it. The error
-/// lists the derived keys of the workspace, newest first, up to a maximum. A key for several workspaces may have
-/// created keys in other workspaces: the error only counts these.
+/// lists the derived keys of the workspace, newest first, up to [`MAX_LISTED`]. The error only counts the derived keys
+/// of other workspaces.
 fn derived_keys(workspace_id: &str, ended: &[&KeyRecord]) -> Error {
     let here = ended.iter().filter(|key| *key.workspace_id == *workspace_id).take(MAX_LISTED);
     let listed = here.map(|key| {

@@ -39,7 +39,7 @@ pub struct Validation {
 }
 
 impl Access {
-    /// Activates a device of the caller, or confirms that it is active. The limit of the caller's plan also holds for
+    /// Activates a device of the caller, or confirms that it is active. The limit of the caller's plan also applies to
     /// concurrent requests and across servers.
     pub async fn validate_device(&self, caller: &Caller, device: &Device) -> Result<Validation> {
         let (user_id, limit, now) = (&caller.user_id, caller.plan.limits.activations, self.clock.now_ms());
@@ -67,8 +67,8 @@ impl Access {
         .await
     }
 
-    /// Calls `decide` with the devices of a user and stores the resulting change. If another server changed the devices
-    /// in the meantime, calls `decide` again.
+    /// Calls `decide` with the devices of a user and stores the resulting change. If another server has changed the
+    /// devices since they were read, calls `decide` again.
     async fn with_devices<T>(
         &self,
         user_id: &str,

@@ -1,6 +1,6 @@
 //! Access control over the control database: workspaces, their members, and the keys and tokens that grant access.
 //!
-//! This module does not know the contents of workspaces.
+//! This module does not access the contents of workspaces.
 //!
 //! * **A key has no more rights than its creator.** A key cannot create a key with scopes that the creator lacks, or a
 //!   key that outlives the creator. A key can revoke only itself and keys that it could have created. A key works while
@@ -11,7 +11,8 @@
 //! * **Users join a workspace only by their own decision.** Only the user whose identity provider confirms the address
 //!   can accept an invitation, in one transaction that also checks that the inviting key exists. If the settings give
 //!   users a workspace of their own, a user's first token creates this workspace, invited or not, and a later token
-//!   creates it again if it is missing. So a user who is removed from all other workspaces still has a workspace.
+//!   creates it again if it is missing. A user who is removed from all other workspaces therefore still has a
+//!   workspace.
 //! * **Access is checked on every request.** A server that is alone on its store caches keys and users until a record
 //!   changes. With several servers, each request reads key, user, memberships and plan with one query. A token's
 //!   signature is checked once, and the result is remembered until the token expires or its issuer's keys change. The
@@ -69,7 +70,7 @@ pub struct Access {
     license_pair: OnceLock<Arc<Ed25519KeyPair>>,
     policy: OnceLock<Policy>,
     /// Locks by user or by workspace, for changes that would conflict with each other. The store resolves conflicts
-    /// between servers; the locks only save retries within one server.
+    /// between servers; the locks only avoid retries within one server.
     change_locks: Arc<NamedLocks>,
 }
 
@@ -96,8 +97,8 @@ impl Access {
         })
     }
 
-    /// Applies the operator's settings. Must be called before the first request. Returns a message if the settings are
-    /// invalid or were already applied.
+    /// Applies the operator's settings. Must be called before the first request. Returns an error message if the
+    /// settings are invalid or were already applied.
     pub fn configure(&self, settings: AccessSettings, fetch: &Arc<dyn FetchKeys>) -> Result<(), String> {
         if !settings.plans.iter().any(|plan| plan.id == settings.default_plan) {
             return Err(format!("the default plan '{}' does not exist", settings.default_plan));

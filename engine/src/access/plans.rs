@@ -10,8 +10,8 @@ use crate::store;
 /// The maximum number of attempts to change a plan that other servers change at the same time.
 const ATTEMPTS: usize = 16;
 
-/// A plan to set. If the id stays the same or is `None`, other fields that are `None` keep their current values.
-/// Otherwise, these fields get the values configured for the new plan, or for the default plan if the new plan is not
+/// A plan to set. If the id stays the same or is `None`, other fields that are `None` keep their current values. If the
+/// id changes, these fields get the values configured for the new plan, or for the default plan if the new plan is not
 /// in the settings.
 #[derive(Debug, Clone, Default)]
 pub struct NewPlan {
@@ -24,8 +24,8 @@ pub struct NewPlan {
 
 impl Access {
     /// Returns the limits of a workspace, which are the limits of its owner's plan. All checks of a workspace's limits
-    /// use this function. The function reads the owner from the store, because the workspace may have got another owner
-    /// since it was opened.
+    /// use this function. The function reads the owner from the store, because the owner may have changed since the
+    /// workspace was opened.
     pub async fn limits_of(&self, workspace_id: &str) -> Result<PlanLimits> {
         let owner = self.workspace(workspace_id).await?.owner_id;
         Ok(self.plan_of_user(&owner).await?.limits)

@@ -33,13 +33,13 @@ impl Access {
                 self.new_key(&unused.workspace_id, &unused.user_id, new, Some(chosen.clone())).0
             };
             if self.control.replace_unused_first_key(make).await? {
-                tracing::warn!("replaced the unused first owner key with the configured one");
+                tracing::warn!("replaced the unused first owner key with the configured key");
             }
         }
         Ok(None)
     }
 
-    /// Creates a workspace with an owner and a key that holds every scope.
+    /// Creates a workspace with an owner and a key with every scope.
     pub async fn provision(&self, name: &str, chosen_key: Option<String>) -> Result<(WorkspaceRecord, String)> {
         check_key(chosen_key.as_deref())?;
         let (workspace, record, key) = self.new_workspace(name, chosen_key);

@@ -38,8 +38,8 @@ impl Access {
         Ok(OwnerKey { workspace, key, others })
     }
 
-    /// Returns whether the store has a key, even if the key has expired. Unlike [`Access::authenticate`], this function
-    /// does not mark the key as used.
+    /// Returns whether the store contains a key, even if the key has expired. Unlike [`Access::authenticate`], this
+    /// function does not mark the key as used.
     pub async fn knows_key(&self, key: &str) -> Result<bool> {
         Ok(self.control.find_key(&hash_of(key)).await?.is_some())
     }

@@ -21,8 +21,8 @@ pub enum ImportOutcome {
     Ended,
     /// The import changed no membership and no valid key.
     Unchanged,
-    /// The import was rejected, for example because it would have brought back a revoked key or a removed member,
-    /// raised a role, or removed the owner of the workspace.
+    /// The import was rejected, for example because it would restore a revoked key or a removed member, raise a role,
+    /// or remove the owner of the workspace.
     Refused,
 }
 

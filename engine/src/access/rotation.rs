@@ -12,9 +12,9 @@ use crate::store::retry;
 
 impl Access {
     /// Creates the successor of a key, with the same name, scopes, agents and expiry, unless a key with the given id
-    /// exists. The replaced key expires after `ends_after_ms` milliseconds. The store holds the expiry, so every server
-    /// rejects the key from then on, even after a restart. The keys that are derived from the replaced key depend on
-    /// the successor from now on.
+    /// exists. The replaced key expires after `ends_after_ms` milliseconds. The expiry is stored, so every server then
+    /// rejects the key, even after a restart. The keys that are derived from the replaced key become keys that are
+    /// derived from the successor.
     pub async fn rotate_key(
         self: &Arc<Self>,
         caller: &Caller,
@@ -55,10 +55,10 @@ impl Access {
 
     /// Returns the record of the successor of a key.
     ///
-    /// If the caller has no key, or the caller's key is the rotated key itself or is above or below the rotated key,
-    /// the successor depends on what the rotated key depends on. Otherwise the successor is derived from the caller's
-    /// key, like every key that the caller's key creates: the caller learns the secret of the successor, so the
-    /// successor must not outlast the caller's key.
+    /// If the caller's key is neither the rotated key nor an ancestor or a descendant of the rotated key, the successor
+    /// is derived from the caller's key, like every key that the caller's key creates. The caller receives the secret
+    /// of the successor, so the successor must not outlast the caller's key. In all other cases, and if the caller has
+    /// no key, the successor has the origin and the ancestors of the rotated key.
     async fn successor(
         &self,
         caller: &Caller,

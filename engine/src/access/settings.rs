@@ -8,8 +8,8 @@ pub struct AccessSettings {
     pub issuers: Vec<IssuerSettings>,
     /// Whether a user's first token creates a workspace for the user. If not, only invited users can sign in.
     pub auto_provision: bool,
-    /// The email domains whose users get a workspace, in the normal form of addresses. Only a verified address counts.
-    /// An empty list allows all domains, and users without a verified address.
+    /// The email domains whose users get a workspace, in the normal form of addresses. Only verified addresses are
+    /// compared with the domains. An empty list allows all domains, and users without a verified address.
     pub allowed_email_domains: Vec<String>,
     pub plans: Vec<OfferedPlan>,
     /// The id of the plan of new users.

@@ -109,8 +109,9 @@ impl SecretCache {
         self.keys.iter().filter(move |key| key.created_at.saturating_add(SIGNING_PERIOD_MS) > now)
     }
 
-    /// Returns whether an unknown key is looked up in the store. While a key is settled, a new key does not sign yet, so
-    /// unknown keys are looked up at a limited rate. Otherwise concurrent lookups share one query.
+    /// Returns whether an unknown key must be looked up in the store. While every server can already look up a key in
+    /// use, a newer key does not sign yet, so unknown keys are looked up at a limited rate. If there is no such key in
+    /// use, each unknown key is looked up, and concurrent lookups share one query.
     fn is_stale(&self, now: i64) -> bool {
         let lookup = |at: i64| (at..at.saturating_add(LOOKUP_INTERVAL_MS)).contains(&now);
         self.settled(now).is_none() || !self.read_at.is_some_and(lookup)
@@ -131,7 +132,8 @@ impl Access {
         Ok(hmac::verify(&keyed(&key.secret)?, &signed(purpose, message), &signature.mac).is_ok())
     }
 
-    /// Returns claims with their signature, as text that can be part of a URL. The holder cannot change the claims.
+    /// Returns claims with their signature, as text that can be part of a URL. A change of the claims invalidates the
+    /// signature.
     pub async fn sign_claims(&self, purpose: Purpose, claims: &impl Serialize) -> Result<String> {
         let claims = URL_SAFE_NO_PAD.encode(serde_json::to_vec(claims).map_err(Error::internal)?);
         let Signature { key_id, mac } = self.sign(purpose, claims.as_bytes()).await?;
@@ -190,7 +192,7 @@ impl Access {
         if is_stale {
             self.signing.lookups.share(|| self.read_signing_keys(now)).await?;
         }
-        // Another task may have read the key in the meantime.
+        // Another task may have read the key since the first check.
         Ok(self.signing.known.lock().find(id).cloned())
     }
 

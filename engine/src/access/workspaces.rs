@@ -32,7 +32,7 @@ pub struct ListedUser {
 }
 
 impl Access {
-    /// Returns workspaces in the order of their ids, after the given id.
+    /// Returns up to `limit` workspaces after the given id, in the order of their ids.
     pub async fn workspace_page(&self, after: Option<&str>, limit: usize) -> Result<Vec<ListedWorkspace>> {
         let found = self.control.workspace_page(after, limit).await?;
         let listed = |(record, deletion): (WorkspaceRecord, Option<WorkspaceDeletion>)| ListedWorkspace {
@@ -42,7 +42,7 @@ impl Access {
         Ok(found.into_iter().map(listed).collect())
     }
 
-    /// Returns users in the order of their ids, after the given id.
+    /// Returns up to `limit` users after the given id, in the order of their ids.
     pub async fn user_page(&self, after: Option<&str>, limit: usize) -> Result<Vec<ListedUser>> {
         let found = self.control.user_page(after, limit).await?;
         let settings = &self.policy().settings;
@@ -97,8 +97,8 @@ impl Access {
         Ok(self.control.read_deletions().await?)
     }
 
-    /// Removes a workspace whose grace period has ended, with all access to it. Returns whether this call removed the
-    /// workspace.
+    /// Removes a workspace whose grace period has ended, with its memberships and keys. Returns whether this call
+    /// removed the workspace.
     pub async fn remove_due_workspace(&self, id: &Arc<str>) -> Result<bool> {
         let removed = self.control.remove_due_workspace(id, self.clock.now_ms()).await;
         self.known.forget();

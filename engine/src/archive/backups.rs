@@ -1,8 +1,8 @@
 //! Archives the events of workspaces on a running server, and maintains the archive periodically.
 //!
-//! The server that leads a workspace archives it. If another server archives it as well, the bucket keeps the first of
-//! two segments with the same number. A bucket that does not respond delays only the archive, and the appends that wait
-//! until their events are archived.
+//! The server that leads a workspace archives the workspace. If another server archives the same workspace, the bucket
+//! keeps the first of two segments with the same number. A bucket that does not respond delays only the archive, and
+//! the appends that wait until their events are archived.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -33,8 +33,8 @@ const SLOW_INTERVAL: Duration = Duration::from_secs(30);
 /// The pause after a dump of the control database, as a multiple of the time that the dump took.
 const CONTROL_REST: u32 = 50;
 /// The time for which a writer is reused after its last successful attempt to archive, in milliseconds. After this
-/// time, the end of the archive is read from the bucket again. This time is shorter than the age at which segments are
-/// merged.
+/// time, the end of the archive is read from the bucket again. The duration is shorter than the age at which segments
+/// are merged.
 const WRITER_KEPT_MS: i64 = 1_800_000;
 /// The maximum time that an append waits until its events are archived.
 const ARCHIVED_WITHIN: Duration = Duration::from_secs(10);
@@ -67,8 +67,8 @@ pub struct ArchiveProgress {
     pub error: Option<String>,
 }
 
-/// The running restores by id. Each has the position that the restore has reached, and the last position of the events
-/// that it has read.
+/// The running restores, by id. Maps each id to the position that the restore has reached, and to the last position of
+/// the events that the restore has read.
 type Restoring = Arc<Mutex<HashMap<Arc<str>, (u64, u64)>>>;
 
 /// The archiver of a running server.
@@ -315,8 +315,8 @@ impl Backups {
         slot: &ArchiveSlot,
     ) -> Result<Advance> {
         let now_ms = self.engine.clock().now_ms();
-        // A writer that has not succeeded for long is not reused. Other servers may have archived and merged segments
-        // in the meantime: the keys of merged segments become free, and the old writer could write to these keys.
+        // A writer whose last success is too long ago is not reused. Since then, other servers may have archived and
+        // merged segments. The keys of merged segments become free, and the old writer could write to these keys.
         let is_recent = slot.reached.lock().advanced_at.saturating_add(WRITER_KEPT_MS) > now_ms;
         let writer = match writer {
             Some(writer) if is_recent => writer,
@@ -342,7 +342,7 @@ impl Backups {
         Ok(Advance { position: writer.end.position, is_end })
     }
 
-    /// Waits until a workspace is archived up to a position. Fails after ten seconds.
+    /// Waits until a workspace is archived up to a position. Fails if this takes longer than ten seconds.
     pub async fn archived(&self, workspace_id: &str, position: u64) -> Result<()> {
         let id: Arc<str> = workspace_id.into();
         let archived = async {
@@ -398,7 +398,7 @@ impl Backups {
         self.slots.lock().iter().filter(|(_, slot)| slot.reached.lock().epoch > 0).map(|(id, _)| id.clone()).collect()
     }
 
-    /// Forgets a workspace that was deleted.
+    /// Removes the archiving state of a workspace that was deleted.
     pub(super) fn forget(&self, id: &str) {
         self.slots.lock().remove(id);
     }

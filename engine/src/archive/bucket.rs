@@ -1,5 +1,5 @@
-//! The object store that holds the archive, with the few operations that the archive needs. Each operation is safe to
-//! repeat.
+//! The object store that contains the archive, with the few operations that the archive needs. Each operation is safe
+//! to repeat.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ impl Bucket {
         }
     }
 
-    /// Writes an object, or replaces it.
+    /// Writes an object. Replaces an existing object.
     pub async fn put(&self, key: &str, bytes: Bytes) -> Result<()> {
         self.write(key, bytes, PutMode::Overwrite).await.map_err(failed)
     }
@@ -66,7 +66,8 @@ impl Bucket {
         self.sync(path).await
     }
 
-    /// Writes an object from a stream, or replaces it. The object appears when the stream has ended.
+    /// Writes an object from a stream. Replaces an existing object. The object appears only after the end of the
+    /// stream.
     pub async fn put_stream<E>(&self, key: &str, mut bytes: BoxStream<'_, Result<Bytes, E>>) -> Result<()>
     where
         Error: From<E>,
@@ -124,7 +125,7 @@ impl Bucket {
         Ok(listed)
     }
 
-    /// Returns the names of the folders directly below a folder, sorted. An empty name is the bucket itself.
+    /// Returns the names of the folders directly below a folder, sorted. An empty `folder` is the bucket itself.
     pub async fn folders(&self, folder: &str) -> Result<Vec<String>> {
         let below = self.path(folder).map_err(failed)?;
         let found = self.objects.list_with_delimiter(Some(&below)).await.map_err(failed)?;
@@ -201,7 +202,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_bucket_in_memory_and_one_in_a_folder_behave_alike() {
+    async fn a_bucket_in_memory_behaves_like_a_bucket_in_a_folder() {
         check(&Bucket::open("mem://", []).expect("memory")).await;
         let folder = tempfile::tempdir().expect("a folder");
         check(&Bucket::open(&format!("file://{}", folder.path().display()), []).expect("a folder")).await;

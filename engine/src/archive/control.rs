@@ -11,9 +11,9 @@ use crate::error::{Error, Result};
 use crate::store::{Database, DatabaseReader};
 
 const FOLDER: &str = "control";
-/// The number of digits of a time in a key.
+/// The number of digits of a time in an object key.
 const TIME_DIGITS: usize = 15;
-/// The number of digits of the hash in a key. The hash shows a server whether a record has changed.
+/// The number of digits of the hash in an object key. The hash shows a server whether a record has changed.
 const HASH_DIGITS: usize = 32;
 const DAY_MS: i64 = 86_400_000;
 const LEVEL: i32 = 3;
@@ -40,8 +40,8 @@ pub async fn write(
     write_after(newest, bucket, key, control, now_ms, is_checked).await
 }
 
-/// Does the same as [`write`], given the name of the newest dump before the call. Writes nothing if another server has
-/// written a newer dump in the meantime, because the records of that dump may be later.
+/// Writes a dump like [`write`]. `newest` is the name of the newest dump, which the caller has read before the call.
+/// Writes nothing if another server has written a newer dump since then, because that dump may contain later records.
 async fn write_after(
     newest: Option<String>,
     bucket: &Bucket,
@@ -141,7 +141,7 @@ pub async fn newest_at(bucket: &Bucket) -> Result<Option<i64>> {
     Ok(newest(bucket).await?.and_then(|name| time_of(&name)))
 }
 
-/// Removes dumps older than `retention_ms`. Of the dumps older than 24 hours, keeps only the last dump of each day.
+/// Removes dumps older than `retention_ms`. Keeps only the last dump of each day among the dumps older than 24 hours.
 /// Never removes the newest dump.
 pub async fn thin(bucket: &Bucket, now_ms: i64, retention_ms: i64) -> Result<()> {
     let listed = bucket.list(FOLDER).await?;

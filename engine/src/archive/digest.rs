@@ -1,7 +1,7 @@
 //! Digests of all states of a workspace at a position. The verification of an archive compares the archived states with
 //! the digest that a server computed.
 //!
-//! A digest is the sum of the hashes of all states, so it does not depend on their order.
+//! A digest is the sum of the hashes of all states. The digest therefore does not depend on the order of the states.
 
 use aws_lc_rs::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::value::Value;
 
-/// The number of digits of a position in a key.
+/// The number of digits of a position in an object key.
 const POSITION_DIGITS: usize = 20;
 
 /// The digest of all states at a position.
@@ -33,7 +33,7 @@ pub struct Digest {
 }
 
 impl Digest {
-    /// Computes the digest of states at a position. Hashes all states, so large workspaces take long.
+    /// Computes the digest of states at a position. Hashes all states, which takes long for large workspaces.
     pub fn of<'a>(states: impl Iterator<Item = &'a Aggregate>, position: u64, definitions: u64, at: i64) -> Digest {
         let (mut sum, mut count) = ([0u8; 32], 0);
         for aggregate in states {
@@ -44,12 +44,12 @@ impl Digest {
         Digest { position, definitions, states: count, sum: hex::encode(sum), at, program }
     }
 
-    /// Returns whether the digest is up to date: whether its position, number of definitions and program version match.
+    /// Returns whether the digest has this position, this number of definitions and the current program version.
     pub fn is_of(&self, position: u64, definitions: u64) -> bool {
         self.position == position && self.definitions == definitions && self.program == env!("CARGO_PKG_VERSION")
     }
 
-    /// Returns whether two digests are of the same states.
+    /// Returns whether two digests describe the same states.
     pub fn equals(&self, other: &Digest) -> bool {
         (self.position, self.states, &self.sum) == (other.position, other.states, &other.sum)
     }
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sum_of_hashes_does_not_depend_on_their_order() {
+    fn the_sum_of_hashes_does_not_depend_on_the_order_of_the_states() {
         let hashes = [[0xFF; 32], [1; 32], [0x80; 32]];
         let sum = |order: [usize; 3]| {
             let mut sum = [0; 32];

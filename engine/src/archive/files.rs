@@ -1,9 +1,10 @@
 //! The bytes of files in the archive, stored under their SHA-256. The bytes of a deleted file stay for the retention
 //! period.
 //!
-//! A server may archive the bytes of a new file while another server removes the same bytes, because no file used them
-//! until then. A copy first removes the record of unused bytes, and then looks for the note of a removal. A removal
-//! first writes its note, and then looks for the record. At least one of them therefore notices the other.
+//! A server may archive the bytes of a new file while another server removes the same bytes because no file has used
+//! the bytes before. A copy first removes the record that the bytes are unused, and then looks for the note of a
+//! removal. A removal first writes its note, and then looks for the record. The copy therefore detects the removal, or
+//! the removal detects the copy.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -57,7 +58,7 @@ pub fn is_file(aggregate: &Aggregate) -> bool {
     &*aggregate.aggregate_type == FILE
 }
 
-/// Returns the key of the bytes with a hash.
+/// Returns the object key of the bytes with this SHA-256 hash.
 pub fn key(workspace_id: &str, sha256: &str) -> String {
     format!("{workspace_id}/files/{sha256}")
 }
@@ -119,7 +120,7 @@ pub async fn copy(
     if is_being_removed(bucket, workspace_id, &named.sha256, now_ms).await? {
         return Err(Error::Unavailable(store::Error::Conflict));
     }
-    // Looks for the bytes last, because a removal that has ended in the meantime leaves no note.
+    // Looks for the bytes last, because a removal that has already ended leaves no note.
     if bucket.has(&key, named.size).await? {
         return Ok(true);
     }
@@ -239,7 +240,7 @@ mod tests {
         for _ in 0..2 {
             assert!(matches!(copy(1_001).await, Err(Error::Unavailable(store::Error::Conflict))));
         }
-        // The record is gone, so a sweep that looks for it keeps the bytes.
+        // The record is gone, so a sweep that looks for the record keeps the bytes.
         assert_eq!(sweep(&bucket, "w", std::iter::empty(), 1_001, 100).await.expect("swept"), 0);
         assert!(bucket.has(&bytes, 1).await.expect("a response"));
         // The removal was interrupted.

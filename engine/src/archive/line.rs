@@ -30,7 +30,7 @@ pub enum ArchiveLine {
     Event(Event),
 }
 
-/// The JSON of a line. A definition has other fields than an event.
+/// The JSON of a line. A definition and an event have different fields.
 #[derive(Default, Deserialize, Serialize)]
 struct LineText<'t> {
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
@@ -85,7 +85,7 @@ pub fn is_event(line: &[u8]) -> bool {
     line.starts_with(EVENT_BEGIN)
 }
 
-/// Reads a line. Returns a message if the line is invalid.
+/// Reads a line. Returns an error message if the line is invalid.
 pub fn read(line: &[u8]) -> Result<ArchiveLine, String> {
     let text: LineText<'_> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
     match text {

@@ -13,9 +13,9 @@ use crate::store;
 
 /// The highest level of segments.
 pub const MAX_LEVEL: u8 = 2;
-/// The number of digits of an epoch in a key.
+/// The number of digits of an epoch in an object key.
 const EPOCH_DIGITS: usize = 6;
-/// The number of digits of a segment's number in a key.
+/// The number of digits of a segment's number in an object key.
 const NUMBER_DIGITS: usize = 12;
 
 /// An epoch of an archived log.
@@ -102,7 +102,7 @@ pub async fn begin_epoch(bucket: &Bucket, workspace_id: &str, epoch: &Epoch) -> 
     bucket.create(&epoch_key(workspace_id, epoch.number), text.into()).await
 }
 
-/// Returns all segments of one epoch. The list may have segments of several levels with the same lines.
+/// Returns all segments of one epoch. The list may contain segments of several levels with the same lines.
 pub async fn list(bucket: &Bucket, workspace_id: &str, epoch: u64) -> Result<Vec<SegmentRef>> {
     let listed = bucket.list(&format!("{}/log", epoch_folder(workspace_id, epoch))).await?;
     let mut found: Vec<SegmentRef> = listed.iter().filter_map(|listed| SegmentRef::listed(epoch, listed)).collect();

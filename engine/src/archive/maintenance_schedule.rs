@@ -15,7 +15,7 @@ use crate::workspace::notices::notify_of_backup;
 
 const HOUR_MS: i64 = 3_600_000;
 const DAY_MS: i64 = 24 * HOUR_MS;
-/// The age from which a verification no longer counts, in milliseconds.
+/// The maximum age of a verification that may be used instead of a failed one, in milliseconds.
 const VERIFIED_WITHIN_MS: i64 = 2 * DAY_MS;
 /// The number of digests that are kept of each workspace.
 const DIGESTS: usize = 48;
@@ -157,7 +157,7 @@ impl Backups {
                     self.report(id, &proof).await;
                     proof
                 }
-                // After an error, the last verification counts for another day.
+                // After an error, the last verification is used for another day.
                 Err(error) => match last {
                     Some(last) if last.at.saturating_add(VERIFIED_WITHIN_MS) > now_ms => {
                         tracing::warn!(%error, cause = ?error, workspace = %id, "could not verify an archive");

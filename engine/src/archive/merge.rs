@@ -1,4 +1,5 @@
-//! Merges small segments into larger segments, so that an archive of years has few objects. A merge keeps every line.
+//! Merges small segments into larger segments, so that an archive of several years has few objects. A merge keeps every
+//! line.
 
 use std::sync::Arc;
 
@@ -8,9 +9,9 @@ use super::segment;
 use crate::error::{Error, Result};
 use crate::store::workspace::log::fitting;
 
-/// The age from which segments of level 0 and of level 1 are merged, in milliseconds.
+/// The minimum age of segments of level 0 and of level 1 in a merge, in milliseconds.
 const MERGED_AFTER_MS: [i64; MAX_LEVEL as usize] = [3_600_000, 86_400_000];
-/// The age at which the parts of a merged segment are removed, in milliseconds. Until then, a restore that has
+/// The age at which the parts of a merged segment are removed, in milliseconds. Before that age, a restore that has
 /// already listed the parts can read them.
 const PARTS_KEPT_MS: i64 = 86_400_000;
 /// The minimum number of segments in a merge.
@@ -25,7 +26,8 @@ const MAX_LINES_BYTES: usize = 32 << 20;
 /// Merges the segments of an epoch that are old enough, and removes segments that a merged segment contains. Returns
 /// the number of merges.
 ///
-/// A merged segment is written long before its parts are removed. In the meantime, readers use the merged segment.
+/// A merged segment is written long before its parts are removed. Readers use the merged segment as soon as the segment
+/// is written.
 pub async fn merge(bucket: &Bucket, workspace_id: &Arc<str>, epoch: u64, now_ms: i64) -> Result<u64> {
     let mut merges = 0;
     for (level, age_ms) in (0u8..).zip(MERGED_AFTER_MS) {
@@ -95,8 +97,8 @@ fn groups(chosen: &[SegmentRef], level: u8, before_ms: i64) -> Vec<&[SegmentRef]
 }
 
 /// Writes one segment with the lines of the first segments of a group, up to `max_bytes` of lines. Returns the number
-/// of these segments, which is at least 1. A large segment is copied alone, because every later merge would read the
-/// segment again if it stayed at its level.
+/// of merged segments, which is at least 1. A large segment is copied alone to the next level. Otherwise every later
+/// merge would read the segment again.
 async fn merge_first(
     bucket: &Bucket,
     workspace_id: &Arc<str>,

@@ -1,18 +1,19 @@
 //! Backups: archives the logs of all workspaces to a bucket while the server runs, and restores workspaces from the
 //! archive.
 //!
-//! The archive has, for each workspace: `<epoch>/epoch.json`, the beginning of the epoch; `<epoch>/log`, the segments
-//! of the log; `<epoch>/digest`, hashes of all states by position; `files`, the bytes of files by their hash; `unused`
-//! and `missing`, records of bytes that no file uses and of bytes that were deleted before they were archived;
+//! The archive contains, for each workspace: `<epoch>/epoch.json`, the beginning of the epoch; `<epoch>/log`, the
+//! segments of the log; `<epoch>/digest`, hashes of all states by position; `files`, the bytes of files by their hash;
+//! `unused` and `missing`, records of bytes that no file uses and of bytes that were deleted before they were archived;
 //! `removing`, notes of bytes that are being removed; `verified.json`, the last verification; `removed`, the time at
-//! which the workspace was deleted. `control` has sealed dumps of the control database, and `installation` is the id of
-//! the installation. Everything in a workspace follows from its log, so nothing else is archived.
+//! which the workspace was deleted. `control` contains sealed dumps of the control database, and `installation` is the
+//! id of the installation. Everything in a workspace follows from its log, so nothing else is archived.
 //!
 //! * **Writing** (`backups.rs`, `writer.rs`). Every `flush_ms`, the leader of a workspace reads the events after the
 //!   end of the archive, from memory if possible. The leader reads the definitions after the events: a definition is
 //!   stored before the first event that uses it, so no definition is missed. The leader copies the bytes of files
-//!   first, and then creates one object under the next number if the key is free. Of two servers, one succeeds, and the
-//!   other continues after the new segment. Only appends with `Foldwork-Durability: archived` wait for the archive.
+//!   first, and then creates one object under the next number if the key is free. If two servers create the same
+//!   object, one of them succeeds, and the other server continues after the new segment. Only appends with
+//!   `Foldwork-Durability: archived` wait for the archive.
 //! * **Segments** (`segment.rs`): a merge keeps the lines and therefore the chain of hashes. A read detects a missing,
 //!   changed, cut off or foreign segment, and the error names the segment.
 //! * **The end of an archive is read from the bucket**, never from memory alone. If the log has another event or

@@ -76,8 +76,9 @@ pub async fn restore_control(engine: &Engine, archive: &Archive) -> Result<Vec<W
     engine.workspaces().await
 }
 
-/// Restores a log into the workspace `into`, which must exist and not be open. If the workspace already has the first
-/// events of the log, only the other events are restored, so a restore that ended early can be repeated.
+/// Restores a log into the workspace `into`, which must exist and must not be open on a server. If the workspace
+/// already has the first events of the log, only the other events are restored, so a restore that ended early can be
+/// repeated.
 pub async fn restore_workspace(
     engine: &Engine,
     archive: &Archive,
@@ -108,10 +109,10 @@ pub async fn restore_workspace(
 struct RestoreRun<'r> {
     archive: &'r Archive,
     from: &'r RestoreFrom,
-    /// Whether the log is restored into another workspace than its own.
+    /// Whether the log is restored into a workspace other than its own.
     is_other: bool,
     offline: &'r Offline,
-    /// The position up to which the workspace already has the log.
+    /// The position up to which the workspace already contains the log.
     present: u64,
     /// The new ids of the files that were restored into another workspace.
     moved: HashMap<AggregateId, AggregateId>,

@@ -110,9 +110,9 @@ impl Backups {
         }
         match self.engine.access().control().end_restore(&restore, None).await {
             Ok(true) => {}
-            // This server was paused or cut off from the store.
+            // This server was paused or cut off from the store, and another server has recorded the end of the restore.
             Ok(false) => {
-                tracing::warn!(restore = %restore.id, "another server has marked the restore as failed in the meantime");
+                tracing::warn!(restore = %restore.id, "another server has already marked the restore as failed");
             }
             Err(error) => tracing::error!(%error, restore = %restore.id, "could not record the end of a restore"),
         }

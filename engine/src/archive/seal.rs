@@ -1,5 +1,5 @@
-//! Encrypts the dumps of the control database in the archive. A dump has the hashes of keys and the secrets that sign
-//! links and licenses.
+//! Encrypts the dumps of the control database in the archive. A dump contains the hashes of keys and the secrets that
+//! sign links and licenses.
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
 use base64::Engine as _;
@@ -13,7 +13,7 @@ const KEY_BYTES: usize = 32;
 pub struct SealingKey(RandomizedNonceKey);
 
 impl SealingKey {
-    /// Reads a key: 32 bytes in base64. Returns a message if the key is invalid.
+    /// Reads a key: 32 bytes in base64. Returns an error message if the key is invalid.
     pub fn parse(text: &str) -> Result<SealingKey, String> {
         let bytes = BASE64_STANDARD.decode(text.trim()).ok().filter(|bytes| bytes.len() == KEY_BYTES);
         let bytes = bytes.ok_or_else(|| format!("expected {KEY_BYTES} bytes in base64"))?;
@@ -26,7 +26,7 @@ impl SealingKey {
         BASE64_STANDARD.encode(rand::random::<[u8; KEY_BYTES]>())
     }
 
-    /// Seals bytes. The bytes can be opened only under the same `name`, which is the name of the object.
+    /// Seals bytes. The bytes can be opened only with the same `name`, which is the name of the object.
     pub(super) fn seal(&self, name: &str, mut bytes: Vec<u8>) -> Option<Vec<u8>> {
         let nonce = self.0.seal_in_place_append_tag(Aad::from(name.as_bytes()), &mut bytes).ok()?;
         Some([MAGIC, nonce.as_ref(), &bytes].concat())

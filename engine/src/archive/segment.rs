@@ -2,8 +2,8 @@
 //!
 //! A segment is a zstd file. Its first frame contains the header: 64 hexadecimal digits, a line break, and JSON. The
 //! frame is skippable, so `zstd -d` prints only the lines. The digits are the SHA-256 of everything after the line
-//! break. Each line continues a chain of hashes through the whole log. The header has the chain before and after the
-//! segment, so a reader detects a missing segment or a segment of another log. A merge of segments keeps the chain.
+//! break. Each line continues a chain of hashes through the whole log. The header contains the chain before and after
+//! the segment, so a reader detects a missing segment or a segment of another log. A merge of segments keeps the chain.
 
 use std::io::Read as _;
 
@@ -134,7 +134,7 @@ fn sealed(header: &[u8], body: &[u8]) -> String {
     hex::encode(context.finish())
 }
 
-/// Reads a segment and checks it. Returns a message if the segment is invalid.
+/// Reads and checks a segment. The error describes why the segment is invalid.
 pub fn decode(segment: &[u8]) -> Result<ArchiveSegment, String> {
     let (header, body) = parts(segment)?;
     let mut lines = Vec::new();

@@ -120,7 +120,7 @@ async fn a_lost_installation_is_restored_up_to_a_position() {
         if version == 3 {
             assert_eq!(continued.expect("nothing is left").events, 0);
         } else {
-            // Opening the workspace in between has appended no event.
+            // Opening the workspace between the two restores has appended no event.
             assert_eq!(continued.expect("continued").position, 8);
         }
         engine.close().await;
@@ -206,7 +206,7 @@ async fn a_workspace_is_restored_as_a_new_workspace_beside_the_original() {
     let restore_id = || Some(Arc::<str>::from("a-restore"));
     let begun = backups.begin_restore(from.clone(), "as it was", &owner, restore_id()).await.expect("begun");
     let (begun, key) = (begun.restore, begun.key);
-    // The same restore begins once.
+    // The second request does not begin another restore.
     let again = backups.begin_restore(from.clone(), "as it was", &owner, restore_id()).await.expect("the first");
     assert_eq!((again.restore.workspace_id, again.key, again.repeated), (begun.workspace_id.clone(), None, true));
     assert_eq!(backups.restores().await.expect("a list").len(), 1);

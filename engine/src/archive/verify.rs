@@ -26,7 +26,7 @@ use crate::model::id::AggregateId;
 
 /// The maximum size of the states in memory, in bytes. If the states are larger, only the segments are checked.
 const MAX_STATE_BYTES: usize = 512 << 20;
-/// The maximum number of files whose hashes are checked. Of further files, only the sizes are checked.
+/// The maximum number of files whose hashes are checked. For all other files, only the sizes are checked.
 const MAX_HASHED_FILES: usize = 1_000;
 /// The limit of the total size of the hashed files, in bytes. The last hashed file may exceed the limit.
 const MAX_HASHED_BYTES: u64 = 256 << 20;
@@ -58,8 +58,8 @@ pub enum VerificationResult {
     Different,
     /// A segment or a file is missing, changed or cut off.
     Damaged,
-    /// Every segment is there and unchanged. The states were not compared, because they are too large for the memory of
-    /// a verification, or because the archive has no digest from this version of the program.
+    /// Every segment is present and unchanged. The states were not compared, because they are too large for the memory
+    /// of a verification, or because the archive has no digest from this version of the program.
     Partial,
 }
 
@@ -157,7 +157,7 @@ async fn verify_into(
     let epochs = log::epochs(bucket, workspace_id).await?;
     let epoch = *epochs.last().ok_or_else(|| Error::not_found("archive of the workspace", workspace_id))?;
     let segments = log::history(bucket, workspace_id, epoch).await?;
-    // The states of a server are folded under the last definitions, so the definitions are read first. This reading
+    // The states of a server are folded under the last definitions, so the definitions are read first. This first pass
     // also checks every segment.
     let (mut reader, mut definitions) = (SegmentReader::new(bucket, workspace_id, segments.clone()), Vec::new());
     while let Some(segment) = reader.next().await? {

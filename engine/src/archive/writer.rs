@@ -1,8 +1,8 @@
 //! Archives the log of one workspace: finds where its archive ends, and writes the next segments.
 //!
-//! A segment is written only if its key is free, so only one of two servers writes it. The other server reads that
-//! segment and continues after it. A server that dies between two steps loses nothing, because its successor reads the
-//! end of the archive from the bucket.
+//! A segment is written only if its key is free. If two servers write the same segment, only one of the writes
+//! succeeds, and the other server continues after that segment. A server that stops between two steps loses no data,
+//! because the next server reads the end of the archive from the bucket.
 
 use std::sync::Arc;
 
@@ -36,8 +36,8 @@ pub struct ArchiveWriter {
 }
 
 impl ArchiveWriter {
-    /// Finds the end of the archive of a workspace. Begins an epoch if there is no archive yet, or if the store has
-    /// another history than the archive. Fails if the workspace was removed, because the log of a removed workspace
+    /// Finds the end of the archive of a workspace. Begins an epoch if there is no archive yet, or if the store has a
+    /// different history than the archive. Fails if the workspace was removed, because the log of a removed workspace
     /// looks like the log of an empty store.
     pub async fn open(
         bucket: &Bucket,
@@ -56,8 +56,8 @@ impl ArchiveWriter {
                 Some(number) => {
                     let mut writer = ArchiveWriter::end_of(bucket, workspace_id, number).await?;
                     if writer.agrees_with(source).await? {
-                        // The workspace may have been deleted and restored since, so the mark for the removal of its
-                        // archive is deleted.
+                        // The workspace may have been deleted and restored since then, so the mark for the removal of
+                        // its archive is deleted.
                         bucket.remove(&log::removal_key(workspace_id)).await?;
                         return Ok(writer);
                     }
@@ -72,7 +72,7 @@ impl ArchiveWriter {
                     Epoch { number, parent, branch, last_event_id, last_definition, began_at: now_ms }
                 }
             };
-            // The next attempt opens the epoch, whichever server has begun it.
+            // The next attempt opens the epoch, even if another server has begun the epoch.
             log::begin_epoch(bucket, workspace_id, &begun).await?;
         }
         Err(Error::internal(std::io::Error::other(
@@ -80,8 +80,8 @@ impl ArchiveWriter {
         )))
     }
 
-    /// Returns a writer at the end of an epoch. A last segment that cannot be read, because its write was torn, counts
-    /// as absent and is replaced.
+    /// Returns a writer at the end of an epoch. A last segment that cannot be read, because its write was torn, is
+    /// treated as missing and is replaced later.
     async fn end_of(bucket: &Bucket, workspace_id: &Arc<str>, epoch: u64) -> Result<ArchiveWriter> {
         let listed = log::list(bucket, workspace_id, epoch).await?;
         // If the write of a merged segment was torn, the parts of the merged segment still exist, and the last part is
@@ -176,7 +176,8 @@ impl ArchiveWriter {
             return Ok(true);
         }
         match log::read_header(bucket, &self.workspace_id, &segment).await {
-            // Another server has written the segment, or this server has written it but did not get the response.
+            // Another server has written the segment, or this server has written the segment but has not received the
+            // response.
             Ok(Some(found)) if found.after == self.end => {
                 *self = ArchiveWriter::after(&self.workspace_id, self.epoch, found);
                 match self.agrees_with(source).await? {

@@ -19,7 +19,7 @@ macro_rules! error_codes {
 error_codes! {
     /// The request has a value that is not allowed. `details` names each place.
     InvalidInput "400": "Correct the values that `details` and `error` name.";
-    /// The body of the request is not JSON, or not of the operation's form.
+    /// The body of the request is not JSON, or does not have the form that the operation expects.
     InvalidBody "400": "Correct the body at the place that `error` names.";
     /// The cursor was not issued for this list or these filters, or the meaning of the filters has changed.
     InvalidCursor "400": "Begin with the first page.";
@@ -27,7 +27,7 @@ error_codes! {
     PositionBeyondHead "400": "Begin again from the last event that exists.";
     /// The pipeline exceeded its time limit.
     QueryTimeout "400": "Select fewer rows in an earlier stage, or raise `[pipeline] timeout`.";
-    /// The plugin lacks the hook that is to run again.
+    /// The plugin has no hook that the request can replay.
     NoSuchHook "400": "Name one of the hooks that the message lists.";
     /// The plugin is compiled into the server and has no files.
     PluginWithoutFiles "400": "Choose a plugin that consists of scripts.";
@@ -35,7 +35,7 @@ error_codes! {
     PluginRefused "400 409": "Correct the source at the place that `error` names.";
     /// The script of the tool failed.
     ToolFailed "400": "Correct the arguments, or the script at the place that `error` names.";
-    /// The output of the tool is larger than a response may be.
+    /// The output of the tool exceeds the maximum size of a response.
     ResponseTooLarge "400": "Ask for fewer rows or fewer fields.";
     /// The plan of the workspace allows no more agents.
     AgentLimitReached "400": "Delete an agent, or change the plan.";
@@ -43,15 +43,15 @@ error_codes! {
     ProjectLimitReached "400": "Delete a project, or change the plan.";
     /// The files of the workspace would exceed the storage of its plan.
     StorageQuotaExceeded "400": "Delete files, or change the plan.";
-    /// The request has no bearer token, or one that is unknown, expired or revoked.
+    /// The request has no bearer token, or its bearer token is unknown, expired or revoked.
     Unauthenticated "401": "Send a key or a token that is valid.";
-    /// The scope of the operation requires an active subscription, which the plan of the user lacks.
+    /// The scope of the operation requires an active subscription, which the user does not have.
     SubscriptionRequired "402": "Change the plan.";
-    /// The key lacks a scope. `required` names the scopes.
+    /// The key does not have the required scope. `required` lists the scopes.
     InsufficientScope "403": "Use a key that has one of the scopes.";
     /// The role of the caller in the workspace is too low.
     InsufficientRole "403": "Ask an owner of the workspace for a higher role.";
-    /// The caller listens to an agent but may not act for it.
+    /// The caller may listen to the agent, but may not act for the agent.
     InsufficientRight "403": "Use a key with the scope and the role that the message names.";
     /// Only an owner of the workspace may do this.
     OwnerRequired "403": "Ask an owner of the workspace.";
@@ -80,11 +80,11 @@ error_codes! {
     AgentKey "403": "Use a key that is not bound to agents.";
     /// The key is bound to other agents.
     OtherAgent "403": "Use a key of this agent.";
-    /// The caller has delivered the output, and somebody else must decide on it.
+    /// The caller has delivered the output, and another person must decide on the output.
     OwnDelivery "403": "Ask another person to decide, or set `[mailbox] own_deliveries`.";
-    /// The key is bound to agents, and the task has output of somebody else.
+    /// The key is bound to agents, and the task has output of another author.
     OthersOutput "403": "Claim another task, or use a key that is not bound to agents.";
-    /// The artifact was delivered by somebody else.
+    /// Another author delivered the artifact.
     NotAuthor "403": "Deliver an artifact with another name.";
     /// Only the creator of the task or an owner of the workspace may cancel the task.
     NotCreator "403": "Ask the creator of the task, or an owner.";
@@ -94,7 +94,7 @@ error_codes! {
     ManagedType "403": "Use the operations for this kind of resource.";
     /// Only an import may append an event with the actor and the time of another log.
     RecordedElsewhere "403": "Leave out what the original log recorded, or import the event.";
-    /// Events with this name are sent by the server alone.
+    /// Only the server may send events with this name.
     ReservedEvent "403": "Choose another name.";
     /// The caller may not use the channel.
     UnauthorizedChannel "403": "Use a key with the scope that the message names.";
@@ -102,9 +102,9 @@ error_codes! {
     InvalidLink "403": "Ask for a new link.";
     /// A browser sent the request from a page of another origin.
     CrossOriginRefused "403": "Send the request from a page of the server itself.";
-    /// The client speaks a version of the socket protocol that the server lacks.
+    /// The client requested a version of the socket protocol that the server does not support.
     UnsupportedVersion "403": "Use a version that the message names.";
-    /// The request names a host that the server does not serve to models.
+    /// The request to the MCP endpoint names a host that is not allowed.
     HostRefused "403": "Use the address of the server, or set `[mcp] allowed_hosts`.";
     /// The resource does not exist, or belongs to another workspace.
     NotFound "404": "Check the id and the path.";
@@ -114,7 +114,7 @@ error_codes! {
     NotAcceptable "406": "Send the header `Accept` that the protocol requires.";
     /// The body did not arrive in time.
     RequestTimeout "408": "Send the request again over a faster connection.";
-    /// The stream is not at the expected version. `current_version` is its version.
+    /// The stream is not at the expected version. `current_version` is the version of the stream.
     VersionConflict "409": "Read the aggregate again, and repeat the change.";
     /// The aggregate to create exists.
     AggregateExists "409": "Use another verb or another id.";
@@ -130,7 +130,7 @@ error_codes! {
     IdempotencyMismatch "409": "Use a different idempotency key for each request.";
     /// The id derived from the idempotency key belongs to another aggregate.
     IdempotencyKeyTaken "409": "Use another idempotency key.";
-    /// Another resource of the project has the slug. `aggregate_id` names it.
+    /// Another resource of the project has the slug. `aggregate_id` is the id of that resource.
     SlugTaken "409": "Choose another slug.";
     /// Another agent has the name.
     NameTaken "409": "Choose another name.";
@@ -142,7 +142,7 @@ error_codes! {
     TaskStateConflict "409": "Read the task again; `allowed_actions` lists the allowed actions.";
     /// The caller does not hold the lease of the task, or the lease has expired.
     NotLeaseHolder "409": "Claim the task again.";
-    /// The task is assigned to somebody else.
+    /// The task is assigned to another agent or user.
     NotAssignee "409": "Leave the task to its assignee.";
     /// The review settings of the task do not allow the action.
     ActionNotAllowed "409": "Choose one of `allowed_actions`.";
@@ -150,7 +150,8 @@ error_codes! {
     ReviewRequired "409": "Leave out `\"review\": false`.";
     /// The output was delivered before changes were requested.
     Superseded "409": "Wait for new output, or send `\"accept_superseded\": true`.";
-    /// The aggregate of an effect has changed since its author read it. `difference` shows how.
+    /// The aggregate of an effect has changed since the author of the effect read the aggregate. `difference` shows the
+    /// changes.
     Stale "409": "Look at the difference, then send `\"accept_stale\": true`.";
     /// The effect of an artifact cannot be appended.
     EffectRefused "409": "Reject the output or request changes.";
@@ -160,7 +161,7 @@ error_codes! {
     ArtifactsChanged "409": "Read the task again, and repeat the edit.";
     /// The question of the agent has changed since the answer began.
     QuestionChanged "409": "Read the task again, and answer its question.";
-    /// The effects of an approval are more than one batch of events can have.
+    /// The effects of an approval exceed the maximum size of a batch of events.
     ApprovalTooLarge "409": "Approve fewer artifacts, or request smaller ones.";
     /// The task has the maximum number or size of artifacts.
     TaskFull "409": "Deliver fewer or smaller artifacts.";
@@ -182,13 +183,13 @@ error_codes! {
     NoWorkspace "409": "Start the server once, which creates the first workspace.";
     /// The key has expired. An expired key cannot be rotated.
     KeyExpired "409": "Create a new key.";
-    /// Keys are derived from the key. `derived_keys` lists them.
-    DerivedKeys "409": "Repeat with `cascade=true` to revoke them, or with `cascade=false` to keep them.";
+    /// Other keys are derived from the key. `derived_keys` lists the derived keys.
+    DerivedKeys "409": "Repeat with `cascade=true` to revoke the derived keys, or `cascade=false` to keep them.";
     /// The file has changed since the upload link was created.
     FileChanged "409": "Ask for a new link.";
     /// The graph is already being rebuilt.
     RebuildRunning "409": "Wait until the rebuild has ended.";
-    /// A plugin was reloaded during the rebuild of the graph, or another server has rebuilt it.
+    /// A plugin was reloaded during the rebuild of the graph, or another server has rebuilt the graph.
     RebuildOvertaken "409": "Rebuild again if the graph is not the expected one.";
     /// The store has workspaces, and a whole installation is restored only into an empty store.
     StoreNotEmpty "409": "Restore into an empty store, or restore one workspace.";
@@ -206,7 +207,7 @@ error_codes! {
     UpgradeRequired "426": "Connect with a WebSocket client.";
     /// The key, or the address, has sent too many requests in a minute.
     RateLimited "429": "Wait for the seconds in `Retry-After`.";
-    /// Too many queries run or wait.
+    /// Too many queries are running or waiting.
     TooManyQueries "429": "Wait for the seconds in `Retry-After`.";
     /// The workspace has the maximum number of open event streams.
     TooManyStreams "429": "Close a stream, or wait.";
@@ -214,13 +215,13 @@ error_codes! {
     TooManyConnections "429": "Close connections, or use one for several requests.";
     /// The server failed. Its log has the reason under `request_id`.
     Internal "500": "Report the failure with `request_id`.";
-    /// The server holds as many connections, or bytes of bodies, as it may.
+    /// The server has reached its limit on connections, or on the memory for request bodies.
     Busy "503": "Wait for the seconds in `Retry-After`.";
     /// The store does not respond, or other writers keep conflicting.
     Unavailable "503": "Wait for the seconds in `Retry-After`, and repeat the request.";
     /// The signing keys of the identity provider cannot be fetched.
     IssuerUnavailable "503": "Wait for the seconds in `Retry-After`.";
-    /// The events are in the log, and not in the archive yet.
+    /// The events are in the log, but not in the archive yet.
     NotArchived "503": "Repeat the request with the same `Idempotency-Key` or event ids to wait again.";
 }
 

@@ -212,7 +212,7 @@ fn held(task: &Task<'_>, act: Act, circumstances: Circumstances, worker: &Claima
     Ok(next)
 }
 
-/// Rejects an action for a claim that no longer holds the task.
+/// Rejects an action if the worker names a claim other than the current claim of the task.
 fn check_claim(task: &Task<'_>, act: Act, worker: &Claimant) -> Result<()> {
     let is_of_lease = |claim: u64| task.lease().is_some_and(|lease| lease.claim == claim);
     if worker.claim.is_none_or(is_of_lease) { Ok(()) } else { Err(not_holder(task, act)) }
@@ -346,8 +346,8 @@ fn completed(
     Ok(event(task, kind, next, fields))
 }
 
-/// Returns the event that makes a task available for another attempt, or the event that fails the task if `next` is the
-/// status of a failed task.
+/// Returns the event that makes a task available for another attempt, or, if `next` is [`Status::Failed`], the event
+/// that fails the task.
 pub(super) fn again_or_failed(
     task: &Task<'_>,
     back: TaskEvent,

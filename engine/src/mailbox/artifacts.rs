@@ -73,7 +73,8 @@ fn stored(
             let message = format!("another artifact of the task has the name {name}");
             return Err(Error::invalid_at(format!("{}/name", next.at), message));
         }
-        // Both versions would be current and keep the effect, so an approval would append the effect twice.
+        // Two versions that replace the same artifact would both be current and keep the effect. An approval would then
+        // append the effect twice.
         let replaced = entry.get("supersedes");
         if replaced.is_some() && entries.iter().any(|other| other.get("supersedes") == replaced) {
             let message = "another artifact of the request replaces the same artifact";

@@ -1,5 +1,5 @@
-//! The open tasks of a workspace: their number by status, and the times since which the oldest tasks have waited for a
-//! person or an agent.
+//! The open tasks of a workspace: their number by status, and the times of the last changes of the tasks that have
+//! waited longest for a person and for an agent.
 
 use strum::VariantArray;
 

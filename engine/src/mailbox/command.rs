@@ -6,7 +6,7 @@ use crate::model::task::Action;
 use crate::model::task::content::Message;
 use crate::model::task::edit::Edit;
 
-/// The flags by which a person approves output although there is a reason to reject the approval.
+/// The flags that allow a person to approve output despite a reason to reject the approval.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ApprovalOverrides {
     /// Whether to append an effect even if its aggregate has changed since the author of the effect read the aggregate.
@@ -31,8 +31,8 @@ pub enum TaskCommand {
         reason: Option<String>,
     },
     Defer {
-        /// The time when the task wakes, in milliseconds since the epoch. `None` defers the task until another action
-        /// ends the deferral.
+        /// The time at which the deferral ends, in milliseconds since the epoch. `None` defers the task until another
+        /// action ends the deferral.
         until: Option<i64>,
         reason: Option<String>,
     },

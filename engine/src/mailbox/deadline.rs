@@ -1,4 +1,4 @@
-//! Decides what happens to a task when one of its deadlines passes.
+//! Decides the events of tasks whose deadlines have passed.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub enum DueTime {
     Date { until: i64 },
     /// An escalation step begins, because the task has been overdue for the step's delay.
     Escalation { due_at: i64, step: usize, until: i64 },
-    /// The agent that the task is assigned to has left. This deadline passes at once.
+    /// The agent that the task is assigned to has left. This deadline passes immediately.
     Assignee,
 }
 
@@ -102,7 +102,7 @@ impl DueTime {
     }
 }
 
-/// Facts that a decision about a deadline needs and the log does not contain.
+/// Facts that a decision about a deadline needs, and that the log does not contain.
 #[derive(Default)]
 pub struct DeadlineFacts {
     /// Whether the lease expired while no server ran, so that its agent could not renew the lease.
@@ -159,9 +159,9 @@ pub fn decide(view: &View<'_>, id: &str, due: DueTime, now_ms: i64, known: &Dead
     })
 }
 
-/// Returns the event of an escalation step. The step assigns the task as a person would, and never lowers the task's
-/// priority. If the step names an agent that is deleted or disabled, or a user who is not a member, the task goes to
-/// the owner of the workspace.
+/// Returns the event of an escalation step. The step assigns the task in the same way as a person, and never lowers the
+/// task's priority. If the step names an agent that is deleted or disabled, or a user who is not a member, the task
+/// goes to the owner of the workspace.
 fn escalated(view: &View<'_>, task: &Task<'_>, number: usize, known: &DeadlineFacts) -> Option<NewEvent> {
     let step = task.review().escalation().into_iter().nth(number)?;
     let not_assigned = match &step.to {

@@ -121,7 +121,7 @@ fn declined(task: &Task<'_>, delivery: &ScriptedOutput, reason: &Message) -> Res
 }
 
 /// Returns the event of delivered output, followed by the effects that need no approval. Omits effects on deleted
-/// aggregates, because nobody has requested to restore these aggregates.
+/// aggregates, because a delivery must not restore aggregates.
 fn delivered(
     view: &View<'_>,
     task: &Task<'_>,
@@ -131,7 +131,7 @@ fn delivered(
     circumstances: Circumstances,
 ) -> Result<Vec<NewEvent>> {
     let stamp = &delivery.stamp;
-    // A completion appends the effects of the delivery only. Earlier effects wait for an approval.
+    // A completion appends only the effects of the delivery. Earlier effects wait for an approval.
     let circumstances = Circumstances { unreviewed: circumstances.unreviewed && !task.has_effects(), ..circumstances };
     let next = held(task, delivery, Verb::Deliver, circumstances)?;
     let artifacts = versions(view, task, drafts, stamp)?;

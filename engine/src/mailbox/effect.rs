@@ -39,9 +39,9 @@ impl<'a> From<&Task<'a>> for EffectOrigin<'a> {
 }
 
 /// Checks whether the log would accept an effect now. Returns the version of the aggregate that the author of the
-/// effect has read. This is the version that the effect names. If the effect names no version, the result for the
-/// task's subject is the version at the claim, and the result for any other aggregate is the current version. `at` is
-/// the pointer of the effect in the request.
+/// effect has read. This is the version that the effect names. If the effect names no version, this is the version at
+/// the claim for the task's subject, and the current version for any other aggregate. `at` is the pointer of the effect
+/// in the request.
 pub fn check(view: &View<'_>, origin: EffectOrigin<'_>, effect: &Effect, at: &str) -> Result<u64> {
     let below = |wrong: Violation| Violation { pointer: format!("{at}{}", wrong.pointer), ..wrong };
     let event = event(view, origin, None, effect).map_err(|wrong| Error::from(vec![below(wrong)]))?;
@@ -70,8 +70,8 @@ pub fn check(view: &View<'_>, origin: EffectOrigin<'_>, effect: &Effect, at: &st
 }
 
 /// Returns the events that artifacts request. These events never restore a deleted aggregate. Fails if an aggregate has
-/// changed since the author of an effect read it, unless `accept_stale` is set. Also fails if the effects do not fit
-/// into one append.
+/// changed since the author of its effect read the aggregate, unless `accept_stale` is set. Also fails if the effects
+/// do not fit into one append.
 pub fn events(view: &View<'_>, task: &Task<'_>, artifacts: &[&Object], accept_stale: bool) -> Result<Vec<NewEvent>> {
     limits::check_approval(artifacts)?;
     let mut events = Vec::new();
@@ -114,7 +114,7 @@ impl<'a> Authors<'a> {
         let mut agents: FxHashMap<&str, &str> = FxHashMap::default();
         for artifact in task.artifacts().iter().filter_map(Value::as_object).chain(edited) {
             let text = |name: &str| artifact.get(name).and_then(Value::as_str);
-            // If a person wrote the version, the agent that wrote the previous version counts.
+            // If a person wrote the version, the agent that wrote the previous version is recorded.
             let previous = || text("supersedes").and_then(|id| agents.get(id).copied());
             if let (Some(id), Some(author)) = (text("id"), text("created_by").filter(is_agent).or_else(previous)) {
                 agents.insert(id, author);
@@ -139,7 +139,7 @@ fn stale(event: &NewEvent, read: u64, version: u64) -> Error {
     details.push("artifact_id", event.metadata.get("artifact_id").cloned());
     let message = format!(
         "the effect of the task's output is based on version {read} of '{}', which is at version {version}; \
-         \"accept_stale\": true approves it anyway",
+         \"accept_stale\": true approves the output anyway",
         event.aggregate_id
     );
     Error::conflict_with(ErrorCode::Stale, message, details)

@@ -39,7 +39,8 @@ pub enum HeldClaims {
     Named(HashSet<(String, u64)>),
     /// The claims of this instance.
     Instance(String),
-    /// The claims without an instance that this key, session or user made, or whose maker is not recorded.
+    /// The claims without an instance that were made with this key or session, or by this user. Includes claims without
+    /// an instance that do not record an origin.
     ClaimedWith(Arc<str>),
 }
 
@@ -123,8 +124,8 @@ impl Renewals {
         }
     }
 
-    /// Renews the leases of these agents whose claims `claims` contains. Each lease is renewed for the duration of its
-    /// claim. Reads only the tasks that the agents hold.
+    /// Renews the leases of these agents for the claims that `claims` selects. Each lease is renewed for the duration
+    /// of its claim. Reads only the tasks that the agents hold.
     pub async fn renew(
         &self,
         state: &State,

@@ -9,21 +9,21 @@
 //!    implements `tests/mailbox/transitions.md`. Therefore only one of two conflicting changes succeeds, on one server
 //!    or several.
 //! 3. **Claimed.** The event contains the agent that holds the task, and the end of the lease. A heartbeat of the same
-//!    worker, or another claim by this worker, moves the end in a lease row, which has the number of the claim. After
-//!    the end, a database statement checks the end in the row and marks the row as expired, so that the lease cannot be
-//!    renewed any more. Then an event in the log ends the lease. A completion that the log contains before this event
-//!    counts.
+//!    worker, or another claim by this worker, extends the lease in a lease row, which contains the number of the
+//!    claim. After the end, a database statement checks the end in the row and marks the row as expired, so that the
+//!    lease can no longer be renewed. Then an event in the log ends the lease. A completion that is appended before
+//!    this event is still accepted.
 //! 4. **Due.** The timers sleep until the next lease or deferral ends, a due date passes or a step of an escalation is
 //!    due. If several servers share the store, the leader handles these deadlines, and the clock of the store decides
 //!    whether a lease has ended. A workspace with a deadline stays open. A lease that ended before the timers started
 //!    could not be renewed: its agent may continue for a while, and the loss of the lease does not count as an attempt.
-//!    A task whose agent is disabled or deleted is due at once. The task goes to the agent's successor or becomes
+//!    A task whose agent is disabled or deleted is due immediately. The task goes to the agent's successor or becomes
 //!    unassigned (`offboarding.rs`), even if the request that removed the agent was interrupted.
 //! 5. **Approved.** The append of the approval also contains the effects of all current artifacts. If one effect is
 //!    rejected, the approval fails. Each effect passed the checks of the appender at its delivery (`effect.rs`), and
-//!    keeps the version of the aggregate that its author read. A preview of an approval stages the events without
-//!    writing them (`append/staging.rs`). The diffs and schema checks of an edit take longer than a decision may, so
-//!    they run before the decision, and again if the output has changed.
+//!    records the version of the aggregate that the author of the effect has read. A preview of an approval stages the
+//!    events without writing them (`append/staging.rs`). The diffs and schema checks of an edit take longer than a
+//!    decision may, so they run before the decision, and again if the output has changed.
 //! 6. **Listed** from columns of the resident states, as in pipelines (`selection.rs`). For each segment, a mask
 //!    selects the tasks. The segments are read from the newest one until the page is full.
 //!

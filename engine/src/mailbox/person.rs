@@ -244,8 +244,9 @@ pub fn sent_back(task: &Aggregate) -> Option<Error> {
     superseded_output::check(&task, &task.current_artifacts(), ApprovalOverrides::default()).err()
 }
 
-/// Returns the events of an approval of the current output, for a preview only. The ids of the events are unique only
-/// within the result. Returns no events if the task cannot be approved now, or if its output has no effects.
+/// Returns the events of an approval of the current output. The events serve only as a preview, because their ids are
+/// unique only within the result. Returns no events if the task cannot be approved now, or if its output has no
+/// effects.
 pub fn approval(view: &View<'_>, id: &str, expected: StreamExpectation) -> Result<Vec<NewEvent>> {
     let found = find_expected(view, id, expected)?;
     let task = Task::new(&found);
@@ -275,7 +276,7 @@ fn permit(task: &Task<'_>, action: Action, circumstances: Circumstances) -> Resu
 fn effect_unchanged(name: &str, why: &EffectConflict) -> Error {
     let (name, reason) = (excerpt(&name.into()), why.explain());
     let message = format!(
-        "the effect of the artifact {name} {reason}, so the edit does not say which event approval appends; send the \
+        "the effect of the artifact {name} {reason}, so the effect cannot be adapted to the edit; send the \
          artifact together with its effect"
     );
     let mut details = Object::new();

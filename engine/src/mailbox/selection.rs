@@ -53,7 +53,7 @@ impl TaskLimit {
     /// No limit: all tasks fit on one page.
     pub const NONE: TaskLimit = TaskLimit { tasks: usize::MAX, bytes: usize::MAX };
 
-    /// Returns a limit on the number of tasks only.
+    /// Returns a limit on the number of tasks, without a limit on the size.
     pub fn tasks(tasks: usize) -> TaskLimit {
         TaskLimit { tasks, bytes: usize::MAX }
     }
@@ -223,7 +223,7 @@ fn with_texts(column: &Column, segment: &Segment, codes: &[TextCode], texts: &[&
     mask
 }
 
-/// Returns the rows whose cells hold no value.
+/// Returns the rows whose cells have no value.
 fn without_value(segment: &Segment) -> Mask {
     match segment.is_plain() {
         true => Mask::none(segment.len()),

@@ -35,7 +35,7 @@ use crate::store::workspace::leases::LeaseRow;
 /// The maximum number of deadlines that are handled concurrently.
 const AT_ONCE: usize = 32;
 /// The maximum number of deadlines that are handled before the log is read again, and of tasks whose lease rows are
-/// removed at once.
+/// removed in one statement.
 const BATCH: usize = 512;
 /// The maximum number of events that are processed at a time.
 const PAGE: usize = 4_096;
@@ -126,12 +126,13 @@ struct TimerLoop {
     schedule: Schedule,
     /// The position up to which the log has been processed.
     position: Option<u64>,
-    /// The time when these timers started or the store responded again, but not a time in the future, in milliseconds
-    /// since the epoch. Agents could not renew leases that expired before this time.
+    /// The time at which these timers started or the store last became available again, in milliseconds since the
+    /// epoch. If the clock is set back, this time is lowered to the current time. Agents could not renew leases that
+    /// expired before this time.
     opened_at: i64,
     /// The ids of open tasks that have been claimed. The store may have lease rows of these tasks.
     leased: HashSet<AggregateId>,
-    /// The tasks that have ended or were deleted, and may still have lease rows, with the versions at their ends.
+    /// The tasks that have ended or were deleted, and may still have lease rows, each with the version at its end.
     ended: Vec<(AggregateId, u64)>,
     /// Whether the timers have removed the lease rows of tasks that ended before the start or on other servers.
     swept: bool,
@@ -157,7 +158,7 @@ impl TimerLoop {
             }
         }
         // At the start, or if the events are no longer in memory, reads the deadlines of all tasks. Events that are
-        // appended in the meantime are processed later.
+        // appended during this read are processed later.
         self.schedule = Schedule::default();
         self.position = Some(self.state.folded.position());
         self.schedule_tasks(|_| true).await;
@@ -292,10 +293,11 @@ impl TimerLoop {
             if let Some(later) = postponed_until(&self.state, id, lease, (now_ms, self.opened_at)).await? {
                 return Ok(Some(later));
             }
-            // The lease row expires first, so that nobody can renew the lease any longer. If the agent completes the
-            // work before the event below is appended, the work still counts.
+            // The lease row expires first, so that the lease can no longer be renewed. If the agent completes the work
+            // before the event below is appended, the work is still accepted.
             let lease = LeaseRow { task_id: id.text(), claim, until, expired: false };
-            // If several servers share the store, the clock of the store decides, not the clock of this server.
+            // If several servers share the store, the clock of the store decides whether the lease has expired, and not
+            // the clock of this server.
             let by_store = self.state.clock.follows_store() && !self.state.is_exclusive();
             let row = self.appender.database().expire_lease(&lease, (!by_store).then_some(now_ms)).await?;
             if row.claim == claim && !row.expired {
@@ -364,7 +366,8 @@ fn agents_that_left(events: &[Arc<Event>], has_left: impl Fn(&str) -> bool) -> H
 }
 
 /// Returns the time to check a lease again if the lease expired before these timers started and its agent may still
-/// renew it. Returns `None` if the lease expired later, if it was renewed, or if the agent's time to renew is over.
+/// renew it. Returns `None` if the lease expired later, if it was renewed, or if the agent's time for a renewal has
+/// ended.
 async fn postponed_until(
     state: &State,
     id: &AggregateId,

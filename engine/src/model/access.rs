@@ -110,7 +110,8 @@ impl Caller {
     }
 
     /// Returns the caller's origin (see [`Caller::origin`]), followed by the credentials from which the presented key
-    /// was derived, and by the user. The user remains the same if another key replaces a revoked key.
+    /// was derived, and by the user. The user is part of the list because the user stays the same when another key
+    /// replaces a revoked key.
     pub fn lineage(&self) -> Vec<Arc<str>> {
         let user = format!("user:{}", self.user_id).into();
         std::iter::once(self.origin()).chain(self.above.iter().cloned()).chain([user]).collect()
@@ -192,7 +193,7 @@ pub struct KeyRecord {
     pub display: String,
     /// SHA-256 of the secret, in hexadecimal.
     pub hash: String,
-    /// Whether the key grants access to every workspace of its user, and not only to the workspace in which the key was
+    /// Whether the key grants access to every workspace of its user, instead of only the workspace in which the key was
     /// created.
     pub opens_all: bool,
     /// The agents to which the key is bound. A bound key only acts for its agents. `None` if the key is not bound.
@@ -224,7 +225,7 @@ impl KeyRecord {
     }
 }
 
-/// A user, who may be a member of workspaces.
+/// A user. A user can be a member of any number of workspaces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserRecord {
     pub id: Arc<str>,
@@ -254,7 +255,7 @@ pub struct Membership {
     pub joined_at: i64,
 }
 
-/// An invitation to join a workspace. Only a user with the verified address `email` can accept or decline the
+/// An invitation to join a workspace. Only a user with the verified address `email` may accept or decline the
 /// invitation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invitation {
@@ -269,12 +270,12 @@ pub struct Invitation {
     /// the invitation. `None` if the invitation never expires.
     pub expires_at: Option<i64>,
     /// The origin of the invitation: the id of the creating key, or `session:…` or `user:…` for an invitation created
-    /// in a session. An invitation ends when the creating key stops working. `None` for invitations older than this
-    /// field.
+    /// in a session. An invitation ends when the creating key stops working. `None` for invitations that were created
+    /// before this field existed.
     pub derived_from: Option<Arc<str>>,
 }
 
-/// A short-lived code that can be exchanged once for a key. The record holds only the hash of the code.
+/// A short-lived code that can be exchanged once for a key. The record contains only the hash of the code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignInCode {
     /// SHA-256 of the code, in hexadecimal.

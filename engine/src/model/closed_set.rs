@@ -9,7 +9,7 @@ pub fn names<T: VariantArray + Copy + Into<&'static str>>() -> Vec<&'static str>
     T::VARIANTS.iter().map(|member| (*member).into()).collect()
 }
 
-/// Gives enums a function `name`, which returns the name of a variant.
+/// Defines the function `name` for each enum. The function returns the name of a variant.
 macro_rules! named {
     ($($set:ident),+) => {
         $(impl $set {
@@ -21,12 +21,12 @@ macro_rules! named {
     };
 }
 
-/// Gives enums the functions `name` and `parse`.
+/// Defines the functions `name` and `parse` for each enum.
 macro_rules! closed_set {
     ($($set:ident),+) => {
         $crate::model::closed_set::named!($($set),+);
         $(impl $set {
-            /// Returns the value with this name.
+            /// Returns the value with this name, or `None` if no value has this name.
             pub fn parse(name: &str) -> Option<$set> {
                 name.parse().ok()
             }

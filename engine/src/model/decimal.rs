@@ -15,7 +15,7 @@ const MAX_TEXT: usize = 64;
 const LIMIT: f64 = 79_228_162_514_264_337_593_543_950_336.0;
 
 /// Parses the text of a decimal such as `-12.30`: digits, and possibly a sign and a fraction. Returns `None` for other
-/// strings, and for numbers that a decimal cannot hold exactly.
+/// strings, and for numbers that a decimal cannot represent exactly.
 pub fn parse(text: &str) -> Option<Decimal> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
@@ -24,7 +24,7 @@ pub fn parse(text: &str) -> Option<Decimal> {
 }
 
 /// Parses a number with or without an exponent, as JSON and programming languages write numbers. Returns `None` for
-/// numbers that a decimal cannot hold exactly.
+/// numbers that a decimal cannot represent exactly.
 pub fn of_number(text: &str) -> Option<Decimal> {
     if text.len() > MAX_TEXT {
         return None;
@@ -121,8 +121,8 @@ fn compare_magnitudes(decimal: Decimal, double: f64) -> Ordering {
     (part != 0).cmp(&(fraction != 0.0))
 }
 
-/// Converts a payload's value to a decimal. The value is a number, or a string that holds a decimal. `written` is the
-/// original text of the number, if the value is only the nearest double.
+/// Converts a payload's value to a decimal. The value is a number, or a string that contains a decimal. `written` is
+/// the original text of the number, if the value is only the nearest double.
 pub fn decimal_of(value: &Value, written: Option<&str>) -> Option<Decimal> {
     match (value, written) {
         (Value::String(text), _) => parse(text),

@@ -88,7 +88,7 @@ pub struct Field {
     pub pattern: Option<Arc<str>>,
     /// Whether the field is the label of the aggregate's node.
     pub label: bool,
-    /// Whether the field holds personal data.
+    /// Whether the field contains personal data.
     pub personal: bool,
     /// Whether search finds the aggregate by the field.
     pub search: bool,

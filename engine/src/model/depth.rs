@@ -66,7 +66,7 @@ impl Object {
 
     /// Converts the values in the object to the values that remain after writing and reading JSON: dates and decimals
     /// become strings, and NaN and infinities become null. The log stores events as JSON. Without the conversion,
-    /// folding an event before it is written could result in another state than folding the stored event.
+    /// folding an event before it is written could result in a different state than folding the stored event.
     ///
     /// An object that is nested too deeply to be stored is returned unchanged.
     pub fn into_json(self) -> Object {
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn depth_counts_levels_from_the_outermost() {
+    fn depth_counts_levels_from_the_outermost_value() {
         for levels in [0, 1, 2, 7, 160] {
             assert!(nested(levels).nests_within(levels));
             assert!(levels == 0 || !nested(levels).nests_within(levels - 1));

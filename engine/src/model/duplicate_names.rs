@@ -26,7 +26,7 @@ pub fn repeated_name(text: &[u8]) -> Option<Violation> {
     reader.disable_recursion_limit();
     let found = RefCell::new(None);
     let names = Names { place: &ValueLocation::At(""), levels_left: MAX_LEVELS, found: &found };
-    // An error ends the search, whether a name is repeated or the text is not JSON.
+    // The search ends with an error if a name is repeated or the text is not JSON.
     names.deserialize(&mut reader).err()?;
     let pointer = found.take()?;
     Some(Violation { pointer, message: "the name is given twice in one object".to_owned() })
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repeated_name_is_found_among_many() {
+    fn a_repeated_name_is_found_among_many_names() {
         let fields: Vec<String> = (0..100).map(|index| format!("\"n{index}\": 1")).collect();
         assert_eq!(pointer(&format!("{{{}}}", fields.join(","))), None);
         assert_eq!(pointer(&format!("{{{}, \"n99\": 1}}", fields.join(","))).as_deref(), Some("/n99"));

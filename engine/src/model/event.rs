@@ -160,10 +160,10 @@ pub struct NewEvent {
     /// nothing is appended, even if the content of that event differs. A derived event never restores a deleted
     /// aggregate.
     pub derived: bool,
-    /// Applies to an event of an article whose slug is not accepted: `true` gives the article another slug, `false`
-    /// rejects the event.
+    /// Whether an article whose slug is not accepted gets another slug. If `false`, an event with such a slug is
+    /// rejected.
     pub renames_slug: bool,
-    /// Set only for an event that another log has already recorded and an operator imports.
+    /// The record of the event in another log. Set only for events that an operator imports or restores.
     pub recorded: Option<OriginalRecord>,
     /// The slugs of articles in the log that recorded the event. Articles of that log may share a slug with each other,
     /// but not with any other article of the workspace.

@@ -25,8 +25,8 @@ pub fn excerpt_of(shown: impl fmt::Display) -> String {
     out.finish()
 }
 
-/// A buffer for the first bytes of a text. The capacity is enough for [`MAX_CHARS`] characters and for detecting
-/// whether more characters follow.
+/// A buffer for the first bytes of a text. The capacity is enough for one character more than [`MAX_CHARS`], which
+/// shows whether the text must be cut.
 #[derive(Default)]
 struct Cut {
     bytes: Vec<u8>,
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn an_excerpt_does_not_build_the_text_it_cuts_off() {
+    fn an_excerpt_does_not_create_the_text_after_the_cut() {
         // As text, this value has 2^60 items.
         let mut value = Value::Int(1);
         for _ in 0..60 {

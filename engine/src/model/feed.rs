@@ -54,8 +54,8 @@ impl News {
             },
             // Only the former agent gets this news.
             TaskEvent::Unassigned => None,
-            // News has the name of its event. Other events cause no news. Names are parsed without the prefix, as in
-            // [`TaskEvent::parse`].
+            // The other kinds of news have the names of their events. Events with other names cause no news. Names are
+            // parsed without the prefix, as in [`TaskEvent::parse`].
             _ => event.event_type.strip_prefix("task.")?.parse().ok(),
         }
     }
@@ -79,7 +79,7 @@ pub struct Delivery {
     pub task: Arc<Aggregate>,
 }
 
-/// Returns whether an event may have changed the task's agent. Only in this case do [`affected_agents`] and [`deliveries`]
+/// Returns whether an event may have changed the task's agent. If not, [`affected_agents`] and [`deliveries`] do not
 /// need the state before the event.
 pub fn may_reassign(event: &Event) -> bool {
     const NAMES: [&str; 3] = [field::ASSIGNEE_TYPE, field::ASSIGNEE_ID, UNSET];

@@ -94,8 +94,8 @@ impl Field {
     }
 
     /// Converts a payload's value to the value in the state. The value of a field of type date or decimal becomes a
-    /// date or decimal, even if the payload contains a string or another number. `written` has the original texts of
-    /// the numbers in the value.
+    /// date or decimal, even if the payload contains a string or another number. `written` contains the original texts
+    /// of the numbers in the value.
     pub fn converted(&self, value: &Value, written: WrittenForm) -> Value {
         match (self.field_type, value) {
             (FieldType::Date, Value::String(text)) => parse_date(text).map_or_else(|| value.clone(), Value::Date),

@@ -15,7 +15,7 @@ pub const MIME_TYPE: &str = "mime_type";
 pub const SIZE: &str = "size";
 /// The name of the field with the SHA-256 of the file's bytes.
 pub const SHA256: &str = "sha256";
-/// The name of the field with the id of the upload that holds the file's bytes. An upload never changes.
+/// The name of the field with the id of the upload that contains the file's bytes. An upload never changes.
 pub const UPLOAD_ID: &str = "upload_id";
 /// The name of the field with the id of the aggregate that the file is attached to. The name differs from
 /// `aggregate_id`, which identifies the file itself.
@@ -34,7 +34,7 @@ pub fn size_bytes(file: &Aggregate) -> u64 {
     file.state.get(SIZE).and_then(Value::as_int).and_then(|size| u64::try_from(size).ok()).unwrap_or(0)
 }
 
-/// Returns the id of the upload that a file refers to, and the size of the upload in bytes. Returns `None` for a
+/// Returns the id of the upload that a file refers to, and the size of the upload, in bytes. Returns `None` for a
 /// deleted file.
 pub fn upload_of(file: Option<&Aggregate>) -> Option<(Arc<str>, u64)> {
     let file = file.filter(|file| !file.deleted)?;

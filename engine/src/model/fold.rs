@@ -150,7 +150,7 @@ struct ListIndex {
 }
 
 impl ListIndex {
-    /// Lists shorter than this are always searched linearly.
+    /// The minimum length of a list that is indexed. Shorter lists are always searched linearly.
     const MIN_INDEXED_LEN: usize = 24;
     /// The number of linear searches in a long list before the tree is built.
     const MAX_LINEAR_SEARCHES: u32 = 8;

@@ -142,13 +142,14 @@ impl PluginFacts {
         };
         let mut desired: Vec<DesiredEdge> = Vec::with_capacity(facts.edges.len());
         for edge in facts.edges {
-            // If the facts contain an edge twice, the larger weight counts.
+            // If the facts contain an edge twice, the larger weight is kept.
             match desired.iter_mut().find(|desired| desired.edge.kind == edge.kind && desired.edge.to == edge.to) {
                 Some(known) => known.edge.weight = known.edge.weight.max(edge.weight),
                 None => desired.push(DesiredEdge { event_id: since(&edge), edge }),
             }
         }
-        // The graph replaces the earlier broken links later, because only the graph knows which targets exist.
+        // The graph replaces the earlier broken links later, because this function cannot determine which targets
+        // exist.
         let broken = before.map(|before| before.broken.clone()).unwrap_or_default();
         PluginFacts { labels: facts.labels, desired, derived: Arc::new(facts.derived), broken }
     }
@@ -192,8 +193,8 @@ fn shown_facts(plugin_facts: &PluginFacts) -> Arc<Object> {
     Arc::new(shown)
 }
 
-/// Returns the addresses of an aggregate by its label, by a field or as a page. Returns nothing if the aggregate has no
-/// such label, field or path, or is deleted.
+/// Returns the addresses of an aggregate by its label, by a field or as a page. Returns an empty list if the aggregate
+/// has no such label, field or path, or is deleted.
 pub fn addresses(aggregate: &Aggregate, definition: &Definition, by: &AddressedBy) -> Vec<Address> {
     if aggregate.deleted {
         return Vec::new();

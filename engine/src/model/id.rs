@@ -69,7 +69,7 @@ impl std::borrow::Borrow<str> for AggregateId {
     }
 }
 
-/// The number of bits in an event id that hold the event's position in the workspace's log.
+/// The number of bits of an event id that contain the event's position in the workspace's log.
 const POSITION_BITS: u32 = 40;
 const POSITION_MASK: u64 = (1 << POSITION_BITS) - 1;
 

@@ -333,7 +333,7 @@ pub struct FieldIndex {
 }
 
 impl FieldIndex {
-    /// Objects with fewer fields than this are always searched linearly.
+    /// The minimum number of fields of an object that is indexed. Smaller objects are always searched linearly.
     const MIN_INDEXED_FIELDS: usize = 24;
     /// The number of linear searches in a wide object before the tree is built.
     const MAX_LINEAR_SEARCHES: u32 = 8;

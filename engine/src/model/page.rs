@@ -23,7 +23,7 @@ const SUFFIXES: [&str; 7] = [".md", ".markdown", ".mdx", ".mkd", ".mkdn", ".mkdo
 const INDEX_NAMES: [&str; 3] = ["index", "_index", "readme"];
 /// The folders of Jekyll that are not part of the address of a page.
 const HIDDEN_FOLDERS: [&str; 2] = ["_posts", "_drafts"];
-/// The usual document folders of Docusaurus: of a site, of a blog, and of a translation.
+/// The usual names of the folders with documents in Docusaurus: of a site, of a blog, and of a translation.
 const DOCUMENT_FOLDERS: [&str; 3] = ["docs", "blog", "current"];
 /// The prefix of the name of a Docusaurus folder with the documents of one version.
 const VERSION_FOLDER: &str = "version-";
@@ -36,7 +36,7 @@ const MAX_ALIASES: usize = 50;
 /// The maximum number of folders above a page that may be the root of an address in its front matter.
 const MAX_ROOTS: usize = 4;
 /// The maximum depth at which the page's own folder may be the root of an address in its front matter, as in
-/// `website/docs`. For a folder with a usual name, only [`MAX_ROOTS`] counts.
+/// `website/docs`. For a folder with a usual name, only the limit [`MAX_ROOTS`] applies.
 const MAX_FOLDERS_OF_ROOT: usize = 2;
 
 /// A key in the index of pages. A reference has one key, and every page that matches the reference has this key.
@@ -73,7 +73,7 @@ enum MatchedBy {
     FrontMatter,
 }
 
-/// Returns the keys of a page, or nothing if the state has no path.
+/// Returns the keys of a page, or an empty list if the state has no path.
 pub fn keys(state: &Object) -> Vec<PageKey> {
     let Some(path) = path(state) else { return Vec::new() };
     let mut keys = Vec::new();
@@ -99,7 +99,8 @@ pub fn keys(state: &Object) -> Vec<PageKey> {
     keys
 }
 
-/// Returns whether two states have the same path and front matter, so that no reference distinguishes the states.
+/// Returns whether two states have the same path and front matter. If so, every reference has the same result for both
+/// states.
 pub fn is_same(before: &Object, after: &Object) -> bool {
     [PATH, FRONT_MATTER].into_iter().all(|field| before.get(field) == after.get(field))
 }
@@ -186,7 +187,7 @@ fn match_of_address(path: &str, wanted: &str, segments: &[String], is_rooted: bo
     (is_end(&address, segments, is_rooted) || is_mixed() || is_undated()).then_some(MatchedBy::Address)
 }
 
-/// Returns whether `own` ends with `segments`. If `is_rooted`, returns whether both are equal.
+/// Returns whether `own` ends with `segments`, or equals `segments` if `is_rooted` is set.
 fn is_end(own: &[String], segments: &[String], is_rooted: bool) -> bool {
     if is_rooted { own == segments } else { !segments.is_empty() && own.ends_with(segments) }
 }
@@ -257,8 +258,9 @@ fn folded(path: &str) -> Vec<String> {
     segments
 }
 
-/// Returns the address that site generators give to a page, from its segments, as [`folded`] returns them. The address
-/// has neither the numbers that sort pages nor the underscore of collections, and has the date of a post as folders.
+/// Returns the segments of the address that site generators give to a page. `folded` are the segments of the page's
+/// path, as [`folded`] returns them. The address contains neither the numbers that sort pages nor the underscore of a
+/// collection. The date in the name of a post becomes three segments.
 fn address_segments(folded: &[String]) -> Vec<String> {
     let Some((last, folders)) = folded.split_last() else { return Vec::new() };
     let mut address = folder_address(folders);
@@ -269,8 +271,8 @@ fn address_segments(folded: &[String]) -> Vec<String> {
     address
 }
 
-/// Returns the address of a post in a site whose addresses contain no dates, as in Zola. Returns `None` if the name of
-/// the file has no date.
+/// Returns the segments of the address of a post in a site whose addresses contain no dates, as in Zola. Returns `None`
+/// if the name of the file has no date.
 fn undated_segments(folded: &[String]) -> Option<Vec<String>> {
     let (last, folders) = folded.split_last()?;
     let [.., name] = dated(last)?;
@@ -279,7 +281,8 @@ fn undated_segments(folded: &[String]) -> Option<Vec<String>> {
     Some(address)
 }
 
-/// Returns the address of a folder from its segments, as [`folded`] returns them.
+/// Returns the segments of the address of a folder. `folders` are the segments of the folder's path, as [`folded`]
+/// returns them.
 fn folder_address(folders: &[String]) -> Vec<String> {
     let shown = folders.iter().filter(|folder| !HIDDEN_FOLDERS.contains(&folder.as_str()));
     shown.map(|folder| address_segment(folder)).collect()
@@ -298,7 +301,7 @@ fn dated(segment: &str) -> Option<[&str; 4]> {
     (is_number(year, 4) && is_number(month, 2) && is_number(day, 2) && !name.is_empty()).then_some(found)
 }
 
-/// Removes the number with which a name begins, as in `01-name`. The numbers of dates and versions stay.
+/// Removes a number at the beginning of a name, as in `01-name`. Keeps the numbers of dates and versions.
 fn unnumbered(segment: &str) -> &str {
     let rest = segment.trim_start_matches(|character: char| character.is_ascii_digit());
     let name = rest.trim_start_matches([' ', '-', '_', '.']);
@@ -347,8 +350,8 @@ fn addresses_below<'a>(folders: &[String], text: &'a str, with_folders: bool) ->
         .is_some_and(|name| DOCUMENT_FOLDERS.contains(&name.as_str()) || name.starts_with(VERSION_FOLDER));
     let deepest = match folders.len() {
         _ if is_excluded => 0,
-        // A folder so far below the root of the project is seldom the folder of the documents, unless it has a usual
-        // name.
+        // A folder deeper than `MAX_FOLDERS_OF_ROOT` is rarely the folder of the documents, unless the folder has a
+        // usual name.
         many if many > MAX_FOLDERS_OF_ROOT && !has_usual_name => many - 1,
         few => few,
     };

@@ -28,7 +28,7 @@ pub fn is_field_name(name: &str) -> bool {
     !name.is_empty() && !name.starts_with(['_', '$']) && !name.contains('\0')
 }
 
-/// Returns whether rows of aggregates have a column with this name, which would hide a field of the same name.
+/// Returns whether rows of aggregates have a column with this name. The column would hide a field of the same name.
 pub fn is_reserved(name: &str) -> bool {
     matches!(name, "aggregate_type" | "project_id")
 }
@@ -118,7 +118,7 @@ impl<'a> PayloadCheck<'a> {
     }
 }
 
-/// Checks the rules that hold for every payload, regardless of the types of the fields: the depth of the values, and
+/// Checks the rules that apply to every payload, regardless of the types of the fields: the depth of the values, and
 /// the names of the fields.
 pub fn check_shape(payload: &Object, definition: &Definition, at: &str, violations: &mut Violations) {
     for (name, value) in payload.iter() {
@@ -235,8 +235,8 @@ pub fn is_quick(payload: &Object, definition: &Definition, matching: &PatternMat
 }
 
 impl PayloadCheck<'_> {
-    /// Checks a value against the definition of its field. Null is always allowed. `written` has the written forms of
-    /// the numbers in the value.
+    /// Checks a value against the definition of its field. Null is always allowed. `written` contains the written forms
+    /// of the numbers in the value.
     pub fn check_value(&mut self, field: &Field, value: &Value, written: WrittenForm, at: ValueLocation<'_>) {
         if value.is_null() {
             return;

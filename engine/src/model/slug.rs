@@ -6,7 +6,7 @@ use super::id;
 pub const SLUG: &str = "slug";
 /// The description of valid slugs (see [`is_valid`]) for error messages.
 pub const EXPECTED: &str = "expected 1 to 200 characters of a-z A-Z 0-9 - _ .";
-/// The maximum length of a slug in bytes.
+/// The maximum length of a slug, in bytes.
 const MAX_BYTES: usize = 200;
 /// The maximum length of a slug that is derived from a text, or to which a number is appended, in bytes.
 const MAX_STEM_BYTES: usize = 120;

@@ -1,16 +1,17 @@
 //! Turns a client's pipeline into a source and operators, and runs the operators over rows.
 //!
 //! The module contains no async code, no I/O and no database crate: its caller passes in the rows that a pipeline
-//! reads. The submodules form layers, and none uses a layer above it. From the lowest: `column` and `value`,
-//! `expression`, `source`, `language`, `run`, `plan`. This file holds the interface for callers.
+//! reads. The submodules form layers. A layer uses only lower layers. The layers, from the lowest to the highest, are
+//! `column` and `value`, `expression`, `source`, `language`, `run` and `plan`. This file contains the interface for
+//! callers.
 //!
 //! # How a pipeline is processed
 //!
 //! 1. **Parse** (`language/parse`): rejects unknown stages, unknown operators and wrong shapes before a row is read,
-//!    with MongoDB's error code and the index of the stage. From stage to stage, `language/rows` tracks which fields
-//!    the rows have, and which of these fields are dates. A string that a stage compares with a date is converted to a
-//!    date before the stage is parsed, so every source and operator sees the same constant. Names that rows cannot
-//!    have, and constants that select nothing, cause warnings.
+//!    with MongoDB's error code and the index of the stage. From stage to stage, `language/rows` tracks the fields of
+//!    the rows, and the fields that are dates. A string that a stage compares with a date is converted to a date before
+//!    the stage is parsed, so all sources and operators use the same constant. Names that rows cannot have, and
+//!    constants that select no rows, cause warnings.
 //! 2. **Plan** (`plan/logical.rs`): determines the source and the steps. Rows are events before `$fold`, and states
 //!    after `$fold`.
 //! 3. **Optimize** (`plan/optimize`): applies ten rules in a fixed order. Filters move towards the source, and a
@@ -22,19 +23,19 @@
 //!    all. Values are bound as parameters and never inserted into the text of a query.
 //! 5. **Run** (`run`): runs the operators. Over resident states, the filter runs over columns (`run/vectorized`), and
 //!    so does a count, a sort, a group, or an unwind with a group, directly after the filter. Windows (`run/windows`)
-//!    take their partitions, their order and their inputs from columns. A test of the filter returns a mask for a whole
-//!    segment, groups are distinguished by the codes of strings, and a `$lookup` finds the rows with a value in a
-//!    column. Rows are built only for the result. The expressions of a group and its ranked accumulators are evaluated
-//!    over rows that contain only the needed cells. An expression that reads only one column with few distinct strings
-//!    is evaluated once for each string. Where columns do not suffice (for a path through an array, for an expression
-//!    in a filter, or to find the row that causes the first error), the run reads the rows instead, with the same
-//!    result.
+//!    read their partitions, their order and their inputs from columns. A test of the filter returns a mask for a whole
+//!    segment. A group distinguishes strings by their codes, and a `$lookup` finds the rows with a value in a column.
+//!    Rows are built only for the result. The expressions of a group and its ranked accumulators are evaluated over
+//!    rows that contain only the needed cells. An expression that reads only one column with few distinct strings is
+//!    evaluated once for each string. Columns do not suffice for a path through an array, for an expression in a
+//!    filter, and for finding the row that causes the first error. The run then reads the rows instead, and returns the
+//!    same result.
 //! 6. **Explain**: describes the source, the pushed parts, the rows and the time of each stage, and the applied rules.
 //!
 //! Every source returns the same rows and errors. As in MongoDB, the error that a row causes at a stage does not occur
-//! if a later `$match` drops the row and reads only fields that the stage leaves unchanged. The rules that decide which
-//! errors occur apply before a source is chosen, and also if no work is pushed to the source: the rules move filters,
-//! and put the conditions that cannot fail at the beginning of a filter.
+//! if a later `$match` drops the row and reads only fields that the stage leaves unchanged. The rules that determine
+//! which errors occur apply before a source is chosen, and also if no work is pushed to the source. These rules move
+//! filters, and put the conditions that cannot fail at the beginning of a filter.
 
 pub mod column;
 mod expression;
@@ -86,7 +87,8 @@ pub struct PreparedPipeline {
     /// The aggregate types that the pipeline reads. `None` if the pipeline may read any type.
     types: Option<BTreeSet<Arc<str>>>,
     stages: Vec<Value>,
-    /// The specifications of stages and filters whose constants were converted, in the order of parsing.
+    /// The specifications of stages and filters after the conversion of their constants, in the order of parsing.
+    /// `None` represents a specification that the conversion did not change.
     conversions: Vec<Option<Value>>,
     rules: Vec<&'static str>,
     warnings: Vec<String>,
@@ -179,7 +181,7 @@ impl PreparedPipeline {
         self.types.as_ref().is_none_or(|types| types.contains(type_name))
     }
 
-    /// Returns the highest log position that a `$fold` names, or `None` if no `$fold` names a position.
+    /// Returns the highest log position in the `$fold` stages, or `None` if no `$fold` specifies a position.
     pub fn last_position(&self) -> Option<u64> {
         let positions = self.scans.iter().filter_map(|scan| match &scan.read {
             Read::States(StateScan { as_of: AsOf::Position(position), .. }) => u64::try_from(*position).ok(),
@@ -188,8 +190,8 @@ impl PreparedPipeline {
         positions.max()
     }
 
-    /// Returns the specifications of stages and filters whose constants were converted, in the order of parsing. `None`
-    /// represents a specification that the conversion did not change.
+    /// Returns the specifications of stages and filters after the conversion of their constants, in the order of
+    /// parsing. `None` represents a specification that the conversion did not change.
     pub fn conversions(&self) -> &[Option<Value>] {
         &self.conversions
     }
@@ -199,7 +201,8 @@ impl PreparedPipeline {
         &self.warnings
     }
 
-    /// Runs the pipeline. `tables[i]` holds the rows of `scans()[i]`.
+    /// Runs the pipeline. Returns the rows, the warnings and, if the options request them, the plan and the previews.
+    /// `tables[i]` must contain the rows of `scans()[i]`.
     pub fn run(&self, tables: &[&dyn Table], query: &Context) -> Result<Output> {
         let run = RunContext { query, tables, variables: None };
         let mut warnings = self.warnings.clone();
@@ -235,7 +238,7 @@ impl PreparedPipeline {
         Ok(Output { rows: rows.unwrap_or_default(), warnings, explain, stages })
     }
 
-    /// Runs the optimized program. Returns its rows and the explanation.
+    /// Runs the optimized program. Returns the rows and the explanation.
     fn run_program<'a>(&'a self, program: &'a Program, run: RunContext<'a>) -> Result<(Vec<Value>, Value)> {
         let read = OperatorMeter::default();
         let meters: Vec<OperatorMeter> = program.steps.iter().map(|_| OperatorMeter::default()).collect();

@@ -46,7 +46,7 @@ const STATES: &str = r#"[
     {"_id": "c1", "aggregate_type": "customer", "project_id": "p", "total": 7}
 ]"#;
 
-/// Returns the rows of a scan, as the engine does.
+/// Returns the test states that a scan selects. Returns no rows for scans of events and edges.
 fn serve(scan: &Scan, context: &Context) -> Vec<Value> {
     let Read::States(scan) = &scan.read else { return Vec::new() };
     let rows = value(STATES);
@@ -97,7 +97,7 @@ fn every_source_returns_the_same_rows() {
 }
 
 #[test]
-fn resident_states_serve_only_current_folds_of_whole_streams() {
+fn only_current_folds_of_whole_streams_read_resident_states() {
     let source = |pipeline: &str| states(&prepared(pipeline)).source;
     assert_eq!(source(r#"[{"$match": {"aggregate_type": "order"}}, {"$fold": {}}]"#), StateSource::Resident);
     assert_eq!(
@@ -141,7 +141,7 @@ fn a_scan_lists_the_fields_that_the_pipeline_reads() {
 }
 
 #[test]
-fn a_pipeline_knows_the_types_that_it_reads() {
+fn a_prepared_pipeline_reports_the_types_that_it_may_read() {
     const ORDERS: &str = r#"{"$match": {"aggregate_type": "order"}}, {"$fold": {}}"#;
     let cases = [
         (format!("[{ORDERS}]"), [true, false, false]),
@@ -216,7 +216,7 @@ fn field_names_that_rows_cannot_have_cause_warnings() {
 }
 
 #[test]
-fn explain_shows_row_counts_of_source_and_stages() {
+fn explain_shows_the_row_counts_of_the_source_and_the_stages() {
     let pipeline = value(r#"[{"$fold": {}}, {"$match": {"total": {"$type": "number"}}}, {"$count": "n"}]"#);
     let prepared =
         query(|context| prepare(&pipeline, &options(SourceChoice::Log, true), context)).expect("a test's pipeline");

@@ -14,7 +14,7 @@ use crate::model::aggregate::Aggregate;
 use crate::model::value::Value;
 use crate::pipeline::column::{Cell, Column};
 
-/// The maximum number of columns for paths. At the limit, a new column replaces the least recently used one.
+/// The maximum number of columns for paths. At the limit, a new column replaces the least recently used column.
 const MAX_CACHED_COLUMNS: usize = 32;
 /// The constant part of the limit on the size of a column's dictionary. The dictionary keeps texts that are no longer
 /// in any state. A column is dropped when its dictionary has more than twice as many texts as after the build, plus
@@ -45,7 +45,7 @@ struct CachedColumn {
     max_texts: usize,
 }
 
-/// The segments of a path, each of which is a field name.
+/// The segments of a path. Each segment is a field name.
 #[derive(Clone)]
 struct ColumnPath(Box<[Arc<str>]>);
 
@@ -57,7 +57,7 @@ pub struct BuiltColumn {
 }
 
 impl Columns {
-    /// Returns the approximate size of the columns in bytes.
+    /// Returns the approximate size of the columns, in bytes.
     pub fn size_bytes(&self) -> usize {
         let BaseColumns { types, projects, deleted } = &self.base;
         let cached = self.cached.values().map(|cached| &cached.column);
@@ -111,7 +111,7 @@ impl BaseColumns {
         self.deleted.set(row, Cell::Value(&Value::Bool(aggregate.deleted)));
     }
 
-    /// Returns the column of a path.
+    /// Returns the column of a path, or `None` if the path has no base column.
     pub fn column(&self, path: &str) -> Option<&Column> {
         match path {
             "aggregate_type" => Some(&self.types),

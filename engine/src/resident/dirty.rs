@@ -20,10 +20,10 @@ const BYTES_PER_SECOND: usize = 8 << 10;
 const MIN_REST_MS: i64 = 1_000;
 /// The maximum length of a pause, in milliseconds. A longer pause is cut to this length.
 const MAX_REST_MS: i64 = 300_000;
-/// The maximum number of events, of all aggregates, after the first unsaved change of a paused aggregate. At this
-/// limit, the pause ends.
+/// The maximum number of events, of all aggregates, after the first unsaved change of a paused aggregate. The pause
+/// ends at this limit.
 const MAX_EVENTS_BEHIND: u64 = 16_384;
-/// The maximum total size of the same events, in bytes. At this limit, the pause ends as well.
+/// The maximum total size of these events, in bytes. The pause also ends at this limit.
 const MAX_BYTES_BEHIND: u64 = 16 << 20;
 /// The minimum number of stored pauses at which finished pauses are removed.
 const MIN_RESTS_FOR_CLEANUP: usize = 64;
@@ -81,13 +81,13 @@ pub struct DirtyBatch {
     pub aggregates: Vec<(AggregateId, u64)>,
     /// The position up to which snapshots contain all events as soon as the snapshots of `aggregates` are written.
     pub reached: u64,
-    /// The time at which the first pause ends, in milliseconds since the epoch, if the snapshots of all other
-    /// aggregates are paused.
+    /// The time at which the first pause ends, in milliseconds since the epoch. `None` if no aggregate is paused, or if
+    /// aggregates that are not paused remain.
     pub rest_until: Option<i64>,
 }
 
 impl DirtyAggregates {
-    /// Marks the aggregates of events whose states are already visible.
+    /// Marks the aggregates of events. The states after the events must already be visible.
     pub fn mark(&self, events: &[Arc<Event>]) {
         let mut inner = self.inner.lock();
         for event in events {
@@ -151,8 +151,8 @@ impl DirtyAggregates {
         }
     }
 
-    /// Ends all pauses and starts no new ones. Called before the workspace closes, because later no snapshots can be
-    /// written.
+    /// Ends all pauses, and disables further pauses. Called before the workspace closes, because later no snapshots can
+    /// be written.
     pub fn skip_pauses(&self) {
         self.inner.lock().skips_pauses = true;
     }
@@ -178,8 +178,8 @@ impl Inner {
         QueuePlace { first, entry: self.entries }
     }
 
-    /// Adds an aggregate to `waiting`, or to `resting` if its snapshots are paused. Does nothing if the aggregate is
-    /// already in one of the two.
+    /// Adds an aggregate to `waiting`, or to `resting` if its snapshots are paused. Does nothing if the aggregate
+    /// already has a place.
     fn enter(&mut self, id: &AggregateId, first: u64) {
         if self.places.contains_key(id) {
             return;

@@ -93,7 +93,7 @@ impl ResidentStates {
         }
         let mut rows = self.rows.write();
         for (number, chunk) in rows.chunks.iter().enumerate() {
-            // A writer copies a chunk that the snapshot holds, so an identical pointer means an unchanged chunk.
+            // A writer copies a chunk that the snapshot uses. An identical pointer therefore means an unchanged chunk.
             if snapshot.chunks.get(number).is_some_and(|before| Arc::ptr_eq(before, chunk)) {
                 continue;
             }
@@ -114,7 +114,7 @@ impl ResidentStates {
         self.rows.read().by_slug((aggregate_type, project_id, slug))
     }
 
-    /// Returns the approximate size of the columns in bytes.
+    /// Returns the approximate size of the columns, in bytes.
     pub fn columns_bytes(&self) -> usize {
         self.rows.read().columns.size_bytes()
     }

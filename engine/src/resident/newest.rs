@@ -1,5 +1,5 @@
-//! Iterates over the aggregates of a snapshot, newest first, in blocks. Callers on serving threads let other tasks run
-//! between two blocks.
+//! Iterates over the aggregates of a snapshot, newest first, in blocks. Callers on threads that serve requests let
+//! other tasks run between two blocks.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::model::aggregate::Aggregate;
 /// The maximum number of aggregates in a block. Visiting a block takes about 0.1 ms.
 const BLOCK_LENGTH: usize = 1_024;
 
-/// The aggregates of a snapshot, newest first, including deleted ones.
+/// The aggregates of a snapshot, newest first, including deleted aggregates.
 pub struct NewestFirst<'a> {
     resident: &'a ResidentStates,
     snapshot: Snapshot,

@@ -24,7 +24,7 @@ pub struct RequestedColumns {
 }
 
 impl Snapshot {
-    /// Iterates over all aggregates, including deleted ones, in the order of their first events.
+    /// Iterates over all aggregates, including deleted aggregates, in the order of their first events.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<Aggregate>> + Clone {
         self.chunks.iter().flat_map(|chunk| chunk.iter())
     }
@@ -37,7 +37,7 @@ impl Snapshot {
         last * CHUNK_SIZE + self.chunks.get(last).map_or(0, |chunk| chunk.partition_point(is_before))
     }
 
-    /// Returns the position of the last event folded.
+    /// Returns the position of the last folded event.
     pub fn position(&self) -> u64 {
         self.position
     }

@@ -61,9 +61,9 @@ impl Tail {
         self.inner.lock().bytes
     }
 
-    /// Returns up to `limit` events after a position. Returns `None` if the window lacks one of these events up to the
-    /// position `visible`: the window may begin later, and an event enters the window a moment after its state has
-    /// become visible.
+    /// Returns up to `limit` events after a position. Returns `None` if the window does not contain all of these events
+    /// up to the position `visible`. The window may begin after the first of these events, and an event is added to the
+    /// window shortly after its state becomes visible.
     pub fn visible_after(&self, position: u64, limit: usize, visible: u64) -> Option<Vec<Arc<Event>>> {
         let (events, end) = self.after_with_end(position, limit)?;
         (events.len() >= limit || end >= visible).then_some(events)
@@ -77,7 +77,7 @@ impl Tail {
 
     fn after_with_end(&self, position: u64, limit: usize) -> Option<(Vec<Arc<Event>>, u64)> {
         let inner = self.inner.lock();
-        // An empty window begins after the log's end, so the window lacks no later event.
+        // An empty window begins after the log's end, so no later event is missing from the window.
         let first = inner.events.front().map_or(inner.end + 1, |first| first.position);
         let skip = usize::try_from((position + 1).checked_sub(first)?).ok()?;
         Some((inner.events.iter().skip(skip).take(limit).cloned().collect(), inner.end))

@@ -18,7 +18,7 @@ pub struct Workload {
     pub pending: u64,
     pub in_progress: u64,
     pub review: u64,
-    /// The number of open tasks that are unread. A task of any open status counts.
+    /// The number of unread tasks, in any open status.
     pub unread: u64,
     /// The creation time of the oldest pending task, in milliseconds since the epoch.
     pub oldest_pending_at: Option<i64>,

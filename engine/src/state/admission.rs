@@ -178,7 +178,7 @@ impl QueryPermit {
     /// Returns the error for a query that could not reserve more memory.
     pub fn out_of_memory() -> Error {
         let message = "the concurrent queries of the key or of the workspace have reached the limit on their shared \
-                       memory, which follows from `pipeline.memory`";
+                       memory, a multiple of `pipeline.memory`";
         Error::TooManyQueries(message.into())
     }
 }

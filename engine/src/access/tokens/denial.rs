@@ -66,8 +66,8 @@ impl Denials {
     }
 }
 
-/// Returns the issuer that a token names. The name is not verified yet, and only selects the keys to verify the token
-/// with.
+/// Returns the issuer that a token names. The name is not verified yet. Use the name only to select the keys that
+/// verify the token.
 pub fn named_issuer(token: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct TokenPayload {
@@ -94,7 +94,7 @@ mod tests {
         assert_eq!(denials.admit(2 * PERIOD_MS - 1), None);
         assert_eq!(denials.admit(2 * PERIOD_MS), Some(100 - u64::from(MAX_MESSAGES) + 1));
         assert_eq!(denials.admit(2 * PERIOD_MS), Some(0));
-        // If the clock is set back, a new period begins, so messages are written again at once.
+        // If the clock is set back, a new period begins, so messages are written again immediately.
         assert_eq!(denials.admit(0), Some(0));
     }
 }

@@ -37,7 +37,7 @@ pub enum TokenRefusal {
 }
 
 impl Issuer {
-    /// Creates an issuer. Returns a message if its settings are invalid.
+    /// Creates an issuer. Returns an error message if its settings are invalid.
     pub fn new(settings: &IssuerSettings, fetch: &Arc<dyn FetchKeys>) -> Result<Issuer, String> {
         let IssuerSettings { issuer, audience, trust, algorithms, trusts_email } = settings;
         if issuer.is_empty() || audience.is_empty() {

@@ -135,7 +135,7 @@ impl KeySet {
                 }
             }
             Err(error) => {
-                tracing::warn!(%error, url = %self.url, "failed to fetch the keys of an issuer; keeping the known ones")
+                tracing::warn!(%error, url = %self.url, "failed to fetch the keys of an issuer; keeping the known keys")
             }
         }
     }

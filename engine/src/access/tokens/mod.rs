@@ -57,7 +57,8 @@ pub struct TokenIdentity {
 }
 
 impl Tokens {
-    /// Creates a verifier for tokens of these issuers. Returns a message if the settings of an issuer are invalid.
+    /// Creates a verifier for tokens of these issuers. Returns an error message if the settings of an issuer are
+    /// invalid.
     pub fn new(issuers: &[IssuerSettings], fetch: &Arc<dyn FetchKeys>) -> Result<Tokens, String> {
         let issuers = issuers.iter().map(|issuer| Issuer::new(issuer, fetch)).collect::<Result<_, _>>()?;
         Ok(Tokens { issuers, ..Tokens::default() })
@@ -106,8 +107,8 @@ impl Tokens {
             named_issuer(token).ok_or_else(|| invalid("the token is neither a key nor a JWT with the claim iss"))?;
         let mut denied = invalid("no issuer with this name is configured");
         for (place, issuer) in self.issuers.iter().enumerate().filter(|(_, issuer)| issuer.name == named) {
-            // The generation is read before the verification: if the keys change meanwhile, the token is verified
-            // again.
+            // The generation is read before the verification: if the keys change during the verification, the token is
+            // verified again.
             let generation = issuer.generation(now);
             match issuer.verify(token, now).await {
                 Ok(claims) if !claims.is_user() => {

@@ -1,4 +1,5 @@
-//! Checks that the options of a field can work together, so that no option of a definition is without effect.
+//! Checks that the options of a field are compatible with each other and with the type of the field. An incompatible
+//! option would have no effect.
 
 use crate::model::definition::{Field, FieldType, Fold};
 use crate::model::excerpt::excerpt;
@@ -37,7 +38,7 @@ fn check_bounds(field: &Field, at: &str, violations: &mut Violations) {
     if let (Some(min), Some(max)) = (field.min, field.max)
         && min > max
     {
-        violations.add(format!("{at}/min"), format!("{min} is above max, {max}: no value is allowed"));
+        violations.add(format!("{at}/min"), format!("the minimum {min} is greater than the maximum {max}"));
     }
 }
 

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn character_classes_match_pcre() {
+    fn character_classes_match_the_same_characters_as_in_pcre() {
         assert_eq!(translate(r"^\d+[\w-]\D"), "^[0-9]+[0-9A-Za-z_-][^0-9]");
         assert_eq!(translate(r"(*UCP)\d"), r"\d");
         assert_eq!(translate("[]a[b]"), r"[\]a\[b]");

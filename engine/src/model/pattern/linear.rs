@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stepwise_search_finds_the_same_as_a_full_search() {
+    fn a_stepwise_search_finds_the_same_match_as_a_full_search() {
         let texts = ["", "a", "abcabc", "xxabyyab", "éaé", "ab\nab", "aaa", "émüb ab"];
         for pattern in ["a", "b+", "a*", "^ab", "ab$", "(a|ab)(c|bcd)?", "é?", "(?m)^a", "[^a]+", "x*?ab"] {
             let linear = linear(pattern);

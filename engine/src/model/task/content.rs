@@ -223,7 +223,7 @@ pub struct ArtifactDraft {
     /// The content. Data in a part keeps the written forms of its numbers.
     pub parts: Option<Vec<Value>>,
     pub effect: Option<Effect>,
-    /// Whether the artifact has no effect if `effect` is `None`, even if the previous version has one.
+    /// Whether a draft without an effect removes the effect of the previous version.
     pub drops_effect: bool,
 }
 

@@ -99,7 +99,8 @@ struct ArtifactChange<'a> {
     unclear: Option<EffectConflict>,
 }
 
-/// Returns the artifact versions that an edit creates, after checking them against the schema of the task's review.
+/// Returns the artifact versions that an edit creates, after checking these versions against the schema of the task's
+/// review.
 pub fn edited(task: &Task<'_>, edit: &Edit, stamp: &Stamp) -> Result<Vec<Object>, EditRefusal> {
     edit.check()?;
     let current = task.current_artifacts();
@@ -356,8 +357,8 @@ fn argument_place(parts: &[Value]) -> Option<usize> {
     first_with("data").or_else(|| first_with("text"))
 }
 
-/// Returns the parts of an artifact with other data in the part with the content. The other fields of this part, such
-/// as its media type, are kept.
+/// Returns the parts of an artifact after replacing the data in the part that contains the content. The other fields of
+/// that part, such as the media type, are kept.
 fn with_data(artifact: &Object, data: &Object) -> Vec<Value> {
     let mut parts = parts_of(artifact).to_vec();
     let part = argument_place(&parts).and_then(|place| parts.get_mut(place));

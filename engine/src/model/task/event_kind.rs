@@ -6,7 +6,7 @@ use crate::model::closed_set::named;
 
 named!(TaskEvent);
 
-/// The kind of an event in a task's stream. Its name is the event type that the log uses.
+/// The kind of an event in a task's stream. The name of a kind is the event type in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EnumString, IntoStaticStr)]
 #[strum(prefix = "task.", serialize_all = "snake_case")]
 pub enum TaskEvent {
@@ -46,9 +46,9 @@ pub enum TaskEvent {
 }
 
 impl TaskEvent {
-    /// Returns the kind with this event type.
+    /// Returns the kind with this event type, or `None` if the event type is unknown.
     pub fn parse(event_type: &str) -> Option<TaskEvent> {
-        // `strum` puts the prefix before the names, but does not expect it in parsed texts.
+        // `strum` puts the prefix before the names, but does not accept the prefix when it parses a name.
         event_type.strip_prefix("task.")?.parse().ok()
     }
 }

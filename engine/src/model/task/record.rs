@@ -21,7 +21,7 @@ pub mod field {
     pub const UNREAD: &str = "unread";
     pub const RESOLUTION: &str = "resolution";
     pub const DUE_AT: &str = "due_at";
-    /// The due date that the log records as passed.
+    /// The due date that an event has recorded as passed.
     pub const OVERDUE_FOR: &str = "overdue_for";
     /// The number of escalation steps taken since the due date in [`OVERDUE_FOR`].
     pub const ESCALATED: &str = "escalated";
@@ -68,7 +68,7 @@ pub struct Lease<'a> {
     pub agent_id: &'a str,
     /// The worker of the agent, if the claim names a worker.
     pub instance: Option<&'a str>,
-    /// The key, session or user that claimed the task. `None` for claims from before this field existed.
+    /// The key, session or user that claimed the task. `None` for claims that were made before this field existed.
     pub claimed_with: Option<&'a str>,
     /// The version of the event that claimed the task. The version identifies the claim.
     pub claim: u64,

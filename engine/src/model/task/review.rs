@@ -89,7 +89,7 @@ pub fn check(metadata: &Value) -> Vec<Violation> {
         return violations.into_vec();
     };
     let given = |name: &str| settings.get(name).filter(|value| !value.is_null());
-    // Without this check, a misspelled setting would have no effect, and anybody could decide.
+    // Without this check, a misspelled setting would be ignored, and the intended restriction would not apply.
     hint::add_unknown(settings, &SETTINGS, AT, &mut violations);
     if let Some(allowed) = given("allowed_decisions") {
         let is_decision = |name: &Value| name.as_str().and_then(Action::parse).is_some_and(Action::is_decision);

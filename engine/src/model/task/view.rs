@@ -50,7 +50,7 @@ impl WaitingOn {
             Status::Pending | Status::AwaitingReply if task.assigned_agent().is_some() => WaitingOn::Agent,
             Status::Pending | Status::AwaitingReply | Status::InputRequired | Status::Review => WaitingOn::Human,
             Status::InProgress => WaitingOn::Agent,
-            // A person should learn about the failure, and may retry the task.
+            // A person should see the failure, and may retry the task.
             Status::Failed if task.is_unread() => WaitingOn::Human,
             Status::Deferred => WaitingOn::None,
             Status::Approved | Status::Rejected | Status::Completed | Status::Failed | Status::Canceled => {
@@ -212,7 +212,8 @@ impl ArtifactView {
     }
 }
 
-/// An event of a task. Messages and artifacts are given by their ids, because the task contains them.
+/// An event of a task. The view contains only the ids of messages and artifacts, because the task contains their
+/// content.
 #[derive(Debug, Clone)]
 pub struct TimelineView {
     pub position: u64,

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn replacing_a_value_keeps_the_numbers_around_it() {
+    fn replacing_a_value_keeps_the_written_numbers_of_other_values() {
         let before = object(r#"{"id":18446744073709551616,"in":[{"a":"x","n":18446744073709551617},"x"]}"#);
         let after = |path: &[usize], new: Value| replaced_at(&before, path, &new).map(|after| json::text(&after));
         let expected = r#"{"id":18446744073709551616,"in":[{"a":"y","n":18446744073709551617},"x"]}"#;

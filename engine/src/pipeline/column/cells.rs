@@ -16,7 +16,7 @@ pub enum CellKind {
     Int,
     Null,
     Missing,
-    /// The path leads through an array, so the value depends on the operation that reads the cell.
+    /// A cell whose path leads through an array. The value depends on the operation that reads the cell.
     Opaque,
 }
 
@@ -31,13 +31,13 @@ pub enum Cell<'v> {
 /// The values of a segment's cells, stored by their type.
 #[derive(Debug, Clone)]
 pub enum Cells {
-    /// No cell holds a value.
+    /// No values.
     Empty,
     Ints(Vec<i64>),
     Numbers(Vec<f64>),
     Dates(Vec<i64>),
     Bools(Vec<bool>),
-    /// Strings, each stored as its code in the column's dictionary. A cell without a string holds the default code.
+    /// Strings, each stored as its code in the column's dictionary. A cell without a string contains the default code.
     Texts(Vec<TextCode>),
     /// Arrays that contain only strings.
     Lists(Lists),
@@ -58,7 +58,7 @@ impl Cells {
         }
     }
 
-    /// Returns the value of a cell that holds a plain value.
+    /// Returns the value of a cell of the kind [`CellKind::Value`], or `None` if the cells do not contain the row.
     pub fn value(&self, row: usize, texts: &Dictionary) -> Option<Value> {
         match self {
             Cells::Empty => None,

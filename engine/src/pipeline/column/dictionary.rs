@@ -1,6 +1,6 @@
 //! The dictionary of a column, which assigns a code to each distinct string.
 //!
-//! A dictionary never removes strings, so the strings of a view are read without a lock. All views share the index from
+//! A dictionary never removes strings, so reading the strings of a view needs no lock. All views share the index from
 //! strings to codes. A query reads the index once for each of its constants.
 
 use std::hash::BuildHasher;
@@ -11,10 +11,11 @@ use rustc_hash::FxBuildHasher;
 
 use super::index::NumberIndex;
 
-/// The number of strings in a block. A view holds one pointer for each block.
+/// The number of strings in a block. A view contains one pointer for each block.
 const BLOCK: usize = 1_024;
 
-/// The code of a string in a dictionary. The default code denotes no string. Cells without a string hold this code.
+/// The code of a string in a dictionary. The default code denotes no string. Cells without a string contain the default
+/// code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TextCode(u32);
 
@@ -73,7 +74,7 @@ impl Dictionary {
         }
     }
 
-    /// Returns the code of a string, if this view contains the string.
+    /// Returns the code of a string, or `None` if this view does not contain the string.
     pub fn code(&self, text: &str) -> Option<TextCode> {
         self.find(&self.index.read(), hash(text), text)
     }
@@ -126,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_keep_their_codes_and_a_view_has_no_later_texts() {
+    fn strings_keep_their_codes_and_a_view_contains_no_later_strings() {
         let mut dictionary = Dictionary::default();
         let texts: Vec<Arc<str>> = (0..5_000).map(|number| number.to_string().into()).collect();
         let codes: Vec<TextCode> = texts.iter().map(|text| dictionary.code_or_add(text)).collect();

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_are_found_until_they_are_removed() {
+    fn an_index_contains_an_entry_until_the_entry_is_removed() {
         let hash = |number: u32| u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mut index = NumberIndex::default();
         assert_eq!(index.candidates(7).count(), 0);

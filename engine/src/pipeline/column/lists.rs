@@ -10,8 +10,7 @@ use super::segment::SEGMENT;
 pub struct Lists {
     codes: Vec<TextCode>,
     spans: Vec<(u32, u32)>,
-    /// The number of codes in replaced lists. A list that several rows shared counts once for each row that replaced
-    /// it.
+    /// The number of codes in replaced lists. A shared list counts once for each row whose list was replaced.
     stale: usize,
 }
 

@@ -17,7 +17,7 @@ impl Mask {
         Mask { words: [0; WORDS], len: len.min(SEGMENT) }
     }
 
-    /// Returns the set of the first `len` rows.
+    /// Returns the set of all rows of a segment of `len` rows.
     pub fn all(len: usize) -> Mask {
         let mut mask = Mask::none(len);
         mask.words = [u64::MAX; WORDS];

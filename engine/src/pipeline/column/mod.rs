@@ -1,6 +1,6 @@
 //! Columns, which store the values of all rows at one path by type, and masks, which are sets of rows.
 //!
-//! The module holds data and does not evaluate queries. Readers share a segment, and a writer copies a shared segment
+//! The module stores data and does not evaluate queries. Readers share a segment, and a writer copies a shared segment
 //! before a change. Each column keeps its strings in a dictionary, so that strings are compared by their codes.
 
 mod cells;
@@ -47,7 +47,7 @@ impl Column {
             self.segments.push(Arc::new(if is_first { Segment::default() } else { Segment::preallocated() }));
         }
         let segment = &mut self.segments[segment];
-        // A segment that a reader holds is copied only if the cell changes.
+        // `Arc::make_mut` copies a segment that a reader shares, so it is called only if the cell changes.
         if !segment.holds(row, cell, &self.texts) {
             Arc::make_mut(segment).set(row, cell, &mut self.texts);
         }
@@ -71,7 +71,7 @@ impl Column {
         self.segments.iter().any(|segment| matches!(segment.cells(), Cells::Lists(_) | Cells::Mixed(_)))
     }
 
-    /// Returns the value in a cell.
+    /// Returns the value of a cell, or `None` if the cell has no value.
     pub fn value(&self, row_index: usize) -> Option<Value> {
         self.segments.get(row_index / SEGMENT)?.value(row_index % SEGMENT, &self.texts)
     }

@@ -63,7 +63,8 @@ impl Segment {
         self.kinds.get(row).copied().unwrap_or(CellKind::Value)
     }
 
-    /// Returns the kind of each cell of a segment that is not [plain](Segment::is_plain).
+    /// Returns the kinds of the cells, in the order of the rows. May return no kinds if the segment is
+    /// [plain](Segment::is_plain).
     pub fn kinds(&self) -> &[CellKind] {
         &self.kinds
     }
@@ -103,7 +104,8 @@ impl Segment {
         }
     }
 
-    /// Returns whether the cell exists and has exactly this content. An integer and a double count as different.
+    /// Returns whether the cell exists and its content equals `cell`, including the types of all values. An integer and
+    /// a double are different.
     pub fn holds(&self, row: usize, cell: Cell, texts: &Dictionary) -> bool {
         if row >= self.len {
             return false;
@@ -122,7 +124,7 @@ impl Segment {
         }
     }
 
-    /// Sets a cell. The index after the last row adds a row.
+    /// Sets a cell. If `row` is the index after the last row, adds a row.
     pub fn set(&mut self, row: usize, cell: Cell, texts: &mut Dictionary) {
         let is_new = row >= self.len;
         let kind = match cell {
@@ -167,7 +169,8 @@ impl Segment {
         self.kinds.resize(self.len, CellKind::Value);
     }
 
-    /// Writes a value that is not null. Converts the cells to a wider type if the current type cannot hold the value.
+    /// Writes a value that is not null, and returns the kind of the cell. Converts the cells to a wider type if the
+    /// current type cannot represent the value.
     fn write(&mut self, row: usize, value: &Value, texts: &mut Dictionary) -> CellKind {
         if let Value::Int(number) | Value::Date(number) = value {
             self.span = *self.span.start().min(number)..=*self.span.end().max(number);

@@ -23,7 +23,7 @@ impl InputValue {
         Ok(InputValue { value, built: built.saturating_add(evaluated) })
     }
 
-    /// Returns the number of bytes that the value takes in addition to the source, if a function keeps it.
+    /// Returns the number of bytes that the value takes in addition to the source, if a function keeps the value.
     pub fn built_bytes(&self, query: &Context) -> Result<usize> {
         self.value.as_ref().map_or(Ok(0), |value| memory::built_bytes(value, self.built, query))
     }

@@ -90,7 +90,7 @@ pub struct FoldOptions {
     pub as_of: AsOf,
     /// Whether the result includes deleted aggregates.
     pub deleted: bool,
-    /// Whether each state carries its events as `_events`.
+    /// Whether each state contains its events in the field `_events`.
     pub events: bool,
 }
 
@@ -134,7 +134,7 @@ pub struct SortKey {
     pub descending: bool,
 }
 
-/// A `$unwind`: the path of the array, the path that receives the index of the item, and the treatment of rows without
+/// An `$unwind`: the path of the array, the path that receives the index of the item, and the treatment of rows without
 /// items.
 #[derive(Debug, Clone)]
 pub struct Unwind {
@@ -203,7 +203,7 @@ pub struct Lookup {
 #[derive(Debug)]
 pub struct Follow {
     pub edges: EdgeScan,
-    /// The path that holds the id of the start node in a row, or an array of such ids.
+    /// The path of the start node's id in a row. The value at the path may also be an array of ids.
     pub local: FieldPath,
     /// The stages that run over the reached states.
     pub pipeline: Pipeline,
@@ -221,8 +221,8 @@ pub struct Windows {
     /// The path of the sort values, if there is exactly one sort key.
     pub sort_path: Option<FieldPath>,
     pub outputs: Vec<WindowOutput>,
-    /// The projection that writes the computed fields. Each field reads a variable that holds the value of the output
-    /// with the same index.
+    /// The projection that writes the computed fields. Each field reads a variable that contains the value of the
+    /// output with the same index.
     pub write: Projection,
 }
 

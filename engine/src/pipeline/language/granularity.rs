@@ -75,7 +75,7 @@ impl Granularity {
 
     fn decade(self, decade: i32) -> Vec<f64> {
         let scaled = |number: &f64| match decade {
-            // Dividing by a power of ten is exact where multiplying by its inverse is not.
+            // Dividing by a power of ten is exact, but multiplying by the inverse of the power is not.
             ..0 => number / 10f64.powi(-decade),
             0.. => number * 10f64.powi(decade),
         };

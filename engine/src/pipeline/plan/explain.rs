@@ -1,11 +1,12 @@
-//! The explanation of a run: the source, pushed parts and operators, with the rows and time of each.
+//! The explanation of a run: the source, the pushed parts and the operators, with the number of rows and the time of
+//! each operator.
 
 use crate::model::value::{Object, Value};
 use crate::pipeline::run::meter::OperatorMeter;
 use crate::pipeline::run::program::Program;
 use crate::pipeline::source::scan::Scan;
 
-/// Returns the plan with its measurements. `read` holds the measurements of the source.
+/// Returns the plan with its measurements. `read` contains the measurements of the source.
 pub fn explain(
     program: &Program,
     scans: &[Scan],

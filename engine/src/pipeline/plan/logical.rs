@@ -91,7 +91,7 @@ pub enum PlanStep {
     GraphLookup(Box<GraphLookupStep>),
 }
 
-/// A `$graphLookup` with the plan of the rows that it searches.
+/// A `$graphLookup` with the plan of the searched rows.
 #[derive(Debug)]
 pub struct GraphLookupStep {
     pub start: Expr,
@@ -248,7 +248,8 @@ fn nodes(stages: impl Iterator<Item = IndexedStage>, root: &ParseScope) -> Resul
                         values
                     }
                     (Some(step), None) | (None, Some(step)) => step,
-                    // Nothing is filled. The step passes every row on, so that a preview shows the rows after it.
+                    // The stage fills no field. The step returns every row, so that a preview shows the rows after the
+                    // stage.
                     (None, None) => PlanStep::Match(Filter::all([])),
                 }
             }
@@ -260,8 +261,8 @@ fn nodes(stages: impl Iterator<Item = IndexedStage>, root: &ParseScope) -> Resul
     Ok(nodes)
 }
 
-/// Returns the plan of a `$graphLookup`. The restriction becomes the last step of the searched rows, so that rules can
-/// move it to the source.
+/// Returns the plan of a `$graphLookup`. The filter `restrictSearchWithMatch` becomes the last step of the plan of the
+/// searched rows, so that rules can move the filter to the source.
 fn graph_lookup(lookup: ast::GraphLookup, index: usize, root: &ParseScope) -> Result<GraphLookupStep> {
     let ast::GraphLookup { from, start, connect_from, connect_to, target, max_depth, depth_field, .. } = lookup;
     let mut plan = over(lookup.pipeline, from, root)?;

@@ -41,7 +41,7 @@ pub fn lower(plan: LogicalPlan, lowering: &mut PlanLowering) -> Program {
         logical::PlanSource::States(states) => {
             let (mut streams, event_filter) = streams(&states.event_filters);
             let filter = rest(&states.filters, |conjunct| streams.take_set(conjunct, "_id"));
-            // Aggregates that are selected by id are found without columns.
+            // The source finds aggregates by id without columns.
             if lowering.columns && states.choice == StateSource::Resident && streams.aggregate_ids.is_none() {
                 vectorized = Some(vectorize(filter.as_deref(), states.limit, &plan.nodes, lowering.shows_rows));
             }
@@ -67,7 +67,8 @@ pub fn lower(plan: LogicalPlan, lowering: &mut PlanLowering) -> Program {
 fn source_owner(input: &RowSource, lowering: &PlanLowering) -> RowOwner {
     let scan = match input {
         RowSource::Scan(scan) => lowering.scans.get(*scan),
-        // Parts of computed rows may be shared, so the rows may be far larger than what was built.
+        // Computed rows may share parts, so the expanded size of the rows may far exceed the memory that the rows
+        // occupy.
         RowSource::Computed(_) => return RowOwner::Pipeline,
         RowSource::Literal(_) | RowSource::Given => None,
     };
@@ -105,8 +106,8 @@ fn streams(filters: &[Filter]) -> (StreamFilter, Option<Arc<Filter>>) {
 /// Returns the conjunction of the conjuncts that `take` does not accept, or `None` if `take` accepts all of them.
 /// Passes the conjuncts to `take` in the order in which they are evaluated, and keeps this order.
 ///
-/// The number that a row draws depends on the rows before it. So no condition is evaluated before an earlier filter that
-/// draws random numbers.
+/// The random number of a row depends on the rows that earlier conditions accept. A condition is therefore never moved
+/// before an earlier filter that uses random numbers.
 fn rest(filters: &[Filter], mut take: impl FnMut(&Filter) -> bool) -> Option<Arc<Filter>> {
     let mut conjuncts: Vec<Filter> = Vec::new();
     for filter in filters {

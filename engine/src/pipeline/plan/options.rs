@@ -5,7 +5,8 @@
 pub struct Options {
     pub source: SourceChoice,
     /// Whether to push work to the source. Without push-down, the pipeline reads every row, and every stage becomes an
-    /// operator. Filters are moved and ordered in either case, because their order decides which rows cause errors.
+    /// operator. Filters are moved and ordered in either case, because the order of the filters determines which rows
+    /// cause errors.
     pub push_down: bool,
     /// Whether to use the columns of the source, if the source has columns. Requires `push_down`.
     pub columns: bool,
@@ -21,7 +22,8 @@ impl Default for Options {
     }
 }
 
-/// The preferred source of states. A pipeline that the preferred source cannot serve reads from another source.
+/// The preferred source of states. If the preferred source does not contain the requested states, the pipeline reads
+/// from another source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SourceChoice {
     #[default]

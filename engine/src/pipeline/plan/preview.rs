@@ -1,8 +1,8 @@
 //! Plans a pipeline that shows the rows after every stage.
 //!
 //! The stages keep their order, because a filter that moved before another stage would change the number of rows after
-//! that stage. Only the filters at the start of the pipeline are pushed to the source, and each of them is pushed
-//! separately. The source therefore shows the rows after each of these filters.
+//! that stage. Only the filters at the start of the pipeline are pushed to the source. Each filter is pushed
+//! separately, so that the source can show the rows after the filter.
 
 use super::logical::{Events, LogicalPlan, PlanNode, PlanSource, PlanStep, States};
 use super::lower::{PlanLowering, lower};
@@ -73,7 +73,7 @@ fn part(mut plan: LogicalPlan, lowering: &mut PlanLowering) -> Preview {
 }
 
 /// Moves the first `$match` into the source, if the source can evaluate all conjuncts and count the matching rows.
-/// Returns the index of the stage.
+/// Returns the index of the stage, or `None` if the first step is not such a `$match`.
 fn push(plan: &mut LogicalPlan) -> Option<usize> {
     let PlanStep::Match(filter) = &plan.nodes.first()?.step else { return None };
     let (filters, is_exact): (&mut Vec<Filter>, fn(&Filter) -> bool) = match &mut plan.source {
@@ -95,8 +95,8 @@ fn selects_streams(conjunct: &Filter) -> bool {
     is_of_stream(conjunct) || StreamFilter::default().take_set(conjunct, "aggregate_id")
 }
 
-/// Limits each sort directly before a `$limit` to the rows that the `$limit` keeps, or to the rows to show if these are
-/// more.
+/// Limits each sort directly before a `$limit` to the number of rows that the `$limit` keeps, but to at least `shown`
+/// rows.
 fn bound_sorts(nodes: &mut [PlanNode], shown: usize) {
     for at in 1..nodes.len() {
         let [sort, next] = &mut nodes[at - 1..=at] else { continue };

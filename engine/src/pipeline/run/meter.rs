@@ -23,7 +23,7 @@ impl OperatorMeter {
         self.us.set(us);
     }
 
-    /// Records that columns were read instead of the source's rows.
+    /// Records that the run read columns instead of the source's rows.
     pub fn by_columns(&self) {
         self.by_columns.set(true);
     }
@@ -38,7 +38,7 @@ impl OperatorMeter {
         self.us.get()
     }
 
-    /// Returns whether columns were read instead of the source's rows.
+    /// Returns whether the run read columns instead of the source's rows.
     pub fn is_by_columns(&self) -> bool {
         self.by_columns.get()
     }

@@ -1,5 +1,5 @@
-//! Runs compiled programs. Rows pass through the operators one by one. Where a table is also stored by column, the
-//! operators read the columns instead.
+//! Runs compiled programs. Rows pass through the operators one by one. If a table is also stored by column, the first
+//! operators read the columns instead of the rows.
 
 pub mod meter;
 pub mod operator;

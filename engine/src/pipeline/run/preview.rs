@@ -2,8 +2,8 @@
 //! that the stage took.
 //!
 //! Each step is followed by a tap, which counts the rows that pass and keeps the first rows. A step reads only as many
-//! rows as later steps need. At the end of the run, the taps therefore read further rows: all remaining rows if they
-//! must be counted, and otherwise only the rows to show.
+//! rows as later steps need. At the end of the run, the taps therefore read further rows: all remaining rows if the
+//! rows must be counted, and otherwise only the rows to show.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -37,7 +37,8 @@ pub struct StagePreview {
 /// A pipeline or a part of a pipeline, prepared to show the rows after each of its stages.
 pub struct Preview {
     /// The leading stages, which only select rows of the source. Each has the index of the stage, and a program that
-    /// consists of a scan without steps. A source with columns counts the rows of such a program without building them.
+    /// consists of a scan without steps. A source with columns counts the rows of such a program without building the
+    /// rows.
     pub levels: Vec<(usize, Program)>,
     /// The index of the stage that provides the source rows of `main`. `None` if there are levels, or if the source
     /// rows are events.
@@ -172,8 +173,8 @@ impl Preview {
             }
             Some(TailRows { rows, covered, .. }) => {
                 drop(tap(source_index, Box::new(std::iter::empty()), RowCountBound::Own, known.or(Some(read.rows()))));
-                // The covered steps ran over columns together, so there are no rows between them. Each covered step
-                // except the last runs again over rows, to show its first rows.
+                // The covered steps ran over columns together, so there are no rows between the covered steps. Each
+                // covered step except the last runs again over rows, to show its first rows.
                 for (number, step) in self.main.steps.iter().enumerate().take(covered.saturating_sub(1)) {
                     let source = self.main.source_rows(run, None)?;
                     let opened = step.operator.open(source, run).map_err(|error| error.at_stage(step.index))?;
@@ -198,7 +199,7 @@ impl Preview {
         Ok(rows)
     }
 
-    /// Returns the index of the stage that a step belongs to, and the relation between the numbers of rows before and
+    /// Returns the index of the stage that contains a step, and the relation between the numbers of rows before and
     /// after the step.
     fn step(&self, number: usize) -> (usize, RowCountBound) {
         let index = self.main.steps.get(number).map_or(0, |step| step.index);
@@ -258,8 +259,8 @@ impl Tap<'_> {
         Ok(())
     }
 
-    /// Reads the rows that later steps have not read: all of them if they must be counted, and otherwise only the rows
-    /// to show.
+    /// Reads rows that later steps have not read: all remaining rows if the rows must be counted, and otherwise only
+    /// the rows to show.
     fn fill(&self, shown: usize) -> Result<()> {
         let is_counted = matches!(self.counted, RowCountBound::Own) && self.count.get().is_none();
         while is_counted || self.seen.get() < shown as u64 {

@@ -32,7 +32,8 @@ pub struct TailRows<'a> {
     pub rows: Rows<'a>,
     /// The number of steps that ran.
     pub covered: usize,
-    /// Whether the rows are computed when they are read, so that the meter of the last step has not counted them.
+    /// Whether the rows are computed only when the caller reads the rows. The meter of the last step has then not
+    /// counted the rows.
     is_streaming: bool,
 }
 
@@ -70,7 +71,7 @@ impl Program {
         matches!(self.input, RowSource::Computed(_))
     }
 
-    /// Returns whether an expression computes the rows and reads one of the user variables with these numbers.
+    /// Returns whether an expression computes the rows and reads a user variable whose number is in `variables`.
     pub fn is_computed_from(&self, variables: &Range<usize>) -> bool {
         matches!(&self.input, RowSource::Computed(expr) if expr.reads_variables(variables))
     }

@@ -12,8 +12,8 @@ pub type Rows<'a> = Box<dyn Iterator<Item = Result<Value>> + 'a>;
 
 /// One step of a lowered pipeline.
 pub trait Operator: Send + Sync {
-    /// Applies the operator to the rows of `input`. An operator that needs all input rows reads them in this call;
-    /// other operators read input rows when their output is read.
+    /// Applies the operator to the rows of `input`. An operator that needs all input rows reads the rows in this call.
+    /// Other operators read an input row when the caller reads their output.
     fn open<'a>(&'a self, input: Rows<'a>, run: RunContext<'a>) -> Result<Rows<'a>>;
 
     /// Returns whether [`open`](Operator::open) reads all input rows.
@@ -70,7 +70,7 @@ impl RowOwner {
     }
 }
 
-/// A row that an operator keeps, with the number of bytes that the query is charged for it.
+/// A row that an operator keeps, with the number of bytes that the query is charged for the row.
 pub struct KeptRow {
     pub row: Value,
     pub charged: usize,
@@ -83,14 +83,14 @@ impl KeptRow {
         Ok(KeptRow { row, charged })
     }
 
-    /// Collects all rows and charges the query for them.
+    /// Collects all rows and charges the query for the rows.
     pub fn collect(rows: Rows, owner: RowOwner, query: &Context) -> Result<Vec<KeptRow>> {
         rows.map(|row| KeptRow::new(row?, owner, query)).collect()
     }
 }
 
-/// A stream of kept rows. Gives back what the query was charged for a row when the row is read, or when the stream is
-/// dropped: an operator that keeps the row charges the query again.
+/// A stream of kept rows. When a row is read or the stream is dropped, the charges for the row are canceled. An
+/// operator that keeps the row charges the query again.
 pub struct KeptRows<'a> {
     rows: std::vec::IntoIter<KeptRow>,
     query: &'a Context<'a>,
@@ -118,7 +118,7 @@ impl Drop for KeptRows<'_> {
     }
 }
 
-/// Collects all rows and charges the query for them.
+/// Collects all rows and charges the query for the rows.
 pub fn collect(rows: Rows, owner: RowOwner, query: &Context) -> Result<Vec<Value>> {
     let mut collected = Vec::new();
     for row in rows {

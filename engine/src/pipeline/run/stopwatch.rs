@@ -16,7 +16,7 @@ pub struct Stopwatch<'a> {
 
 impl<'a> Stopwatch<'a> {
     pub fn new(query: &'a Context<'a>, steps: usize) -> Stopwatch<'a> {
-        // The last entry holds the time that belongs to no step.
+        // The last entry contains the time that belongs to no step.
         let spent = vec![Cell::new(0); steps + 1];
         Stopwatch { query, running: Cell::new(steps), since: Cell::new((query.elapsed_us)()), spent }
     }
@@ -40,7 +40,7 @@ impl<'a> Stopwatch<'a> {
         done
     }
 
-    /// Returns the microseconds of a step.
+    /// Returns the time of a step in microseconds, or 0 if there is no such step.
     pub fn us(&self, step: usize) -> u64 {
         self.spent.get(step).map_or(0, Cell::get)
     }

@@ -72,9 +72,9 @@ pub struct StateScan {
     pub deleted: bool,
     /// Whether each state has the field `_events`.
     pub events: bool,
-    /// A filter over states, whose use depends on the source. Resident: the source returns only matching states.
-    /// Nodes: [`node_query`](super::surrealql::node_query) translates the filter for the database, and the pipeline
-    /// applies the filter again if the translation is not exact. Log: never set.
+    /// A filter over states. With [`StateSource::Resident`], the source returns only matching states. With
+    /// [`StateSource::Nodes`], [`node_query`](super::surrealql::node_query) translates the filter for the database, and
+    /// the pipeline applies the filter again if the translation is not exact. Never set with [`StateSource::Log`].
     pub filter: Option<Arc<Filter>>,
     /// The maximum number of rows that the pipeline needs.
     pub limit: Option<u64>,

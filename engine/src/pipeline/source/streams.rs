@@ -27,7 +27,7 @@ impl StreamFilter {
     }
 
     /// Adds a conjunct that restricts ids, types or projects to a set. Returns `false` for any other conjunct. `id` is
-    /// the name of the field that holds the aggregate's id in the rows.
+    /// the name of the field with the aggregate's id in the rows.
     pub fn take_set(&mut self, conjunct: &Filter, id: &str) -> bool {
         let FilterNode::And(nodes) = conjunct.node() else { return false };
         let [FilterNode::Field(path, test)] = nodes.as_slice() else { return false };
@@ -72,7 +72,8 @@ pub fn is_of_stream(conjunct: &Filter) -> bool {
     plain && of_stream
 }
 
-/// Returns the strings that a test accepts, sorted, if the test accepts exactly a set of strings.
+/// Returns the strings that a test accepts, in sorted order. Returns `None` if the test does not compare values with a
+/// string or with a set of strings.
 fn texts(test: &Test) -> Option<Vec<Arc<str>>> {
     let text = |value: &Value| match value {
         Value::String(text) => Some(text.clone()),

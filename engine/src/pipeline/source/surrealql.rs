@@ -31,7 +31,7 @@ pub enum Support {
     None,
 }
 
-/// Returns the precision with which the stored snapshots can evaluate a conjunct of a `$match`.
+/// Returns the precision with which the database can evaluate a conjunct of a `$match` over stored snapshots.
 pub fn support(conjunct: &Filter) -> Support {
     let mut writer = ConditionWriter::default();
     match writer.node(conjunct.node()) {
@@ -84,8 +84,8 @@ impl ConditionWriter {
         parameter
     }
 
-    /// Returns a condition that accepts every row that satisfies the predicate, or `None` if no such condition can be
-    /// written.
+    /// Returns a condition that accepts at least the rows that satisfy the predicate, or `None` if the predicate cannot
+    /// be translated.
     fn node(&mut self, node: &FilterNode) -> Option<String> {
         match node {
             FilterNode::And(nodes) => {
@@ -107,7 +107,8 @@ impl ConditionWriter {
         }
     }
 
-    /// Writes a test of a column that holds strings. Only the project column may be empty.
+    /// Writes a test of a string column. Returns `None` for a test that cannot be translated. Only the column
+    /// `project_id` may be empty.
     fn own(&mut self, column: &str, test: &Test) -> Option<String> {
         match test {
             Test::Compare(comparison, value @ Value::String(_)) => {
@@ -180,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn filters_translate_for_columns_but_not_for_folded_fields() {
+    fn filters_on_columns_are_translated_but_filters_on_folded_fields_are_not() {
         assert_eq!(ask(r#"{"_id": "x"}"#), (Support::Exact, Some("aggregate_id = $p0".into())));
         let below = ask(r#"{"project_id": {"$lt": "x"}}"#);
         assert_eq!(below, (Support::Inexact, Some("project_id < $p0".into())));

@@ -22,8 +22,8 @@ pub trait Table {
         Ok(Vec::new())
     }
 
-    /// Returns the columns of all rows, without the scan's filter and limit. Returns `None` if the table has no
-    /// columns.
+    /// Returns the columns of all rows, including the rows that the scan's filter and limit exclude. Returns `None` if
+    /// the table has no columns.
     fn columns(&self) -> Option<&dyn Columns> {
         None
     }
@@ -58,6 +58,6 @@ pub trait Columns {
     /// Returns a row with the fields that the scan requests.
     fn row(&self, row_index: usize) -> Option<Value>;
 
-    /// Returns a row with the given fields, or with all of its fields for `None`.
+    /// Returns a row with the given fields. If `fields` is `None`, returns all fields of the row.
     fn part(&self, row_index: usize, fields: Option<&BTreeSet<Arc<str>>>) -> Option<Value>;
 }

@@ -7,7 +7,7 @@ use crate::model::value::{Object, Value};
 use crate::pipeline::context::Context;
 use crate::pipeline::{Options, Table, prepare};
 
-/// Accumulators, all of which give the same result in a `$group` and in a window.
+/// Accumulators that return the same result in a `$group` and in a window.
 const FUNCTIONS: [&str; 16] = [
     r#"{"$sum":"$v"}"#,
     r#"{"$avg":"$v"}"#,
@@ -82,7 +82,7 @@ fn window(rows: &[Value], index: usize, is_range: bool, lower: i64, upper: i64) 
 
 proptest! {
     #[test]
-    fn a_window_returns_what_a_group_of_the_same_rows_returns(
+    fn a_window_and_a_group_of_the_same_rows_return_the_same_values(
         rows in rows(), function in 0..FUNCTIONS.len(), is_range: bool, lower in -4i64..4, width in 0i64..5,
     ) {
         let (upper, function) = (lower + width, parsed(FUNCTIONS[function]));

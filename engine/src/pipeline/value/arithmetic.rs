@@ -5,7 +5,7 @@ use super::number::whole_double;
 use crate::model::number::{divide, subtract};
 use crate::model::value::Value;
 
-/// Returns a date moved by a number of milliseconds.
+/// Adds milliseconds to a date. Rounds a number with a fraction. Returns an error if the sum does not fit in 64 bits.
 pub fn moved(ms: i64, by: &Value) -> Result<i64> {
     let by = match by {
         Value::Int(by) => Some(*by),

@@ -42,7 +42,7 @@ pub struct Context<'a> {
     granted: Cell<i64>,
     /// A cache of compiled patterns that queries share. Without a cache, each query compiles its patterns again.
     pub patterns: Option<Arc<Patterns>>,
-    /// The number of compiled patterns that the pipeline holds.
+    /// The number of patterns that the pipeline has compiled and keeps.
     pub patterns_held: Cell<usize>,
     /// The types of the workspace, which are used to convert constants and to check names.
     pub types: Option<KnownTypes<'a>>,
@@ -87,8 +87,8 @@ impl<'a> Context<'a> {
         self
     }
 
-    /// Adds a warning to the response of the query. A repeated warning is added once. After the first [`MAX_WARNINGS`]
-    /// warnings, one last warning states that there are further warnings.
+    /// Adds a warning to the response of the query, unless the response already contains the warning. After the first
+    /// [`MAX_WARNINGS`] warnings, one last warning states that there are further warnings.
     pub fn warn(&self, warning: String) {
         let mut warnings = self.warnings.borrow_mut();
         if warnings.len() < MAX_WARNINGS && !warnings.contains(&warning) {
@@ -122,7 +122,8 @@ impl<'a> Context<'a> {
         if ticks.is_multiple_of(256) { self.check_time() } else { Ok(()) }
     }
 
-    /// Restarts the sequence of random numbers, before a program that must draw the same numbers as an earlier program.
+    /// Restarts the sequence of random numbers. Callers restart the sequence before each program that must draw the
+    /// same numbers.
     pub fn restart_random(&self) {
         self.draws.set(0);
     }
@@ -159,7 +160,7 @@ impl<'a> Context<'a> {
         Error::timeout(format!("the pipeline took longer than {limit_ms} ms, the limit `pipeline.timeout`"))
     }
 
-    /// Returns charged bytes to the query's memory budget.
+    /// Adds charged bytes back to the query's memory budget.
     pub fn give_back(&self, bytes: usize) {
         self.bytes_left.set(self.bytes_left.get().saturating_add_unsigned(bytes as u64));
     }
@@ -185,8 +186,7 @@ impl<'a> Context<'a> {
         Ok(result)
     }
 
-    /// Runs `work`, which may charge at most `bytes` bytes. Afterwards, the charged bytes are returned to the query's
-    /// budget.
+    /// Runs `work`, which may charge at most `bytes` bytes. Then cancels the memory charges that `work` made.
     pub fn with_byte_limit<T>(&self, bytes: i64, work: impl FnOnce() -> T) -> T {
         let (bytes_left, floor) = (self.bytes_left.get(), self.floor.get());
         self.floor.set(floor.max(bytes_left.saturating_sub(bytes)));
@@ -214,15 +214,15 @@ impl<'a> Context<'a> {
         Error::new(EXCEEDED_MEMORY, format!("the pipeline needs more than {limit} bytes, the limit `pipeline.memory`"))
     }
 
-    /// Reserves shared memory for the `used` bytes of the query, in whole units of 1 MiB. The query keeps reserved
-    /// memory until it ends, even after it frees the values.
+    /// Reserves shared memory for the `used` bytes of the query, in whole units of 1 MiB. The reservation lasts until
+    /// the query ends, even if the query frees the values earlier.
     fn draw_on_share(&self, used: i64) -> Result<()> {
         const GRANT_BYTES: u64 = 1 << 20;
         let missing = used.saturating_sub(self.granted.get()).unsigned_abs().next_multiple_of(GRANT_BYTES);
         let bytes = usize::try_from(missing).unwrap_or(usize::MAX);
         if self.share.is_some_and(|share| !share(bytes)) {
             let message = "the concurrent pipelines of the key or of the workspace have reached the limit on their \
-                           shared memory, which follows from `pipeline.memory`";
+                           shared memory, a multiple of `pipeline.memory`";
             return Err(Error { is_of_shared_memory: true, ..Error::new(EXCEEDED_MEMORY, message) });
         }
         self.granted.set(self.granted.get().saturating_add_unsigned(missing));

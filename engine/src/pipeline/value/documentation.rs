@@ -1,9 +1,9 @@
 //! The documentation of one stage, operator or variable. The parsers and the catalogue of the pipeline language use the
 //! same tables of these entries.
 
-/// Declares the entries of a table of names. A row has the summary as its comment, the name with its arguments, the
-/// example, and further parts of the entry after a colon. `$make` makes the entry from the documentation of the name and
-/// these parts; `identity` returns the documentation alone.
+/// Declares the entries of a table of names. A row consists of the summary as a doc comment, the name with its
+/// arguments, the example, and further parts of the entry after a colon. `$make` creates the entry from the
+/// documentation of the name and the further parts. For entries without further parts, `$make` is `identity`.
 macro_rules! name_table {
     ($make:path: $($(#[doc = $summary:literal])+ $name:literal($arguments:expr) $example:tt
         $(.$method:ident($($value:tt)*))* $(: $($part:expr),+)?;)+) => {
@@ -24,8 +24,8 @@ pub(crate) use name_table;
 #[derive(Debug)]
 pub struct NameDocumentation {
     pub name: &'static str,
-    /// The names of the arguments, separated by commas. `?` marks an optional argument, `...` marks a repeated
-    /// argument, and `: type` follows a name that is not also the name of the type.
+    /// The names of the arguments, separated by commas. `?` marks an optional argument, and `...` marks a repeated
+    /// argument. `: type` gives the type of an argument, unless the name of the argument is also the name of the type.
     pub arguments: &'static str,
     /// A summary of the effect, in one sentence.
     pub summary: &'static str,

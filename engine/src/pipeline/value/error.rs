@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use crate::model::hint::did_you_mean;
 
-/// An error of a pipeline. The message is MongoDB's text where MongoDB has one, so that clients that match on the text
-/// keep working.
+/// An error of a pipeline. If MongoDB has the same error, the message is MongoDB's message, because clients may compare
+/// messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     pub code: PipelineErrorCode,
     pub message: String,
     /// The index of the top-level stage that caused the error, if the stage is known.
     pub stage: Option<usize>,
-    /// The place of the error inside the stage: the names and indexes that lead to it, the innermost first.
+    /// The place of the error inside the stage: the names and indexes of the enclosing fields and items, the innermost
+    /// first.
     pub(in crate::pipeline) path: Vec<Arc<str>>,
     /// A suggestion of the correct spelling or notation. The hint is not part of the message.
     pub hint: Option<String>,
@@ -72,8 +73,8 @@ impl Error {
     }
 
     /// Returns the place of the error as a JSON pointer into the pipeline, such as `/1/$group/total/$smu`, as far as
-    /// the place is known. The pointer ends before a name that would make it longer than `MAX_POINTER_BYTES`, because
-    /// names from the client can be very long.
+    /// the place is known. The pointer ends before a name that would make the pointer longer than `MAX_POINTER_BYTES`,
+    /// because names from the client can be very long.
     pub fn pointer(&self) -> Option<String> {
         let mut pointer = format!("/{}", self.stage?);
         // The first part of a path is the position of the stage, if the path is known.

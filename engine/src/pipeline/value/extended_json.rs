@@ -22,10 +22,10 @@ pub const REGEX: &str = "$regularExpression";
 /// The field names that mark a typed value, each with a description of the allowed content.
 const TYPES: [(&str, &str); 7] = [
     ("$date", "an RFC 3339 date, or milliseconds since 1970 as an integer or as {\"$numberLong\": string}"),
-    ("$numberDecimal", "a string that holds a number, Infinity, -Infinity or NaN"),
-    ("$numberDouble", "a string that holds a number, Infinity, -Infinity or NaN"),
-    ("$numberInt", "a string that holds a 32-bit integer"),
-    ("$numberLong", "a string that holds a 64-bit integer"),
+    ("$numberDecimal", "a string that contains a number, Infinity, -Infinity or NaN"),
+    ("$numberDouble", "a string that contains a number, Infinity, -Infinity or NaN"),
+    ("$numberInt", "a string that contains a 32-bit integer"),
+    ("$numberLong", "a string that contains a 64-bit integer"),
     ("$oid", "a string of 24 hexadecimal digits"),
     (REGEX, "an object with exactly the strings 'pattern' and 'options'"),
 ];
@@ -183,9 +183,9 @@ fn date(value: &Value) -> Option<i64> {
     }
 }
 
-/// Parses a decimal. Returns infinities and NaN as doubles. A number that no decimal holds exactly is rounded or, if
-/// rounding would lose more digits than a double loses, returned as the nearest double, with a warning. Returns `None`
-/// if the text is no number.
+/// Parses a decimal. Returns infinities and NaN as doubles. Warns about a number that no decimal represents exactly.
+/// Such a number is rounded to a decimal, or returned as the nearest double if rounding would lose more digits than the
+/// double loses. Returns `None` if the text is not a number.
 fn decimal(text: &str, location: &Location) -> Result<Option<Value>> {
     /// The least mantissa of a decimal with 16 digits.
     const SIXTEEN_DIGITS: u128 = 1_000_000_000_000_000;
@@ -214,7 +214,8 @@ fn double(text: &str) -> Option<f64> {
     }
 }
 
-/// Parses a number in digits. Returns an infinity for a number beyond the range of doubles.
+/// Parses a number that is written in digits. Returns an infinity for a number beyond the range of doubles, and `None`
+/// for words such as `NaN`.
 fn number(text: &str) -> Option<f64> {
     let is_word = text.contains(|char: char| char.is_ascii_alphabetic() && !matches!(char, 'e' | 'E'));
     if is_word { None } else { text.parse().ok() }

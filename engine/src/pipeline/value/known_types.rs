@@ -1,4 +1,4 @@
-//! The fields of the workspace's types that a query knows: declared fields, and fields that events had.
+//! The types of a workspace with their fields: the declared fields, and the fields that events had.
 
 use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap};
@@ -25,7 +25,7 @@ pub struct KnownTypes<'a> {
     comparisons: Cell<u32>,
 }
 
-/// The functions that look up the fields of events. Their first argument is the name of the type.
+/// The functions that look up the fields of events. The first argument of each function is the name of the type.
 #[derive(Clone, Copy)]
 pub struct ObservedFields<'a> {
     /// The function that returns whether an event of the type may have had the field.
@@ -58,8 +58,8 @@ pub enum ConstantMismatch<'d> {
     Values(&'d [Value]),
 }
 
-/// The form of the values at a path. Payloads have dates and decimals as clients sent them. States have the converted
-/// dates and decimals.
+/// The form of the values at a path. Payloads contain dates and decimals in the notation of the client. States contain
+/// the converted dates and decimals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueForm {
     Payload,
@@ -126,7 +126,7 @@ impl<'a> KnownTypes<'a> {
         refusal
     }
 
-    /// Returns whether one of these types declares a value at the path, or a field on the path whose content is not
+    /// Returns whether any of these types declares a value at the path, or a field on the path whose content is not
     /// described.
     pub fn declares(&self, types: &TypeNames, path: &str) -> bool {
         let is_declared = |found: &Definition| {
@@ -135,7 +135,7 @@ impl<'a> KnownTypes<'a> {
         self.among(types).any(|definition| is_declared(definition))
     }
 
-    /// Returns whether the workspace has one of these types.
+    /// Returns whether the workspace has any of these types.
     pub fn has_any(&self, types: &TypeNames) -> bool {
         self.among(types).next().is_some()
     }
@@ -159,7 +159,7 @@ impl<'a> KnownTypes<'a> {
     }
 
     /// Returns `path` with the first undeclared name replaced by the most similar declared name, in the first of these
-    /// types that declares a similar name. The caller must know that these types allow no value at the path. Returns
+    /// types that declares a similar name. Call this function only if these types allow no value at the path. Returns
     /// `None` if there is no similar name, or if a limit on comparisons is exceeded.
     pub fn nearest_path(&self, types: &TypeNames, path: &str) -> Option<String> {
         if self.among(types).count() > MAX_COMPARED_TYPES || self.comparisons.get() >= MAX_COMPARISONS {
@@ -167,7 +167,7 @@ impl<'a> KnownTypes<'a> {
         }
         self.comparisons.set(self.comparisons.get() + 1);
         self.among(types).find_map(|definition| {
-            // The shortest beginning of the path that is not declared ends with the wrong name.
+            // The shortest undeclared prefix of the path ends with the wrong name.
             let ends = path.match_indices('.').map(|(end, _)| end).chain([path.len()]);
             let (wrong, fields) = ends.map(|end| &path[..end]).find_map(|part| match declared(definition, part) {
                 PathDeclaration::Nothing(fields) => Some((part, fields)),
@@ -180,8 +180,8 @@ impl<'a> KnownTypes<'a> {
     }
 
     /// Returns the field whose name is most similar to `name`, in the first of these types that has a similar field.
-    /// The caller must know that none of the types has the field `name`. Returns `None` if there is no similar field,
-    /// or if a limit on comparisons is exceeded.
+    /// Call this function only if no type has the field `name`. Returns `None` if there is no similar field, or if a
+    /// limit on comparisons is exceeded.
     pub fn nearest_field(&self, types: &TypeNames, name: &str) -> Option<String> {
         if self.among(types).count() > MAX_COMPARED_TYPES || self.comparisons.get() >= MAX_COMPARISONS {
             return None;

@@ -1,4 +1,4 @@
-//! Measures the size and the nesting depth of values, and charges queries for the rows that they keep.
+//! Measures the size and the nesting depth of values, and charges queries for kept rows.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::model::value::Value;
 /// The maximum number of levels in a value that a query builds (MongoDB's own limit for a BSON document).
 pub const MAX_DEPTH: usize = 200;
 
-/// The number of bytes of a field's name that the query is not charged for.
+/// The number of bytes of a field's name for which the query is not charged.
 const MAX_SHARED_NAME: usize = 64;
 
 /// The size of a value in bytes, without the data that the value points to.
@@ -50,8 +50,8 @@ pub fn name_bytes(name: &Arc<str>) -> usize {
     size_of::<Arc<str>>() + name.len().saturating_sub(MAX_SHARED_NAME)
 }
 
-/// Returns the number of bytes that a kept value takes in addition to the source. At most `built` bytes of the value
-/// were built for the query.
+/// Returns the number of bytes that a kept value takes in addition to the memory of the source. At most `built` bytes
+/// of the value were built for the query.
 pub fn built_bytes(value: &Value, built: usize, query: &Context) -> Result<usize> {
     if built == 0 { Ok(0) } else { Ok(expanded_bytes(value, query)?.min(built)) }
 }

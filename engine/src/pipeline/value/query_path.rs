@@ -49,13 +49,14 @@ impl QueryPath {
     }
 }
 
-/// Returns the array index that a name denotes. Only a number without leading zeros is an index.
+/// Returns the array index that a name denotes. Returns `None` unless the name is a number without leading zeros.
 pub(super) fn index(name: &str) -> Option<usize> {
     let is_index = name == "0" || (!name.starts_with('0') && name.bytes().all(|byte| byte.is_ascii_digit()));
     name.parse().ok().filter(|_| is_index)
 }
 
 /// Follows the path `parts` from a value. If the value is an array, the first part must be the index of an element.
+/// Returns whether a call of `visit` returned `true`.
 fn walk(value: &Value, parts: &[PathPart], leaf: Leaf, visit: &mut Visit) -> Result<bool> {
     let Some((part, rest)) = parts.split_first() else { return visit(Some(value)) };
     let field = match value {
@@ -71,7 +72,8 @@ fn walk(value: &Value, parts: &[PathPart], leaf: Leaf, visit: &mut Visit) -> Res
     }
 }
 
-/// Follows the path `parts` from each object in an array, and from the element whose index is the first part.
+/// Follows the path `parts` from each object in an array, and from the element whose index is the first part. Returns
+/// whether a call of `visit` returned `true`.
 fn walk_items(items: &[Value], parts: &[PathPart], leaf: Leaf, visit: &mut Visit) -> Result<bool> {
     let Some((part, rest)) = parts.split_first() else { return Ok(false) };
     for (place, item) in items.iter().enumerate() {

@@ -8,7 +8,7 @@ use crate::model::excerpt::excerpt_of;
 pub use crate::model::pattern::PatternMatch;
 use crate::model::pattern::{CompiledPattern, SearchFailure, Syntax};
 
-/// The maximum number of patterns that one pipeline may hold.
+/// The maximum number of patterns in one pipeline.
 const MAX_PATTERNS: usize = 200;
 
 /// A compiled pattern.
@@ -32,7 +32,8 @@ impl Regex {
             Some(patterns) => patterns.compiled(pattern, options, Syntax::Query),
             None => CompiledPattern::new(pattern, options, Syntax::Query).map(Arc::new),
         };
-        // Compiling a pattern may take as long as processing many rows, so the stopwatch is read after each pattern.
+        // Compiling a pattern may take as long as processing many rows, so the elapsed time is checked after each
+        // pattern.
         query.check_time().map_err(RegexError::Ended)?;
         Ok(Regex { compiled: compiled.map_err(|reason| RegexError::Invalid(reason_of(&reason)))? })
     }
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipeline_holds_a_limited_number_of_patterns() {
+    fn a_pipeline_with_too_many_patterns_is_rejected() {
         let query = Context::new(0, 0, &|| 0, 1, i64::MAX);
         for _ in 0..MAX_PATTERNS {
             Regex::new("^a", "", &query).expect("a pattern");

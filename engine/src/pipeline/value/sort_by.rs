@@ -10,7 +10,7 @@ use super::sort_key::{SortKey, SortOrder};
 use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
 
-/// A sort order and the paths that it reads.
+/// A sort order, and the paths of its keys.
 #[derive(Debug, Clone)]
 pub struct SortSpec {
     paths: Arc<[FieldPath]>,

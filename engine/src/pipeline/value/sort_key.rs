@@ -55,7 +55,7 @@ struct KeySlot<'r> {
     key: usize,
     /// The remaining names of the key's path.
     names: &'r [Arc<str>],
-    /// The value that the path leads to if its first remaining name is the index of an item of the array.
+    /// The value to which the path leads if the first remaining name of the path is the index of an item of the array.
     indexed: Option<PathValue<'r>>,
 }
 
@@ -198,7 +198,7 @@ fn indexed<'r>(items: &'r [Value], name: &str, rest: &'r [Arc<str>]) -> Option<P
     }
 }
 
-/// Compares two rows by some of the keys. `a` and `b` hold one value for each of these keys.
+/// Compares two rows by some of the keys. `a` and `b` contain one value for each of these keys.
 fn compare<'k>(keys: impl Iterator<Item = &'k SortPath>, a: &[Option<Value>], b: &[Option<Value>]) -> Ordering {
     let mut orders = a.iter().zip(b).zip(keys).map(|((a, b), key)| key.direct(a.cmp(b)));
     orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)

@@ -23,8 +23,8 @@ impl NumericValue {
     }
 }
 
-/// A sum that stays an integer as long as possible, and is a decimal if it has decimal summands. The sum compensates
-/// rounding errors of doubles, so small summands are not lost next to large ones.
+/// A sum of numbers. The sum of integers is an integer if the sum fits in 64 bits, and a sum with decimal summands is a
+/// decimal. Rounding errors of doubles are compensated, so small summands are not lost next to large summands.
 #[derive(Debug, Clone, Default)]
 pub struct Sum {
     whole: i128,
@@ -33,7 +33,8 @@ pub struct Sum {
     lost: f64,
     has_double: bool,
     decimal: Option<Decimal>,
-    /// Whether a decimal could not hold the sum of the decimals. The decimals that did not fit are in `double`.
+    /// Whether the sum of the decimals exceeded the range of a decimal. The field `double` contains the decimals that
+    /// did not fit.
     is_beyond: bool,
 }
 
@@ -103,8 +104,9 @@ impl Sum {
         if all.double.is_finite() { all.double + all.lost } else { all.double }
     }
 
-    /// Returns the sum as a decimal. Returns `None` if there are no decimal summands, or if a decimal cannot hold the
-    /// sum. The sum of the doubles is converted to the decimal with the fewest digits whose nearest double is that sum.
+    /// Returns the sum as a decimal. Returns `None` if there are no decimal summands, or if no decimal can represent
+    /// the sum. The sum of the doubles is converted to the decimal with the fewest digits whose nearest double is that
+    /// sum.
     fn as_decimal(&self) -> Option<Decimal> {
         let decimals = self.decimal.filter(|_| !self.is_beyond)?;
         let whole = Decimal::try_from_i128_with_scale(self.whole, 0).ok()?;
@@ -163,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_that_no_decimal_can_hold_is_a_double() {
+    fn a_sum_beyond_the_range_of_decimals_is_a_double() {
         let most = decimal("79228162514264337593543950335");
         assert_eq!(sum(&[most.clone(), most.clone(), decimal("1")]).total().as_f64(), Some(1.584_563_250_285_286_8e29));
         assert_eq!(text(&sum(&[most, Value::Double(f64::NAN)]).total()), "null");

@@ -1,8 +1,7 @@
-//! The edges that were closed a short time ago. Reads of earlier moments find edges that were closed before in the
-//! store.
+//! The recently closed edges. A read of the past reads older closed edges from the store.
 //!
-//! An edge leaves the open edges before its closed version is stored. The closed version therefore stays here until it
-//! is stored, and until every read has ended that began before.
+//! An edge is removed from the open edges before its closed version is stored. The closed version is therefore kept in
+//! memory until the version is stored and every read that began before that time has ended.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -12,17 +11,17 @@ use rustc_hash::FxHashSet;
 
 use crate::model::graph::Edge;
 
-/// The edges that were closed a short time ago, in the order in which they were closed.
+/// The recently closed edges, in the order in which they were closed.
 #[derive(Default)]
 pub struct ClosedEdges {
     edges: VecDeque<ClosedEdge>,
     /// The number of edges at the front that are stored.
     stored: usize,
-    /// The newest position at which one of the stored edges or of the removed edges was closed.
+    /// The newest position at which a stored edge or a removed edge was closed.
     stored_position: u64,
     /// The number of edges that were removed from the front.
     removed: u64,
-    /// The reads that have not ended: the number of reads by the number of the first edge that they need.
+    /// The number of reads that have not ended, by the number of the first edge that the reads need.
     reads: BTreeMap<u64, usize>,
 }
 
@@ -31,12 +30,13 @@ struct ClosedEdge {
     is_stored: bool,
 }
 
-/// A read that needs the edges that are closed after it began, and the closed edges that were not stored when it began.
+/// A read of the past. While the read exists, the edges that were not stored when the read began are kept in memory,
+/// and so are the edges that are closed later.
 pub struct ClosedRead<'g> {
     closed: &'g Mutex<ClosedEdges>,
     /// The number of the first edge that the read needs.
     first: u64,
-    /// The newest position at which an edge was closed that the read finds only in the store.
+    /// The newest position at which an edge was closed that the read may find only in the store.
     pub stored_position: u64,
 }
 
@@ -79,7 +79,7 @@ impl ClosedEdges {
         self.remove_stored();
     }
 
-    /// Notes that the closed versions among `edges` are stored.
+    /// Marks the closed versions among `edges` as stored.
     pub fn set_stored(&mut self, edges: &[Arc<Edge>]) {
         let stored: FxHashSet<*const Edge> = edges.iter().map(Arc::as_ptr).collect();
         for closed in self.edges.iter_mut().skip(self.stored) {
@@ -88,15 +88,16 @@ impl ClosedEdges {
         self.remove_stored();
     }
 
-    /// Notes that the graph was replaced with the stored graph at a position. The store then has the closed version of
-    /// every edge that is not open, so only the reads that have not ended need the edges.
+    /// Marks all edges as stored, after the graph was replaced with the stored graph at a position. The store then
+    /// contains the closed version of every edge that is not open. Only the reads that have not ended still need the
+    /// edges in memory.
     pub fn set_all_stored(&mut self, position: u64) {
         self.edges.iter_mut().for_each(|closed| closed.is_stored = true);
         self.stored_position = self.stored_position.max(position);
         self.remove_stored();
     }
 
-    /// Returns the approximate size of the edges in bytes.
+    /// Returns the approximate size of the edges, in bytes.
     pub fn size_bytes(&self) -> usize {
         self.edges.len() * (size_of::<ClosedEdge>() + size_of::<Edge>())
     }

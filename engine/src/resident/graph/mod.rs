@@ -28,9 +28,9 @@ use closed::ClosedEdges;
 /// The knowledge graph at the position of the log's follower.
 #[derive(Default)]
 pub struct Graph {
-    // A panic during a write may leave an edge in one direction only. A rebuild of the graph repairs such edges.
+    // A panic during a write may leave an edge in only one direction. A rebuild of the graph repairs such edges.
     inner: RwLock<Edges>,
-    /// The edges that were closed a short time ago. This lock is taken last.
+    /// The recently closed edges. This lock is taken last.
     closed: Mutex<ClosedEdges>,
 }
 
@@ -133,8 +133,8 @@ impl Graph {
         self.keep_closed(changes)
     }
 
-    /// Replaces the whole graph with the stored graph at a position. Returns the ids of the aggregates that had facts in
-    /// the previous graph.
+    /// Replaces the whole graph with the stored graph at a position. Returns the ids of the aggregates that had facts
+    /// in the previous graph.
     pub fn replace(&self, edges: Edges, position: u64) -> Vec<AggregateId> {
         let mut inner = self.inner.write();
         self.closed.lock().set_all_stored(position);
@@ -142,19 +142,21 @@ impl Graph {
         before.facts.into_keys().collect()
     }
 
-    /// Keeps the closed edges of changes until they are stored. Called before other reads see the changes.
+    /// Keeps the closed edges among the changes until these edges are stored. Called before other reads see the
+    /// changes.
     fn keep_closed(&self, changes: Changes) -> Changes {
         let mut kept = self.closed.lock();
         changes.edges.iter().filter(|edge| edge.valid_to.is_some()).for_each(|edge| kept.add(edge.clone()));
         changes
     }
 
-    /// Notes that the new versions of edges are stored.
+    /// Marks the closed versions among `edges` as stored.
     pub fn set_stored(&self, edges: &[Arc<Edge>]) {
         self.closed.lock().set_stored(edges);
     }
 
-    /// Begins a read of the store for which the graph keeps the edges that are not yet stored as closed.
+    /// Begins a read of the store. Until the read ends, the graph keeps the closed edges whose closed versions are not
+    /// stored yet.
     pub fn read_closed(&self) -> ClosedRead<'_> {
         ClosedRead::begin(&self.closed)
     }
@@ -190,12 +192,12 @@ impl Graph {
         }
     }
 
-    /// Returns the approximate size of the graph in bytes.
+    /// Returns the approximate size of the graph, in bytes.
     pub fn size_bytes(&self) -> usize {
         self.inner.read().size_bytes() + self.closed.lock().size_bytes()
     }
 
-    /// Returns whether no aggregate has facts, not even of plugins that are not enabled.
+    /// Returns whether the graph has no facts, including the facts of plugins that are not enabled.
     pub fn is_empty(&self) -> bool {
         let edges = self.inner.read();
         edges.facts.is_empty() && edges.hidden.is_empty()

@@ -141,8 +141,8 @@ impl Edges {
         }
     }
 
-    /// Returns the edges that should be open from an aggregate, and the aggregate's broken links. Of several desired
-    /// edges with the same kind and target node, the one with the largest weight counts.
+    /// Returns the edges that should be open from an aggregate, and the aggregate's broken links. If several desired
+    /// edges have the same kind and target node, the result contains the edge with the largest weight.
     fn desired(&self, view: &dyn StateView, id: &AggregateId) -> DesiredLinks {
         let mut found = DesiredLinks::default();
         let Some(from) = view.aggregate(id.as_str()).filter(|from| !from.deleted) else { return found };
@@ -188,8 +188,8 @@ impl Edges {
     }
 
     /// Returns the node that matches a target. For an id, this is the aggregate with the id. For a page, this is the
-    /// page that the references name in the project of `from`. Otherwise, this is the oldest matching aggregate of this
-    /// project, other than `from` itself.
+    /// page that the references name in the project of `from`. For a label or a field, this is the oldest matching
+    /// aggregate of that project other than `from` itself.
     fn resolve(&self, view: &dyn StateView, target: &Target, from: &Aggregate) -> Option<ResolvedTarget> {
         match target {
             Target::Id(id) => {
@@ -224,7 +224,7 @@ impl Edges {
             }
             only
         } else {
-            // Of pages with the same rank, the oldest counts.
+            // Among pages with the same rank, the oldest page is the target.
             ranked.min_by(|(a, _), (b, _)| a.cmp(b))?
         };
         Some(if *id == from.id { ResolvedTarget::Itself } else { ResolvedTarget::Node(id.clone()) })

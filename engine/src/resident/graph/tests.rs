@@ -124,7 +124,7 @@ impl Articles {
 }
 
 #[test]
-fn an_edge_to_a_page_points_to_the_first_reference_that_exists() {
+fn an_edge_to_a_page_points_to_the_page_of_the_first_matching_reference() {
     let mut articles = Articles::default();
     let edges = [page("a", &["/docs/a", "/docs/b/a"]), page("n", &["n.md"]), page("../self", &["/docs/b.md"])];
     assert_eq!(articles.event("from", "created", &[("path", "docs/b.md")], &edges), [""; 0]);
@@ -244,7 +244,7 @@ fn kept(graph: &Graph) -> Vec<Arc<Edge>> {
 }
 
 #[test]
-fn a_read_of_the_past_finds_an_edge_that_closes_meanwhile() {
+fn a_read_of_the_past_finds_an_edge_that_closes_during_the_read() {
     let mut articles = Articles::default();
     articles.event("b", "created", &[("slug", "two")], &[]);
     articles.event("a", "created", &[], &[link(slug("two"))]);
@@ -254,7 +254,7 @@ fn a_read_of_the_past_finds_an_edge_that_closes_meanwhile() {
     articles.event("a", "updated", &[], &[]);
     assert_eq!(reached(&past), ["a", "b"]);
     assert_eq!(reached(&PastGraph::begin(&graph, PastMoment::Position(3))), ["a"]);
-    // The closed edge is stored. The graph keeps it for the read that began before.
+    // The closed edge is stored. The graph keeps the edge in memory for the read that began before.
     let closed = kept(&graph);
     graph.set_stored(&closed);
     assert_eq!(reached(&past), ["a", "b"]);
@@ -290,7 +290,7 @@ fn closed_edges_stay_until_they_are_stored_and_no_read_needs_them() {
     articles.event("c", "updated", &[], &[link(slug("two"))]);
     let read = graph.read_closed();
     articles.event("c", "updated", &[], &[]);
-    // The stored graph has the closed edge, but not for the read that began before.
+    // The store contains the closed edge, but the read that began before still needs the edge in memory.
     graph.replace(Edges::default(), 9);
     assert_eq!(kept(&graph).len(), 1);
     drop(read);

@@ -49,7 +49,7 @@ pub enum PastMoment {
 }
 
 impl PastMoment {
-    /// Returns whether an edge was opened at the moment or before it.
+    /// Returns whether an edge was opened at or before the moment.
     fn has_opened(self, edge: &Edge) -> bool {
         match self {
             PastMoment::Position(position) => edge.opened <= position,
@@ -66,12 +66,12 @@ impl PastMoment {
     }
 }
 
-/// A read of the graph at a moment of the past. While it exists, the graph keeps the edges that are closed.
+/// A read of the graph at a moment of the past. While the read exists, the graph keeps the edges that are closed.
 pub struct PastGraph<'g> {
     graph: &'g Graph,
     pub moment: PastMoment,
     closed: ClosedRead<'g>,
-    /// Whether only the store may contain some of the edges that were open at the moment and are closed now.
+    /// Whether the store may contain edges that were open at the moment, are closed now, and are not in memory.
     pub needs_store: bool,
     /// The stored edges that were open at the moment and are closed now.
     stored: EdgesByNode,
@@ -92,8 +92,8 @@ impl EdgesByNode {
 }
 
 impl<'g> PastGraph<'g> {
-    /// Begins to read the graph at a moment. If `needs_store` is set in the result, the caller reads the edges that were
-    /// closed after the moment from the store, and passes each to [`PastGraph::add`].
+    /// Begins to read the graph at a moment. If `needs_store` is set in the result, the caller reads the edges that
+    /// were closed after the moment from the store, and passes each to [`PastGraph::add`].
     pub fn begin(graph: &'g Graph, moment: PastMoment) -> PastGraph<'g> {
         let closed = ClosedRead::begin(&graph.closed);
         let needs_store = match moment {
@@ -110,7 +110,7 @@ impl<'g> PastGraph<'g> {
         }
     }
 
-    /// Returns the common neighborhood of several nodes, as [`walk_while`] does.
+    /// Returns the common neighborhood of several nodes at the moment, as [`walk_while`] does.
     pub fn walk_while<E>(
         &self,
         from: &[AggregateId],

@@ -175,7 +175,7 @@ impl LabelIndex {
     }
 }
 
-/// Returns the best candidates, at most [`MAX_CANDIDATES`]. Of equally good candidates, keeps the candidates that
+/// Returns the best candidates, at most [`MAX_CANDIDATES`]. If candidates are equally good, prefers the candidates that
 /// changed most recently.
 fn best(mut found: Vec<(f32, i64, u32)>) -> Vec<u32> {
     if found.len() > MAX_CANDIDATES {

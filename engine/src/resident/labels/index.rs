@@ -11,7 +11,7 @@ use crate::model::id::AggregateId;
 
 /// The maximum number of bytes of a label that are indexed.
 pub const LABEL_BYTES: usize = 512;
-/// The maximum number of bytes that are indexed of an aggregate's other texts, all texts together.
+/// The maximum total number of bytes that are indexed of an aggregate's texts other than its labels.
 pub const BODY_BYTES: usize = 20_000;
 
 /// The searchable text of one aggregate.
@@ -23,7 +23,7 @@ pub struct SearchText {
     pub last_event_at: i64,
     /// The labels of the aggregate. If the aggregate has its own label, this label is the first.
     pub labels: Vec<Arc<str>>,
-    /// The texts that are searched besides the labels.
+    /// The searched texts other than the labels.
     pub body: Vec<TextPart>,
 }
 
@@ -44,8 +44,8 @@ pub struct LabelEntry {
     pub label: Arc<str>,
     pub folded: Box<str>,
     pub words: u32,
-    /// The texts besides the labels, in the entry of the first label only. Strings share their memory with the state;
-    /// the texts of lists do not.
+    /// The searched texts other than the labels. Empty in the entries of further labels. Strings share their memory
+    /// with the state; the texts of lists do not.
     pub body: Vec<TextPart>,
     pub body_words: u32,
     /// Whether the label is not the aggregate's first label. If the aggregate has its own label, this label is the

@@ -15,7 +15,7 @@
 //!   these scores is the score of the candidate. Among equal scores, the label that equals the query comes first, then
 //!   the latest change, then the id. Only `exact` reaches a score of 1. Tasks are found only if `type` requests tasks,
 //!   because tasks repeat the labels of their subjects.
-//! * **Meaning**, if `[search.embedding]` is on: the follower of vectors embeds changed labels, recognized by a hash,
+//! * **Meaning**, if `[search.embedding]` is on: a follower of the log embeds changed labels, detected by a hash,
 //!   and stores the vectors next to the log with an HNSW index. The query's neighbors are merged with the text hits
 //!   that have a BM25 score or a score of at least 0.5, by reciprocal rank: a hit that is first in both rankings scores
 //!   1, a hit that is first in one ranking 0.5. If the model fails or takes too long, the search returns the text hits
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn each_of_several_labels_that_differ_in_signs_or_marks_ranks_first_for_its_own_text() {
+    fn labels_that_differ_in_signs_or_marks_rank_first_for_their_own_texts() {
         for all in [["C", "C++", "C#"], ["ガス", "カス", "ガスト"], ["कम", "काम", "कमल"], ["Ä", "A", "Å"]]
         {
             let labels = labelled(&all);

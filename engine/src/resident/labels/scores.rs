@@ -44,11 +44,11 @@ pub struct Scores {
     /// The score for a label that begins with the query. A label with a later word that begins with the query gets a
     /// lower score. A single character of a script without spaces also matches the end of a pair.
     pub prefix: f64,
-    /// The number of trigrams that label and query have in common, as a share of all trigrams of the two.
+    /// The number of trigrams that label and query have in common, as a share of the distinct trigrams of both texts.
     pub trigram: f64,
     /// The share of words that label and query have in common, in any order, weighted by their lengths. Words with a
-    /// few wrong letters count as well. If the whole texts are more similar letter by letter, that similarity counts
-    /// instead.
+    /// few wrong letters count as well. If the whole texts are more similar letter by letter, that similarity is the
+    /// score.
     pub token_set: f64,
     /// The BM25 score of label and body, relative to the highest possible value.
     pub bm25: f64,
@@ -66,7 +66,8 @@ impl Scores {
         ]
     }
 
-    /// Returns the name and value of the highest score. Of equal scores, the first counts.
+    /// Returns the name and value of the highest score. If several measures have this score, returns the first of these
+    /// measures.
     pub fn best(&self) -> (&'static str, f64) {
         let named = self.named();
         named.into_iter().reduce(|best, score| if score.1 > best.1 { score } else { best }).unwrap_or_default()
@@ -185,7 +186,7 @@ impl<'a> Scorer<'a> {
         query_covered / query_length * (QUERY_SHARE + (1.0 - QUERY_SHARE) * of_label) * in_order
     }
 
-    /// Scores the similarity of label and query letter by letter. For example, a label is found even if the query lacks
+    /// Scores the similarity of label and query letter by letter. For example, a label is found even if the query omits
     /// a space. Returns 0 if many letters differ.
     fn as_a_whole(&self, entry: &LabelEntry, trigram: f64) -> f64 {
         let (query, label) = (self.query.folded.as_str(), &*entry.folded);

@@ -11,7 +11,7 @@ const MAX_COUNT: u32 = (1 << COUNT_BITS) - 1;
 /// The number of different entry numbers that fit into a posting.
 pub const MAX_ENTRIES: usize = 1 << (32 - COUNT_BITS);
 
-/// The words by number, with their postings. When no entry contains a word any more, the number of the word is reused.
+/// The words by number, with their postings. The number of a word that no entry contains any longer is reused.
 #[derive(Default)]
 pub struct Words {
     numbers: FxHashMap<Box<str>, u32>,

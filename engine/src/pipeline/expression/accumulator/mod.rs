@@ -76,7 +76,7 @@ impl Accumulator {
         }
     }
 
-    /// Returns the expression for the number of values to keep, if the specification has one.
+    /// Returns the expression for the number of values to keep, or `None` if the specification has no `n`.
     fn count(&self) -> Option<&Expr> {
         match &self.kind {
             AccumulatorKind::Edge(_, count) | AccumulatorKind::ExtremeN(_, count) => Some(count),
@@ -91,7 +91,8 @@ impl Accumulator {
         self.count().map_or(Ok(1), |count| kept(count, env))
     }
 
-    /// Returns whether the accumulator uses random numbers, so that its values depend on earlier draws.
+    /// Returns whether the accumulator uses random numbers. The values of such an accumulator depend on the random
+    /// numbers that were drawn before.
     pub fn draws(&self) -> bool {
         self.input.draws() || self.count().is_some_and(Expr::draws)
     }
@@ -180,12 +181,12 @@ impl Accumulator {
         if self.is_final(state) { Ok(()) } else { self.add_input(state, input, env) }
     }
 
-    /// Returns whether the result is final, so that further rows cannot change it.
+    /// Returns whether the result is final. Further rows cannot change a final result.
     pub fn is_final(&self, state: &AccumulatorState) -> bool {
         matches!((&self.kind, &state.data), (AccumulatorKind::First, Data::One(kept)) if kept.value.is_some())
     }
 
-    /// Returns the result of the group. The query stays charged for the values that the state keeps.
+    /// Returns the result of the group. The charges for the values that the state keeps are not canceled.
     pub fn finish(&self, state: AccumulatorState) -> Value {
         match (state.data, &self.kind) {
             (Data::Sum(sum), _) => sum.total(),

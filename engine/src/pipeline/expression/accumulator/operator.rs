@@ -96,10 +96,10 @@ static OPERATORS: &[AccumulatorOperator] = name_table! { row:
     /// Returns the distinct items of the arrays.
     "$setUnion"("array") [r#"{"$setUnion":"$a"}"#, r#"[{"a":[1,2]},{"a":[2,3]}]"#, "[1,2,3]"]:
         |_, spec, scope| unary(spec, scope, AccumulatorKind::SetUnion);
-    /// Returns the standard deviation of all numbers.
+    /// Returns the population standard deviation of the numbers.
     "$stdDevPop"("expression: any") [r#"{"$stdDevPop":"$a"}"#, r#"[{"a":1},{"a":3}]"#, "1.0"]:
         |_, spec, scope| unary(spec, scope, AccumulatorKind::Deviation(DeviationKind::Population));
-    /// Returns the standard deviation estimated from a sample.
+    /// Returns the sample standard deviation of the numbers.
     "$stdDevSamp"("expression: any") [r#"{"$stdDevSamp":"$a"}"#, r#"[{"a":1},{"a":2},{"a":3}]"#, "1.0"]:
         |_, spec, scope| unary(spec, scope, AccumulatorKind::Deviation(DeviationKind::Sample));
     /// Returns the sum of the numbers.

@@ -123,7 +123,7 @@ fn keep(
     Ok(())
 }
 
-/// Returns the memory of an evicted value to the query's budget.
+/// Adds the memory of an evicted value back to the query's budget.
 fn release(evicted: Option<TopValue>, memory: &mut KeptBytes, env: &Env) {
     memory.give_back(evicted.map_or(0, |evicted| evicted.bytes), env.query);
 }

@@ -7,7 +7,7 @@ use crate::pipeline::expression::input_value::InputValue;
 use crate::pipeline::value::error::Result;
 use crate::pipeline::value::memory::{KeptBytes, measure};
 
-/// The value of a group, and the number of bytes that the query is charged for it.
+/// The value of a group, and the number of bytes that the query is charged for the value.
 #[derive(Debug, Default)]
 pub(super) struct SingleValue {
     pub value: Option<Value>,

@@ -5,12 +5,12 @@ use super::operator::{ExprOperator, OperatorCall, name_table};
 use super::{Answer, Env, Expr, some};
 
 pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
-    /// Returns whether all expressions are true; stops at the first that is not.
+    /// Returns whether all expressions are true; stops at the first expression that is not true.
     "$and"("expression...: any") [r#"{"$and":["$a",{"$gt":["$b",1]}]}"#, r#"{"a":true,"b":2}"#, "true"]:
         AnyNumber, and;
     /// Returns whether the value is not true.
     "$not"("expression: any") [r#"{"$not":["$a"]}"#, r#"{"a":0}"#, "true"]: Exactly(1), not;
-    /// Returns whether any expression is true; stops at the first that is.
+    /// Returns whether any expression is true; stops at the first true expression.
     "$or"("expression...: any") [r#"{"$or":["$a","$b"]}"#, r#"{"a":null,"b":"x"}"#, "true"]:
         AnyNumber, or;
 };

@@ -15,16 +15,16 @@ pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
     /// Returns whether the values are equal.
     "$eq"("left: any, right: any") [r#"{"$eq":["$a",1.0]}"#, r#"{"a":1}"#, "true"]:
         Exactly(2), |call, env| some(compare(call, env)?.is_eq());
-    /// Returns whether the left value is greater than the right.
+    /// Returns whether the left value is greater than the right value.
     "$gt"("left: any, right: any") [r#"{"$gt":["$a",1]}"#, r#"{"a":2}"#, "true"]:
         Exactly(2), |call, env| some(compare(call, env)?.is_gt());
-    /// Returns whether the left value is greater than or equal to the right.
+    /// Returns whether the left value is greater than or equal to the right value.
     "$gte"("left: any, right: any") [r#"{"$gte":["$a",2]}"#, r#"{"a":2}"#, "true"]:
         Exactly(2), |call, env| some(compare(call, env)?.is_ge());
-    /// Returns whether the left value is less than the right.
+    /// Returns whether the left value is less than the right value.
     "$lt"("left: any, right: any") [r#"{"$lt":["$a",1]}"#, r#"{"a":2}"#, "false"]:
         Exactly(2), |call, env| some(compare(call, env)?.is_lt());
-    /// Returns whether the left value is less than or equal to the right.
+    /// Returns whether the left value is less than or equal to the right value.
     "$lte"("left: any, right: any") [r#"{"$lte":["$a",2]}"#, r#"{"a":2}"#, "true"]:
         Exactly(2), |call, env| some(compare(call, env)?.is_le());
     /// Returns whether the values differ.

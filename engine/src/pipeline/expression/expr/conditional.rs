@@ -123,7 +123,7 @@ fn parse_branch(branch: &Value, scope: &ParseScope) -> Result<[Option<Expr>; 2]>
         .ok_or_else(|| Error::new(40065, "$switch requires each branch have a 'then' expression."))?;
     let case = parse(case, scope)?;
     // If a case is never true, its result is never evaluated. A division by zero in a constant part of the result is
-    // therefore not an error. Other errors of constants are.
+    // therefore not an error. Other errors in the constants of the result are reported.
     if case.constant().is_some_and(is_false) {
         let then = match parse(then, scope) {
             Ok(then) => then,

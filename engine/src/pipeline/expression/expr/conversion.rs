@@ -27,7 +27,7 @@ pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
         Exactly(1), |call, env| some(call.value(0, env)?.is_number());
     /// Parses a JSON text that contains an array.
     "$toArray"("expression: any") [r#"{"$toArray":"$a"}"#, r#"{"a":"[1,\"x\"]"}"#, r#"[1,"x"]"#]
-        .remark("An array stays as it is. `$toObject` is the same for objects, and `$convert` has both as types."):
+        .remark("Arrays are returned unchanged. `$toObject` does the same for objects; `$convert` supports both."):
         Own(parse_one), |call, env| convert_one(call, env, ConversionTarget::Array);
     /// Converts the value to a boolean.
     "$toBool"("expression: any") [r#"{"$toBool":"$a"}"#, r#"{"a":0}"#, "false"]:
@@ -299,7 +299,8 @@ fn convert(value: &Value, target: ConversionTarget, env: &Env) -> Result<Value> 
 
 /// Parses a JSON text that contains an array or an object.
 fn from_json(text: &str, target: ConversionTarget, env: &Env) -> Result<Value> {
-    // Every value but the outermost one follows one of these characters.
+    // Each of these characters precedes at most one value, so the number of characters limits the number of values
+    // inside the outermost value.
     let values = text.bytes().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count();
     env.query.tick_bytes(text.len())?;
     env.query.charge(text.len().saturating_add(values.saturating_mul(size_of::<(Arc<str>, Value)>())))?;

@@ -17,7 +17,7 @@ pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
         r#"{"a":"hello"}"#,
         r#""5D41402ABC4B2A76B9719D911017C592""#,
     ]
-        .remark("The algorithm is `sha256` or `md5`, which is not secure. MongoDB's `xxh64` is not offered."):
+        .remark("The algorithm is `sha256` or `md5`; `md5` is not secure. MongoDB's `xxh64` is not supported."):
         ByName(&HEX_HASH), hex_hash;
 };
 

@@ -68,15 +68,15 @@ enum ExprNode {
 /// The place of a user variable among the variables that are visible to an expression.
 #[derive(Debug, Clone, Copy)]
 struct UserVariable {
-    /// The number of variables that are bound outside of this one.
+    /// The number of variables that are bound outside of this variable.
     outer: usize,
-    /// The number of variables that are bound inside of this one.
+    /// The number of variables that are bound inside of this variable.
     inner: usize,
 }
 
 impl UserVariable {
-    /// Returns the place of the variable with a name, or `None` if no variable has the name. The innermost variable is
-    /// the last one.
+    /// Returns the place of the innermost variable with a name, or `None` if no variable has the name. `names` lists
+    /// the variables from the outermost to the innermost.
     fn find(name: &str, names: &[Arc<str>]) -> Option<UserVariable> {
         let outer = names.iter().rposition(|known| **known == *name)?;
         Some(UserVariable { outer, inner: names.len() - 1 - outer })
@@ -91,7 +91,7 @@ enum System {
     Workspace,
 }
 
-/// The shape or the type of all values of an expression, as far as it is known before the evaluation.
+/// The shape or the type of all values of an expression, as far as known before the evaluation.
 #[derive(Debug, Clone, Copy)]
 pub enum ValueShape<'e> {
     /// The whole row.
@@ -106,7 +106,7 @@ pub enum ValueShape<'e> {
     Decimal,
     /// Neither a date nor a decimal.
     Plain,
-    /// A value of one of [`Expr::choices`], or an item of an array that is such a value.
+    /// The value of an expression in [`Expr::choices`], or an item of such a value.
     Choice(&'e Expr),
     Any,
 }
@@ -183,7 +183,7 @@ impl Expr {
         }
     }
 
-    /// Returns the shape or the type of all values of the expression, as far as it is known before the evaluation.
+    /// Returns the shape or the type of all values of the expression, as far as known before the evaluation.
     pub fn outcome(&self) -> ValueShape<'_> {
         match &self.node {
             ExprNode::Constant(Value::Date(_)) => ValueShape::Date,
@@ -239,8 +239,8 @@ impl Expr {
         }
     }
 
-    /// Returns whether the value of an expression that reads no row is known only when the pipeline runs. This is the
-    /// case if the expression reads the time or one of the first `variables` user variables, or uses random numbers.
+    /// Returns whether the value of an expression that reads no row is known only when the pipeline runs. Such an
+    /// expression reads the time, reads one of the first `variables` user variables, or uses random numbers.
     pub fn depends_on_run(&self, variables: usize) -> bool {
         match &self.node {
             ExprNode::Variable(variable, _) => variable.outer < variables,
@@ -254,7 +254,7 @@ impl Expr {
         }
     }
 
-    /// Returns whether the expression reads one of the user variables with these numbers. The outermost variable has
+    /// Returns whether the expression reads a user variable whose number is in `numbers`. The outermost variable has
     /// the number 0.
     pub fn reads_variables(&self, numbers: &Range<usize>) -> bool {
         match &self.node {
@@ -266,7 +266,8 @@ impl Expr {
         }
     }
 
-    /// Returns whether the expression uses random numbers, so that its value depends on earlier draws.
+    /// Returns whether the expression uses random numbers. The value of such an expression depends on the random
+    /// numbers that were drawn before.
     pub fn draws(&self) -> bool {
         match &self.node {
             ExprNode::Array(items) => items.iter().any(Expr::draws),

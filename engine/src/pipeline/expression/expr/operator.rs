@@ -26,11 +26,11 @@ pub(super) enum ArgumentForm {
     AnyNumber,
     /// An object with named arguments.
     Named(&'static NamedArguments),
-    /// The operator parses its arguments itself.
+    /// A notation that only this operator uses, with the function that parses the arguments.
     Own(fn(&Value, &ParseScope) -> Result<OperatorArguments>),
 }
 
-/// Arguments in the operator's order, and data prepared from them.
+/// Arguments in the operator's order, and data prepared from the arguments.
 pub(super) struct OperatorArguments {
     pub values: Vec<Option<Expr>>,
     pub prepared: Option<PreparedData>,
@@ -49,7 +49,8 @@ pub(super) type PreparedData = Box<dyn std::any::Any + Send + Sync>;
 pub(super) struct NamedArguments {
     pub not_object: i32,
     pub unknown: i32,
-    /// The names of the arguments. A required argument also has the error code for its absence.
+    /// The names of the arguments. The second value is the error code for a missing argument, or `None` for an optional
+    /// argument.
     pub fields: &'static [(&'static str, Option<i32>)],
 }
 

@@ -148,8 +148,8 @@ fn parse_operator(name: &str, argument: &Value, scope: &ParseScope) -> Result<Ex
     fold(operator::parse_call(operator, argument, scope)?, scope.query)
 }
 
-/// Replaces a call with its result if constant arguments determine the result. The evaluation is limited to the time of
-/// the query and a small part of its memory.
+/// Replaces a call with its result if constant arguments determine the result. The evaluation may use the remaining
+/// time of the query and a small part of the query's memory.
 fn fold(call: OperatorCall, query: &Context) -> Result<Expr> {
     if let Some(decided) = call.decided() {
         return Ok(Expr::constant_of(decided));
@@ -159,7 +159,7 @@ fn fold(call: OperatorCall, query: &Context) -> Result<Expr> {
     }
     match query.with_byte_limit(FOLD_BYTES, || call.eval(&Env::new(query, &Value::Null))) {
         Ok(Some(value)) => {
-            // The plan holds the constant until the query ends.
+            // The plan keeps the constant until the query ends.
             memory::hold(&value, query)?;
             Ok(Expr::constant_of(value))
         }
@@ -169,7 +169,7 @@ fn fold(call: OperatorCall, query: &Context) -> Result<Expr> {
     }
 }
 
-/// Returns the expression for `text`, if `text` is a path into one of the variables in `names`.
+/// Returns the expression for `text`, or `None` if `text` is not a path into a variable in `names`.
 pub fn variable(text: &str, names: &[Arc<str>]) -> Option<Expr> {
     let variable = text.strip_prefix("$$")?;
     let (name, rest) = variable.split_once('.').map_or((variable, None), |(name, rest)| (name, Some(rest)));

@@ -167,7 +167,7 @@ fn find_all(call: &OperatorCall, env: &Env) -> Answer {
     some(found.unwrap_or_default())
 }
 
-/// Returns the description of a match, and charges the query for it.
+/// Returns the description of a match, and charges the query for the description.
 fn describe(text: &str, index: usize, found: &PatternMatch, query: &Context) -> Result<Value> {
     query.charge(200 + (found.groups.len() + 1) * (24 + found.end - found.start))?;
     let groups: Vec<Value> = found.groups.iter().map(|group| (*group).into()).collect();

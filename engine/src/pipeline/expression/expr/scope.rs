@@ -44,8 +44,8 @@ impl<'a> Env<'a> {
         Env { query: self.query, root, variables: self.variables }
     }
 
-    /// Returns the value of the variable before which `inner` variables were bound last. Variables outside of the scope
-    /// in which an expression was parsed therefore do not change what the expression reads.
+    /// Returns the value of the variable inside of which `inner` further variables are bound, or `None` if the value is
+    /// missing. The count starts at the innermost variable, so additional outer variables do not change the result.
     pub(super) fn variable(&self, mut inner: usize) -> Option<&'a Value> {
         let mut frame = self.variables;
         while let Some(current) = frame {

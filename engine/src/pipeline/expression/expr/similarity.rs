@@ -15,7 +15,7 @@ pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
     /// Returns the cosine of the angle between two vectors, from -1 to 1.
     "$similarityCosine"(VECTORS) [r#"{"$similarityCosine":["$a",[3,4]]}"#, r#"{"a":[4,3]}"#, "0.96"]
         .remark(
-            "`{vectors: [a, b], score: true}` returns a score from 0 to 1. A vector of zeros is similar to none: 0."
+            "`{vectors: [a, b], score: true}` returns a score from 0 to 1. The cosine with a vector of zeros is 0."
         ):
         Own(|spec, scope| parse("$similarityCosine", spec, scope)),
         |call, env| similarity(call, env, cosine, |cosine| (1.0 + cosine) / 2.0);

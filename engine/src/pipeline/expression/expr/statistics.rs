@@ -27,10 +27,10 @@ pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
     "$percentile"("input: any, p: array, method: string")
         [r#"{"$percentile":{"input":"$a","p":[0.5],"method":"approximate"}}"#, r#"{"a":[1,9,2]}"#, "[2.0]"]:
         Own(parse_percentile), percentile;
-    /// Returns the standard deviation of all numbers.
+    /// Returns the population standard deviation of the numbers.
     "$stdDevPop"("expression...: any") [r#"{"$stdDevPop":"$a"}"#, r#"{"a":[1,3]}"#, "1.0"]:
         AnyNumber, |call, env| some(deviation(call, env)?.population());
-    /// Returns the standard deviation estimated from a sample.
+    /// Returns the sample standard deviation of the numbers.
     "$stdDevSamp"("expression...: any") [r#"{"$stdDevSamp":"$a"}"#, r#"{"a":[1,2,3]}"#, "1.0"]:
         AnyNumber, |call, env| some(deviation(call, env)?.sample());
     /// Returns the sum of the numbers.

@@ -38,7 +38,7 @@ pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
     /// Returns the length of the string in code points.
     "$strLenCP"("string") [r#"{"$strLenCP":"é"}"#, "{}", "1"]:
         Exactly(1), |call, env| length(call, env, 34471, |text| text.chars().count());
-    /// Returns -1, 0 or 1 if the left string is less than, equal to or greater than the right, ignoring case.
+    /// Returns -1, 0 or 1 if the left string is less than, equal to or greater than the right string, ignoring case.
     "$strcasecmp"("left: string, right: string") [r#"{"$strcasecmp":["Ab","aB"]}"#, "{}", "0"]:
         Exactly(2), compare_ignoring_case;
     /// Returns a substring by its position in bytes, as `$substrBytes` does.
@@ -261,8 +261,8 @@ fn substr_cp(call: &OperatorCall, env: &Env) -> Answer {
     some(text.chars().skip(start).take(length).collect::<String>())
 }
 
-/// Parses an argument of `$substrCP`. `codes` holds the error codes for a value that is not a number, a number that is
-/// not a 32-bit integer, and a negative number, in this order.
+/// Parses an argument of `$substrCP`. `codes` contains the error codes for a value that is not a number, a number that
+/// is not a 32-bit integer, and a negative number, in this order.
 fn code_points(value: &Value, what: &str, codes: [i32; 3]) -> Result<usize> {
     if !value.is_number() {
         let found = value.type_name();

@@ -11,10 +11,10 @@ pub static VARIABLES: &[NameDocumentation] = name_table! { identity:
     "$$ROOT"("") [r#""$$ROOT""#, r#"{"a":1}"#, r#"{"a":1}"#];
     /// The start of field paths: the row, unless another value is bound to the variable.
     "$$CURRENT"("") [r#""$$CURRENT.a""#, r#"{"a":1}"#, "1"];
-    /// The time of the query, the same throughout the query.
+    /// The time of the query, which is constant for the whole query.
     "$$NOW"("") [r#"{"$type":"$$NOW"}"#, "{}", r#""date""#]
         .remark("All pages of one result use the time of the first page.");
-    /// No value: a field that evaluates to it is removed.
+    /// The missing value; a field with this value is removed.
     "$$REMOVE"("") [r#"{"$ifNull":["$$REMOVE","none"]}"#, "{}", r#""none""#];
     /// The caller, as an object with `id`.
     "$$USER"("") [r#"{"$type":"$$USER.id"}"#, "{}", r#""string""#].remark("Not in MongoDB.");
@@ -22,7 +22,7 @@ pub static VARIABLES: &[NameDocumentation] = name_table! { identity:
     "$$WORKSPACE"("") [r#"{"$type":"$$WORKSPACE.id"}"#, "{}", r#""string""#].remark("Not in MongoDB.");
     /// In `$map`, `$filter` and `$reduce` without `arrayIndexAs`: the index of the item, from 0.
     "$$IDX"("") [r#"{"$map":{"input":"$a","in":["$$IDX","$$this"]}}"#, r#"{"a":["x","y"]}"#, r#"[[0,"x"],[1,"y"]]"#];
-    /// In `$redact`: keeps the object's fields and evaluates the expression again for each object in it.
+    /// In `$redact`: keeps the object's fields and evaluates the expression again for each object inside the object.
     "$$DESCEND"("") [r#"{"$cond":["$secret","$$PRUNE","$$DESCEND"]}"#, CUT, r#"[{"b":{"x":2}}]"#];
     /// In `$redact`: removes the object.
     "$$PRUNE"("") [r#"{"$cond":["$secret","$$PRUNE","$$DESCEND"]}"#, CUT, r#"[{"b":{"x":2}}]"#];

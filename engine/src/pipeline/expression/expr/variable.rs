@@ -18,7 +18,7 @@ pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
     "$filter"("input: array, cond: any, as?: string, limit?: integer, arrayIndexAs?: string")
         [r#"{"$filter":{"input":"$a","cond":{"$gt":["$$this",1]}}}"#, r#"{"a":[1,2,3]}"#, "[2,3]"]:
         Own(parse_filter), filter;
-    /// Binds values to variables and evaluates an expression with them.
+    /// Binds values to variables and evaluates an expression that can read the variables.
     "$let"("vars: object, in: any") [r#"{"$let":{"vars":{"x":"$a"},"in":{"$add":["$$x","$$x"]}}}"#, r#"{"a":2}"#, "4"]:
         Own(parse_let), eval_let;
     /// Returns the value of an expression for each item.
@@ -216,7 +216,7 @@ fn reduce(call: &OperatorCall, env: &Env) -> Answer {
         let values = [Some(item.clone()), value, Some(Value::Int(index as i64))];
         let frame = env.frame(&values);
         value = call.field(1, &env.bind(&frame))?;
-        // Each step may nest the last value one level deeper, and drops the value before it. A measurement after every
+        // Each step replaces the value, and may nest the previous value one level deeper. A measurement after every
         // step would take quadratic time for growing arrays.
         if index % MEASURED_EVERY == 0 {
             let left = value.as_ref().map_or(Ok(0), |value| expanded_bytes(value, env.query))?;

@@ -42,7 +42,7 @@ fn any(nodes: &[FilterNode], document: &Value, env: &Env) -> Result<bool> {
 }
 
 impl Test {
-    /// Returns whether the test also applies to the items of an array at the end of the path, or only to the array.
+    /// Returns the values to test if the path ends at an array: the items and the array, or only the array.
     pub fn leaf(&self) -> Leaf {
         match self {
             Test::Compare(..)

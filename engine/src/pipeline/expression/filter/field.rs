@@ -187,7 +187,7 @@ fn elements(object: &Object, context: FilterContext) -> Result<Vec<Element>> {
     Ok(tests)
 }
 
-/// Converts a predicate over a path into the same predicate over one element.
+/// Converts a predicate over a path into the corresponding predicate over one element.
 fn of_node(node: FilterNode) -> Element {
     match node {
         FilterNode::Field(_, test) => Element::Is(test),

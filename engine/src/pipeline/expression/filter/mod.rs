@@ -62,7 +62,7 @@ impl Filter {
         parts
     }
 
-    /// Returns whether the filter has no conditions, so that every row satisfies it.
+    /// Returns whether the filter has no conditions. Every row satisfies such a filter.
     pub fn is_empty(&self) -> bool {
         matches!(&self.node, FilterNode::And(nodes) if nodes.is_empty())
     }
@@ -100,7 +100,7 @@ impl Filter {
         self.rank() > 2
     }
 
-    /// Returns the top-level fields that the filter reads, or `None` if it may read any field.
+    /// Returns the top-level fields that the filter reads, or `None` if the filter may read any field.
     pub fn fields(&self) -> Option<BTreeSet<Arc<str>>> {
         let mut fields = BTreeSet::new();
         let mut whole = !self.is_plain();

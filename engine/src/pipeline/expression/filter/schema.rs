@@ -48,7 +48,7 @@ pub enum Keyword {
 #[derive(Debug, Clone)]
 pub enum Items {
     Each(FilterSchema),
-    /// A schema for each of the first items, and a rule for the items after them.
+    /// The schemas of the first items, one for each item, and the rule for the remaining items.
     Positional(Vec<FilterSchema>, SchemaRest),
 }
 
@@ -154,8 +154,8 @@ impl Keyword {
     }
 }
 
-/// Returns whether the object has fields with all these names. Each lookup counts as work, because it searches all
-/// fields.
+/// Returns whether the object has fields with all these names. Each lookup counts as work, because a lookup may compare
+/// the name with all fields.
 fn has_all(object: &Object, names: &[String], env: &Env) -> Result<bool> {
     for name in names {
         env.query.tick_many(object.len())?;

@@ -134,8 +134,8 @@ fn keyword(name: &str, value: &Value, all: &Object, at: SchemaContext) -> Result
         "additionalProperties" if !all.contains("properties") && !all.contains("patternProperties") => {
             Keyword::Properties(properties(all, at)?)
         }
-        // The keywords `properties`, `patternProperties` and `additionalProperties` are parsed together. The first of
-        // these keywords in the schema, in this order, represents all of them.
+        // These keywords are parsed together with `properties`, or with `patternProperties` if the schema has no
+        // `properties`.
         "patternProperties" | "additionalProperties" => return Ok(None),
         "dependencies" => Keyword::Dependencies(dependencies(value, at)?),
         "title" | "description" => match value {

@@ -22,7 +22,7 @@ pub static TOP_LEVEL: &[NameDocumentation] = name_table! { identity:
         r#"[{"a":"x"},{"a":1},{}]"#,
         r#"[{"a":"x"}]"#,
     ];
-    /// Selects about this share of the rows at random, from 0 to 1, each row independently.
+    /// Selects each row at random with the given probability, from 0 to 1.
     "$sampleRate"("rate: number") [r#"{"$sampleRate":1}"#, r#"[{"a":1},{"a":2}]"#, r#"[{"a":1},{"a":2}]"#]
         .remark("All pages of one result use the same random selection.");
     /// Every row matches.
@@ -90,7 +90,7 @@ pub static OF_FIELD: &[NameDocumentation] = name_table! { identity:
     /// At least one of the bits is 0.
     "$bitsAnyClear"("bits: integer | array")
         [r#"{"a":{"$bitsAnyClear":[0,2]}}"#, r#"[{"a":5},{"a":4}]"#, r#"[{"a":4}]"#];
-    /// Adds a comment without effect, next to fields or next to the operators of a field.
+    /// Adds a comment next to fields, or next to the operators of a field; comments have no effect.
     "$comment"("comment: string") [r#"{"a":1,"$comment":"the first ones"}"#, r#"[{"a":1},{"a":2}]"#, r#"[{"a":1}]"#];
 };
 

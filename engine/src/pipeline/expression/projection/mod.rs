@@ -65,10 +65,11 @@ impl Projection {
         Ok(object.into())
     }
 
-    /// Returns whether the projection leaves the path's first field and everything below it unchanged.
+    /// Returns whether the projection leaves the first field of the path unchanged, including the fields inside the
+    /// first field.
     pub fn preserves(&self, path: &str) -> bool {
         // At deeper levels, the projection may shorten or fill arrays, so a path through an array may read other
-        // values. Only the first name of the path therefore decides.
+        // values. The result therefore depends only on the first name of the path.
         let first = path.split('.').next().unwrap_or(path);
         match self.root.fields.get(first) {
             Some(ProjectedField::Keep) => true,
@@ -111,9 +112,9 @@ impl Branch {
         Ok(out)
     }
 
-    /// Returns the included part of a value, or `None` if nothing of the value remains. A scalar has no fields, so
-    /// nothing of it remains. In an array, a scalar becomes null if the branch computes fields, because the item later
-    /// receives the computed fields.
+    /// Returns the included part of a value, or `None` if no part of the value remains. No part of a scalar remains,
+    /// because a scalar has no fields. In an array, a scalar becomes null if the branch computes fields, because the
+    /// item later receives the computed fields.
     fn included_value(&self, value: &Value, query: &Context) -> Result<Option<Value>> {
         Ok(match value {
             Value::Object(object) => Some(self.included(object, false, query)?.into()),

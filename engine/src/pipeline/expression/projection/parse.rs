@@ -90,12 +90,12 @@ fn insert(root: &mut Branch, segments: &[Arc<str>], field: ProjectedField) -> Re
     Ok(())
 }
 
-/// A parser for a `$project`, which reads the fields one by one. The first field decides whether the projection keeps
-/// or drops fields.
+/// A parser for a `$project`, which reads the fields one by one. The first field determines whether the projection
+/// keeps or drops fields.
 struct ProjectionParser {
     kind: Option<ProjectionKind>,
-    /// Whether to keep the whole `_id`, if the specification mentions it. Both kinds of projection allow either
-    /// choice.
+    /// Whether to keep the whole `_id`. `None` if the specification does not mention the `_id`. Both kinds of
+    /// projection may keep or drop the `_id`.
     id: Option<bool>,
     root: Branch,
 }
@@ -208,7 +208,8 @@ fn starts_expression(object: &Object) -> bool {
     object.keys().next().is_some_and(|name| name.starts_with('$'))
 }
 
-/// Parses an expression of `$project`, which has a separate error text for unknown operators.
+/// Parses an expression in a `$project`. As in MongoDB, the error for an unknown operator differs from the error in
+/// other stages.
 fn expression(value: &Value, scope: &ParseScope) -> Result<Expr> {
     expr::parse(value, scope).map_err(|error| {
         let operator = value.as_object().and_then(|object| object.keys().next());

@@ -9,7 +9,7 @@ use crate::pipeline::value::path::FieldPath;
 #[derive(Debug, Clone)]
 pub enum WindowFunction {
     /// An accumulator over the rows of the window, with the number of values to keep. The number is 1 if the
-    /// accumulator has no `n`, and `None` if it is known only when the stage runs.
+    /// accumulator has no `n`, and `None` if the number is known only when the stage runs.
     Accumulate(Accumulator, Option<usize>),
     /// `$count`.
     Count,
@@ -38,12 +38,12 @@ pub enum WindowFunction {
 /// The functions that number the rows of a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ranking {
-    /// `$rank`: equal rows have the same number. The number of the next row is its place in the order, so numbers are
-    /// left out.
+    /// `$rank`: rows with equal sort values have the same number. The number of the next row is the position of the row
+    /// in the order, so the numbers may have gaps.
     Rank,
-    /// `$denseRank`: equal rows have the same number, and no number is left out.
+    /// `$denseRank`: rows with equal sort values have the same number, and the numbers have no gaps.
     Dense,
-    /// `$documentNumber`: the number of every row is its place in the order.
+    /// `$documentNumber`: the number of every row is the position of the row in the order.
     Number,
 }
 

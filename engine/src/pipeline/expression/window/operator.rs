@@ -1,4 +1,4 @@
-//! The table of the functions that only `$setWindowFields` has. Every accumulator is a window function as well.
+//! The table of the functions that only `$setWindowFields` supports. Every accumulator is a window function as well.
 
 use std::fmt;
 
@@ -40,13 +40,13 @@ impl WindowOperator {
 }
 
 pub(super) static OPERATORS: &[WindowOperator] = name_table! { row:
-    /// Returns the covariance of all pairs of numbers in the window.
+    /// Returns the population covariance of the pairs of numbers in the window.
     "$covariancePop"("pair: array") [
         r#"{"$covariancePop":["$t","$a"],"window":{"documents":["unbounded","current"]}}"#,
         r#"[{"t":1,"a":1},{"t":3,"a":3}]"#,
         "[0.0,1.0]",
     ]: |call| parse::covariance(call, DeviationKind::Population);
-    /// Returns the covariance of the pairs of numbers in the window, estimated from a sample.
+    /// Returns the sample covariance of the pairs of numbers in the window.
     "$covarianceSamp"("pair: array") [
         r#"{"$covarianceSamp":["$t","$a"],"window":{"documents":["unbounded","current"]}}"#,
         r#"[{"t":1,"a":1},{"t":3,"a":3}]"#,
@@ -69,27 +69,28 @@ pub(super) static OPERATORS: &[WindowOperator] = name_table! { row:
         [r#"{"$expMovingAvg":{"input":"$a","alpha":0.5}}"#, r#"[{"t":1,"a":4},{"t":2,"a":8}]"#, "[4.0,6.0]"]
         .without_window()
         .remark("The average is a double; MongoDB computes decimals."): parse::moving_average;
-    /// Returns the area under the values of the window, computed from trapezoids.
+    /// Returns the area under the curve of the window's values, computed with the trapezoidal rule.
     "$integral"("input: number, unit?: string") [
         r#"{"$integral":{"input":"$a"},"window":{"documents":["unbounded","current"]}}"#,
         r#"[{"t":1,"a":2},{"t":3,"a":4}]"#,
         "[0,6.0]",
     ]: parse::integral;
-    /// Replaces missing values by values on the line between the known neighbors.
+    /// Replaces null and missing values by linear interpolation between the known neighbors.
     "$linearFill"("expression: number")
         [r#"{"$linearFill":"$a"}"#, r#"[{"t":1,"a":2},{"t":2},{"t":3,"a":4}]"#, "[2,3.0,4]"].without_window():
         parse::linear_fill;
     /// Returns the last value that is neither null nor missing.
     "$locf"("expression: any") [r#"{"$locf":"$a"}"#, r#"[{"t":1,"a":2},{"t":2},{"t":3,"a":4}]"#, "[2,2,4]"]
         .without_window(): parse::last_known;
-    /// Maps the value linearly, so that the least value of the window becomes `min` and the greatest `max`.
+    /// Maps the value linearly, so that the least value of the window becomes `min` and the greatest value becomes
+    /// `max`.
     "$minMaxScaler"("input: number, min?: number, max?: number")
         [r#"{"$minMaxScaler":{"input":"$a"}}"#, r#"[{"t":1,"a":5},{"t":2,"a":7},{"t":3,"a":9}]"#, "[0.0,0.5,1.0]"]
         .remark("Without `min` and `max`, the interval is from 0 to 1."): parse::scale;
-    /// Returns the rank of the row; equal rows have the same rank, and the next rank is the place of the next row.
+    /// Returns the rank of the row; equal rows have the same rank, and the ranks have gaps after equal rows.
     "$rank"("") [r#"{"$rank":{}}"#, r#"[{"t":1},{"t":1},{"t":5}]"#, "[1,1,3]"].without_window():
         |call| parse::rank(call, Ranking::Rank);
-    /// Returns the value of the row that lies `by` rows after the current row, or before it if `by` is negative.
+    /// Returns the value of the row that is `by` rows after the current row; a negative `by` selects an earlier row.
     "$shift"("output: any, by: integer, default?: any")
         [r#"{"$shift":{"output":"$a","by":-1,"default":0}}"#, r#"[{"t":1,"a":5},{"t":2,"a":7}]"#, "[0,5]"]
         .without_window(): parse::shift;

@@ -28,7 +28,7 @@ pub fn fields(output: &Object, scope: &ParseScope) -> Result<Vec<(Arc<str>, Accu
     output.iter().map(|(name, spec)| field(name, spec, scope)).collect()
 }
 
-/// Returns the default output field of buckets, which counts their rows.
+/// Returns the default output field of buckets. The field counts the rows of a bucket.
 pub fn count(scope: &ParseScope) -> Result<Vec<(Arc<str>, Accumulator)>> {
     let spec: Value = Object::from_iter([("$sum", 1i64)]).into();
     Ok(vec![("count".into(), accumulator::parse("count", &spec, scope)?)])

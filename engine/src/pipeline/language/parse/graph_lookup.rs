@@ -111,7 +111,7 @@ fn path(name: &'static str, object: &Object) -> Result<Option<FieldPath>> {
     }
 }
 
-/// Parses the filter of the found rows, which sees the variables of the enclosing `$lookup` stages.
+/// Parses the filter of the found rows. The filter can read the variables of the enclosing `$lookup` stages.
 fn restriction(object: &Object, rows: &RowFields, surroundings: &PipelineSurroundings) -> Result<Option<Filter>> {
     match object.get("restrictSearchWithMatch") {
         None => Ok(None),

@@ -81,7 +81,7 @@ pub fn source(name: &str) -> Result<SubpipelineSource> {
     Ok(if name == "$events" { SubpipelineSource::Events } else { SubpipelineSource::Type(name.into()) })
 }
 
-/// Returns whether a sub-pipeline begins with `$documents`, and so contains its own rows.
+/// Returns whether a sub-pipeline begins with `$documents`. Such a sub-pipeline contains its own rows.
 pub fn begins_with_documents(stages: &[Value]) -> bool {
     stages.first().is_some_and(|stage| stage.get("$documents").is_some())
 }

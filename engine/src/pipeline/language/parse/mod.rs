@@ -1,4 +1,4 @@
-//! Parses JSON into stages. Rejects every error that can be found without reading rows.
+//! Parses JSON into stages. Rejects a pipeline with any error that can be found without reading rows.
 
 mod accumulators;
 mod bucket;
@@ -94,8 +94,8 @@ fn staged(
     Ok(IndexedStage { index, text: Object::from_iter([(name, text)]).into(), stage })
 }
 
-/// Converts the constants of a stage to the types of the fields that they are compared with, and parses the stage.
-/// Returns the converted specification and the parsed stage.
+/// Converts the constants of a stage to the types of the fields with which the stage compares the constants. Then
+/// parses the stage. Returns the converted specification and the parsed stage.
 fn typed(
     name: &str,
     value: &Value,
@@ -106,7 +106,8 @@ fn typed(
     let rows = &surroundings.rows;
     let as_written = |value: &Value| stage(name, value, position, surroundings, scope);
     if name == "$match" {
-        // The filter itself may name the aggregate types, which determine the types of its constants.
+        // The filter may restrict the aggregate types, and the aggregate types determine the types of the filter's
+        // constants.
         let written = as_written(value)?;
         let Stage::Match(filter) = &written else { return Ok((value.clone(), written)) };
         return match constants::filter(value, surroundings.place(&rows.clone().narrowed(filter)))? {

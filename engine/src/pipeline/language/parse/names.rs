@@ -1,4 +1,4 @@
-//! The names of stages, the positions in which each is allowed, and the names that stages give to fields.
+//! The names of stages, the positions in which each stage is allowed, and the names that stages give to fields.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ const NOT_IN_FACET: [&str; 15] = [
     "$searchBeta",
 ];
 
-/// Rejects a stage in a position where it is not allowed.
+/// Rejects a stage that is not allowed in its position.
 pub fn check(name: &str, surroundings: &PipelineSurroundings) -> Result<()> {
     let nested = surroundings.within != ContainingStage::Request;
     if nested && matches!(name, "$currentOp" | "$listSessions" | "$listLocalSessions") {
@@ -60,10 +60,10 @@ pub fn unknown(name: &str) -> Error {
         "$out" | "$merge" => error.with_hint("a query never writes"),
         "$geoNear" => error.with_hint("states have no type for geographic coordinates"),
         "$search" | "$searchMeta" | "$vectorSearch" | "$rankFusion" | "$scoreFusion" | "$listSearchIndexes" => {
-            error.with_hint("search is an operation of its own: POST /aggregates/search")
+            error.with_hint("use POST /aggregates/search for search")
         }
         "$changeStream" | "$changeStreamSplitLargeEvent" => {
-            error.with_hint("changes are read from the log: GET /events/stream")
+            error.with_hint("use GET /events/stream to receive changes")
         }
         "$collStats"
         | "$indexStats"

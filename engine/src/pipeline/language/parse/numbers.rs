@@ -29,7 +29,7 @@ pub fn sample(value: &Value) -> Result<u64> {
     if number.trunc() < 1.0 || number.is_nan() {
         return Err(Error::new(28747, "size argument to $sample must be a positive integer"));
     }
-    // The cast saturates at the highest integer, which has the same effect as no limit.
+    // The cast saturates at the highest integer. Such a size has the same effect as no limit.
     Ok(size.as_int().and_then(|int| u64::try_from(int).ok()).unwrap_or(number as u64))
 }
 

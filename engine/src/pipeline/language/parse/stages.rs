@@ -1,4 +1,4 @@
-//! The table of stages: documentation of each stage, with an example that runs.
+//! The table of stages, with the documentation and a tested example of each stage.
 
 use std::convert::identity;
 
@@ -7,23 +7,24 @@ use crate::pipeline::value::documentation::{NameDocumentation, name_table};
 const BY_TYPE: &str = "`from` names an aggregate type, whose folded states are joined, or `$events`. Without `from` \
      the sub-pipeline begins with `$documents`. A type that does not exist has no rows and causes a warning.";
 
-const LIKE_LOOKUP: &str = "`from` is as in `$lookup`. The order of the rows in `as` is that of a search in breadth; MongoDB \
-     does not define the order.";
+const LIKE_LOOKUP: &str = "`from` works as in `$lookup`. The rows in `as` are in the order of a breadth-first search; \
+     MongoDB does not define the order.";
 
 /// Every stage of the language.
 pub static STAGES: &[NameDocumentation] = name_table! { identity:
     /// Keeps the rows that a filter matches.
     "$match"("filter: object") [r#"{"$match":{"a":{"$gt":1}}}"#, r#"[{"a":1},{"a":2}]"#, r#"[{"a":2}]"#]
         .remark("Before `$fold`, `$match` selects streams and events; after `$fold`, it selects states.");
-    /// Folds the events of each stream into a state: the current one, or the one at a time, version or log position.
+    /// Folds the events of each stream into a state: the current state, or the state at a time, version or log
+    /// position.
     "$fold"("at?: date, version?: integer, position?: integer, deleted?: boolean, events?: boolean") [
         r#"{"$fold":{"version":1}}"#,
         r#"[{"aggregate_id":"note-1","event_type":"article.created","payload":{"title":"First"}},{"aggregate_id":"note-1","event_type":"article.revised","payload":{"title":"Second"}}]"#,
         r#"[{"title":"First","_version":1}]"#,
     ]
         .remark(
-            "Not in MongoDB. Rows before `$fold` are events, rows after it are states. Allowed once, only after \
-             `$match`."
+            "Not in MongoDB. Rows before `$fold` are events, and rows after `$fold` are states. Allowed only once, \
+             and only after `$match`."
         );
     /// Keeps, removes or computes fields.
     "$project"("fields: object")
@@ -57,7 +58,7 @@ pub static STAGES: &[NameDocumentation] = name_table! { identity:
         [r#"{"$unset":["b","c.d"]}"#, r#"[{"a":1,"b":2,"c":{"d":3}}]"#, r#"[{"a":1,"c":{}}]"#];
     /// Skips the first rows.
     "$skip"("count: integer") [r#"{"$skip":1}"#, r#"[{"a":1},{"a":2}]"#, r#"[{"a":2}]"#];
-    /// Returns one row with the number of rows, or no row if there are none.
+    /// Returns one row with the number of input rows, or no row if the input is empty.
     "$count"("name: string") [r#"{"$count":"n"}"#, r#"[{"a":1},{"a":2}]"#, r#"[{"n":2}]"#];
     /// Returns one row for each item of an array.
     "$unwind"("path: string, includeArrayIndex?: string, preserveNullAndEmptyArrays?: boolean") [
@@ -116,8 +117,8 @@ pub static STAGES: &[NameDocumentation] = name_table! { identity:
             "Rows appear by partition, in the order of the keys, and within a partition by `sortBy`, then by `_id`; \
              MongoDB does not define the order."
         );
-    /// Fills null and missing fields: with the last value (`locf`), on a line between the neighbors (`linear`), or with
-    /// a value.
+    /// Fills null and missing fields: with the last value (`locf`), by linear interpolation (`linear`), or with a given
+    /// value.
     "$fill"("partitionBy?: any, partitionByFields?: array, sortBy?: object, output: object") [
         r#"{"$fill":{"sortBy":{"t":1},"output":{"a":{"method":"linear"},"b":{"value":0}}}}"#,
         r#"[{"t":1,"a":1},{"t":2},{"t":3,"a":3,"b":7}]"#,

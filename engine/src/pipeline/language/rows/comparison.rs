@@ -41,7 +41,7 @@ impl ComparisonTarget<'_> {
             }
             (ValueKind::Date, number) if number.is_number() => {
                 let number = excerpt(number);
-                format!("'{name}' is a date, which no number equals: write {{\"$date\": {number}}}")
+                format!("'{name}' is a date and never equals a number: write {{\"$date\": {number}}}")
             }
             (ValueKind::Date, Value::Bool(_)) => of_another_type(&name, FieldType::Date, constant),
             (ValueKind::Project, Value::String(text)) => {

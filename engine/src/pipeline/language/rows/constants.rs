@@ -3,7 +3,7 @@
 //!
 //! A client writes a date or a decimal as a string, and may write the slug of a project instead of the project's id.
 //! Only the types of the compared fields show what a string represents. The conversion changes the specification of a
-//! stage before the stage is parsed, so every source and operator sees the same constants.
+//! stage before the stage is parsed, so all sources and operators use the same constants.
 
 use std::sync::Arc;
 
@@ -94,7 +94,7 @@ impl<'p, 'q> ConstantPlace<'p, 'q> {
     }
 
     /// Returns the kind of the values at a path of the current object. If the object may be inside a row, the kind is
-    /// not certain, because every object has its own fields.
+    /// uncertain, because the object may have other fields than the row.
     fn kind_in_current(self, path: &str) -> ValueKind {
         match self.rows.kind(path, self.query) {
             kind if !self.descends => kind,
@@ -171,7 +171,7 @@ fn of_specification(name: &str, spec: &Value, place: ConstantPlace) -> Converted
     }
 }
 
-/// Returns whether the expression of a `$redact` may decide to descend into the objects of a row.
+/// Returns whether the expression of a `$redact` may return `$$DESCEND` for a row.
 fn may_descend(spec: &Value) -> bool {
     match spec {
         Value::String(text) => matches!(&**text, "$$DESCEND" | "descend"),
@@ -224,7 +224,7 @@ fn of_field(path: &str, condition: &Value, place: ConstantPlace) -> Converted {
         ("$regex", Value::String(_)) => {
             if matches!(place.rows.kind(path, place.query), ValueKind::Date) {
                 let path = excerpt_of(path);
-                place.query.warn(format!("'{path}' is a date, which no pattern matches: compare it with $gte and $lt"));
+                place.query.warn(format!("'{path}' is a date and never matches a pattern: use $gte and $lt instead"));
             }
             Ok(None)
         }
@@ -247,7 +247,8 @@ fn warns_of_object(path: &str, condition: &Value, place: ConstantPlace) -> bool 
     !is_field
 }
 
-/// If every name in an object is the name of an operator without the dollar sign, returns the first name.
+/// Returns the first name in an object whose names are all names of operators without the dollar sign. Returns `None`
+/// for other values.
 fn operator_without_dollar(value: &Value) -> Option<&str> {
     let names = || value.as_object().into_iter().flat_map(Object::keys);
     let first = names().next()?;

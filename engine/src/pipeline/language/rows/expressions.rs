@@ -221,7 +221,8 @@ fn kind_of(spec: &Value, place: ConstantPlace) -> Result<Option<ValueKind>> {
     }
 }
 
-/// Returns the kind of a value that one of several expressions computes. Ignores constant nulls.
+/// Returns the common kind of the values of several expressions, or `None` if the common kind is unknown. Ignores
+/// constant nulls.
 fn kind_of_all<'v>(choices: impl IntoIterator<Item = &'v Value>, place: ConstantPlace) -> Result<Option<ValueKind>> {
     let mut kinds = Vec::new();
     for choice in choices.into_iter().filter(|choice| !choice.is_null()) {

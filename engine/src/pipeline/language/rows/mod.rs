@@ -3,7 +3,7 @@
 //!
 //! As in MongoDB, reading a missing field is not an error, and neither a date nor a decimal equals a string. The known
 //! fields are used to convert constants and to produce warnings. A pipeline is rejected only if it compares a date with
-//! a string that is not a date, because such a filter would match nothing or everything.
+//! a string that is not a date, because such a filter would match no rows or all rows.
 
 mod after;
 mod comparison;
@@ -46,12 +46,12 @@ const MAX_LISTED: usize = 8;
 #[derive(Debug, Clone)]
 pub struct RowFields {
     base: BaseFields,
-    /// The fields that stages have computed or removed. They override the fields of the base.
+    /// The fields that stages have computed or removed. These fields override the fields of the base.
     changed: Arc<BTreeMap<Arc<str>, ValueKind>>,
     depth: u32,
 }
 
-/// The fields that rows have if no stage has changed them.
+/// The fields of rows whose fields no stage has changed.
 #[derive(Debug, Clone)]
 enum BaseFields {
     Events(TypeNames),
@@ -75,8 +75,8 @@ pub enum ValueKind {
     Project,
     /// A number that the engine or a stage computes.
     Number,
-    /// The values of a field of aggregates, if their kind is none of the kinds above. The types may describe these
-    /// values further.
+    /// Values of an aggregate's field that have none of the kinds above. The aggregate types may describe these values
+    /// further.
     Field(FieldSource),
     /// A value that is known to have none of the kinds above.
     Plain,
@@ -233,7 +233,7 @@ impl BaseFields {
     }
 }
 
-/// Returns the kind of a value that has one of these kinds, as far as known.
+/// Returns the common kind of values that have these kinds. Returns `None` if the common kind is unknown.
 fn one_of(mut kinds: Vec<ValueKind>) -> Option<ValueKind> {
     let all = |is_kind: fn(&ValueKind) -> bool| !kinds.is_empty() && kinds.iter().all(is_kind);
     if all(|kind| matches!(kind, ValueKind::Date)) {
@@ -319,7 +319,7 @@ fn misspelt(types: &TypeNames, path: &str, before: &str, query: &Context) -> Opt
     Some(format!("no aggregate has the field '{before}{}'{}", excerpt_of(first), hint.unwrap_or_default()))
 }
 
-/// If the types allow no value at a path, returns a declared path that is similar.
+/// Returns a similar declared path if the types allow no value at a path.
 fn misspelt_inside(types: &TypeNames, path: &str, query: &Context) -> Option<String> {
     let known = query.types.as_ref().filter(|known| !known.may_have(types, path))?;
     known.nearest_path(types, path)

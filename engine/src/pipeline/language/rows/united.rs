@@ -49,7 +49,7 @@ impl BaseFields {
         match (self, other) {
             (BaseFields::Events(types), BaseFields::Events(others)) => BaseFields::Events(united(types, others)),
             (BaseFields::States(types), BaseFields::States(others)) => BaseFields::States(united(types, others)),
-            // Rows without further fields add no kinds to the further fields of the other rows.
+            // Rows with the base `Empty` have no fields of the base, so the fields of the other base keep their kinds.
             (BaseFields::Empty, base) | (base, BaseFields::Empty) => base.clone(),
             _ => BaseFields::Any,
         }
@@ -65,7 +65,7 @@ impl BaseFields {
     }
 }
 
-/// Returns the types of both sets.
+/// Returns the union of two sets of types. `None` represents all types.
 fn united(types: &TypeNames, others: &TypeNames) -> TypeNames {
     let (types, others) = (types.as_ref()?, others.as_ref()?);
     // Copying a large set for each of many stages would take a long time.
@@ -75,7 +75,7 @@ fn united(types: &TypeNames, others: &TypeNames) -> TypeNames {
     Some(Arc::new(types.union(others).cloned().collect()))
 }
 
-/// Returns the kind of a field that has one of two kinds.
+/// Returns the kind of a field that has one kind in some rows and another kind in other rows.
 fn either(one: ValueKind, other: ValueKind) -> ValueKind {
     match (one, other) {
         (ValueKind::Absent, kind) | (kind, ValueKind::Absent) => kind,

@@ -22,8 +22,8 @@ pub fn apply(plan: &mut LogicalPlan, around: &Surroundings) -> bool {
     true
 }
 
-/// Returns whether the requested states equal the stored states: current, folded from all events, and without the field
-/// `_events`.
+/// Returns whether the requested states equal the stored states. Stored states are current, are folded from all events
+/// of their streams, and do not contain the field `_events`.
 fn is_kept(states: &States) -> bool {
     let mut event_filters = states.event_filters.iter().flat_map(Filter::conjuncts);
     states.fold.as_of == AsOf::Now && !states.fold.events && event_filters.all(|conjunct| is_of_stream(&conjunct))

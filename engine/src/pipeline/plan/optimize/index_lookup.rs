@@ -38,7 +38,7 @@ fn equality(conjunct: &Filter, lookup: &LookupStep) -> Option<(FieldPath, Expr)>
     })
 }
 
-/// Returns the expression for `text`, if `text` reads only a variable of the lookup.
+/// Returns the expression for `text`, or `None` if `text` is not a path into a variable of the lookup.
 fn of_variable(text: &Arc<str>, lookup: &LookupStep) -> Option<Expr> {
     let name = text.strip_prefix("$$")?.split('.').next()?;
     let known = lookup.variables.iter().any(|(variable, _)| **variable == *name);

@@ -1,4 +1,5 @@
-//! Rewrites a plan so that the plan reads fewer rows and does less work, but returns the same rows.
+//! Rewrites a plan so that the plan reads fewer rows and does less work. The rewritten plan returns the same rows as
+//! the original plan.
 
 mod choose_source;
 mod fuse_limits;
@@ -21,8 +22,9 @@ struct Rule {
     /// Whether the rule applies even without push-down. Rules that influence which rows cause errors always apply,
     /// because the errors of a pipeline must not depend on its source.
     always: bool,
-    /// Whether the rule changes which rows reach a step. Such a rule does not apply to steps that draw random numbers:
-    /// the number that a row draws depends on the rows before it, and a preview does not move filters.
+    /// Whether the rule changes which rows reach a step. Such a rule does not apply to steps that use random numbers.
+    /// The random number of a row depends on the preceding rows, and a preview, which does not move filters, must use
+    /// the same numbers.
     moves_filters: bool,
 }
 
@@ -51,7 +53,7 @@ enum Apply {
 /// Returns the rules, in the order in which they apply.
 fn rules() -> [Rule; 10] {
     [
-        // Merges adjacent filters first, so that a later rule sees one filter.
+        // Merges adjacent filters first, so that later rules process one filter.
         Rule::moving("merge_matches", Apply::Nodes(merge_matches::apply)),
         // Moves filters towards the source, where they exclude rows early.
         Rule::moving("move_match", Apply::Nodes(move_match::apply)),
@@ -112,7 +114,8 @@ impl Rule {
         self.apply_inside(&mut plan.nodes, around) || changed
     }
 
-    /// Returns whether the rule may change steps, in view of the random numbers that the steps draw.
+    /// Returns whether the rule may change steps. A rule that moves filters may not change steps that use random
+    /// numbers.
     fn may_change(&self, nodes: &[PlanNode]) -> bool {
         !self.moves_filters || !nodes.iter().any(|node| draws(&node.text))
     }

@@ -10,8 +10,8 @@ use crate::pipeline::language::ast::Range;
 use crate::pipeline::plan::logical::{PlanNode, PlanStep};
 use crate::pipeline::value::path::FieldPath;
 
-/// The maximum number of moves in a plan, where a move takes one conjunct across one step. Moving a huge filter across
-/// a thousand stages would cost more than the moves save.
+/// The maximum number of moves in a plan. A move exchanges one conjunct with one step. Moving a huge filter across a
+/// thousand stages would cost more time than the moves save.
 const MAX_MOVES: usize = 20_000;
 
 pub fn apply(nodes: &mut Vec<PlanNode>) -> bool {
@@ -40,7 +40,8 @@ fn conjuncts(node: &PlanNode) -> usize {
     }
 }
 
-/// Moves the filter at index `at` one step towards the source. If only some conjuncts may move, moves only those.
+/// Moves the filter at index `at` one step towards the source. If only some conjuncts may move, moves only these
+/// conjuncts.
 fn step_forward(nodes: &mut Vec<PlanNode>, at: usize) -> bool {
     let (before, from) = nodes.split_at_mut(at);
     let (Some(previous), Some(PlanNode { index, step: PlanStep::Match(filter), .. })) = (before.last(), from.first())
@@ -67,8 +68,8 @@ fn step_forward(nodes: &mut Vec<PlanNode>, at: usize) -> bool {
                 .partition(|conjunct| windows.write.preserves(&key) && selects_partitions(conjunct, &key))
         }
         PlanStep::Densify(densify) => {
-            // The rows of other partitions determine the ends of a full range. Between two values, the stage adds a
-            // whole series if it gets no rows, so a filter must not remove all rows.
+            // The ends of a full range depend on the rows of all partitions. For a range between two values, the stage
+            // adds a whole series to an empty input, so a filter must not remove all input rows.
             if !matches!(densify.range, Range::Partition) {
                 return false;
             }

@@ -24,8 +24,8 @@ pub fn apply(plan: &mut LogicalPlan, _around: &Surroundings) -> bool {
     let mut residual = Vec::new();
     let filter_count = filters.len();
     for conjunct in filter.conjuncts() {
-        // A conjunct that may fail stays in the pipeline. If the source evaluated only one part of the conjunct, the
-        // rows that this part excludes would not raise the errors of the other part.
+        // A conjunct that may fail stays in the pipeline. If the source evaluated a part of the conjunct, the rows that
+        // this part excludes would no longer cause the errors of the other parts.
         let support = if conjunct.may_fail() { Support::None } else { classify(&conjunct) };
         match support {
             Support::Exact => filters.push(conjunct),

@@ -24,7 +24,8 @@ struct BucketRange {
     charged: usize,
 }
 
-/// A row with the value by which it is grouped, and the number of bytes that the query is charged for both.
+/// A row, the value by which the row is grouped, and the number of bytes that the query is charged for the row and the
+/// value.
 struct BucketRow {
     by: Value,
     row: Value,
@@ -76,7 +77,7 @@ impl BucketAutoOperator {
     /// Charges the query for a row and for the value by which the row is grouped.
     fn charged_row(&self, row: Value, run: RunContext) -> Result<BucketRow> {
         let (by, charged) = run.query.charged(|| {
-            // The query is charged for the values that belong to the row with the row.
+            // The charge for the row covers the values that belong to the row.
             let input = InputValue::of_row(&self.bucket.by, 0, &run.env(&row))?;
             run.query.charge(size_of::<BucketRow>() + input.built_bytes(run.query)?)?;
             let by = input.value.unwrap_or_default();
@@ -92,7 +93,7 @@ impl BucketAutoOperator {
     fn ranges(&self, rows: Vec<BucketRow>, run: RunContext) -> Result<Vec<BucketRange>> {
         let fields = &self.bucket.fields;
         let bucket_count = self.bucket.buckets;
-        // Each range has at least one row, and the average number of rows is rounded to the nearest integer.
+        // Each range gets the average number of rows, rounded to the nearest integer, but at least one row.
         let size = ((rows.len() as f64 / bucket_count as f64).round() as usize).max(1);
         let mut ranges: Vec<BucketRange> = Vec::new();
         let mut rows = rows.into_iter().peekable();
@@ -134,7 +135,7 @@ impl BucketAutoOperator {
     }
 }
 
-/// Adjusts two adjacent ranges so that the first ends where the next begins.
+/// Adjusts two adjacent ranges so that the first range ends where the next range begins.
 fn join(ranges: &mut [BucketRange], next: &mut BucketRange, granularity: Option<Granularity>) {
     match (ranges.last_mut(), granularity) {
         (Some(previous), None) => previous.max = next.min.clone(),
@@ -151,7 +152,8 @@ fn number(value: &Value) -> f64 {
 
 impl BucketRange {
     fn take(&mut self, row: BucketRow, fields: &super::group::Fields, run: RunContext) -> Result<()> {
-        // The query remains charged for the row until the range is finished, so values of the row cost nothing more.
+        // The query remains charged for the row until the range is finished, so the values of the row need no further
+        // charge.
         self.gathering.add(fields, RowOwner::Source, &run.env(&row.row))?;
         self.max = row.by;
         self.charged += row.charged;

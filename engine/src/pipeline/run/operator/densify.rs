@@ -119,7 +119,8 @@ fn partitions_in_order(rows: &[PartitionedRow], count: usize) -> Vec<usize> {
 
 impl DensifyOperator {
     /// Sets the first value of the series for a range between two values, if the stage has no partition fields or if
-    /// the input is empty. In these cases, the stage adds the series even if no row has a value.
+    /// the input is empty. Without partition fields or input rows, the stage adds the series even if no row has a
+    /// value.
     fn begin_series(&self, partitions: &mut Vec<DensifyPartition>) {
         let Range::Between(lower, _) = &self.densify.range else { return };
         if partitions.is_empty() {

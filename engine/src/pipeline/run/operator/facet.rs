@@ -30,7 +30,7 @@ impl FacetOperator {
 impl Operator for FacetOperator {
     fn open<'a>(&'a self, input: Rows<'a>, run: RunContext<'a>) -> Result<Rows<'a>> {
         let rows = KeptRow::collect(input, self.owner, run.query)?;
-        // The operator that keeps the results charges the query for them as well.
+        // The operator that keeps the row charges the query for the results as well.
         let row = run.query.uncharged(|| self.results(&rows, run))?;
         drop(KeptRows::new(rows, run.query));
         Ok(Box::new(std::iter::once(Ok(row.into()))))

@@ -26,7 +26,7 @@ pub struct LookupOperator {
     pub probe: Option<(FieldPath, Expr)>,
     pub variables: Vec<(Arc<str>, Expr)>,
     pub program: Program,
-    /// Whether the foreign rows are computed for each local row, because they depend on `variables`.
+    /// Whether the foreign rows depend on `variables`, so that the foreign rows are computed for each local row.
     pub is_computed_by_row: bool,
     pub target: FieldPath,
 }
@@ -55,7 +55,7 @@ impl Operator for LookupOperator {
                 Ok(self.with_joined(row, joined))
             })));
         }
-        // The foreign side, and the number of bytes that the query is charged for it.
+        // The foreign side, and the number of bytes that the query is charged for the foreign side.
         let mut foreign: Option<(ForeignSide<'a>, usize)> = None;
         // Without a join and without variables, the sub-pipeline returns the same rows for every local row.
         let mut same: Option<Value> = None;
@@ -88,7 +88,7 @@ impl Operator for LookupOperator {
 }
 
 impl LookupOperator {
-    /// Returns the row with the foreign rows that match it.
+    /// Returns the row with the foreign rows that match the row.
     fn with_joined(&self, mut row: Value, joined: Value) -> Value {
         if let Value::Object(object) = &mut row {
             nested_fields::set(Arc::make_mut(object), self.target.segments(), joined);
@@ -190,7 +190,7 @@ pub fn add<K: Eq + Hash>(
     row_index: usize,
     query: &Context,
 ) -> Result<bool> {
-    /// The approximate number of bytes of an entry with one row: the vector has room for four rows.
+    /// The approximate number of bytes of an entry with one row: the vector has capacity for four rows.
     const ENTRY_BYTES: usize = 2 * size_of::<(Option<Value>, Vec<usize>)>();
     match rows_by.entry(key) {
         Entry::Vacant(entry) => {
@@ -209,7 +209,7 @@ pub fn add<K: Eq + Hash>(
 }
 
 impl ForeignRows {
-    /// Returns the indexes of the rows that contain one of the values, in ascending order.
+    /// Returns the indexes of the rows that contain any of the values, in ascending order.
     fn matching(&self, values: &[Value], query: &Context) -> Result<Vec<usize>> {
         let distinct: FxHashSet<&Value> = values.iter().collect();
         let mut row_indices: Vec<usize> = Vec::new();

@@ -11,7 +11,8 @@ pub struct UnionOperator {
 
 impl Operator for UnionOperator {
     fn open<'a>(&'a self, input: Rows<'a>, run: RunContext<'a>) -> Result<Rows<'a>> {
-        // The second pipeline opens when the first has ended, because a later limit may make the second unnecessary.
+        // The second pipeline opens when the first pipeline has ended, because a later limit may make the second
+        // pipeline unnecessary.
         let more = std::iter::once_with(move || match self.program.rows(run) {
             Ok(rows) => rows,
             Err(error) => Box::new(std::iter::once(Err(error))),

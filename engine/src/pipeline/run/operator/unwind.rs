@@ -29,7 +29,7 @@ impl UnwindOperator {
         let value = row.as_object().and_then(|object| nested_fields::get(object, self.unwind.path.segments()));
         let items = match value {
             Some(Value::Array(items)) if !items.is_empty() => items.clone(),
-            // With `preserve`, the row is returned without the field that holds the empty array.
+            // With `preserve`, the row is returned without the field of the empty array.
             Some(Value::Array(_)) => return self.single(self.unwind.preserve, row, true),
             None | Some(Value::Null) => return self.single(self.unwind.preserve, row, false),
             Some(_) => return self.single(true, row, false),

@@ -1,5 +1,5 @@
-//! Accumulators over columns. Loops compute sums, averages and extremes. Other accumulators receive the values one by
-//! one.
+//! Accumulators over columns. Specialized loops compute sums, averages and extremes. Other accumulators receive the
+//! values one by one.
 
 use super::keys::InputValues;
 use super::source::ChunkValues;
@@ -88,7 +88,7 @@ impl PartialResults {
         }
     }
 
-    /// Returns the results in the order of the groups, each with the bytes that the query is charged for it.
+    /// Returns the results in the order of the groups, each with the bytes that the query is charged for the result.
     pub fn finish(self, accumulator: &Accumulator) -> Vec<(Value, usize)> {
         match self {
             PartialResults::Sums(sums) => sums.iter().map(|sum| (sum.total(), 0)).collect(),

@@ -107,8 +107,8 @@ impl<'a> Predicate<'a> {
         Predicate::bind(filter.node(), columns, query)
     }
 
-    /// Returns whether the filter should be evaluated row by row, because one of its conditions may fail or take a long
-    /// time.
+    /// Returns whether the filter should be evaluated row by row, because a condition of the filter may fail or take a
+    /// long time.
     pub fn is_of_rows(filter: &Filter) -> bool {
         is_costly(filter.node())
     }
@@ -215,8 +215,8 @@ impl<'a> ColumnTest<'a> {
         Ok(mask)
     }
 
-    /// Returns the rows whose cells satisfy the test, under the assumption that every cell holds a plain value. Returns
-    /// `None` if there is no specialized loop for the test and the type of the cells.
+    /// Returns the rows whose cells satisfy the test, under the assumption that every cell contains a plain value.
+    /// Returns `None` if there is no specialized loop for the test and the type of the cells.
     fn values(&self, segment: &Segment) -> Option<Mask> {
         let len = segment.len();
         match (segment.cells(), self.test) {
@@ -261,7 +261,7 @@ impl<'a> ColumnTest<'a> {
         }
     }
 
-    /// Returns the rows whose lists contain one of the strings that satisfy the test. Returns `None` if these strings
+    /// Returns the rows whose lists contain any of the strings that satisfy the test. Returns `None` if these strings
     /// are not known.
     fn listed(&self, lists: &Lists, len: usize) -> Option<Mask> {
         let Texts::OneOf(codes) = &self.texts else { return None };

@@ -134,7 +134,7 @@ impl ColumnGroup {
             // row. The evaluation by rows finds the correct error.
             Err(_) if self.computes() => None,
             // Each list that is read from a column is built again. The evaluation by rows shares the lists of the rows,
-            // so it may need less memory.
+            // and may therefore need less memory.
             Err(error) if error.code == PipelineErrorCode::Number(EXCEEDED_MEMORY) => None,
             groups => return groups.map(Some),
         };
@@ -284,8 +284,8 @@ pub struct GroupRow {
 }
 
 impl GroupRow {
-    /// Returns the row. If an operator keeps the row, the operator charges the query for the row. The key, which is the
-    /// first field, has been checked before.
+    /// Returns the row. If an operator keeps the row, the operator charges the query for the row. Returns an error if a
+    /// computed field is nested too deeply or too large. The key, which is the first field, has already been checked.
     pub fn into_row(self, query: &Context) -> Result<Value> {
         query.give_back(self.kept_bytes);
         let fields = self.row.as_object().into_iter().flat_map(Object::iter);

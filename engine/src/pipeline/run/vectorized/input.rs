@@ -1,4 +1,5 @@
-//! The inputs of a grouping: constants, paths, items of an unwound array, and values computed from these.
+//! The inputs of a grouping: constants, paths, items of an unwound array, and values that are computed from these
+//! inputs.
 
 use std::sync::Arc;
 
@@ -54,7 +55,7 @@ impl<'p> IntermediateStep<'p> {
         is_simple.then_some(IntermediateStep::Project(projection))
     }
 
-    /// Returns the input for an expression, or `None` if columns cannot provide it.
+    /// Returns the input for an expression, or `None` if columns cannot provide the input.
     pub fn input(&self, expr: &Expr) -> Option<Input> {
         if let Some(value) = expr.constant() {
             return Some(Input::Constant(value.clone()));
@@ -73,7 +74,7 @@ impl<'p> IntermediateStep<'p> {
     pub fn row(&self, show: impl FnOnce(&mut dyn FnMut(&FieldPath))) -> Option<RowInput> {
         let mut paths = Vec::new();
         show(&mut |path| paths.push(path.clone()));
-        // The value at a shorter path contains the values at all longer paths that begin with it.
+        // The value at a path contains the values at all longer paths that begin with the path.
         paths.sort_by_key(|path| path.segments().len());
         let mut row = RowInput { inputs: Vec::new(), shape: Shape::Object(Vec::new()) };
         for path in paths {
@@ -103,7 +104,7 @@ impl<'p> IntermediateStep<'p> {
         }
     }
 
-    /// Returns the input for a path, or `None` if columns cannot provide it.
+    /// Returns the input for a path, or `None` if columns cannot provide the input.
     pub fn path(&self, path: &FieldPath) -> Option<Input> {
         let text = path.segments().join(".");
         match self {

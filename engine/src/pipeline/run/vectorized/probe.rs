@@ -1,4 +1,4 @@
-//! The foreign side of a `$lookup` over columns. Finds the rows that hold a value.
+//! The foreign side of a `$lookup` over columns, which finds the rows with a value.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::pipeline::value::error::Result;
 const MAX_SCANS: usize = 4;
 const NO_ROW: u32 = u32::MAX;
 
-/// Finds the rows of a table by their value at a path.
+/// A probe, which finds the rows of a table by their value at a path.
 pub struct RowProbe<'a> {
     selection: RowSelection<'a>,
     column: &'a Column,
@@ -25,9 +25,9 @@ pub struct RowProbe<'a> {
     index: Option<RowIndex>,
 }
 
-/// The rows that hold each string, as chains of row indexes.
+/// The rows of each string, as chains of row indexes.
 struct RowIndex {
-    /// The first row that holds each string, by the code of the string.
+    /// The first row of each string, by the code of the string.
     first: Vec<u32>,
     /// For each row, the next row with the same string.
     next: Vec<u32>,
@@ -108,7 +108,7 @@ impl<'a> RowProbe<'a> {
 }
 
 impl RowIndex {
-    /// Returns the indexes of the rows that hold any of the strings, in ascending order.
+    /// Returns the indexes of the rows that contain any of the strings, in ascending order.
     fn rows(&self, codes: Vec<TextCode>, query: &Context) -> Result<Vec<usize>> {
         let mut codes: Vec<usize> = codes.into_iter().filter_map(TextCode::index).collect();
         codes.sort_unstable();

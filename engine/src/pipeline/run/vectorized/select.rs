@@ -54,8 +54,8 @@ impl Selects {
         column_paths
     }
 
-    /// Binds the filter to the columns of a table. A condition is evaluated row by row if columns cannot evaluate it,
-    /// or only at a high cost.
+    /// Binds the filter to the columns of a table. A condition is evaluated row by row if columns cannot evaluate the
+    /// condition, or if the condition may fail or take a long time.
     pub fn bind<'a>(&'a self, columns: &'a dyn Columns, query: &'a Context<'a>) -> Result<RowSelection<'a>> {
         let mut selection =
             RowSelection { columns, query, predicates: Vec::new(), residual: Vec::new(), limit: self.limit };

@@ -129,8 +129,8 @@ impl<'a> ColumnSource<'a> {
         }
     }
 
-    /// Returns the values for a chunk. Newly built values are written into `buffer`. The query is charged for them and
-    /// for the buffer.
+    /// Returns the values for a chunk. Newly built values are written into `buffer`. The query is charged for the new
+    /// values and for the buffer.
     pub fn values<'f>(&'f self, chunk: Chunk<'f>, buffer: &'f mut Vec<Option<Value>>) -> Result<ChunkValues<'f>> {
         let query = chunk.run.query;
         let held = |input| ChunkValues { input, texts: self.texts(), list_bytes: 0, built_bytes: 0 };
@@ -165,7 +165,7 @@ impl<'a> ColumnSource<'a> {
 
 impl<'a> ComputedSource<'a> {
     /// Writes the value of each row into `buffer`. Returns the number of bytes that the query is charged for the
-    /// values, without the cached ones.
+    /// values, without the cached values.
     fn eval(&self, chunk: Chunk, buffer: &mut Vec<Option<Value>>) -> Result<usize> {
         buffer.clear();
         buffer.reserve(chunk.rows.len());
@@ -202,7 +202,7 @@ impl<'a> ComputedSource<'a> {
     }
 
     /// Evaluates the expression over a row, of which at most `built` bytes were built for the chunk. Returns the value,
-    /// and the number of bytes that the query is charged for it.
+    /// and the number of bytes that the query is charged for the value.
     fn value(&self, row: &Value, built: usize, run: RunContext) -> Result<(Option<Value>, usize)> {
         let input = InputValue::of_row(self.expr, built, &run.env(row))?;
         let bytes = input.built_bytes(run.query)?;

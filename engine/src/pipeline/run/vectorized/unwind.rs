@@ -22,7 +22,7 @@ pub struct UnwoundSegment {
 }
 
 impl UnwoundSegment {
-    /// Unwinds the rows of a segment. `preserve` keeps rows without items. Replaces the rows of the last segment.
+    /// Unwinds the rows of a segment. `preserve` keeps rows without items. Replaces the rows of the previous segment.
     pub fn fill(
         &mut self,
         column: &Column,
@@ -35,7 +35,7 @@ impl UnwoundSegment {
         match segment.cells() {
             Cells::Lists(lists) if self.are_texts => {
                 for row in rows {
-                    // Null and missing cells hold an empty list.
+                    // Null and missing cells contain an empty list.
                     let codes = lists.get(*row as usize);
                     self.charge(codes.len() * size_of::<(u32, TextCode)>(), query)?;
                     self.rows.extend(std::iter::repeat_n(*row, codes.len()));
@@ -57,7 +57,7 @@ impl UnwoundSegment {
         query.charge(bytes)
     }
 
-    /// Drops the rows, and gives back what the query was charged for them.
+    /// Drops the rows, and cancels the charges for the rows.
     pub fn clear(&mut self, query: &Context) {
         query.give_back(std::mem::take(&mut self.bytes));
         self.rows.clear();
@@ -103,7 +103,7 @@ impl UnwoundSegment {
         if self.are_texts { InputValues::Codes(&self.codes) } else { InputValues::Values(&self.values) }
     }
 
-    /// Returns the value that a path reads in each of the items. Charges the query for the arrays that the path builds.
+    /// Returns the value at a path in each item. Charges the query for the arrays that the path builds.
     pub fn read(&self, path: &FieldPath, query: &Context) -> Result<Vec<Option<Value>>> {
         if self.are_texts {
             // A string has no value at a path.

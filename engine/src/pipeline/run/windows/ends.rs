@@ -201,7 +201,7 @@ impl<'a> Computation<'a> for Derivative<'a> {
         let run = number::subtract(&self.place(last, partition)?, &self.place(first, partition)?);
         let rise = difference(&self.input(last, partition)?, &self.input(first, partition)?)?;
         if rise.is_null() {
-            let text = "$derivative needs an input at both ends of the window, and one of the two is null or missing";
+            let text = "$derivative requires an input at both ends of the window, but one input is null or missing";
             return Err(Error::new(5_624_903, text));
         }
         // The rise from a number to a date is a date, which the division rejects even if the run is 0.

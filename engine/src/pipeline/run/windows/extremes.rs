@@ -19,7 +19,7 @@ use crate::pipeline::value::memory::measure;
 pub struct Extreme<'a> {
     column: InputColumn<'a>,
     direction: Extremum,
-    /// The rows that are or may become the extreme, with their values. The first row holds the current extreme.
+    /// The rows that are or may become the extreme, with their values. The first entry is the current extreme.
     rows: VecDeque<(usize, Value)>,
 }
 

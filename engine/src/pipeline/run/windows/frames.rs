@@ -136,7 +136,7 @@ const SIXTEEN_DIGITS: u64 = 10_u64.pow(15);
 
 /// Returns the decimal that represents a number in a sum. As in MongoDB, a double with a fraction counts as a decimal
 /// of 15 digits. Integers count exactly, and so do doubles whose first 15 digits do not reach the fraction. Returns
-/// `None` if a decimal cannot hold the number.
+/// `None` if no decimal can represent the number.
 fn exact(number: &Value) -> Option<Decimal> {
     let Value::Double(double) = *number else { return number::to_decimal(number) };
     match double {
@@ -147,8 +147,8 @@ fn exact(number: &Value) -> Option<Decimal> {
     }
 }
 
-/// Returns a sum in the form in which it is compared with rows. A row holds a number such as 1.1 as the nearest double,
-/// and the window's end must equal this double.
+/// Returns a sum in the form in which it is compared with rows. A row contains a number such as 1.1 as the nearest
+/// double, and the window's end must equal this double.
 fn exact_sum(sum: Decimal) -> Value {
     match sum.mantissa().unsigned_abs() < u128::from(SIXTEEN_DIGITS) {
         true => Value::Double(decimal::to_double(sum)),

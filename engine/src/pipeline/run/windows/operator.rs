@@ -20,7 +20,7 @@ use crate::pipeline::value::sorting::sorted;
 /// A row with its sort key.
 type Keyed = (SortKey, Value);
 
-/// The rows of a partition, and the number of bytes that the query is charged for them.
+/// The rows of a partition, and the number of bytes that the query is charged for the rows.
 #[derive(Default)]
 struct GatheredRows {
     rows: Vec<Keyed>,
@@ -30,7 +30,7 @@ struct GatheredRows {
 /// The operator of `$setWindowFields`.
 pub struct WindowsOperator {
     stage: WindowStage,
-    /// The order of the rows in a partition. Equal rows are in the order of their `_id`.
+    /// The order of the rows in a partition. Rows with equal sort keys are in the order of their `_id`.
     order: Option<SortOrder>,
     owner: RowOwner,
 }

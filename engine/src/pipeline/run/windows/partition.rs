@@ -28,7 +28,7 @@ pub trait PartitionRows {
     /// equal.
     fn equals_next(&self, row: usize) -> Result<bool>;
 
-    /// Returns the values of an expression for all rows, or `None` if they must be computed from the rows.
+    /// Returns the values of an expression for all rows, or `None` if the values must be computed from the rows.
     fn values(&self, _expr: &Expr) -> Option<TypedValues> {
         None
     }
@@ -66,8 +66,8 @@ impl<'a> WindowPartition<'a> {
         Ok((found, built))
     }
 
-    /// Rejects an output value of this many bytes if the query's memory does not suffice. The operator that keeps the
-    /// output row charges the query for the value.
+    /// Returns an error if the remaining memory of the query does not suffice for an output value of `bytes` bytes. The
+    /// operator that keeps the output row charges the query for the value.
     pub fn check_bytes(&self, bytes: usize) -> Result<()> {
         self.run.query.charge(bytes)?;
         self.run.query.give_back(bytes);
@@ -89,7 +89,7 @@ enum InputColumnValues {
     /// The value that an expression has for every row.
     Constant,
     Known(TypedValues),
-    /// Values that are computed when they are first read.
+    /// Values, each of which is computed when the value is read for the first time.
     Computed(Vec<Option<Option<Value>>>),
     /// Values that are computed at each read.
     Passing,
@@ -106,7 +106,7 @@ impl<'a> InputColumn<'a> {
         Ok(column)
     }
 
-    /// Creates a column whose values are read once each.
+    /// Creates a column from which each value is read at most once.
     pub fn read_once(expr: &'a Expr, partition: &WindowPartition) -> Result<InputColumn<'a>> {
         let constant = expr.constant();
         let values = match (constant, partition.rows.values(expr)) {
@@ -147,8 +147,8 @@ impl<'a> InputColumn<'a> {
         Ok(self.last.value.as_ref())
     }
 
-    /// Returns the value for a row like [`get`](InputColumn::get), and the number of bytes that a function charges the
-    /// query for if it keeps the value.
+    /// Returns the value for a row like [`get`](InputColumn::get), and the number of bytes that a function must charge
+    /// the query if the function keeps the value.
     pub fn get_kept(&mut self, row: usize, partition: &WindowPartition) -> Result<(Option<Value>, usize)> {
         let value = self.get(row, partition)?.cloned();
         Ok((value, self.last_bytes))

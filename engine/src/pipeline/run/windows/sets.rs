@@ -1,4 +1,5 @@
-//! `$addToSet` and `$setUnion`: the distinct values of a moving window, in the order of their first appearance in it.
+//! `$addToSet` and `$setUnion`: the distinct values of a moving window, in the order of their first appearance in the
+//! window.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;

@@ -20,7 +20,7 @@ pub trait Slide {
     fn value(&mut self, frame: Range<usize>, partition: &WindowPartition) -> Result<Option<Value>>;
 }
 
-/// Moves a window over a partition. If the windows of successive rows are equal, their value is computed once.
+/// A window that moves over a partition. If the windows of successive rows are equal, the value is computed once.
 pub struct SlidingWindow<S> {
     slide: S,
     held: Range<usize>,

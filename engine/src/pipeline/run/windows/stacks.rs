@@ -1,6 +1,6 @@
 //! Two stacks that merge the values of a moving window and never subtract a value from a result.
 //!
-//! One stack receives the values that enter the window. The other stack holds the values that leave the window next,
+//! One stack receives the values that enter the window. The other stack contains the values that leave the window next,
 //! each merged with the later values of this stack. Each value is merged a constant number of times, and a sum keeps no
 //! rounding error of values that have left.
 //!

@@ -4,7 +4,8 @@ use std::cmp::Ordering;
 
 use crate::model::value::Value;
 
-/// Values in the order of their rows. As long as all values have one of the types below, each value takes 8 bytes.
+/// Values in the order of their rows. As long as all values are integers, all are dates, or all are doubles, each value
+/// takes 8 bytes.
 #[derive(Debug, Clone)]
 pub enum TypedValues {
     Ints(Vec<i64>),
@@ -78,7 +79,7 @@ impl TypedValues {
         }
     }
 
-    /// Adds a value. Converts the values to a wider type if the current type cannot hold the value.
+    /// Adds a value. Converts the values to a wider type if the current type cannot represent the value.
     pub fn push(&mut self, value: Option<Value>) {
         let is_first = self.len() == 0;
         match (&mut *self, value) {

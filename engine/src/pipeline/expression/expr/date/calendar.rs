@@ -29,7 +29,8 @@ pub(super) fn date(call: &OperatorCall, index: usize, code: i32, env: &Env) -> R
     }
 }
 
-/// Evaluates an argument that is a time zone. Returns UTC if the argument is absent, and `None` if it is null.
+/// Evaluates an argument that is a time zone. Returns UTC if the argument is absent, and `None` if the argument is
+/// null.
 pub(super) fn zone(call: &OperatorCall, index: usize, env: &Env) -> Result<Option<TimeZone>> {
     if !call.has_argument(index) {
         return Ok(Some(TimeZone::UTC));
@@ -44,7 +45,7 @@ pub(super) fn zone(call: &OperatorCall, index: usize, env: &Env) -> Result<Optio
     }
 }
 
-/// Parses an Olson name such as `Europe/Zurich`, `UTC`, or an offset such as `+02:00`.
+/// Parses a time zone: an Olson name such as `Europe/Zurich`, `UTC`, `GMT`, or an offset such as `+02:00`.
 pub(super) fn parse_zone(name: &str) -> Result<TimeZone> {
     if matches!(name, "UTC" | "GMT") {
         return Ok(TimeZone::UTC);
@@ -132,8 +133,8 @@ pub(super) fn unit(call: &OperatorCall, index: usize, env: &Env) -> Result<Optio
     }
 }
 
-/// Evaluates an argument that is the first day of a week. Returns Sunday if the argument is absent, and `None` if it is
-/// null.
+/// Evaluates an argument that is the first day of a week. Returns Sunday if the argument is absent, and `None` if the
+/// argument is null.
 pub(super) fn start_of_week(call: &OperatorCall, index: usize, env: &Env) -> Result<Option<Weekday>> {
     if !call.has_argument(index) {
         return Ok(Some(Weekday::Sunday));

@@ -11,8 +11,9 @@ pub(super) struct RelativeDate {
     pub seconds: i64,
     pub microseconds: i64,
     pub weekday: Option<i64>,
-    /// The choice among the days that fall on `weekday`. 0: the first such day after today, or from today on if `days`
-    /// is negative. 1: the first such day from today on. 2: the day in the current week, which may be before today.
+    /// The rule for choosing a day that falls on `weekday`. 0 selects the first such day after today or, if `days` is
+    /// negative, the first such day from today on. 1 selects the first such day from today on. 2 selects the day in the
+    /// current week, which may be before today.
     pub weekday_behavior: i64,
     pub of_month: Option<OfMonth>,
 }

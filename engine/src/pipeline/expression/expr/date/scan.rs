@@ -300,7 +300,7 @@ impl Piece<'_> {
         Some((number.parse().unwrap_or(i64::MAX), digits))
     }
 
-    /// Reads a number after any number of signs.
+    /// Reads a number and the signs before the number. The number is negative if the count of minus signs is odd.
     fn signed(&mut self) -> Option<i64> {
         let minuses = self.rest.iter().take_while(|byte| !byte.is_ascii_digit()).filter(|byte| **byte == b'-').count();
         self.number(24).map(|(number, _)| if minuses % 2 == 1 { -number } else { number })

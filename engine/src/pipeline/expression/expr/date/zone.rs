@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_zones_parse_from_offsets_letters_and_names() {
+    fn time_zones_are_parsed_from_offsets_letters_and_names() {
         let seconds = |text: &str| Zone::read(text.as_bytes()).ok().map(|(zone, len)| (zone.seconds(), len));
         for (text, expected) in [
             ("A", 3_600),

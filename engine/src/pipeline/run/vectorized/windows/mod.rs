@@ -64,7 +64,7 @@ impl ColumnWindows {
             return None;
         }
         let sort_keys = stage.sort.iter().flatten();
-        // Equal rows are in the order of their ids, which the projection may replace or drop.
+        // Rows with equal sort keys are in the order of their ids. The projection may replace or drop the ids.
         let keeps_ids = before.is_none_or(|before| before.preserves(ID));
         if sort_keys.clone().next().is_some() && !keeps_ids {
             return None;
@@ -127,7 +127,8 @@ impl ColumnWindows {
             // Columns are read one after the other, so the first error may differ from the error of the first failing
             // row. The evaluation by rows finds the correct error.
             Err(_) if self.computes() => None,
-            // The evaluation by rows may need less memory: it keeps all rows, but the inputs of one partition only.
+            // The evaluation by rows may need less memory, because it keeps all rows but only the inputs of one
+            // partition.
             Err(error) if error.code == PipelineErrorCode::Number(EXCEEDED_MEMORY) => None,
             gathered => gathered.map_err(|error| error.at_stage(index))?,
         };
@@ -141,7 +142,7 @@ impl ColumnWindows {
         Ok(Some((self.stage.rows(Box::new(partitions), run), count)))
     }
 
-    /// Returns whether an expression is evaluated for every row, which may fail.
+    /// Returns whether the windows evaluate an expression for every row. The evaluation may fail.
     fn computes(&self) -> bool {
         let inputs = self.paths.iter().filter_map(|(_, input)| input.as_ref());
         inputs.chain(&self.partition).any(Input::is_computed)

@@ -1,7 +1,8 @@
 //! The order of the rows in a partition.
 //!
-//! Each row gets an abbreviated key: a number whose order is that of the first sort key. Most comparisons need only the
-//! two numbers. Rows with equal numbers are compared by their sort keys, and then by their ids.
+//! Each row gets an abbreviated key: a number that sorts like the first sort key. Most comparisons need only the
+//! abbreviated keys of the two rows. Rows with equal abbreviated keys are compared by their sort keys, and then by
+//! their ids.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
