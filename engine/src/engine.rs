@@ -89,12 +89,13 @@ impl Engine {
         self.opener.embed_with(embed);
     }
 
-    /// On an empty store, creates the workspace `default` with an owner and a key that holds every scope. The creation
-    /// is atomic: if several servers start on one store, only one server creates the workspace.
+    /// On an empty store, creates the workspace `default` with an owner and a key with every scope. The creation is
+    /// atomic: if several servers start on one store, only one server creates the workspace.
     ///
-    /// If a first start has already created the workspace, `chosen_key` replaces the first key, provided the first key
-    /// was never used. Without this replacement, a server that stops before showing the first key would leave a store
-    /// that nobody can enter. A first key that was used or revoked stays as it is.
+    /// Returns the workspace and the owner's key, or `None` if the store already has workspaces. In a store with
+    /// workspaces, `chosen_key` replaces the first key, provided the first key was never used. Without this
+    /// replacement, a server that stops before showing the first key would leave a store without a known key. A first
+    /// key that was used or revoked stays as it is.
     pub async fn first_start(&self, chosen_key: Option<String>) -> Result<Option<FirstStart>> {
         self.access.first_start(chosen_key).await
     }
@@ -111,7 +112,7 @@ impl Engine {
         self.access.reset_owner_key(revokes).await
     }
 
-    /// Creates a workspace with an owner and a key that holds every scope.
+    /// Creates a workspace with an owner and a key with every scope. Returns the workspace and the key.
     pub async fn provision(&self, name: &str, chosen_key: Option<String>) -> Result<(WorkspaceRecord, String)> {
         self.access.provision(name, chosen_key).await
     }

@@ -97,12 +97,13 @@ pub enum Hook {
 pub struct Subscription {
     /// The patterns of event types: `article.created`, `article.*`, `*.created` or `*`.
     pub events: Vec<Arc<str>>,
-    /// The event's aggregate type must have at least one of these traits.
+    /// The traits of which the event's aggregate type must have at least one.
     pub traits: Vec<Arc<str>>,
 }
 
 impl Subscription {
-    /// Returns whether the plugin is called for an event type. `traits` holds the traits of the event's aggregate type.
+    /// Returns whether the plugin is called for an event type. `traits` contains the traits of the event's aggregate
+    /// type.
     pub fn admits(&self, event_type: &str, traits: &[Arc<str>]) -> bool {
         (self.events.is_empty() || self.events.iter().any(|pattern| pattern_admits(pattern, event_type)))
             && (self.traits.is_empty() || self.traits.iter().any(|required| traits.contains(required)))
@@ -144,7 +145,7 @@ pub enum Candidates {
 
 impl Candidates {
     /// Returns whether an agent is passed to `route`. `subscribed` is the array of traits that the agent subscribes to.
-    /// `traits` holds the traits of the event's aggregate type.
+    /// `traits` contains the traits of the event's aggregate type.
     pub fn admit(self, subscribed: Option<&Value>, traits: &[Arc<str>]) -> bool {
         let shared = |name: &Value| name.as_str().is_some_and(|name| traits.iter().any(|known| **known == *name));
         match self {
@@ -235,7 +236,7 @@ pub struct WorkInput<'a> {
 }
 
 impl WorkInput<'_> {
-    /// Returns the row of an aggregate as pipelines see it, with its label added.
+    /// Returns the row of an aggregate as in pipelines, with the label of the aggregate added.
     pub fn row(aggregate: &Aggregate, definition: &Definition) -> Value {
         let row = aggregate.row(definition);
         let fields = row.as_object().into_iter().flat_map(Object::iter).filter(|(name, _)| &***name != LABEL);

@@ -69,7 +69,7 @@ impl Metric {
         Metric::new(MetricKind::Gauge, name, labels, help)
     }
 
-    /// Creates a histogram. `buckets` holds the upper bounds of its buckets, in ascending order.
+    /// Creates a histogram. `buckets` contains the upper bounds of the buckets, in ascending order.
     pub const fn histogram(
         name: &'static str,
         labels: &'static [&'static str],

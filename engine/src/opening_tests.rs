@@ -109,7 +109,7 @@ async fn a_failed_opening_leaves_no_background_task_running() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_opening_continues_without_the_request_that_began_it() {
+async fn an_opening_continues_after_its_request_is_canceled() {
     let clock = Arc::new(SystemClock);
     let (engine, beside) = engine(&clock).await;
     let (record, key) = engine.provision("w", None).await.expect("a workspace");

@@ -17,10 +17,10 @@
 //! * **The leader** (`state/leadership.rs`) runs plugins, timers and snapshots. Each write of the leader names the
 //!   leader's epoch, so a server that was suspended for longer than its lease cannot write. After a gap of its pulse, a
 //!   server reads the leader from the store again. Other servers apply the leader's writes of the graph
-//!   (`consumer/graph/mirror.rs`). A server opens workspaces whose noted leader is not alive.
+//!   (`consumer/graph/mirror.rs`). A server opens workspaces whose recorded leader is not alive.
 //! * **A store that does not respond** (`store/availability.rs`): after one request has reached its time limit,
-//!   requests fail at once until a check succeeds. The outcome of an unanswered write is unknown, so the next decision
-//!   reads the log first. A transaction that begins late writes nothing (`store/deadline.rs`).
+//!   requests fail immediately until a check succeeds. The outcome of an unanswered write is unknown, so the next
+//!   decision reads the log first. A transaction that begins late writes nothing (`store/deadline.rs`).
 
 mod catch_ups;
 
@@ -105,7 +105,7 @@ impl Pulse {
         self.peers.beat_age(Instant::now()).as_secs_f64()
     }
 
-    /// Starts the tasks that read and report. `open` returns the open workspaces, or `None` if the engine is gone.
+    /// Starts the tasks that read and report. `open` returns the open workspaces, or `None` if the engine was dropped.
     /// `take_over` opens workspaces whose leader is no longer alive.
     pub fn spawn(
         self: Arc<Self>,
@@ -124,7 +124,7 @@ impl Pulse {
         *self.tasks.lock() = vec![reading.abort_handle(), reporting.abort_handle()];
     }
 
-    /// Queries the store at each interval. Ends when the engine is gone, at the latest after the next report.
+    /// Queries the store at each interval. Ends after the engine was dropped, at the latest after the next report.
     async fn keep_reading(&self, open: impl Fn() -> Option<Vec<OpenWorkspace>>, take_over: impl Fn(Vec<Arc<str>>)) {
         let mut ticks = interval(self.interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -146,7 +146,7 @@ impl Pulse {
                     continue;
                 }
             };
-            // The store's time, even if its clock was set back, because later changes have times of the same clock.
+            // Uses the store's time even if its clock was set back, because later changes have times of the same clock.
             since = beat.now_ms;
             if reports {
                 reported_at = Some(Instant::now());
@@ -230,7 +230,8 @@ impl Pulse {
         failed.map_or(Ok(()), |error| Err(error.into()))
     }
 
-    /// Ends the exchange. Other servers take over at once.
+    /// Ends the exchange and removes this server from the store, so that other servers take over its workspaces
+    /// immediately.
     pub async fn end(&self) {
         // An abort of the reading task loses nothing. An abort during a report would lose the report and its notes of
         // leaders.
@@ -254,8 +255,8 @@ fn sample(read_ms: i64, took: Duration) -> Option<i64> {
 }
 
 /// Returns at most `CHECKS` open workspaces that are due for a check, and notes that they are checked now. A workspace
-/// is due if it was not checked since `lost_at`, when a server stopped that may have appended without a report, or for
-/// `CHECK_AFTER`.
+/// is due if its last check was not after `lost_at`, or if its last check was at least `CHECK_AFTER` ago. `lost_at` is
+/// the time at which another server stopped. That server may have appended events without a report.
 fn due<'o>(
     checked: &mut Checked,
     open: impl ExactSizeIterator<Item = &'o Arc<str>> + Clone,
@@ -282,7 +283,8 @@ fn due<'o>(
     due
 }
 
-/// Reads the events and definitions that other servers have added to a workspace. Returns whether they could be read.
+/// Reads the events and definitions that other servers have added to a workspace. Returns whether the events and
+/// definitions could be read.
 async fn catch_up(state: &State, progress: Option<WorkspaceProgress>) -> bool {
     let learned = match progress {
         Some(progress) => state.apply_progress(progress).await,
@@ -301,7 +303,7 @@ mod tests {
     use crate::store::control::servers::LeaderNote;
 
     #[test]
-    fn open_workspaces_are_due_a_few_at_a_time_after_the_same_time() {
+    fn a_limited_number_of_workspaces_is_checked_after_each_query() {
         let open: Vec<Arc<str>> = (0..=CHECKS).map(|id| id.to_string().into()).collect();
         let (begin, mut checked) = (Instant::now(), Checked::new());
         assert!(due(&mut checked, open.iter(), None, begin).is_empty());
@@ -313,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn open_workspaces_are_due_once_after_a_server_stops() {
+    fn open_workspaces_are_checked_once_after_a_server_stops() {
         let open: [Arc<str>; 2] = ["a".into(), "b".into()];
         let (begin, mut checked) = (Instant::now(), Checked::new());
         assert!(due(&mut checked, open[..1].iter(), None, begin).is_empty());

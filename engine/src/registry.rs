@@ -42,7 +42,7 @@ impl WorkspaceSlot {
 
     /// Waits until the previous runtime of this workspace has stopped.
     async fn predecessor_ended(&self) {
-        // If the sender is gone, the previous runtime is gone as well.
+        // An error means that the sender was dropped, so the previous runtime was dropped as well.
         let _ = self.closed.clone().wait_for(|closed| *closed).await;
     }
 }
@@ -107,7 +107,7 @@ impl Registry {
     /// Closes a workspace in a separate task. Returns `None` if the workspace is not open, is in use, or was last used
     /// after `before`.
     ///
-    /// Later calls of [`Registry::enter`] wait until the workspace is closed, whether or not the caller awaits the
+    /// Later calls of [`Registry::enter`] wait until the workspace is closed, even if the caller does not await the
     /// returned task.
     pub fn close(&self, id: &str, before: i64) -> Option<JoinHandle<()>> {
         let mut entries = self.entries();

@@ -1,5 +1,5 @@
-//! The appender: the single writer of a workspace's log. The appender collects waiting appends and commits the appends
-//! together.
+//! The appender: the single writer of a workspace's log. The appender collects waiting appends and commits them in one
+//! transaction.
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -30,15 +30,15 @@ const MAX_APPENDS: usize = 512;
 /// The maximum size of the events in one transaction, in bytes.
 const MAX_BYTES: usize = 4 << 20;
 
-/// The number of events that other servers may have appended since this server last read the end of the log. Almost no
-/// random id contains a position of this range.
+/// The assumed maximum number of events that other servers have appended since this server last read the end of the
+/// log. A random id almost never contains a position in this range.
 const MAX_UNREAD: u64 = 1 << 24;
 
-/// The maximum pause for another server that appends to the same workspace.
+/// The maximum pause before a batch. During the pause, another server can append to the same workspace.
 const MAX_TURN: Duration = Duration::from_millis(100);
 
-/// The time after a write of unknown outcome after which the log is read, if no append follows. Later reads have longer
-/// pauses, up to [`MAX_PAUSE`].
+/// The pause between a write of unknown outcome and the first read of the log, if no append follows. The pause doubles
+/// with each further read, up to [`MAX_PAUSE`].
 const MIN_PAUSE: Duration = Duration::from_secs(1);
 const MAX_PAUSE: Duration = Duration::from_secs(30);
 
@@ -165,8 +165,8 @@ async fn run(state: Arc<State>, db: Database, mut queue: mpsc::Receiver<AppendTa
     }
 }
 
-/// Waits for the next task. If the outcome of a write is unknown, also reads the log meanwhile, and reports its end to
-/// the other servers: this server may have appended events that no server has reported.
+/// Waits for the next task. While the outcome of a write is unknown, also reads the log and reports the end of the log
+/// to the other servers, because the write may have appended events.
 async fn next_task(state: &State, queue: &mut mpsc::Receiver<AppendTask>, history: &mut History) -> Option<AppendTask> {
     let mut pause = MIN_PAUSE;
     while let Some(settled_at) = history.settled_at.filter(|_| !state.is_exclusive()) {
@@ -187,14 +187,14 @@ async fn next_task(state: &State, queue: &mut mpsc::Receiver<AppendTask>, histor
 /// The state that the appender keeps between batches.
 #[derive(Default)]
 struct History {
-    /// Whether the outcome of the last batch is unknown. In this case, the appender reads the log before the next
+    /// Whether the outcome of the last batch is unknown. After such a batch, the appender reads the log before the next
     /// decision.
     needs_catch_up: bool,
     /// The time after which no write of unknown outcome can still be committed. `None` if every outcome is known.
     settled_at: Option<Instant>,
-    /// The pause before the next batch, after a batch that conflicted with a batch of another server. In the meantime,
-    /// the other server can read the log and commit. Without the pause, one server would win almost always, because the
-    /// others read its events before each attempt.
+    /// The pause before the next batch. Set after a batch that conflicted with a batch of another server. During the
+    /// pause, the other server can read the log and commit. Without the pause, one server would almost always commit
+    /// first, because every other server reads that server's events before each attempt.
     pause: Option<Duration>,
     /// The number of upcoming batches for which client-chosen ids and keys are looked up before writing. Set when the
     /// store rejects a known id or key, or when a batch contains a repeated request.
@@ -202,7 +202,7 @@ struct History {
 }
 
 impl History {
-    /// Notes that the outcome of a write is unknown.
+    /// Records that the outcome of a write is unknown.
     fn note_unknown(&mut self, db: &Database) {
         self.needs_catch_up = true;
         self.settled_at = Some(Instant::now() + db.max_commit_delay());

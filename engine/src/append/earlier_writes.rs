@@ -39,7 +39,7 @@ impl EarlierResponse {
 }
 
 impl EarlierWrites {
-    /// Looks up the client-chosen event ids, idempotency keys and uploads of these appends.
+    /// Looks up the client-chosen event ids, idempotency keys and uploads of the given appends.
     pub async fn look_up<'a>(
         &mut self,
         state: &State,

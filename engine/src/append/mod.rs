@@ -6,7 +6,7 @@
 //!
 //! 1. **Queue.** An operation puts an append into the queue of the workspace's one appender. An append contains a
 //!    decision: a function that takes the state at the log's end and returns the new events. Conditions such as "this
-//!    slug is free" are part of the decision, so they hold at the commit. An append may have an idempotency key
+//!    slug is free" are part of the decision, so they are true at the commit. An append may have an idempotency key
 //!    (`idempotency.rs`): the transaction of the events also writes a record with the user, the key and the fingerprint
 //!    of the request. The record is unique, so only one of several concurrent requests with the same key is executed. A
 //!    repeated request gets its response from the log. The response is therefore the same after a crash.

@@ -8,12 +8,12 @@ use crate::error::Result;
 use crate::model::aggregate::Aggregate;
 use crate::model::event::{Event, NewEvent};
 
-/// The assumed size of the events of an append that are decided at the end of the log, in bytes.
+/// The assumed size, in bytes, of the events of an append that decides its events at the end of the log.
 const DECIDED_BYTES: usize = 1_024;
 
 /// A function that decides which events an operation appends, given the state at the end of the log.
 ///
-/// The function may run more than once: if another writer appends first, it runs again against the new state.
+/// The function may run more than once: if another writer appends first, the function runs again against the new state.
 pub type Decide = Box<dyn Fn(&View<'_>) -> Result<Vec<NewEvent>> + Send + Sync>;
 
 /// One append request. Either all of its events are appended or none.

@@ -60,9 +60,8 @@ pub struct Choice<'a> {
     pub is_imported: bool,
 }
 
-/// Checks the slug of an article after an event: it must have the form of a slug, and no other article of the project
-/// may have the same slug. A slug that the event does not change is accepted, because articles of older logs may share
-/// a slug.
+/// Checks the slug of an article after an event: the slug must be valid, and no other article of the project may have
+/// the same slug. A slug that the event does not change is accepted, because articles of older logs may share a slug.
 ///
 /// If the choice renames articles, returns the slug that the article must get instead. Returns `None` if the article
 /// keeps its slug.

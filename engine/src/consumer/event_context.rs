@@ -1,4 +1,4 @@
-//! The aggregates as the log's follower sees them while it processes a batch of events.
+//! The aggregates at the position of the log's follower, while the follower processes a batch of events.
 
 use std::sync::Arc;
 

@@ -17,9 +17,10 @@
 //!
 //! 1. **Enrichment** (`enrich.rs`) calls the plugins whose manifests match the events. Different plugins run
 //!    concurrently, and each plugin gets its events in order, in small portions, so that other plugins and workspaces
-//!    are not delayed. A failed call is retried at once (`attempt.rs`). With `on_error = "retry"`, the step is instead
-//!    set aside with the time of its retry (`retries.rs`) and retried between two later batches, so nothing waits for
-//!    the retry. After failures for five different aggregates in a row, the circuit opens, and the owner gets a task.
+//!    are not delayed. A failed call is retried immediately (`attempt.rs`). With `on_error = "retry"`, the step is
+//!    instead set aside with the time of its retry (`retries.rs`) and retried between two later batches, so nothing
+//!    waits for the retry. After failures for five different aggregates in a row, the circuit opens, and the owner gets
+//!    a task.
 //! 2. **Projection** (`project.rs`) maintains graph and roster. New facts replace the plugin's earlier facts about the
 //!    aggregate, and desired edges are reconciled (`resident/graph/reconcile.rs`), so edges do not depend on the order
 //!    of writes. A redefinition, and a change of the enabled plugins, change the targets of edges without an event:
@@ -27,10 +28,11 @@
 //!    plugins that are not enabled are kept separately and open no edges. Failed steps are parked with their reason,
 //!    and the follower continues.
 //! 3. **Derived events and work**: `dispatch.rs` appends derived events, `route.rs` assigns work to agents (the
-//!    plugin's manifest determines whether a hook sees all agents, or only the agents that subscribe to a trait of the
-//!    type), and `scripted_agents.rs` runs scripted agents. A repeated run appends its events only once. A chain of
-//!    events that cause further events ends after eight events. A mark in the metadata of the events counts the chain,
-//!    and survives export and import (`model/derivation.rs`). Nothing is appended to a deleted aggregate.
+//!    plugin's manifest determines whether a hook receives all agents, or only the agents that subscribe to a trait of
+//!    the type), and `scripted_agents.rs` runs scripted agents. A repeated run appends its events only once. A chain of
+//!    events that cause further events ends after eight events. The metadata of each derived event contains the length
+//!    of its chain. Export and import keep this length (`model/derivation.rs`). Nothing is appended to a deleted
+//!    aggregate.
 //! 4. **The checkpoint** (`checkpointer.rs`): one transaction writes facts, edges, parked steps, circuits and the
 //!    checkpoint, guarded by the previous position and generation. After the transaction, `_facts` in rows and names in
 //!    search show the changes.

@@ -117,12 +117,12 @@ impl Worker {
         self.checkpointer.position()
     }
 
-    /// Returns the number of writes of the graph that the worker knows.
+    /// Returns the number of writes of the graph, as of the worker's checkpoint.
     pub fn writes(&self) -> u64 {
         self.checkpointer.writes()
     }
 
-    /// Fails if this server knows that another server has taken over since the worker began.
+    /// Fails if this server has read from the store that another server has taken over since the worker began.
     pub(super) fn check_lead(&self) -> Result<()> {
         let newest = self.state.seen_writes().epoch;
         match self.lead().epoch {
@@ -149,7 +149,7 @@ impl Worker {
         if self.is_idle() {
             return Ok(self.pass_over());
         }
-        // The store may already have events that are not folded yet.
+        // The store may already contain events that are not folded yet.
         let end = self.state.folded.position();
         let mut events = self.state.batch_after(self.position(), BATCH).await?;
         events.retain(|event| event.position <= end);
@@ -175,7 +175,7 @@ impl Worker {
 
     /// Adopts the newest versions of the plugins for the events after the current position.
     ///
-    /// The checkpoint determines which version processes an event: a worker that has adopted other versions than the
+    /// The checkpoint determines which version processes an event: a worker that has adopted versions other than the
     /// stored versions cannot write the checkpoint.
     pub(super) async fn adopt_versions(&mut self) -> Result<()> {
         if self.is_adopted && self.state.plugins.is_newest() {
@@ -203,8 +203,9 @@ impl Worker {
         Ok(())
     }
 
-    /// Folds the aggregates at the follower's position again after types were redefined. Otherwise, the next events
-    /// would be folded into states of the earlier definitions, and plugins would get states of neither definition.
+    /// Folds the aggregates at the follower's position again after types were redefined. Without this step, the next
+    /// events would be folded into states of the earlier definitions, and plugins would get states of neither
+    /// definition.
     async fn refold(&mut self) -> Result<()> {
         let redefinitions = self.state.types.redefined.position();
         if redefinitions == self.redefinitions || self.is_idle() {
@@ -243,7 +244,7 @@ impl Worker {
         Ok(false)
     }
 
-    /// Returns whether there are no plugins and no graph.
+    /// Returns whether the workspace has no plugins and its graph is empty.
     fn is_idle(&self) -> bool {
         self.state.plugins.is_empty() && self.state.graph.is_empty()
     }
@@ -285,8 +286,8 @@ impl Worker {
         derived
     }
 
-    /// Sends the appends of all derived events in order, then waits for the results. A rejected event is a failure of
-    /// the step that derived it.
+    /// Sends the appends of all derived events in order, then waits for the results. A rejected event counts as a
+    /// failure of the step that derived the event.
     async fn append_derived(&mut self, derived: Vec<DerivedEvents>) -> Result<()> {
         let Worker { state, dispatcher, circuits, parking, .. } = self;
         let appends = derived.into_iter().map(|DerivedEvents { plugin, context, events }| {
@@ -333,7 +334,7 @@ impl Worker {
         Ok(was_open)
     }
 
-    /// Removes parked steps without repeating them.
+    /// Removes parked steps without calling their plugins again.
     pub async fn release_steps(&mut self, steps: &[StepId]) -> Result<()> {
         steps.iter().for_each(|step| self.parking.release(step.clone()));
         self.commit(self.position()).await

@@ -1,4 +1,5 @@
-//! The open workspaces that are to catch up with other servers. Each workspace catches up once at a time.
+//! The catch-ups of open workspaces. A catch-up reads the events and definitions that other servers have added. Each
+//! workspace runs at most one catch-up at a time.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,10 +23,10 @@ struct CatchUp {
     waiting: Option<PendingCatchUp>,
 }
 
-/// A catch-up that waits until the running one has ended, and until the pause after a failed one is over.
+/// A catch-up that waits for the end of the running catch-up, and for the end of the pause after a failed catch-up.
 #[derive(Default)]
 struct PendingCatchUp {
-    /// The progress that other servers have reported, or `None` if the log is only checked.
+    /// The progress that other servers have reported. `None` if no progress was reported and the log is only checked.
     progress: Option<WorkspaceProgress>,
     not_before: Option<Instant>,
 }
@@ -37,7 +38,7 @@ impl PendingCatchUp {
 }
 
 impl CatchUps {
-    /// Adds a catch-up. If one waits already, merges the progress.
+    /// Adds a catch-up of a workspace. If a catch-up of the workspace already waits, merges the progress of both.
     pub fn add(&self, id: &Arc<str>, progress: Option<WorkspaceProgress>) {
         self.0.lock().entry(id.clone()).or_default().add(progress);
     }

@@ -17,7 +17,8 @@ const MAX_WAITING: usize = 256;
 /// The maximum number of waiting queries of one caller. Further queries of the caller are rejected immediately.
 const MAX_CALLER_WAITING: usize = 64;
 
-/// The limits on concurrent queries and on the bytes that they allocate together. 0 means no limit.
+/// The limits on concurrent queries, and on the memory that these queries share, in bytes. For each number of queries
+/// or bytes, 0 means no limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueryLimits {
     pub workspace_queries: usize,
@@ -153,7 +154,8 @@ impl Drop for WaitGuard<'_> {
     }
 }
 
-/// The permission of a query to run, and the query's part of the shared memory. Dropping this value releases both.
+/// The permit of a query to run, and the query's part of the shared memory. Dropping this value releases the permit and
+/// the memory.
 pub struct QueryPermit {
     _places: [OwnedSemaphorePermit; 2],
     workspace: Arc<MemoryShare>,

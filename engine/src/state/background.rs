@@ -30,7 +30,7 @@ impl StopSignal {
 
     /// Waits until the task must stop.
     pub async fn begun(&mut self) {
-        // An error means that the sender is gone, so the task must stop as well.
+        // An error means that the sender was dropped, so the task must stop as well.
         let _ = self.0.wait_for(|begun| *begun).await;
     }
 }

@@ -24,8 +24,8 @@ const QUERY_BYTES: usize = 4 << 20;
 const UNKNOWN_BYTES: usize = 128 << 10;
 
 impl State {
-    /// Returns the next events after a position. Reads the events from memory if they are still there, otherwise from
-    /// the store.
+    /// Returns the next events after a position. Reads the events from memory, or from the store if memory no longer
+    /// contains them.
     pub async fn batch_after(&self, position: u64, limit: BatchLimit) -> Result<Vec<Arc<Event>>> {
         if let Some(mut events) = self.folded.last_events(position, limit.events) {
             events.truncate(fitting(events.iter().map(|event| event.size_bytes()), limit.bytes));
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_ends_at_its_byte_limit_but_holds_at_least_one_event() {
+    fn a_batch_ends_at_its_byte_limit_but_contains_at_least_one_event() {
         let fitting = |events: &[Arc<Event>], bytes| fitting(events.iter().map(|event| event.size_bytes()), bytes);
         let large: Vec<_> = (1..=500).map(|position| event(position, 900_000)).collect();
         assert_eq!(fitting(&large, BATCH.bytes), 4);

@@ -1,7 +1,7 @@
 //! The counts of plugin calls in one workspace, summed over the servers that share the store.
 //!
-//! The leader calls most hooks, but any server may call a tool or take over. Each server stores its own counts before
-//! the effects of the calls are announced, so every server returns the same sums.
+//! The leader calls most hooks, but any server may call a tool or become the leader. Each server stores its own counts
+//! before it publishes the effects of the calls, so every server returns the same sums.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ type MeasuresByName = BTreeMap<Arc<str>, Measures>;
 /// The stored counts of plugin calls in one workspace.
 pub struct CallCounts {
     db: Database,
-    /// `None` if no other process writes to the store.
+    /// The servers of the store. `None` if no other process writes to the store.
     peers: Option<Arc<Peers>>,
     /// The state of this server's stored counts. The lock is held while counts are written, so that older counts never
     /// replace newer ones.
@@ -63,7 +63,7 @@ impl CallCounts {
         let stored = match &mut *stored {
             Some(stored) => stored,
             None => {
-                // After a longer gap, servers that this server does not know yet may have written counts.
+                // After a longer gap, the list of living servers may lack servers that have written counts.
                 let is_current = peers.beat_age(Instant::now()) < MAX_BEAT_AGE;
                 let alive = is_current.then(|| peers.alive());
                 let earlier = self.db.begin_plugin_calls(&peers.server_id, alive.as_deref()).await?.unwrap_or_default();

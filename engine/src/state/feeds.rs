@@ -12,14 +12,14 @@ use crate::model::event::Event;
 
 /// The maximum size of the events in the window, in bytes. Readers that are further behind read the store.
 const MAX_BYTES: usize = 4 << 20;
-/// The maximum number of entries in the window. An event that entries two agents has two entries.
+/// The maximum number of entries in the window. An event that concerns two agents has two entries.
 const MAX_CONCERNS: usize = 10_000;
 
 /// A window over the feeds of all agents.
 #[derive(Default)]
 pub struct Feeds {
     inner: Mutex<Inner>,
-    /// The position of the last event that entries any agent.
+    /// The position of the last event that concerns any agent.
     any: watch::Sender<u64>,
 }
 
@@ -42,7 +42,7 @@ struct AgentEvent {
 }
 
 impl Feeds {
-    /// Clears the window and starts it at a position. The window does not contain earlier events.
+    /// Clears the window, and starts the window at a position. The window does not contain earlier events.
     pub fn begin_at(&self, position: u64) {
         let mut inner = self.inner.lock();
         inner.restart(position);
@@ -83,7 +83,7 @@ impl Feeds {
         let concerns_agent = |concern: &&AgentEvent| agent.is_none_or(|agent| *concern.agent == *agent);
         let mut events: Vec<Arc<Event>> = Vec::new();
         for concern in inner.entries.range(first..).filter(concerns_agent) {
-            // An event that entries two agents has two entries, and is returned once.
+            // An event that concerns two agents has two entries, and is returned once.
             if events.last().is_some_and(|last| last.position == concern.event.position) {
                 continue;
             }
@@ -96,7 +96,7 @@ impl Feeds {
         Some((events, inner.end.max(position)))
     }
 
-    /// Returns a receiver that changes when an event entries `agent`, or any agent if `agent` is `None`.
+    /// Returns a receiver that changes when an event concerns `agent`, or any agent if `agent` is `None`.
     pub fn follow(&self, agent: Option<&Arc<str>>) -> watch::Receiver<u64> {
         match agent {
             Some(agent) => self.inner.lock().followed.follow(agent),
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_feed_returns_events_in_memory_and_reports_missing_ones() {
+    fn a_feed_returns_events_only_if_memory_contains_all_of_them() {
         let feeds = Feeds::default();
         feeds.begin_at(7);
         assert_eq!(positions(feeds.after(7, None, 9)), Some((vec![], 7)));
@@ -173,14 +173,14 @@ mod tests {
         assert_eq!(positions(feeds.after(8, Some("b"), 9)), Some((vec![10], 12)));
         assert_eq!(positions(feeds.after(7, None, 2)), Some((vec![8, 10], 10)));
         assert_eq!(positions(feeds.after(99, None, 2)), Some((vec![], 99)));
-        // Only the store has the events inside a gap, so the window restarts after the gap.
+        // Only the store contains the events inside a gap, so the window restarts after the gap.
         feeds.extend(&events(20..=21), &[("b".into(), 1)]);
         assert_eq!(positions(feeds.after(12, Some("b"), 9)), None);
         assert_eq!(positions(feeds.after(19, Some("b"), 9)), Some((vec![21], 21)));
     }
 
     #[test]
-    fn a_feed_keeps_a_bounded_number_of_events() {
+    fn a_feed_keeps_a_limited_number_of_events_in_memory() {
         let feeds = Feeds::default();
         let many = events(1..=MAX_CONCERNS as u64 + 5);
         let feed: Vec<(Arc<str>, usize)> = (0..many.len()).map(|index| ("a".into(), index)).collect();

@@ -1,7 +1,8 @@
 //! The fold of the log in memory: the states up to one position, the last events, and the aggregates without a current
 //! snapshot.
 //!
-//! Publishing events updates all three in a fixed order, so that no reader misses an event.
+//! Publishing events updates the states, the last events and the marks of aggregates in a fixed order, so that no
+//! reader misses an event.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -63,8 +64,8 @@ impl FoldedStates {
         self.tail.visible_after(position, limit, visible)
     }
 
-    /// Returns at most `limit` events after a position, among the events of which followers have been notified. Returns
-    /// `None` if the events are no longer in memory.
+    /// Returns at most `limit` events after a position. Returns only events that were announced to the followers of the
+    /// log. Returns `None` if the events are no longer in memory.
     pub fn announced_events(&self, position: u64, limit: usize) -> Option<Vec<Arc<Event>>> {
         self.tail.after(position, limit)
     }
@@ -106,8 +107,8 @@ impl FoldedStates {
         self.dirty.touch(refolded.iter().map(|aggregate| &aggregate.id));
     }
 
-    /// Makes committed events and the states after these events visible. Does not wake followers of the log:
-    /// [`FoldedStates::announce`] does.
+    /// Makes committed events and the states after these events visible. Does not wake the followers of the log.
+    /// [`FoldedStates::announce`] wakes them.
     pub fn publish(&self, events: &[Arc<Event>], aggregates: Vec<Arc<Aggregate>>) {
         let Some(last) = events.last() else { return };
         events.iter().for_each(|event| self.observed.record(event));

@@ -1,8 +1,8 @@
 //! The leadership of a workspace: which of several servers runs the workspace's plugins, timers and snapshots.
 //!
-//! A server leads as long as it is alive. Another server takes over when the leader has stopped or has not reported for
-//! ten seconds, or when an operation of that other server changes the graph. The store rejects writes of a leader that
-//! was overtaken.
+//! A server leads while it is alive. Another server takes over when the leader has stopped or has not reported for ten
+//! seconds, or when an operation of that other server changes the graph. The store rejects writes of a leader that was
+//! overtaken.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,8 +59,8 @@ impl Leadership {
     }
 
     /// Returns the right to process the log, or `None` if another server leads. Takes over from a server that has
-    /// stopped. If `is_waiting` is `true`, because work is left undone, reads the leader from the store again when the
-    /// last reading is older than `CHECK_INTERVAL`.
+    /// stopped. `is_waiting` is whether work is left. If work is left and the last reading is older than
+    /// `CHECK_INTERVAL`, reads the leader from the store again.
     pub async fn acquire(&self, is_waiting: bool) -> Result<Option<Lead>> {
         let Some(peers) = &self.peers else { return Ok(Some(Lead { epoch: None })) };
         if let Some(known) = &*self.known.lock() {
@@ -107,7 +107,7 @@ impl Leadership {
         Ok(lead)
     }
 
-    /// Forgets the known leader, because another server may lead now.
+    /// Discards the known leader, because another server may lead now.
     pub fn forget(&self) {
         *self.known.lock() = None;
     }
@@ -117,7 +117,7 @@ impl Leadership {
         self.known.lock().as_ref().is_some_and(|known| known.leader.epoch < epoch)
     }
 
-    /// Forgets the known leader if its epoch is lower than `epoch`.
+    /// Discards the known leader if its epoch is lower than `epoch`.
     pub fn forget_before(&self, epoch: u64) {
         self.known.lock().take_if(|known| known.leader.epoch < epoch);
     }
@@ -136,11 +136,11 @@ impl Leadership {
         Ok(Some(LeaderStatus { leader, is_here, beat_age: peers.beat_age(Instant::now()) }))
     }
 
-    /// Ends the leadership of this server, so that another server can take over at once. Retries a release that fails,
-    /// because no other server takes over from a server that is alive.
+    /// Ends the leadership of this server, so that another server can take over immediately. Retries a release that
+    /// fails, because no other server takes over from a server that is alive.
     ///
     /// `is_needed` is whether the workspace still needs a leader. If the workspace needs no leader, no other server
-    /// opens it to take over.
+    /// opens the workspace to take over.
     pub async fn release(&self, is_needed: bool) {
         let Some(peers) = &self.peers else { return };
         let known = self.known.lock().take();
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_server_leads_until_it_stops_or_dies() {
+    async fn a_server_leads_until_it_stops_or_is_no_longer_alive() {
         let [(a, _), (b, of_b)] = twins().await;
         assert_eq!(a.acquire(true).await.expect("asked"), Some(Lead { epoch: Some(1) }));
         assert_eq!(b.acquire(true).await.expect("asked"), None);
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_suspended_leader_learns_that_another_server_has_taken_over() {
+    async fn a_leader_reads_the_store_again_after_a_suspension() {
         let [(a, of_a), (b, of_b)] = twins().await;
         a.acquire(false).await.expect("asked");
         of_b.set_alive(vec!["b".into()], Instant::now());
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_server_reports_its_leadership_and_that_no_leader_is_needed() {
+    async fn a_server_reports_the_start_and_the_end_of_its_leadership() {
         let [(a, of_a), _] = twins().await;
         a.acquire(false).await.expect("asked");
         let note = |server: Option<&str>| LeaderNote { server: server.map(Arc::from), epoch: 1 };

@@ -210,8 +210,8 @@ impl State {
         }
     }
 
-    /// Applies the events and definitions that other writers added to the store. First refolds the types whose
-    /// definitions fold differently now, without blocking other folds.
+    /// Applies the events and definitions that other writers added to the store. Before the events are applied, refolds
+    /// the types whose new definitions fold differently, without blocking other folds.
     pub async fn catch_up(&self) -> Result<()> {
         let refolding = self.fold_redefined().await?;
         let folding = self.folding().await;
@@ -292,7 +292,7 @@ impl State {
 
     /// Folds the events of a stream up to a version. If `at` is given, folds only events that occurred up to this time.
     ///
-    /// Reads the stream in pages, so that memory holds only one page at a time.
+    /// Reads the stream in pages, so that memory contains only one page at a time.
     pub async fn fold_stream(
         &self,
         id: &AggregateId,
@@ -321,7 +321,8 @@ pub(super) fn fold_event(states: &mut FxHashMap<AggregateId, Arc<Aggregate>>, ev
     if states.get(&event.aggregate_id).is_some_and(|before| before.version >= event.version) {
         return;
     }
-    // Clones the aggregate only if other references to the aggregate exist. Otherwise folds the aggregate in place.
+    // Clones the aggregate only if other references to the aggregate exist. An aggregate without other references is
+    // folded in place.
     let mut folding = match states.remove(&event.aggregate_id) {
         Some(before) => StreamFold::from(Arc::unwrap_or_clone(before)),
         None => StreamFold::new(event),

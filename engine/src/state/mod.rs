@@ -108,8 +108,9 @@ pub struct EngineSettings {
     pub own_deliveries: bool,
     /// The time between the decision to delete a workspace and its deletion, in milliseconds.
     pub deletion_grace_ms: i64,
-    /// The interval at which a server checks for appends of the other servers of the store, in milliseconds. With 100 ms,
-    /// waiting clients learn of an append before people notice a delay, and a server sends ten cheap queries per second.
+    /// The interval at which a server checks for appends of the other servers of the store, in milliseconds. With 100
+    /// ms, waiting clients receive the events of an append before people notice a delay, and a server sends ten cheap
+    /// queries per second.
     pub pulse_ms: u64,
 }
 
@@ -150,7 +151,7 @@ pub struct Environment {
 /// The state of an open workspace, shared by all tasks that work on the workspace.
 pub struct State {
     pub record: WorkspaceRecord,
-    /// The reading half of the workspace's database. The writing half is with the appender.
+    /// The reading half of the workspace's database. The appender has the writing half.
     pub db: DatabaseReader,
     pub types: Types,
     pub folded: FoldedStates,
@@ -186,7 +187,8 @@ pub struct State {
     /// The compiled patterns of types and queries, shared with other workspaces.
     pub patterns: Arc<Patterns>,
     peers: Option<Arc<Peers>>,
-    /// Serializes folding. Two concurrent folds would fold the same events twice, or under two definitions.
+    /// The lock that serializes folding. Two concurrent folds would fold the same events twice, or under two
+    /// definitions.
     folding: tokio::sync::Mutex<()>,
     checked: SharedCheck,
     /// The epoch of the leader and the number of writes of the graph, as of the last check.
@@ -214,7 +216,7 @@ impl State {
         self.peers.as_ref()?.gap_age(Instant::now())
     }
 
-    /// Returns the writes of a leader that the store had at the last [`State::refresh`].
+    /// Returns the epoch of the last leader and the number of writes of the graph, as of the last check of the store.
     pub fn seen_writes(&self) -> SeenWrites {
         *self.seen.lock()
     }
@@ -276,13 +278,13 @@ impl State {
         }
     }
 
-    /// Returns at most `limit` events after a position. Reads the events from memory if they are still there. Otherwise
-    /// reads at most [`PART_BYTES`] from the store, but at least one event if there is one.
+    /// Returns at most `limit` events after a position. Reads the events from memory if memory still contains them.
+    /// Reads from the store if not, at most [`PART_BYTES`] but at least one event if there is one.
     pub async fn events_after(&self, position: u64, limit: usize) -> Result<Vec<Arc<Event>>> {
         if let Some(events) = self.folded.last_events(position, limit) {
             return Ok(events);
         }
-        // Commits may hold far more events than requested. Only the requested events are read.
+        // Commits may contain far more events than requested. Only the requested events are read.
         let mut refs = VecDeque::from(self.db.event_refs_after(position, limit).await?);
         let events = self.db.read_event_refs(&take_part(&mut refs, limit, PART_BYTES), None).await?;
         Ok(events.into_iter().map(Arc::new).collect())

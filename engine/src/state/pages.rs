@@ -25,7 +25,7 @@ pub struct Continuation {
     pub offset: u64,
     pub limit: u32,
     /// The hash of the caller, the pipeline, its converted constants and the types. The continuation is valid only for
-    /// these.
+    /// a request with the same hash.
     pub binding: u64,
 }
 

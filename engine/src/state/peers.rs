@@ -11,17 +11,17 @@ use tokio::time::Instant;
 
 use crate::store::control::servers::{ALIVE_MS, LeaderNote, WorkspaceProgress};
 
-/// The servers of a store, as this server knows them.
+/// The servers of a store, as of this server's last reading of the store.
 pub struct Peers {
     /// The id of this server, which is new at each start.
     pub server_id: Arc<str>,
     beaten: Mutex<PulseBeat>,
-    /// The time at which a server was last missing that was alive at the beat before.
+    /// The time of the last beat at which a server was no longer alive that was alive at the previous beat.
     lost_at: watch::Sender<Option<Instant>>,
     unreported: Mutex<FxHashMap<Arc<str>, WorkspaceProgress>>,
-    /// The leaders of workspaces that this server has yet to note for the other servers.
+    /// The leaders of workspaces that this server has yet to record for the other servers.
     unnoted: Mutex<FxHashMap<Arc<str>, LeaderNote>>,
-    /// Notifies the reporter that progress or a leader waits to be reported.
+    /// The notification of the reporting task that progress or a leader must be reported.
     advanced: Notify,
 }
 
@@ -39,13 +39,13 @@ struct PulseBeat {
     /// The time of the last beat. `None` before the first beat.
     at: Option<Instant>,
     /// The number of gaps so far. In a gap, no beat succeeded for [`GAP`], so other servers may have counted this
-    /// server as dead.
+    /// server as stopped.
     gaps: u64,
     /// The time at which the last gap ended.
     gap_ended_at: Option<Instant>,
 }
 
-/// The time without a beat after which other servers may count this server as dead.
+/// The time without a beat after which other servers may count this server as stopped.
 const GAP: Duration = Duration::from_millis(ALIVE_MS as u64);
 
 impl Peers {
@@ -82,7 +82,8 @@ impl Peers {
         *server == *self.server_id || self.beaten.lock().alive.iter().any(|alive| **alive == *server)
     }
 
-    /// Returns the time at which a server was last missing that was alive before.
+    /// Returns the time of the last beat at which a server was no longer alive that was alive at the previous beat.
+    /// Returns `None` if no server was lost.
     pub fn lost_at(&self) -> Option<Instant> {
         *self.lost_at.borrow()
     }
@@ -92,7 +93,7 @@ impl Peers {
         self.lost_at.subscribe()
     }
 
-    /// Returns the number of times that other servers may have counted this server as dead, including a gap that has
+    /// Returns the number of times that other servers may have counted this server as stopped, including a gap that has
     /// not ended.
     pub fn gaps(&self, now: Instant) -> u64 {
         let beaten = self.beaten.lock();
@@ -114,13 +115,13 @@ impl Peers {
         self.beaten.lock().at.map_or(Duration::ZERO, |at| now.saturating_duration_since(at))
     }
 
-    /// Notes the leader of a workspace for the other servers.
+    /// Adds the leader of a workspace to the next report to the other servers.
     pub fn note_leader(&self, workspace_id: &Arc<str>, note: LeaderNote) {
         self.unnoted.lock().insert(workspace_id.clone(), note);
         self.advanced.notify_one();
     }
 
-    /// Puts back leaders that could not be noted. Keeps a later note about the same workspace.
+    /// Puts back leaders that could not be reported. Keeps a later leader of the same workspace.
     pub fn put_back_leaders(&self, notes: Vec<(Arc<str>, LeaderNote)>) {
         let mut unnoted = self.unnoted.lock();
         for (workspace_id, note) in notes {

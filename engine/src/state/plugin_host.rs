@@ -131,8 +131,8 @@ impl PluginHost {
         only(self.call(plugin, version, vec![input], hook, 1).await)
     }
 
-    /// Calls a hook once, in the given version of a plugin, without counting the call in the measures. The version need
-    /// not be adopted. Also returns the call's duration in milliseconds.
+    /// Calls a hook once, in the given version of a plugin, without counting the call in the measures. The workspace
+    /// need not have adopted the version. Also returns the call's duration in milliseconds.
     pub async fn try_once<I, T>(
         &self,
         version: &PluginVersion,
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn a_busy_plugin_does_not_starve_others() {
+    async fn a_busy_plugin_does_not_block_other_plugins() {
         const INPUTS: usize = 512;
         let plugins = Arc::new(Plugins::new(vec![named("much"), named("little")], 1).expect("a thread"));
         let store = Store::connect("mem://").await.expect("a store");

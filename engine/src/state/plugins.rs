@@ -99,7 +99,7 @@ impl Plugins {
         (0..self.slots.len()).map(PluginIndex)
     }
 
-    /// Returns the plugin with this name.
+    /// Returns the index of the plugin with this name.
     pub fn find(&self, name: &str) -> Option<PluginIndex> {
         self.indexes().find(|plugin| **self.name(*plugin) == *name)
     }

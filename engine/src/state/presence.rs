@@ -1,6 +1,6 @@
 //! The presence of agents, and the position that each agent has acknowledged in its feed. Both are kept in memory and
-//! written to the store. If no other server uses the store, the write is delayed. Otherwise, the write precedes the
-//! response, so that every server shows the change at once.
+//! written to the store. If no other server uses the store, the write is delayed. If other servers use the store, the
+//! write precedes the response, so that every server shows the change immediately.
 //!
 //! Presence and acknowledgements are not events. Updates within one second are written together. A crash can lose
 //! updates. The next heartbeat then reports the presence again, and the agent receives and acknowledges the same events
@@ -34,9 +34,9 @@ pub struct Presence {
     db: Database,
     exclusive: bool,
     inner: Mutex<Inner>,
-    /// Notifies the writer that updates are waiting.
+    /// The notification of the writer that updates wait to be written.
     updated: Notify,
-    /// Serializes writes, so that concurrent updates are written together.
+    /// The lock that serializes writes, so that concurrent updates are written together.
     writing: tokio::sync::Mutex<()>,
     reads: SharedCheck,
 }
@@ -87,12 +87,13 @@ impl Presence {
         Ok(())
     }
 
-    /// If other servers use the store, writes the waiting updates now, so that these servers show the updates at once.
+    /// Writes the waiting updates now if other servers use the store, so that these servers show the updates
+    /// immediately.
     pub async fn settle(&self) -> Result<()> {
         if self.exclusive { Ok(()) } else { self.write().await }
     }
 
-    /// Records a heartbeat of these agents.
+    /// Records a heartbeat of the given agents.
     pub fn seen<'a>(&self, agents: impl IntoIterator<Item = &'a Arc<str>>, now_ms: i64) {
         let record = PresenceRecord { last_seen_at: now_ms, ..PresenceRecord::default() };
         self.inner.lock().now_ms = now_ms;
@@ -105,14 +106,14 @@ impl Presence {
     }
 
     /// Returns the time of the last known heartbeat of an agent, in milliseconds since the epoch. Returns `None` if
-    /// this server knows of no heartbeat, or if the known time is too far in the future.
+    /// this server has received or read no heartbeat, or if the time of the heartbeat is too far in the future.
     pub fn last_seen_at(&self, agent: &str) -> Option<i64> {
         let inner = self.inner.lock();
         let last_seen_at = inner.known.get(agent).map(|record| record.last_seen_at);
         last_seen_at.filter(|at| *at > 0 && *at <= inner.latest())
     }
 
-    /// Returns the position up to which an agent has processed its feed, or 0 if this server knows of no
+    /// Returns the position up to which an agent has processed its feed, or 0 if this server has received or read no
     /// acknowledgement.
     pub fn acknowledged(&self, agent: &str) -> u64 {
         self.inner.lock().known.get(agent).map_or(0, |record| record.acknowledged)
@@ -168,7 +169,7 @@ impl Presence {
         let warn = |error: &Error, _| tracing::warn!(%error, "failed to write the presence of agents; will retry");
         loop {
             self.gathered().await;
-            // Without a limit on the attempts, the retries end with a write that succeeds.
+            // The retries end only with a write that succeeds, because the number of attempts has no limit.
             let _ = (|| self.write()).retry(delays.without_max_times()).notify(warn).await;
         }
     }
@@ -226,7 +227,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn observations_of_one_server_reach_the_others() {
+    async fn updates_of_one_server_are_visible_on_other_servers() {
         let store = Store::connect("mem://").await.expect("a store").share();
         let (here, there) = (opened(&store).await, opened(&store).await);
         let agent: Arc<str> = "a".into();
@@ -241,14 +242,14 @@ mod tests {
         assert_eq!((there.last_seen_at("a"), there.acknowledged("a")), (Some(500), 3));
         there.forget(std::slice::from_ref(&agent)).await.expect("removed");
         assert_eq!((there.last_seen_at("a"), there.kept().await.expect("read")), (None, Vec::new()));
-        // A server keeps its own newer observations when it reads older observations from the store.
+        // A server keeps its own newer updates when it reads older updates from the store.
         there.seen([&agent], 900);
         there.refresh(3_000).await.expect("read");
         assert_eq!(there.last_seen_at("a"), Some(900));
     }
 
     #[tokio::test]
-    async fn unwritten_observations_are_written_again() {
+    async fn updates_that_could_not_be_written_are_written_again() {
         let store = Store::connect("mem://").await.expect("a store");
         let here = opened(&store).await;
         let agent: Arc<str> = "a".into();
@@ -263,7 +264,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn observations_in_the_future_are_ignored() {
+    async fn heartbeats_in_the_future_are_ignored() {
         let store = Store::connect("mem://").await.expect("a store");
         let agent: Arc<str> = "a".into();
         let ahead = opened(&store).await;

@@ -1,8 +1,8 @@
-//! A number, such as a position in the log, whose changes tasks can wait for.
+//! A counter, such as a position in the log. Tasks can wait for changes of the counter.
 
 use tokio::sync::watch;
 
-/// A number, such as a position in the log, whose changes can be watched.
+/// A counter, such as a position in the log, whose changes tasks can wait for.
 #[derive(Default)]
 pub struct Progress {
     position: watch::Sender<u64>,

@@ -1,4 +1,5 @@
-//! Published revisions of articles. They come from a cache in memory, from the store, or from folding the log.
+//! Published revisions of articles. A revision is read from a cache in memory or from the store, or is folded from the
+//! log.
 
 use std::sync::Arc;
 
@@ -78,8 +79,8 @@ impl State {
         };
         let article = match stored.filter(is_it) {
             Some(stored) => Some(stored.aggregate),
-            // The store has no current revision: an older version of the program published the article, or the type
-            // folds differently now.
+            // The store contains no current revision: an older version of the program published the article, or the
+            // type folds differently now.
             None => self.fold_stream(id, version, None, &definition).await?,
         };
         let article = article.map(Arc::new);

@@ -1,11 +1,11 @@
 //! Redefinition of types. If the new definition folds differently, the type's aggregates are folded again into separate
-//! states. These then replace the old states in one step. Appends continue while the aggregates are folded.
+//! states. The new states then replace the old states in one step. Appends continue while the aggregates are folded.
 //!
 //! The definition in the store is authoritative. Each snapshot contains the revision of the definition that it was
-//! folded under. Therefore, after a crash at any moment, the next process folds all states under one definition, either
-//! the old or the new one.
+//! folded under. Therefore, after a crash, the next process folds all states under one definition, either the old or
+//! the new one.
 //!
-//! After the refolding, the appender folds the events that were appended in the meantime into the new states, and
+//! After the refolding, the appender folds the events that were appended during the refolding into the new states, and
 //! publishes the new states together with the stored definition. `head:log` counts the changes of definitions, and
 //! every append checks this count, so all servers of a store use the same definitions.
 
@@ -27,7 +27,7 @@ use crate::store::workspace::definitions::StoredDefinition;
 /// The maximum number of events that are folded while appends wait.
 const MAX_BLOCKING_EVENTS: u64 = 64;
 /// The maximum number of rounds that fold new events while appends continue. Each round folds the events appended
-/// during the previous round. Reading events takes less time than writing them, so the rounds get shorter.
+/// during the previous round. Reading events takes less time than writing events, so the rounds get shorter.
 const ROUNDS: usize = 16;
 
 /// The aggregates of a type, folded under a definition that is not in use yet.
@@ -41,8 +41,8 @@ pub struct RefoldedType {
 /// A definition to write, with the refolded aggregates of its type.
 pub struct Redefinition {
     pub refolded: RefoldedType,
-    /// The number of changes to definitions when the redefinition was decided. The write fails if the store has another
-    /// number.
+    /// The number of changes to definitions when the redefinition was decided. The write fails if the number in the
+    /// store differs.
     pub types_changed: u64,
 }
 
@@ -68,8 +68,8 @@ impl TypeRefold<'_> {
 
 impl State {
     /// Folds the aggregates of a type under a definition that is not in use yet. Then folds the events that were
-    /// appended in the meantime, round by round, until at most [`MAX_BLOCKING_EVENTS`] are new or [`ROUNDS`] rounds
-    /// have passed.
+    /// appended during the folding, in rounds. Stops after a round with at most [`MAX_BLOCKING_EVENTS`] new events, or
+    /// after [`ROUNDS`] rounds.
     pub async fn fold_separately(&self, definition: &Arc<Definition>) -> Result<RefoldedType> {
         let mut refolded = RefoldedType::under(definition.clone());
         for _ in 0..ROUNDS {
@@ -147,7 +147,7 @@ impl State {
         Ok(TypeRefold { refolded, _one: Some(one) })
     }
 
-    /// If other servers have changed definitions, puts the stored definitions into use.
+    /// Puts the stored definitions into use if other servers have changed definitions.
     pub(super) async fn reload_definitions(&self, refolding: TypeRefold<'_>, folding: &FoldGuard<'_>) -> Result<()> {
         if self.is_exclusive() {
             return Ok(());
@@ -184,8 +184,9 @@ impl State {
         let mut states: Vec<Arc<Aggregate>> = states.into_values().collect();
         states.sort_unstable_by_key(|aggregate| aggregate.first_position);
         // The states are published before the definition. A snapshot that is written between these two steps may carry
-        // an older revision than its state was folded under. Such a snapshot is folded again when it is loaded. A
-        // snapshot with a revision that is too new would be trusted.
+        // an older revision than its state was folded under. Loading folds such a snapshot again. In the opposite
+        // order, a snapshot may carry a newer revision than its state was folded under, and loading would use the wrong
+        // state.
         self.folded.replace(&states);
         self.search.touch(states.iter().map(|aggregate| &aggregate.id));
         self.set_definition(definition);

@@ -87,7 +87,7 @@ impl Releases {
             }
             let Some(source) = self.control.find_release(&name).await? else { continue };
             let restored = self.load(move |loader| loader.restore(&source).map(Some)).await?;
-            // This server cannot process events as the other servers do, so its workers wait.
+            // This server cannot process events with the released version, so its workers wait.
             let restored = restored.map_err(|refused| {
                 tracing::error!(%refused, plugin = %name, "could not load the version of a plugin that another server released");
                 Error::Unavailable(store::Error::Opening(refused.to_string()))
@@ -131,7 +131,7 @@ fn conflict(refused: &VersionRefusal) -> Error {
     Error::conflict_with(ErrorCode::PluginRefused, refused.to_string(), details)
 }
 
-/// A plugin version that a workspace has adopted, as the workspace's checkpoint stores it.
+/// A plugin version that a workspace has adopted, as stored in the workspace's checkpoint.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AdoptedVersion {
     /// The digest of the version's source.
@@ -154,8 +154,8 @@ impl AdoptedVersion {
         })
     }
 
-    /// Returns the new stored form of the adopted versions, or `None` if `stored` needs no change. New versions begin
-    /// with the event after `position`. Versions of plugins that are not enabled stay unchanged.
+    /// Returns the new stored form of the adopted versions, or `None` if `stored` needs no change. The first event of a
+    /// new version is the event after `position`. Versions of plugins that are not enabled stay unchanged.
     pub fn changed(stored: &Object, versions: &PluginMap<Arc<PluginVersion>>, position: u64) -> Option<Object> {
         let mut changed = stored.clone();
         for (_, version) in versions.iter() {

@@ -26,7 +26,8 @@ impl SharedStorage {
 /// The storage of one workspace.
 pub struct Storage {
     shared: SharedStorage,
-    /// Serializes changes to the number of used bytes, because concurrent changes would only conflict in the store.
+    /// The lock that serializes changes to the number of used bytes. Concurrent changes would only conflict in the
+    /// store.
     counting: tokio::sync::Mutex<()>,
     /// Whether the number of used bytes may have changed since it was last read for metrics.
     has_changed: AtomicBool,
@@ -67,7 +68,8 @@ impl Storage {
     }
 
     /// Removes the bytes of an upload that no file refers to. Then removes the upload's record, and no longer counts
-    /// the bytes as used. If the process dies in between, the record remains, and a later cleanup removes the record.
+    /// the bytes as used. If the process ends between these two steps, the record remains, and a later cleanup removes
+    /// the record.
     pub async fn clear(
         &self,
         log: &Database,

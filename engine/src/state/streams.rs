@@ -1,5 +1,4 @@
-//! Keeps the last events of followed aggregates in memory. A reader is woken only by events of the aggregate that it
-//! follows.
+//! Keeps the last events of followed aggregates in memory. Only events of the followed aggregate wake a reader.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -13,7 +13,7 @@ use crate::store::Database;
 
 /// The interval between two removals while uploads are in progress, or after a failure.
 const SHORT_INTERVAL: Duration = Duration::from_secs(15);
-/// The interval between two removals otherwise.
+/// The interval between two removals while no uploads are in progress.
 const LONG_INTERVAL: Duration = Duration::from_secs(600);
 
 /// Removes unused uploads immediately, then periodically.
@@ -27,14 +27,14 @@ pub async fn keep_clearing(state: Arc<State>, db: Database) {
         let wait = if has_active.is_ok_and(|has_active| !has_active) { LONG_INTERVAL } else { SHORT_INTERVAL };
         tokio::select! {
             () = sleep(wait) => {}
-            // A server that crashes leaves its uploads to the other servers. The open workspaces do not all ask the
-            // store at the same time.
+            // Other servers remove the uploads of a server that has crashed. A random delay spreads the queries of the
+            // open workspaces.
             () = next_loss(&mut lost) => sleep(SHORT_INTERVAL.mul_f64(fraction(state.clock.random_u64()))).await,
         }
     }
 }
 
-/// Waits until another server is lost. Waits forever if no other server uses the store.
+/// Waits until another server is no longer alive. Waits forever if no other server uses the store.
 async fn next_loss(lost: &mut Option<Receiver<Option<Instant>>>) {
     if let Some(lost) = lost
         && lost.changed().await.is_ok()

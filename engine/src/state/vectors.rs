@@ -34,8 +34,8 @@ pub struct VectorInput<'a> {
     pub types: &'a Types,
 }
 
-/// The vectors of one workspace. This value exists only if vector search is enabled. Changes under its locks insert or
-/// remove whole entries, so a panic cannot leave a partial entry behind.
+/// The vectors of one workspace. Exists only if vector search is enabled. Changes under the locks insert or remove
+/// whole entries, so a panic cannot leave a partial entry.
 pub struct Vectors {
     embed: Arc<dyn Embed>,
     /// The aggregates whose vectors may be out of date.
@@ -150,7 +150,7 @@ impl Vectors {
         Ok(())
     }
 
-    /// Fails if another server has begun embeddings of another model.
+    /// Fails if another server stores embeddings of another model.
     async fn check_model(&self, db: &Database) -> Result<()> {
         let model = self.embed.model();
         if db.has_embeddings_of(model).await? {

@@ -1,7 +1,7 @@
 //! The availability of a remote store: a time limit for each query, and quick failures while the store does not
 //! respond.
 //!
-//! The client of the database holds a query until the connection is back, without a time limit. A query that has
+//! The client of the database keeps a query until the connection is back, without a time limit. A query that has
 //! exceeded the time limit of this module may therefore still run later, so the outcome of the query is unknown. The
 //! deadlines of transactions (`deadline.rs`) keep a transaction from writing after the time limit.
 
@@ -16,14 +16,14 @@ use super::error::{Error, Result};
 
 /// The time limit of a query, unless a setting changes it.
 pub const TIMEOUT: Duration = Duration::from_secs(10);
-/// The time after its deadline within which a transaction has committed or failed.
+/// The maximum time between the deadline of a transaction and the commit or failure of the transaction.
 pub const COMMIT_MARGIN: Duration = Duration::from_secs(2);
 /// The time limit of a check of the store.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 /// The time between two checks of a store that does not respond.
 const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Whether a remote store responds. Clones share the state.
+/// The availability of a remote store. Clones share the state.
 #[derive(Clone)]
 pub struct Availability {
     pub timeout: Duration,
@@ -43,7 +43,7 @@ impl Availability {
     }
 
     /// Waits for the result of a query within the time limit. If a query exceeds the limit or loses the connection,
-    /// rejects further queries at once until a check succeeds. `checking` returns the check.
+    /// rejects further queries immediately until a check succeeds. `checking` returns the check.
     pub async fn within<T, C, F>(
         &self,
         query: impl Future<Output = Result<T>>,
@@ -116,7 +116,7 @@ mod tests {
     const SOON: Duration = Duration::from_millis(1);
 
     #[tokio::test]
-    async fn an_unresponsive_store_fails_queries_at_once_until_it_responds() {
+    async fn queries_fail_immediately_while_the_store_does_not_respond() {
         let availability = Availability::new(SOON);
         let back = Arc::new(Notify::new());
         let check = || {

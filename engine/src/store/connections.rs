@@ -1,5 +1,5 @@
-//! The connections to a store on another machine. A SurrealDB limits the number of sessions on one connection, so
-//! further sessions get a connection of their own.
+//! The connections to a store on another machine. A SurrealDB server limits the number of sessions on one connection,
+//! so further sessions use further connections.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -12,9 +12,9 @@ use tokio::time::timeout;
 
 use super::error::{Error, Result};
 
-/// The maximum number of sessions on one connection. A SurrealDB allows 256 sessions, unless
-/// `SURREAL_WEBSOCKET_MAX_ATTACHED_SESSIONS` changes the limit. The other sessions of a connection are those that have
-/// ended, but that the store has not yet removed.
+/// The maximum number of sessions on one connection. A SurrealDB server allows 256 sessions, unless
+/// `SURREAL_WEBSOCKET_MAX_ATTACHED_SESSIONS` changes the limit. The maximum here is lower, because a session that has
+/// ended counts until the server removes the session.
 const MAX_SESSIONS: usize = 200;
 
 /// The connections to one store, each with its sessions.
@@ -54,7 +54,7 @@ impl Connections {
         for session in first {
             session.signin(user.clone()).await?;
         }
-        // Only a first sign-in determines the user.
+        // Only the first sign-in sets the user.
         let _ = self.user.set(user);
         Ok(())
     }

@@ -85,7 +85,7 @@ pub fn record_id(table: &str, key: impl Into<RecordIdKey>) -> Record {
     Record::RecordId(RecordId::new(table, key))
 }
 
-/// Returns the key that consists of these parts.
+/// Returns the key that consists of the given parts.
 pub fn key(parts: impl IntoIterator<Item = Record>) -> RecordIdKey {
     RecordIdKey::Array(parts.into_iter().collect())
 }

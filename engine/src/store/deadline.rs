@@ -19,7 +19,7 @@ use super::convert;
 pub const LATE: &str = "after its deadline";
 /// The result of the statement that checks the deadline.
 const IN_TIME: &str = "before its deadline";
-/// The name of the value that holds the deadline.
+/// The name of the bound value that contains the deadline.
 const DEADLINE: &str = "transaction_deadline";
 const BEGIN: &str = "BEGIN;";
 
@@ -36,7 +36,7 @@ impl StoreTime {
         *self.received.lock() = Some((now_ms, Instant::now()));
     }
 
-    /// Forgets the time. Transactions have no deadline until the time is set again.
+    /// Discards the time. Transactions have no deadline until the time is set again.
     pub fn forget(&self) {
         *self.received.lock() = None;
     }
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_transaction_before_its_deadline_has_the_results_of_one_without_a_deadline() {
+    async fn a_deadline_does_not_change_the_results_of_a_transaction() {
         let scripts = [
             "BEGIN; LET $x = 1; RETURN $x = 1; COMMIT;",
             "BEGIN; UPSERT a:b SET c = 1 RETURN VALUE c; COMMIT;",

@@ -6,7 +6,7 @@ pub enum Error {
     /// Another writer changed the same data first. The caller may read the data again and retry.
     #[error("another writer changed the same data first")]
     Conflict,
-    /// The disk cannot be written or read at the moment. Nothing was written.
+    /// A read or a write of the disk failed. Nothing was written.
     #[error("a disk operation failed: {0}")]
     Disk(surrealdb::Error),
     #[error("the database failed: {0}")]
@@ -32,7 +32,7 @@ pub enum Error {
     Archive(object_store::Error),
     #[error("the workspace is closing")]
     Closing,
-    /// The store did not respond in time. The store may still carry out a write later.
+    /// The store did not respond in time. The store may still execute a write later.
     #[error("the store does not respond")]
     Unresponsive,
     /// A batch of several requests was not written. Each request of the batch fails with the same reason.

@@ -51,7 +51,7 @@ impl StoreProbe {
         *self.refused.lock() = Some(CommitRefusal { at: Instant::now(), reason: reason.to_string() });
     }
 
-    /// Fails if the disk has refused a commit recently. Otherwise writes the health-check record, or returns the result
+    /// Fails if the disk has refused a commit recently. If not, writes the health-check record, or returns the result
     /// of a recent write. Concurrent calls share one write.
     pub async fn check(&self, store: &Store) -> Result<()> {
         let mut last = self.last.lock().await;

@@ -100,7 +100,7 @@ async fn owners_who_invite_at_the_same_time_stay_within_the_limit() {
 }
 
 #[tokio::test]
-async fn a_workspace_with_1000_invitations_can_change_them_but_not_add_another() {
+async fn a_workspace_with_1000_invitations_can_change_an_invitation_but_not_add_another() {
     let control = with_member().await;
     let write = async |id: &str, created_at, expires_at| {
         control.write_invitation(&invitation(id, created_at, expires_at), "u").await.expect("answered")

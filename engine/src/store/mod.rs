@@ -1,13 +1,14 @@
 //! The only module that accesses SurrealDB. This module contains no business rules and no status codes.
 //!
-//! Each workspace has its own database. The database `control` holds the data that all workspaces share. All databases
-//! are in one namespace. A [`Database`] is a session bound to one database, so its queries cannot reach the records of
-//! another workspace. Its [`DatabaseReader`] can only read.
+//! Each workspace has its own database. The database `control` contains the data that all workspaces share. All
+//! databases are in one namespace. A [`Database`] is a session bound to one database, so its queries cannot reach the
+//! records of another workspace. Its [`DatabaseReader`] can only read.
 //!
 //! The tables are defined in `schema`, with one file for each migration. A comment above each table describes the
 //! records of the table. Opening a database applies the missing migrations. The uniqueness of an event's key,
-//! [aggregate id, version], and the guard on `head:log` protect several processes on one store from each other. With
-//! `ws://`, a server uses its data in memory only after it has compared the head of the log with the store.
+//! [aggregate id, version], and the guard on `head:log` protect several processes on one store from each other. With a
+//! store on another machine (`ws://`), a server uses its data in memory only after it has compared the head of the log
+//! with the store.
 
 mod availability;
 pub mod blobs;
@@ -120,7 +121,7 @@ impl Store {
     }
 
     /// Returns the store with another time limit for queries. A query that exceeds the limit fails, and further queries
-    /// fail at once until the store responds again. Only a store on another machine has a time limit.
+    /// fail immediately until the store responds again. Only a store on another machine has a time limit.
     pub fn with_timeout(self, timeout: Duration) -> Store {
         Store { root: self.root.with_timeout(timeout), ..self }
     }
@@ -178,7 +179,7 @@ impl Store {
         Ok(Database { append_right, ..database })
     }
 
-    /// Opens the database of a workspace for reading, whether or not the workspace is open. Creates the database if
+    /// Opens the database of a workspace for reading. The workspace may be open or closed. Creates the database if
     /// needed.
     pub async fn workspace_reader(&self, workspace_id: &str) -> Result<DatabaseReader> {
         let database = self.database(&database_name(workspace_id)?, &WORKSPACE_MIGRATIONS).await?;
@@ -315,19 +316,20 @@ impl DatabaseReader {
         self.events_read.fetch_add(events.len() as u64, Ordering::Relaxed);
     }
 
-    /// Runs statements with bound values. Returns the result of each statement.
-    /// Returns the maximum time between the moment at which a write is sent and the moment at which it has committed or
-    /// failed for ever, whether or not its sender got a response.
+    /// Returns the maximum time between the start of a write and its commit or final failure, even if the sender of the
+    /// write gets no response.
     pub fn max_commit_delay(&self) -> Duration {
         self.session.max_commit_delay()
     }
 
     /// Returns `time` less the longest delay of a commit, in milliseconds. A transaction can commit some time after it
-    /// has read the clock. A read of the changes since `time` therefore begins earlier than the previous read ended.
+    /// has read the clock. A read of the changes since `time` therefore begins at this earlier time, so that the read
+    /// misses no transaction.
     fn with_overlap(&self, time: i64) -> i64 {
         time.saturating_sub(i64::try_from(self.max_commit_delay().as_millis()).unwrap_or(i64::MAX))
     }
 
+    /// Runs statements with bound values. Returns the result of each statement.
     async fn query<const N: usize>(&self, statements: &str, values: [(&str, Record); N]) -> Result<Vec<Record>> {
         self.query_bound(statements, values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()).await
     }

@@ -151,7 +151,7 @@ async fn a_workspace_with_an_unreadable_definition_can_be_opened() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn unreadable_facts_do_not_affect_others() {
+async fn unreadable_facts_do_not_affect_the_facts_about_other_aggregates() {
     let (_, log) = store().await;
     let deep = json::text(&nested(170));
     for (id, text) in

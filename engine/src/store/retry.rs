@@ -19,13 +19,13 @@ pub const STALE_UPLOAD: &str = "stale upload";
 const DELAYS: ExponentialBuilder =
     ExponentialBuilder::new().with_min_delay(Duration::from_millis(1)).with_max_times(8).with_jitter();
 
-/// The delays between attempts to append a batch. If servers append to a workspace all the time, one server wins and the
-/// others conflict at each attempt. Thus appends have more attempts than other writes. The delays are shorter, because
-/// long delays favor the server that won the last time.
+/// The delays between attempts to append a batch. While several servers append to one workspace, each attempt succeeds
+/// on one server and conflicts on the others. Appends therefore have more attempts than other writes. The delays are
+/// shorter, because long delays favor the server that committed last.
 const APPEND_DELAYS: ExponentialBuilder = DELAYS.with_max_delay(Duration::from_millis(32)).with_max_times(64);
-/// The time after which a batch has no further attempt, unless it had few attempts.
+/// The time after which no further attempt follows, once a batch has had [`MIN_ATTEMPTS`] attempts.
 const APPEND_LIMIT: Duration = Duration::from_secs(5);
-/// The number of attempts that a batch has in any case.
+/// The number of attempts that a batch has even if the attempts take longer than [`APPEND_LIMIT`].
 const MIN_ATTEMPTS: usize = 8;
 
 /// Returns the delays between attempts to append a batch. The iterator ends when no attempt is left.
@@ -35,7 +35,7 @@ pub fn append_delays() -> impl Iterator<Item = Duration> {
     delays.take_while(move |(made, _)| *made < MIN_ATTEMPTS || began.elapsed() < APPEND_LIMIT).map(|(_, delay)| delay)
 }
 
-/// Returns the delays between attempts. Their number limits the number of attempts.
+/// Returns the delays between attempts. The number of delays limits the number of attempts.
 pub fn delays() -> impl Iterator<Item = Duration> {
     DELAYS.build()
 }
@@ -52,8 +52,8 @@ impl MayConflict for Error {
     }
 }
 
-/// Repeats an attempt while it conflicts with other writers, with growing delays. Returns the first other result, or
-/// the conflict of the last attempt.
+/// Repeats an attempt while it conflicts with other writers, with growing delays. Returns the first result that is not
+/// a conflict, or the conflict of the last attempt.
 pub async fn after_conflicts<T, E, F>(attempt: impl FnMut() -> F) -> Result<T, E>
 where
     E: MayConflict,

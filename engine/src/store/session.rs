@@ -186,16 +186,16 @@ impl StoreSession {
         }
     }
 
-    /// Forgets the time of a remote store, because a transaction has begun after its deadline although its sender still
-    /// waits.
+    /// Discards the time of a remote store. Called if a transaction begins after its deadline while its sender still
+    /// waits, because the known time is then wrong.
     pub fn forget_time(&self) {
         if let StoreSession::Elsewhere(_, Some(remote)) = self {
             remote.availability.time.forget();
         }
     }
 
-    /// Returns the maximum time between the moment at which a query is sent and the moment at which it has committed or
-    /// failed for ever, whether or not its sender got a response.
+    /// Returns the maximum time between the start of a query and its commit or final failure, even if the sender of the
+    /// query gets no response.
     pub fn max_commit_delay(&self) -> Duration {
         let timeout = match self {
             StoreSession::Elsewhere(_, Some(remote)) => remote.availability.timeout,

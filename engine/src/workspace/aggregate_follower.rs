@@ -1,4 +1,4 @@
-//! Follows one aggregate live: returns the aggregate's events after a version as they are appended.
+//! Follows one aggregate live: returns the events of the aggregate after a version, as soon as the events are appended.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use crate::error::{Error, Result};
 use crate::model::event::Event;
 use crate::model::id::AggregateId;
 
-/// A reader that returns the events of one aggregate as they are appended. `version` is the version of the last
-/// returned event.
+/// A reader that returns the events of one aggregate as soon as the events are appended. `version` is the version of
+/// the last returned event.
 pub struct AggregateFollower {
     reader: Reader,
     id: AggregateId,

@@ -38,7 +38,8 @@ pub struct CallContext {
     consistency: Consistency,
 }
 
-/// Determines which events a read includes if several servers share the store.
+/// The consistency of a read. If several servers share the store, the consistency determines which events the read
+/// includes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Consistency {
     /// All events that were appended before the read, on any server.
@@ -59,7 +60,7 @@ impl CallContext {
         CallContext { access, runtime, caller, consistency }
     }
 
-    /// Before a strong read, reads the events that other servers have appended. Does nothing before an eventual read.
+    /// Reads the events that other servers have appended, if reads are strong. Does nothing if reads are eventual.
     pub(super) async fn refresh(&self) -> Result<()> {
         match self.consistency {
             Consistency::Strong => self.state().refresh().await,
@@ -67,7 +68,7 @@ impl CallContext {
         }
     }
 
-    /// Before a strong read, refreshes the presence of agents from the store. Does nothing before an eventual read.
+    /// Refreshes the presence of agents from the store, if reads are strong. Does nothing if reads are eventual.
     pub(super) async fn refresh_presence(&self, now_ms: i64) -> Result<()> {
         match self.consistency {
             Consistency::Strong => self.state().presence.refresh(now_ms).await,
@@ -75,7 +76,7 @@ impl CallContext {
         }
     }
 
-    /// Before a strong read, refreshes the events and the graph from the store. Does nothing before an eventual read.
+    /// Refreshes the events and the graph from the store, if reads are strong. Does nothing if reads are eventual.
     pub(super) async fn refresh_graph(&self) -> Result<()> {
         self.refresh().await?;
         match self.consistency {
@@ -84,8 +85,8 @@ impl CallContext {
         }
     }
 
-    /// Before a strong read, reads the versions of plugins that other servers have released. If this read fails, the
-    /// known versions stay. Does nothing before an eventual read.
+    /// Reads the versions of plugins that other servers have released, if reads are strong. If this read fails, the
+    /// known versions stay. Does nothing if reads are eventual.
     pub(super) async fn refresh_versions(&self) {
         if matches!(self.consistency, Consistency::Strong)
             && let Err(error) = self.state().plugins.releases.refresh().await

@@ -36,7 +36,7 @@ impl ProfileReader {
 }
 
 impl Administrator {
-    /// Returns the id of the restore that a request begins. Every repeat of the request gives the same id.
+    /// Returns the id of the restore that a request begins. Returns the same id for each repetition of the request.
     pub fn restore_id(&self, request: &IdempotentRequest) -> Arc<str> {
         self.context.derived_id(request, "restore").into()
     }

@@ -55,7 +55,7 @@ pub struct FeedBatch {
     pub items: Vec<Item>,
     /// The position up to which the log was read.
     pub position: u64,
-    /// Whether the log already has events after `position`, which may give further items.
+    /// Whether the log already contains events after `position`, which may cause further items.
     pub more: bool,
 }
 
@@ -172,7 +172,7 @@ impl Feed {
     }
 }
 
-/// The events that may give items, and the position up to which these events are complete.
+/// The events that may cause items, and the position up to which these events are complete.
 struct FeedCandidates {
     events: Vec<Arc<Event>>,
     position: u64,

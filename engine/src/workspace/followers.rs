@@ -61,7 +61,7 @@ impl Reader {
 }
 
 impl Writer {
-    /// Rebuilds the graph from the first event of the log. The old graph stays in use until the new one is complete.
+    /// Rebuilds the graph from the first event of the log. The old graph stays in use until the new graph is complete.
     pub async fn rebuild_graph(&self) -> Result<RebuildOutcome> {
         Operation::perform(self, |operation| async move {
             rebuild::rebuild(operation.state(), operation.appender(), operation.worker_slot()).await

@@ -149,7 +149,7 @@ impl Owner {
     }
 }
 
-/// Returns whether the caller may see a key. A key that is bound to agents sees only itself.
+/// Returns whether the caller may see a key. A caller with a key that is bound to agents may see only this key.
 fn sees(caller: &Caller, key: &KeyRecord) -> bool {
     match caller.agents() {
         Some(_) => caller.key_id() == Some(&key.id),
@@ -187,8 +187,8 @@ fn checked(caller: &Caller, new: NewKey, now: i64) -> Result<NewKey> {
 }
 
 /// Checks that the caller may create or revoke a key with these properties. The key may have no scope that the caller
-/// lacks, and may not outlive the caller's key. A key for all workspaces requires an owner who holds every scope and
-/// uses a token or a key for all workspaces.
+/// lacks, and may not expire after the caller's key. A key for all workspaces requires an owner who holds every scope
+/// and uses a token or a key for all workspaces.
 fn may_make(caller: &Caller, scopes: &[Scope], expires_at: Option<i64>, opens_all: bool) -> Result<()> {
     if opens_all && !(caller.opens_all() && caller.role() == Role::Owner && caller.lacking(Scope::VARIANTS).is_empty())
     {

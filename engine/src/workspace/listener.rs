@@ -149,8 +149,8 @@ impl Listener {
         Ok(HeartbeatOutcome { updated, unknown, renewed })
     }
 
-    /// Returns the claims that a heartbeat renews, or `None` if the caller may not act for agents. Such a caller must
-    /// not name claims, because a worker would believe that it still holds the claims.
+    /// Returns the claims that a heartbeat renews, or `None` if the caller may not act for agents. Fails if such a
+    /// caller names claims or an instance, because the heartbeat would succeed without a renewal of the claims.
     fn held_claims(&self, heartbeat: &Heartbeat) -> Result<Option<HeldClaims>> {
         let Heartbeat { claims, instance, .. } = heartbeat;
         if !self.acts {

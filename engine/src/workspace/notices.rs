@@ -11,8 +11,8 @@ use crate::mailbox::notice;
 /// The approximate size of the task for one owner, in bytes.
 const TASK_BYTES: usize = 1_024;
 
-/// Creates a task for each owner about the deletion at `delete_at`. `told` is the time about which the owners were
-/// informed before. If `told` differs from `delete_at`, cancels the open tasks about `told`. Repeating the call changes
+/// Creates a task for each owner about the deletion at `delete_at`. `told` is the time of deletion in the previous
+/// notification. If `told` differs from `delete_at`, cancels the open tasks about `told`. A repeated call changes
 /// nothing.
 pub(crate) async fn notify_owners(
     runtime: &Runtime,

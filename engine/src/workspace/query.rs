@@ -282,7 +282,8 @@ fn outcome(response: &Result<QueryOutput>) -> &'static str {
     }
 }
 
-/// Returns the error for the caller of a query.
+/// Returns the error that the caller of a query gets. If the query exceeded the shared memory, returns the error of
+/// [`QueryPermit::out_of_memory`].
 fn denied(error: Error) -> Error {
     match error {
         Error::Pipeline(error) if error.is_of_shared_memory => QueryPermit::out_of_memory(),
@@ -316,8 +317,8 @@ fn table<'a>(reader: &'a QueryReader<'a>, scan: &'a Scan) -> Result<Box<dyn Tabl
             let mut streams = StreamScan::new(&scan.streams);
             streams.filter_fields = scan.filter.as_deref().and_then(Filter::fields);
             match scan.source {
-                // Memory and stored snapshots hold only current states. States of an earlier moment are folded again,
-                // with the same plan.
+                // Memory and stored snapshots contain only current states. States of an earlier moment are folded
+                // again, with the same plan.
                 StateSource::Resident if reader.position != reader.snapshot.position() => {
                     Box::new(states::PastTable::new(reader, scan, fields, streams)?)
                 }

@@ -73,7 +73,7 @@ impl Listener {
 
 /// Returns a position that is followed by the last [`PART`] events of the feed up to `end`.
 async fn part_before(state: &State, agent: &Aggregate, after: u64, end: u64) -> Result<u64> {
-    // For events appended by an older version of the program, the store does not know the agents concerned.
+    // The store contains no feed entries for events that an older version of the program appended.
     if end <= state.feed_begin {
         return Ok(after);
     }

@@ -21,7 +21,7 @@ const FORGET_EVERY: Duration = Duration::from_secs(600);
 const FIRST_SPAN_MS: i64 = 1_000;
 /// The maximum length of a span of creation times, in milliseconds.
 const MAX_SPAN_MS: i64 = 60_000;
-/// The approximate number of batches that every span after the first is sized to contain.
+/// The approximate number of batches in each span after the first. The length of a span is chosen accordingly.
 const BATCHES_AT_ONCE: i64 = 256;
 /// The number of spans after which the progress of the removal is stored.
 const SPANS_PER_CHECKPOINT: usize = 1_000;
@@ -36,15 +36,15 @@ pub struct KeptResponse {
 /// The result of a request that may be a repeat.
 #[derive(Debug)]
 pub enum IdempotentResult<T> {
-    /// The request was carried out now.
+    /// The request was executed now.
     First(T),
-    /// The request was carried out before, with this response.
+    /// The request was executed earlier, with this response.
     Repeated(KeptResponse),
 }
 
-/// Carries out a request, or returns its first response if the request was carried out within the last day.
+/// Executes a request, or returns its first response if the request was executed within the last day.
 ///
-/// `make` carries out the request, and returns the result and the response to store. The whole call is one operation,
+/// `make` executes the request, and returns the result and the response to store. The whole call is one operation,
 /// which a disconnecting client cannot interrupt.
 pub async fn idempotent<T, F>(
     handle: &impl Changing,
@@ -83,8 +83,8 @@ struct Responses<'a> {
 }
 
 impl Responses<'_> {
-    /// Returns the stored response, if the request is a repeat. Otherwise records the request before the request is
-    /// carried out, so that every server rejects a different request with the same key.
+    /// Returns the stored response, if the request is a repeat. If the request is new, records the request before its
+    /// execution, so that every server rejects a different request with the same key.
     async fn first(&self) -> Result<Option<KeptResponse>> {
         let (log, key) = (self.db, &self.request.key);
         log.forget_response(key, self.state.clock.now_ms() - KEPT_MS).await?;

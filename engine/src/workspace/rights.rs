@@ -128,7 +128,7 @@ pub struct Listener {
     pub(super) context: CallContext,
     /// The agents that the handle may access. `None` means all agents of the workspace.
     pub(super) agents: Option<Arc<[Arc<str>]>>,
-    /// Whether the caller may also act for these agents.
+    /// Whether the caller may also act for the agents in `agents`.
     pub(super) acts: bool,
 }
 

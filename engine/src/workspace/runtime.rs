@@ -24,7 +24,7 @@ use crate::state::upload_cleanup::keep_clearing;
 use crate::store::Database;
 
 /// The maximum time that a stopping workspace waits for running operations. The clients of these operations may already
-/// be gone.
+/// have disconnected.
 const STOP_WITHIN: Duration = Duration::from_secs(1);
 
 /// A workspace that is open in this process, with its tasks. Dropping the runtime ends the tasks.
@@ -137,7 +137,7 @@ async fn keep_writing_presence(state: Arc<State>) {
     state.presence.keep_writing().await;
 }
 
-/// Removes the presence of deleted agents, in case the deletion of an agent failed to do so.
+/// Removes the presence of deleted agents. Such presence remains if its removal failed when the agent was deleted.
 async fn forget_absent(state: &State) -> Result<()> {
     let kept = state.presence.kept().await?;
     // Every agent with a presence row is in the log, so after a refresh no agent is missing.

@@ -30,8 +30,8 @@ const VECTOR: &str = "vector";
 const MAX_NEIGHBORS: usize = 100;
 /// The maximum number of text matches that are ranked before the two rankings are merged.
 const MAX_TEXT_MATCHES: usize = 100;
-/// If vectors are searched too, text matches that have no BM25 score are dropped below this score, because near vectors
-/// are more relevant.
+/// The minimum score of a text match without a BM25 score, if vectors are searched too. Near vectors are more relevant
+/// than text matches with a lower score.
 const MIN_TEXT_SCORE: f64 = 0.5;
 /// The constant of reciprocal rank fusion.
 const RANK_SHIFT: f64 = 60.0;

@@ -123,8 +123,8 @@ async fn try_define(
         definition.revision += 1;
     }
     let definition = Arc::new(definition);
-    // Folds new states while the old states stay in use. The appender then adds only the changes made in the
-    // meantime.
+    // Folds new states while the old states stay in use. The appender then adds only the changes made during the
+    // folding.
     let refolded =
         if refold { state.fold_separately(&definition).await? } else { RefoldedType::under(definition.clone()) };
     put(appender, Redefinition { refolded, types_changed }).await?;

@@ -163,7 +163,7 @@ impl Checkpointer {
     }
 
     /// Stores the counts of plugin calls, then publishes the position to waiting tasks and other servers. A worker that
-    /// begins again at an earlier position passes only events that changed nothing, so the position never goes back.
+    /// resumes at an earlier position processes only events that changed nothing, so the position never goes back.
     async fn publish(&self) {
         self.state.call_counts.store(&self.state.plugins).await;
         let (position, writes) = (self.checkpoint.position, self.checkpoint.writes);

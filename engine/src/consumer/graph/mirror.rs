@@ -27,10 +27,11 @@ const KEYS: usize = 512;
 /// The maximum number of writes that are applied together.
 const WRITES: u64 = 256;
 
-/// The mirror of the graph that another server writes. Remembers which writes this server has applied.
+/// The mirror of the graph that another server writes. Stores the checkpoint up to which this server has applied the
+/// writes.
 #[derive(Default)]
 pub struct Mirror {
-    /// `None` if the whole graph has to be read.
+    /// The checkpoint up to which the writes are applied. `None` if the whole graph has to be read.
     applied: Mutex<Option<MirrorCheckpoint>>,
 }
 
@@ -60,10 +61,10 @@ impl Mirror {
         self.apply_newest(state, &mut applied).await
     }
 
-    /// Applies at least the first `writes` writes of the leader, whether or not the leader has reported them.
+    /// Applies at least the first `writes` writes of the leader, even if the leader has not reported these writes.
     pub async fn apply_newest_changes(&self, state: &Arc<State>, writes: u64) -> Result<()> {
         let mut applied = self.applied.lock().await;
-        // The graph of a leader is the newest.
+        // On the leader, the graph in memory already includes all writes.
         if state.leadership.is_own() {
             return Ok(());
         }
@@ -99,8 +100,8 @@ impl Mirror {
                     // A rebuild deletes the rows of the generation that it has replaced.
                     let newest = state.db.read_graph_checkpoint().await?;
                     if newest.generation == checkpoint.generation {
-                        // The leader may have written since `checkpoint`, and what was read may include these writes.
-                        // The next call applies them, so they are not counted as applied here.
+                        // The leader may have written since `checkpoint`, and the data read above may include these
+                        // writes. The next call applies these writes again, so they do not count as applied.
                         break (replaced, newest.position);
                     }
                     checkpoint = newest;
@@ -121,8 +122,8 @@ impl Mirror {
         Ok(())
     }
 
-    /// Stops applying the writes of another server, because this server now processes the log itself. Waits for a
-    /// running step, which could otherwise show older facts after newer facts.
+    /// Stops applying the writes of another server, because this server now processes the log itself. First waits for a
+    /// running step, so that the step cannot replace newer facts with older facts.
     pub async fn end(&self) {
         *self.applied.lock().await = None;
     }

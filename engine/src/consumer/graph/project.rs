@@ -42,7 +42,7 @@ impl GraphProjection {
         changes
     }
 
-    /// Applies facts that a plugin found in an event which was applied earlier. `position` is the follower's position.
+    /// Applies facts that a plugin found in an event that was applied earlier. `position` is the follower's position.
     pub fn amend(&self, plugin: PluginIndex, event: &Event, facts: Facts, position: u64) -> Changes {
         let view = FollowerView::new(&self.state);
         self.state.graph.amend(&view, self.state.plugins.name(plugin), event, facts, position)

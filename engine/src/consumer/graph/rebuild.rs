@@ -87,7 +87,7 @@ pub async fn rebuild(state: &Arc<State>, appender: &Appender, slot: &WorkerSlot)
     let result = build(state, appender, slot, &claim).await;
     // Drops all older generations after a success, and the generation of this rebuild after a failure. Generations are
     // claimed in order. If another rebuild still builds an older generation, that rebuild fails and drops its own data,
-    // because the generation that it was to replace is gone.
+    // because the generation that it would replace no longer exists.
     let unused = if result.is_ok() { 0..claim.generation } else { claim.generation..claim.generation + 1 };
     let dropped = appender.database().drop_generations(unused).await;
     match (result, dropped) {
@@ -137,7 +137,7 @@ async fn build(state: &Arc<State>, appender: &Appender, slot: &WorkerSlot, claim
                 // the next worker compares the edges again.
                 match turn.settle_edges().await {
                     Ok(()) => turn.keep(),
-                    Err(error) => tracing::warn!(%error, "the rebuilt edges were not compared with the definitions"),
+                    Err(error) => tracing::warn!(%error, "failed to compare the rebuilt edges with the definitions"),
                 }
                 let parked = rebuild.failed.len() as u64;
                 return Ok(RebuildOutcome { nodes, edges, parked, ..rebuild.rebuilt });
@@ -152,7 +152,7 @@ async fn build(state: &Arc<State>, appender: &Appender, slot: &WorkerSlot, claim
         if state.db.read_graph_checkpoint().await?.generation != claim.serving {
             return Err(Error::conflict(
                 ErrorCode::RebuildOvertaken,
-                "another server has rebuilt the graph in the meantime",
+                "another server has rebuilt the graph during this rebuild",
             ));
         }
     }

@@ -61,8 +61,8 @@ pub struct RemainingEdges {
 }
 
 impl RemainingEdges {
-    /// Begins with a restored graph, whose addresses were indexed after `basis` was determined. `stored` is the digest
-    /// of the stored checkpoint.
+    /// Finds the edges to compare in a restored graph. The addresses of the graph must be indexed after `basis` is
+    /// determined. `stored` is the digest of the stored checkpoint.
     pub fn new(state: &Arc<State>, basis: Basis, stored: Option<&Arc<str>>) -> RemainingEdges {
         // The definitions may have changed while the graph was restored.
         let is_stale = stored != Some(&basis.digest) || Basis::current(state).digest != basis.digest;
@@ -71,7 +71,8 @@ impl RemainingEdges {
         RemainingEdges { state: state.clone(), basis, remaining, is_stale }
     }
 
-    /// Continues with a rebuilt graph. `basis` is the basis at the start of the rebuild.
+    /// Sets the basis of a rebuilt graph, whose edges need no comparison yet. `basis` is the basis at the start of the
+    /// rebuild.
     pub fn begin_at(&mut self, basis: Basis) {
         (self.basis, self.remaining, self.is_stale) = (basis, BTreeSet::new(), false);
     }

@@ -79,7 +79,7 @@ impl RequestsAppends for Product {
 pub enum RetryPolicy<'a> {
     /// Retries a failed step later, so that no other plugin and no other event waits for it.
     Later(&'a Retries),
-    /// Retries at once, like a plugin whose failures are parked.
+    /// Retries a failed step immediately, as for a plugin whose failures are parked.
     AtOnce,
 }
 
@@ -173,7 +173,7 @@ impl Calls<'_> {
     ///
     /// If the plugin is already failing for an aggregate, a failed step of this aggregate is parked without a retry.
     /// Failures of a single aggregate do not open the circuit, so retries for each of its events would delay the log
-    /// again and again.
+    /// repeatedly.
     async fn retry<I, T>(
         &self,
         inputs: &[Arc<I>],

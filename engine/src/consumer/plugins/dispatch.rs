@@ -124,8 +124,8 @@ fn task_event_id(event_id: &str, plugin: &str, reason: TaskReason, assignee_type
 }
 
 /// Returns the event that creates a task. The id of the event is derived from the causing event, the plugin, the reason
-/// and the assignee, so there is at most one task for each combination of these. The reason distinguishes a task that
-/// the plugin's hook assigns from the task about the stopped plugin.
+/// and the assignee, so at most one task exists for each combination. The reason distinguishes a task that the plugin's
+/// hook assigns from the task about the stopped plugin.
 pub fn new_task(
     event: &Event,
     about: Option<&Aggregate>,
@@ -183,8 +183,8 @@ pub struct Dispatcher {
 }
 
 impl Dispatcher {
-    /// Creates the dispatcher of a worker that processes the log under this right. Appends of the dispatcher fail after
-    /// another server has taken over.
+    /// Creates the dispatcher of a worker that processes the log with the right `lead`. Appends of the dispatcher fail
+    /// after another server has taken over.
     pub fn new(appender: Appender, lead: Lead) -> Dispatcher {
         Dispatcher { appender, lead }
     }
@@ -227,8 +227,8 @@ impl Dispatcher {
     }
 
     /// Appends the answer of a scripted agent. The answer is checked like any other action on a task. If the task no
-    /// longer waits for the answer, the answer is dropped. Returns the reason if the answer is rejected for another
-    /// cause.
+    /// longer waits for the answer, the answer is dropped. Returns a failure if the answer is rejected for another
+    /// reason.
     pub async fn deliver(&self, plugin: &Arc<str>, delivery: ScriptedOutput) -> Result<Result<(), Failure>> {
         let (event_id, size_bytes) = (Arc::from(delivery.event_id.as_str()), delivery.size_bytes());
         let decide = Box::new(move |view: &View<'_>| deliver::decide(view, &delivery));

@@ -10,9 +10,9 @@ use crate::metric;
 use crate::state::plugins::PluginIndex;
 use crate::store::workspace::parked::{ParkedStep, Reason, StepId};
 
-/// Retries the steps that are due, in log order, until one of them fails again, so that a failing plugin delays new
-/// events by only one call. Returns the time of the next retry. `position` is the position of the last event that the
-/// worker has processed or passed over.
+/// Retries the steps that are due, in log order. Stops after the first step that fails again, so that a failing plugin
+/// delays new events by only one call. Returns the time of the next retry. `position` is the position of the last event
+/// that the worker has processed or passed over.
 pub async fn retry_due(worker: &mut Worker, position: u64) -> Result<Option<i64>, StepEnd> {
     let next_at = retry_steps(worker).await?;
     worker.state.plugins.retries.report(position, next_at);
@@ -38,7 +38,7 @@ async fn retry_steps(worker: &mut Worker) -> Result<Option<i64>> {
     Ok(worker.parking.retries.next_at(&worker.circuits))
 }
 
-/// Reads parked steps, in log order. Forgets the retries of steps that were deleted.
+/// Reads parked steps, in log order. Removes the retries of steps that were deleted.
 async fn stored(worker: &mut Worker, steps: &[StepId]) -> Result<Vec<ParkedStep>> {
     if steps.is_empty() {
         return Ok(Vec::new());

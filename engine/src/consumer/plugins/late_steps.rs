@@ -1,5 +1,5 @@
-//! Calls plugins for parked steps, whose events were processed earlier: when a request replays the steps, and when the
-//! time of their retry has come.
+//! Calls plugins for parked steps, whose events were processed earlier: when a request replays the steps, and when
+//! their retries are due.
 //!
 //! A late call gets its event and the aggregate right after the event, like the first call. Facts of a late call never
 //! replace facts of a later event of the aggregate. The events and tasks that a late call requests are appended when
@@ -94,7 +94,8 @@ struct NewestStep {
 }
 
 impl StreamData {
-    /// Returns the event with the aggregate before and after it. Continues folding the stream from the previous step.
+    /// Returns the event with the aggregate before and after the event. Continues folding the stream from the previous
+    /// step.
     async fn recall(&mut self, state: &State, event: Arc<Event>) -> Result<Option<EventContext>> {
         let Some(definition) = state.types.get(&event.aggregate_type) else { return Ok(None) };
         let known = self.states.remove(&event.aggregate_id).filter(|known| known.version < event.version);
@@ -175,7 +176,7 @@ async fn newest_done(worker: &Worker, plugin: PluginIndex, event: &Event) -> Res
 pub(super) enum LateCause {
     /// A request replays the step.
     Request,
-    /// The time of the step's retry has come.
+    /// The retry of the step is due.
     Time,
 }
 
@@ -275,7 +276,7 @@ impl LateStep<'_> {
 
     async fn work(self, cause: LateCause) -> Result<Result<(), Failure>> {
         let state = self.worker.state.clone();
-        // In the meantime, the task may have been assigned to another agent or ended.
+        // Since the first call, the task may have ended or been assigned to another agent.
         if cause == LateCause::Time && !work::is_waiting(&state, &self.context) {
             return Ok(Ok(()));
         }

@@ -17,8 +17,8 @@ const MIN_LABEL_BYTES: usize = 4;
 /// The maximum length of a label that is searched for, in words.
 const MAX_LABEL_WORDS: usize = 12;
 
-/// An index of aggregates by project and by the words of their labels, as the log's follower sees the aggregates. Built
-/// on first use.
+/// An index of aggregates by project and by the words of their labels, at the position of the log's follower. Built on
+/// first use.
 #[derive(Default)]
 pub struct Mentions {
     index: Option<MentionIndex>,

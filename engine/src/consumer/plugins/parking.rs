@@ -152,7 +152,7 @@ impl ParkingBuffer {
         self.released.push(step);
     }
 
-    /// Forgets the retry of a step that is no longer stored.
+    /// Removes the retry of a step that is no longer stored.
     pub fn forget(&mut self, step: &StepId) {
         if let Some(plugin) = self.state.plugins.find(&step.plugin) {
             self.retries.remove(plugin, step);

@@ -66,7 +66,8 @@ impl Retries {
         }
     }
 
-    /// Records that a step of a plugin was parked, whether for a retry or not.
+    /// Records that a step of a plugin was parked. The step waits for a retry only if `parked` contains the time of a
+    /// retry.
     pub fn record(&mut self, plugin: PluginIndex, parked: &ParkedStep) {
         self.remove(plugin, &parked.id);
         self.extend(Some(plugin), parked);

@@ -1,4 +1,4 @@
-//! The roster: the agents and their open tasks as the log's follower sees them. `route` hooks choose among these
+//! The roster: the agents and their open tasks at the position of the log's follower. `route` hooks choose among these
 //! agents.
 
 use std::sync::Arc;

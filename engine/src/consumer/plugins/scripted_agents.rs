@@ -1,4 +1,4 @@
-//! The scripted agents: calls the `work` hooks of their plugins for their tasks and delivers the output.
+//! Scripted agents: calls the `work` hook of an agent's plugin for each task of the agent, and delivers the output.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ impl ScriptedAgents {
         }
     }
 
-    /// Forgets the index of mentions, because aggregates were folded again. The next search builds a new index.
+    /// Discards the index of mentions, because aggregates were folded again. The next search builds a new index.
     pub fn forget_mentions(&mut self) {
         self.mentions = Mentions::default();
     }
@@ -102,7 +102,7 @@ impl ScriptedAgents {
     ) -> Result<()> {
         let name = self.state.plugins.name(plugin);
         if let Err(failure) = dispatcher.deliver(name, work::given_up(context, name, failure)).await? {
-            tracing::error!(plugin = %name, %failure, "a task could not be ended with the failure of its plugin");
+            tracing::error!(plugin = %name, %failure, "failed to end a task after its plugin failed");
         }
         Ok(())
     }

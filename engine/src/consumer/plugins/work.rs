@@ -62,12 +62,12 @@ pub fn worker(plugins: &PluginHost, roster: &Roster, context: &EventContext) -> 
     plugins.find(plugin).filter(|plugin| plugins.about(*plugin).hooks.contains(&Hook::Work))
 }
 
-/// Returns whether a task waits for its agent, if the task has an agent.
+/// Returns whether a task has a status in which it waits for its agent. Does not check whether the task has an agent.
 pub fn waits(task: &Task<'_>) -> bool {
     matches!(task.status(), Status::Pending | Status::AwaitingReply)
 }
 
-/// Returns whether an event can leave a task waiting for its agent.
+/// Returns whether an event can make a task wait for its agent.
 pub fn asks(event: &Event) -> bool {
     &*event.aggregate_type == TASK && may_need_work(event).unwrap_or(false)
 }
@@ -175,7 +175,7 @@ fn related(state: &State, view: &FollowerView<'_>, mentions: &mut Mentions, abou
     let near = state.graph.walk(&about.id, &walk).nodes;
     let mut linked: FxHashSet<AggregateId> = near.into_iter().map(|(id, _)| id).collect();
     linked.remove(&about.id);
-    // The mentioned nodes may include linked nodes, so more mentioned nodes are requested than fit.
+    // The mentioned nodes may include linked nodes, so the search requests one additional node for each linked node.
     let mentioned = mentions.find(view, about, MAX_RELATED + linked.len());
     let mut ids: Vec<&AggregateId> = linked.iter().chain(mentioned.iter().filter(|id| !linked.contains(*id))).collect();
     ids.truncate(MAX_RELATED);

@@ -7,7 +7,7 @@ use crate::store::Store;
 use crate::store::workspace::append::AppendBatch;
 
 #[tokio::test]
-async fn a_type_that_is_defined_and_used_while_the_state_loads_is_known() {
+async fn a_state_includes_a_type_that_is_defined_while_the_state_loads() {
     let store = Store::connect("mem://").await.expect("memory").share();
     let db = store.workspace("0-1").await.expect("a database");
     let environment = Environment::sample(&store, Some(Arc::new(Peers::new("s".into())))).await;

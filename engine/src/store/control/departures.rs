@@ -48,13 +48,13 @@ impl Database {
         convert::has_rows(&self.query("SELECT workspace_id FROM $ids", [("ids", ids)]).await?)
     }
 
-    /// Records the revocation of a key that the store does not have.
+    /// Records the revocation of a key that the store does not contain.
     pub async fn write_revoked_key(&self, workspace_id: &str, key_id: &str) -> Result<()> {
         let values = [("workspace", convert::text(workspace_id)), ("keys", convert::texts([key_id]))];
         self.query_again(REVOKE_KEYS, values).await.map(drop)
     }
 
-    /// Records the removal of a member whom the store does not have.
+    /// Records the removal of a member whom the store does not contain.
     pub async fn write_removed_member(&self, workspace_id: &str, removed: &RemovedMember) -> Result<()> {
         let values = [
             ("removed", removed_id(workspace_id, &removed.user_id)),

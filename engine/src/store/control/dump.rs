@@ -24,7 +24,7 @@ const TABLES: [&str; 14] = [
 ];
 /// The field that changes with each use of a key. A change of this field alone does not cause a new dump.
 const LAST_USED: &str = "last_used_at";
-/// The number of records that are read and written at once.
+/// The number of records that one query reads or writes.
 const PAGE: usize = 500;
 
 /// A record of the control database.
@@ -49,7 +49,7 @@ impl DatabaseReader {
         Ok(dumped)
     }
 
-    /// Returns whether the control database has a workspace.
+    /// Returns whether the control database contains a workspace.
     pub async fn has_workspaces(&self) -> Result<bool> {
         convert::has_rows(&self.query("SELECT VALUE id FROM workspace LIMIT 1", []).await?)
     }
@@ -67,11 +67,11 @@ impl Database {
         id.map(|id| id.to_string()).ok_or_else(|| Error::corrupt("the installation has no id"))
     }
 
-    /// Writes the records of a dump. `contents` is trusted, because the seal of the dump was checked. Records that
-    /// exist already are replaced, so a restore that ended early can be repeated.
+    /// Writes the records of a dump. The caller must have checked the seal of the dump, because `contents` becomes a
+    /// part of the statements. Replaces existing records, so a restore that ended early can be repeated.
     pub async fn write_dumped(&self, table: &str, contents: &[String]) -> Result<()> {
         let table = TABLES.into_iter().find(|known| *known == table);
-        let table = table.ok_or_else(|| Error::corrupt("a dump has an unknown table"))?;
+        let table = table.ok_or_else(|| Error::corrupt("a dump contains a record of an unknown table"))?;
         for page in contents.chunks(PAGE) {
             let statements: Vec<String> =
                 page.iter().map(|content| format!("UPSERT ({content}).id CONTENT {content} RETURN NONE;")).collect();
@@ -100,7 +100,7 @@ mod tests {
     use crate::store::Database;
 
     #[tokio::test]
-    async fn a_dump_restores_every_record_as_it_was() {
+    async fn a_restored_dump_contains_every_record_unchanged() {
         let control = Database::control_in_memory().await;
         let written =
             "CREATE workspace:⟨0192-a⟩ SET name = \"it's\\n \\\"x\\\"\", slug = 'w', owner_id = 'u', created_at = 7;

@@ -73,9 +73,9 @@ impl Database {
         refused_by_origin(self.query_again(&statements, values).await.map(drop))
     }
 
-    /// Changes the role of an invitation. From then on, the invitation counts as made by the user `user_id`. Returns
-    /// the changed invitation, or `None` if the invitation does not exist any more, for example because it was
-    /// accepted. Fails with the reason if the user is no longer an owner.
+    /// Changes the role of an invitation, and records the user `user_id` as the maker of the invitation. Returns the
+    /// changed invitation, or `None` if the invitation does not exist any more, for example because it was accepted.
+    /// Fails with the reason if the user is no longer an owner.
     pub async fn write_invited_role(
         &self,
         workspace_id: &str,

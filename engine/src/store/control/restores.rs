@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_restore_ends_once() {
+    async fn only_the_first_end_of_a_restore_is_recorded() {
         let control = Database::control_in_memory().await;
         let running = restore("1", 1, RestoreStatus::Running);
         control.begin_restore(&running).await.expect("written");

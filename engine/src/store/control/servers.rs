@@ -14,7 +14,7 @@ stored_record!(WorkspaceProgress [] { position, types, writes, consumed });
 pub const ALIVE_MS: i64 = 10_000;
 /// The time after a server's last report at which the row of the server is deleted, in milliseconds.
 const FORGOTTEN_MS: i64 = 60_000;
-/// The number of migrations that this program knows. A newer program may know more migrations.
+/// The number of migrations that this program contains. A newer program may contain more migrations.
 pub const SCHEMA: u64 = (CONTROL_MIGRATIONS.len() + WORKSPACE_MIGRATIONS.len()) as u64;
 
 /// The statements of [`Database::beat`]. If `$reports` is set, the statements record that the server is alive, and
@@ -92,16 +92,16 @@ pub struct Beat {
     pub now_ms: i64,
     /// The ids of the servers that are alive.
     pub servers: Vec<Arc<str>>,
-    /// The highest number of migrations that any server in `servers` knows.
+    /// The highest number of migrations that the program of any server in `servers` contains.
     pub schema: u64,
     /// The workspaces whose progress has changed, with their progress.
     pub changed: Vec<(Arc<str>, WorkspaceProgress)>,
 }
 
 impl Database {
-    /// Reads the servers that are alive, and the progress of workspaces that was reported since `since`, the store's time
-    /// at the previous beat. Also returns progress from some time before `since`, because it may have been committed
-    /// after the previous beat. If `reports` is set, also reports that the server
+    /// Returns the servers that are alive, and the progress of workspaces that was reported since `since`. `since` is
+    /// the store's time at the previous beat. Also returns progress from some time before `since`, because this
+    /// progress may have been committed after the previous beat. If `reports` is set, also reports that the server
     /// `server` is alive.
     pub async fn beat(&self, server: &str, reports: bool, since: i64) -> Result<Beat> {
         let values = [
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn servers_learn_the_progress_that_others_report() {
+    async fn servers_read_the_progress_that_other_servers_report() {
         let control = Database::control_in_memory().await;
         let first = control.beat("a", true, 0).await.expect("a beat");
         assert_eq!((&first.servers[..], first.changed.len()), (&[Arc::from("a")][..], 0));
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn workspaces_of_a_dead_leader_are_listed_until_another_server_leads() {
+    async fn workspaces_are_listed_while_their_leader_is_not_alive() {
         let control = Database::control_in_memory().await;
         let note = async |workspace: &str, server: Option<&str>, epoch| {
             let note = LeaderNote { server: server.map(Arc::from), epoch };

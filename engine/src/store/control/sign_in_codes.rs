@@ -57,7 +57,7 @@ impl Database {
         );
         let attempt = || async {
             let written = self.query(&statements, values.clone()).await;
-            // Another request may have exchanged the code in the meantime.
+            // A conflict may mean that another request has exchanged the code.
             if matches!(written, Err(Error::Conflict)) && self.find_sign_in_code(hash).await?.is_none() {
                 return Ok(Err(OriginFault::Gone));
             }

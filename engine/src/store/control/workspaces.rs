@@ -1,8 +1,8 @@
 //! Workspaces and users of the whole store, in pages, and the deletion of workspaces.
 //!
 //! Each deletion has a separate record, so that due deletions are found without reading other records. After the
-//! removal of a workspace, the record stays for some time: the record tells other servers to close the workspace, and
-//! prevents the workspace from being created again before its data is deleted.
+//! removal of a workspace, the record stays for some time. Because of the record, other servers close the workspace,
+//! and no server creates the workspace again before its data is deleted.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -21,7 +21,8 @@ pub struct WorkspaceDeletion {
     pub workspace_id: Arc<str>,
     /// The time at which the deletion is due, in milliseconds since the epoch. `None` after the deletion was canceled.
     pub delete_at: Option<i64>,
-    /// The value of `delete_at` about which the owners were notified. `None` if they have not been notified yet.
+    /// The value of `delete_at` at the last notification of the owners. `None` if the owners have not been notified
+    /// yet.
     pub told: Option<i64>,
     /// The time at which the workspace was removed from the control database, in milliseconds since the epoch. The
     /// deletion of its data begins at this time.
@@ -128,8 +129,8 @@ impl Database {
         convert::find_with(&found, "slug").map(WorkspaceRecord::read).transpose()
     }
 
-    /// Records the time at which a workspace is to be deleted, unless such a time is already recorded. Returns whether
-    /// the workspace exists.
+    /// Records the time of the deletion of a workspace, unless such a time is already recorded. Returns whether the
+    /// workspace exists.
     pub async fn begin_deletion(&self, id: &str, delete_at: i64) -> Result<bool> {
         let statements = "BEGIN;
             LET $exists = record::exists($workspace);
@@ -171,8 +172,8 @@ impl Database {
         texts(self.query(statement, values).await?.first())
     }
 
-    /// Records that the owners of a workspace were notified about the time of deletion, unless the time has changed in
-    /// the meantime. Deletes the record if the deletion was canceled.
+    /// Records that the owners of a workspace were notified about the time of deletion, unless the time has changed
+    /// since `deletion` was read. Deletes the record if the deletion was canceled.
     pub async fn settle_deletion(&self, deletion: &WorkspaceDeletion) -> Result<()> {
         let statements = "BEGIN;
             IF record::exists($deletion) AND $deletion.delete_at = $at AND $deletion.removed_at = NONE {
@@ -293,7 +294,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_data_of_a_removed_workspace_is_out_of_reach_of_older_handles() {
+    async fn an_older_handle_cannot_write_to_a_removed_workspace() {
         let (store, _, id) = store().await;
         let older = store.share().workspace(&id).await.expect("a database");
         older.query("CREATE event:x SET body = 'x'", []).await.expect("written");

@@ -1,4 +1,4 @@
-//! Appends to the log of a workspace: a batch of events with the records that belong to them, in one commit.
+//! Appends to the log of a workspace: a batch of events with the records that belong to the events, in one commit.
 
 use std::sync::Arc;
 
@@ -38,8 +38,8 @@ const APPEND_ALONE: &str = "INSERT $records RETURN NONE;";
 const LED: &str = "IF ((SELECT VALUE epoch FROM ONLY leader:consumer) ?? 0) != $epoch { THROW 'stale head' };";
 
 /// The statements that are added to the transaction if the batch contains files. The statements fail if an upload that
-/// the files refer to is not in progress. Otherwise, the statements delete the records of these uploads, and record for
-/// removal the uploads that files no longer refer to.
+/// the files refer to is not in progress. If all of these uploads are in progress, the statements delete their records.
+/// The statements also record for removal the uploads that files no longer refer to.
 const FILES: &str = "
 IF array::len($taken) > 0 {
     LET $under_way = (DELETE $taken WHERE state = 'writing' RETURN BEFORE);
@@ -48,7 +48,7 @@ IF array::len($taken) > 0 {
 IF array::len($freed) > 0 { INSERT INTO upload $freed RETURN NONE };
 ";
 
-/// An event to append, and the records that belong to it.
+/// An event to append, and the records that belong to the event.
 pub struct EventWrite {
     pub event: Arc<Event>,
     /// Whether a client chose the event's id.
@@ -87,8 +87,8 @@ impl Database {
     /// definitions first, or if the epoch of the leader differs from the epoch of the batch. Fails with
     /// [`Error::Closing`] if this process is the only writer and has opened the log again.
     ///
-    /// The future must not be dropped before it completes, except when the process ends. Otherwise the transaction may
-    /// continue after the append right was released.
+    /// The future must not be dropped before it completes, except when the process ends. The transaction of a dropped
+    /// future may continue after the append right was released.
     pub async fn append(&self, batch: AppendBatch<'_>) -> Result<()> {
         let _appending = match &self.append_right {
             Some(right) => Some(right.begin().await?),

@@ -23,7 +23,7 @@ const UNCHANGED: &str = "IF ((SELECT VALUE types FROM ONLY head:log) ?? 0) != $t
 
 /// The statements that write a definition, add it to the history, and increment the change counter at the head of the
 /// log. Appends that were checked against the old definitions then fail and are checked again. The head has a position
-/// only if several processes write, and may then be ahead of the position that this process knows.
+/// only if several processes write, and may then be ahead of the position that this process has read.
 const WRITE: &str = "
 UPSERT $id CONTENT { text: $text, revision: $revision } RETURN NONE;
 UPSERT head:log SET types = (types ?? 0) + 1 RETURN NONE;
@@ -66,14 +66,14 @@ impl DatabaseReader {
 impl Database {
     /// Writes a definition. Replaces a definition with the same name. `types_changed` is the value of the change
     /// counter that the caller has read. Fails with [`Error::Conflict`] if another server has changed a definition
-    /// since then. `position` is the position of the log's last event that the caller knows.
+    /// since then. `position` is the position of the last event that the caller has read.
     pub async fn replace_definition(&self, definition: &Definition, types_changed: u64, position: u64) -> Result<()> {
         let values = values_of(definition, types_changed, position);
         // A conflict is not retried, because the change counter never returns to an earlier value.
         self.query(&["BEGIN;", UNCHANGED, WRITE, "COMMIT;"].concat(), values).await.map(drop)
     }
 
-    /// Writes a definition, even if other definitions have changed in the meantime.
+    /// Writes a definition without a comparison of the change counter. Retries after conflicts with other writers.
     pub async fn write_definition(&self, definition: &Definition) -> Result<()> {
         let values = values_of(definition, 0, 0);
         self.query_again(&["BEGIN;", WRITE, "COMMIT;"].concat(), values).await.map(drop)

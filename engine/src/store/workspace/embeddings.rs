@@ -89,7 +89,7 @@ impl Database {
     }
 
     /// Writes embeddings, whose vectors must all have the same length. Deletes the embeddings of the aggregates `gone`,
-    /// which no longer have a label. Fails with [`Error::Conflict`] if another server has begun embeddings of another
+    /// which no longer have a label. Fails with [`Error::Conflict`] if another server stores embeddings of another
     /// model.
     pub async fn write_embeddings(
         &self,

@@ -12,8 +12,8 @@ use super::log::EventRef;
 use crate::model::event::Event;
 use crate::store::{Database, DatabaseReader, Error, Result, convert};
 
-/// The name of the checkpoint that holds the position after which all events have feed entries. Older versions of the
-/// program wrote no entries.
+/// The name of the checkpoint that contains the position after which all events have feed entries. Older versions of
+/// the program wrote no entries.
 const CHECKPOINT: &str = "feed";
 /// The number of positions in the first searched range. The search uses growing ranges because the database reads a
 /// range to its end, even if the query has a limit.
@@ -52,7 +52,7 @@ impl DatabaseReader {
     }
 
     /// Returns the latest position such that at least `count` of the agent's events are after this position and not
-    /// after `end`. Returns `first` if there are fewer events after `first`.
+    /// after `end`. Returns `first` if fewer than `count` of these events are after `first`.
     pub async fn feed_part_before(&self, agent: &str, first: u64, end: u64, count: usize) -> Result<u64> {
         let (mut until, mut span, mut found) = (end, FIRST_SPAN, 0);
         while until > first {

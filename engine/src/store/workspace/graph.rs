@@ -1,5 +1,5 @@
-//! The stored graph: facts, edges, parked steps, and the checkpoint of the graph's follower. All of these are written
-//! in the same transaction.
+//! The stored graph: facts, edges, parked steps, and the checkpoint of the graph's follower. One transaction writes all
+//! of these records.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -26,8 +26,8 @@ UPSERT checkpoint:graph SET position = $position, generation = $generation, circ
     versions = $versions, writes = $writes RETURN NONE;
 ";
 
-/// The statements that are added to the transaction if several servers share the store. They fail unless the writer is
-/// the leader, and record which facts and edges the write has changed.
+/// The statements that are added to the transaction if several servers share the store. The statements fail unless the
+/// writer is the leader, and record which facts and edges the write has changed.
 const WRITE_SHARED: &str = "
 IF ((SELECT VALUE epoch FROM ONLY leader:consumer) ?? 0) != $epoch { THROW 'stale head' };
 UPSERT type::record('graph_write', $writes) CONTENT { changed: $changed } RETURN NONE;
@@ -134,8 +134,8 @@ impl DatabaseReader {
         self.read_all("SELECT * FROM $range WHERE valid_to = NONE", [("range", range)], read_edge).await
     }
 
-    /// Returns the edges of a generation that start at a range of aggregates and were closed after a position. For
-    /// closed edges without a closing position, the closing time is compared instead.
+    /// Returns the edges of a generation that start at a range of aggregates and were closed after a position. Selects
+    /// closed edges without a closing position by their closing time, which must be after `time_ms`.
     pub async fn read_edges_closed_after(
         &self,
         generation: u64,

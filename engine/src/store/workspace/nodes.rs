@@ -32,19 +32,19 @@ FOR $node IN $nodes {
 /// write.
 const ALONE: &str = "FOR $node IN $nodes { UPSERT $node.id CONTENT $node RETURN NONE };";
 
-/// The statement that is added to the transaction if several servers share the store. It fails unless the writer is the
-/// leader, because the shapes of a server that was overtaken would replace later shapes.
+/// The statement that is added to the transaction if several servers share the store. The statement fails unless the
+/// writer is the leader, because the shapes of a server that was overtaken would replace later shapes.
 const LED: &str = "IF ((SELECT VALUE epoch FROM ONLY leader:consumer) ?? 0) != $epoch { THROW 'stale head' };";
 
-/// The statements that every snapshot transaction contains. They write the shapes of events, and the checkpoint up to
-/// which snapshots are written. The checkpoint only moves forward.
+/// The statements that every snapshot transaction contains. The statements write the shapes of events, and the
+/// checkpoint up to which snapshots are written. The checkpoint only moves forward.
 const REACHED: &str = "
 IF $seen != NONE { UPSERT seen:shapes SET text = $seen RETURN NONE };
 IF $name != NONE { UPSERT type::record('checkpoint', $name) SET position = math::max([position ?? 0, $position]) RETURN NONE };";
 
 /// The fields that are read from a node. `folded` is the state in the format of [`exact`]. Older programs wrote `text`
-/// instead, which is JSON and lacks the values that JSON cannot represent. They also wrote the state as a database
-/// object, which is no longer read.
+/// instead, which is JSON and lacks the values that JSON cannot represent. Older programs also wrote the state as a
+/// database object, which is no longer read.
 const FIELDS: &str = "id, aggregate_type, project_id, version, position, first_position, created_at, last_event_at, \
                       deleted, revision, folded, text";
 

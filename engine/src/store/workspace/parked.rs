@@ -83,7 +83,7 @@ impl ParkedStep {
 }
 
 impl DatabaseReader {
-    /// Returns up to `limit` parked steps of these plugins after the step `after`, in log order.
+    /// Returns up to `limit` parked steps of the given plugins after the step `after`, in log order.
     pub async fn read_parked(
         &self,
         plugins: &[Arc<str>],
@@ -97,14 +97,14 @@ impl DatabaseReader {
         self.read_all(statement, values, read_parked).await
     }
 
-    /// Returns up to `limit` parked steps of these plugins that wait for a retry, in log order.
+    /// Returns up to `limit` parked steps of the given plugins that wait for a retry, in log order.
     pub async fn read_retried(&self, plugins: &[Arc<str>], limit: usize) -> Result<Vec<ParkedStep>> {
         let statement = "SELECT * FROM parked WHERE is_retried = true AND plugin IN $plugins LIMIT $limit";
         let values = [("plugins", convert::texts(plugins)), ("limit", convert::integer(limit))];
         self.read_all(statement, values, read_parked).await
     }
 
-    /// Returns the parked steps of these plugins for events at these positions, in log order.
+    /// Returns the parked steps of the given plugins for events in a range of positions, in log order.
     pub async fn read_parked_between(
         &self,
         plugins: &[Arc<str>],

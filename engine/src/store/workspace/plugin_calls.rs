@@ -9,7 +9,8 @@ use surrealdb::types::Value as Record;
 use crate::store::{Database, DatabaseReader, Result, convert};
 
 /// The time for which the counts of a server that is not alive are kept after they were written, in milliseconds. A
-/// server that has just started may already have written counts while other servers do not know the new server yet.
+/// server that has just started may already have written counts although other servers have not read yet that the
+/// server is alive.
 const KEPT_MS: i64 = 60_000;
 
 /// The statements that remove the old records of servers that are not alive, and return the record of one server.
@@ -67,7 +68,7 @@ mod tests {
     use crate::store::Store;
 
     #[tokio::test]
-    async fn a_server_continues_its_counts_and_removes_old_counts_of_dead_servers() {
+    async fn a_server_continues_its_counts_and_removes_old_counts_of_stopped_servers() {
         let store = Store::connect("mem://").await.expect("memory");
         let db = store.workspace("00000000-0000-0000-0000-000000000001").await.expect("a database");
         let alive: [Arc<str>; 2] = ["a".into(), "b".into()];

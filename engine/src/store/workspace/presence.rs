@@ -7,7 +7,7 @@ use surrealdb::types::Value as Record;
 
 use crate::store::{Database, DatabaseReader, Error, Result, convert};
 
-/// The stored presence of an agent. A value is 0 if it is not known yet.
+/// The stored presence of an agent. An unknown value is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PresenceRecord {
     /// The time of the agent's last request, in milliseconds since the epoch.

@@ -10,7 +10,7 @@ use crate::store::{Database, DatabaseReader, Error, Result, convert};
 
 /// The maximum number of responses that one statement deletes. This number limits the size of the transaction.
 const DELETE_BATCH_SIZE: usize = 1_000;
-/// The name of the checkpoint that holds the time up to which responses have been deleted.
+/// The name of the checkpoint that contains the time up to which responses have been deleted.
 const DELETION_CHECKPOINT: &str = "forgotten_answers";
 
 /// A run of events at consecutive positions, as part of the result of an append.
@@ -25,7 +25,7 @@ pub struct EventRun {
 /// The first response to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredResponse {
-    /// SHA-256 of the request, in hexadecimal.
+    /// The SHA-256 of the request, in hexadecimal.
     pub fingerprint: Arc<str>,
     /// The runs of events that an append returned, in the order of the response. The runs are stored in the transaction
     /// that appends the events.
@@ -54,7 +54,7 @@ impl DatabaseReader {
         if recorded > 0 {
             return Ok(i64::try_from(recorded).ok());
         }
-        // This query reads all entries. It is only needed until a time is recorded.
+        // This query reads all entries. The query is only needed until a time is recorded.
         let found = self.query("SELECT VALUE record::id(id)[0] FROM answered LIMIT 1", []).await?;
         convert::list(found.first())?.next().map(convert::int).transpose()
     }
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn any_number_of_old_responses_is_removed() {
+    async fn all_old_responses_are_removed() {
         let database = Database::log_in_memory().await;
         let kept: Vec<(Arc<str>, StoredResponse)> =
             (0..2_500).map(|number| (number.to_string().into(), response("f", Some("b"), number / 5))).collect();
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_first_response_is_kept_and_a_pending_one_is_completed() {
+    async fn the_first_response_is_kept_and_a_pending_response_is_completed() {
         let database = Database::log_in_memory().await;
         let under_way = response("f", None, 1);
         assert_eq!(database.keep_response("k", &under_way).await.expect("noted"), under_way);

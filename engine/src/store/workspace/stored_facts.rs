@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn facts_are_read_as_they_were_stored() {
+    fn stored_facts_are_read_back_unchanged() {
         let targets = [
             Target::Id("a".into()),
             Target::Label("A b".into()),

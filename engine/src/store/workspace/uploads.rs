@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_uploads_of_dead_servers_are_taken_over() {
+    async fn only_abandoned_uploads_are_canceled() {
         let store = Store::connect("mem://").await.expect("a store");
         let (alone, shared) = (store.workspace("w").await, store.share().workspace("w").await);
         let (alone, shared) = (alone.expect("a database"), shared.expect("a database"));

@@ -1,4 +1,4 @@
-//! The stored bytes of files: their keys, and their removal once no file refers to them.
+//! The stored bytes of files: their keys, and their removal when no file refers to the bytes any more.
 
 use std::sync::Arc;
 

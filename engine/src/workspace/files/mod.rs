@@ -11,13 +11,14 @@
 //!    length, the reservation grows with the arriving bytes. The excess is released at the end.
 //! 3. **Bytes** (`receive.rs`): the body arrives in blocks of 128 KiB. Each block has a time limit and uses its share
 //!    of the memory for bodies. The blocks are hashed, counted and written under a key that no event names yet: to a
-//!    folder and synced, or to an object store in parts. Meanwhile, the lease of the record is renewed.
+//!    folder and synced, or to an object store in parts. The server renews the lease of the record until all bytes are
+//!    written.
 //! 4. **Event**: `file.created` or `file.replaced` names the upload. The transaction of the event deletes the upload's
 //!    record, and creates a record that marks the replaced bytes for removal. Staging finds the two uploads in the
-//!    file's states before and after the event. If the record of an upload is gone, another server has removed the
-//!    upload, and no event can name the upload any more.
+//!    file's states before and after the event. If the record of an upload no longer exists, another server has removed
+//!    the upload, and no event can name the upload any more.
 //! 5. **Removal**: bytes that no file refers to any more are deleted, and then subtracted from the counter. A process
-//!    that dies at any of these steps leaves a record. A server that has the workspace open clears records with an
+//!    that ends during any of these steps leaves a record. A server that has the workspace open clears records with an
 //!    expired lease, or, if no other server uses the store, the records of all other processes
 //!    (`state/upload_cleanup.rs`).
 //!

@@ -16,7 +16,7 @@ use crate::store::blobs::BlobKind;
 use crate::store::workspace::uploads::{MAX_BYTES, Reservation, Upload};
 use crate::store::{self, Database};
 
-/// The bytes of a file as they arrive.
+/// The stream of the bytes of a file that a client sends.
 pub type Incoming = BoxStream<'static, std::io::Result<Bytes>>;
 
 /// The number of bytes that are buffered before storage is reserved, if the client did not announce the length. For a
@@ -234,7 +234,7 @@ mod tests {
     use crate::store::Store;
 
     #[tokio::test]
-    async fn bytes_that_arrive_after_the_upload_was_cancelled_are_removed() {
+    async fn bytes_that_arrive_after_the_upload_was_canceled_are_removed() {
         let store = Store::connect("mem://").await.expect("a store");
         let plugins = Plugins::none().expect("no plugins");
         let engine = Engine::open(store, Arc::new(SystemClock), EngineSettings::default(), plugins).await;

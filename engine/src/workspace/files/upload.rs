@@ -142,7 +142,7 @@ impl Operation {
     ) -> Result<ReceivedBytes> {
         let grant = self.context().grant();
         let received = receiving.write(size, while_granted(bytes, self.context().grant()), kind).await;
-        // Checks the store, since another server may have ended the right a moment ago.
+        // Checks the store, since another server may have ended the right.
         match grant.is_held().await? {
             true => received,
             false => Err(Error::Unauthenticated(ENDED)),
@@ -154,7 +154,7 @@ impl Operation {
     async fn earlier_response(&self, new: &NewFile, id: &AggregateId) -> Result<Option<UploadOutcome>> {
         let Some(request) = &new.request else { return Ok(None) };
         let Some(appended) = earlier_append(self.state(), self.database(), request).await? else { return Ok(None) };
-        // Another server may have appended the event a moment ago.
+        // Another server may have appended the event.
         self.state().refresh().await?;
         self.uploaded(&appended, id).map(Some)
     }

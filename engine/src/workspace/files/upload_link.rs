@@ -135,8 +135,8 @@ fn changed() -> Error {
     Error::conflict(ErrorCode::FileChanged, "the file at the path has changed since the link was created")
 }
 
-/// Replaces an error about a link's creator with a general error, so that the holder of the link does not learn the
-/// reason. Temporary and internal errors stay unchanged.
+/// Replaces an error about a link's creator with a general error, so that the response does not reveal the reason to
+/// the holder of the link. Temporary and internal errors stay unchanged.
 pub fn refusing(error: Error) -> Error {
     match error {
         Error::Unavailable(_) | Error::Internal(_) | Error::IssuerSilent => error,

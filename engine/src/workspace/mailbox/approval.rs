@@ -34,8 +34,8 @@ pub struct Approval {
     /// The events that an approval would append for effects now, with the states after these events. Empty if the task
     /// has no effects or cannot be approved.
     pub would_append: Vec<EffectView>,
-    /// The error with which an approval would be rejected, although the task's status allows it. Stale effects are
-    /// marked in `would_append` instead.
+    /// The error with which an approval would be rejected, although the status of the task allows an approval. Stale
+    /// effects are marked in `would_append` instead.
     pub refusal: Option<Error>,
 }
 

@@ -1,4 +1,4 @@
-//! Tasks as one caller sees them: with the actions that this caller may take.
+//! The view of tasks for one caller, with the actions that the caller may take.
 
 use crate::mailbox::person;
 use crate::model::access::{Role, Scope};
@@ -9,7 +9,7 @@ use crate::model::task::view::TaskView;
 use crate::workspace::call_context::CallContext;
 use crate::workspace::rights::{AgentWriter, Reader, Writer};
 
-/// Decides which actions on tasks the caller of a request may take.
+/// A filter for the actions on tasks. The filter keeps the actions that the caller of a request may take.
 #[derive(Debug, Clone)]
 pub struct Decider {
     /// The caller, or `None` if the caller cannot act on tasks as a person.

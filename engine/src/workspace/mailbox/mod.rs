@@ -1,4 +1,4 @@
-//! The operations on tasks: creating and reading them, actions of people, actions of agents, and batches.
+//! The operations on tasks: creation, reads, actions of people, actions of agents, and batches.
 
 pub mod actions;
 pub mod approval;

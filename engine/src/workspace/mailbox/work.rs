@@ -125,8 +125,8 @@ impl AgentWriter {
         }
     }
 
-    /// If the caller's key is bound to agents, rejects the action `Cancel`, and actions for agents to which the key is
-    /// not bound. A request with a key that is bound to a single agent need not name the agent.
+    /// Rejects the action `Cancel`, and actions for agents to which the key is not bound, if the caller's key is bound
+    /// to agents. If the key is bound to a single agent and the request names no agent, sets this agent in `worker`.
     pub(super) fn bind(&self, worker: &mut Claimant, work: &AgentAction) -> Result<()> {
         let Some(agents) = self.caller().agents() else { return Ok(()) };
         if matches!(work, AgentAction::Cancel { .. }) {

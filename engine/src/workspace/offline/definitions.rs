@@ -7,7 +7,7 @@ use crate::model::definition::Definition;
 use crate::model::value::Value;
 use crate::workspace::types::{DefinitionOutcome, DefinitionVersion, define, past_definitions};
 
-/// The number of definitions that are read at once.
+/// The number of definitions that one query reads.
 const PAGE: usize = 50;
 
 impl Offline {

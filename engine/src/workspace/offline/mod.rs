@@ -1,5 +1,5 @@
-//! A workspace that an operator reads and writes while no server has it open. The operator can also append events that
-//! otherwise only the program itself appends.
+//! A workspace that an operator reads and writes while no server has the workspace open. The operator can also append
+//! events that otherwise only the program itself appends.
 //!
 //! Only a program that has opened the store can create this handle. Requests cannot reach the handle. No background
 //! task runs: no plugin is called, no task expires and no agent is registered, so that an imported workspace equals the

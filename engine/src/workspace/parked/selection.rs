@@ -31,8 +31,8 @@ pub enum StepChoice {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepSelection {
     pub which: StepChoice,
-    /// The number of steps that the request must select. If the number differs, the request is rejected, because it
-    /// could affect steps that the client has not counted.
+    /// The number of steps that the request must select. If the number differs, the request is rejected, because the
+    /// request could affect steps that the client has not counted.
     pub expected: Option<usize>,
     /// The step after which the selection begins. This step and all steps before it are left out.
     pub after: Option<StepId>,

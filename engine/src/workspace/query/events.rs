@@ -59,8 +59,8 @@ impl Table for EventTable<'_> {
         Box::new(rows.take(limit))
     }
 
-    /// Returns the number of events if the scan reads whole streams up to now, and otherwise `None`. A stream has as
-    /// many events as its version, so the events are not read.
+    /// Returns the number of events if the scan reads whole streams up to now. Returns `None` for any other scan. A
+    /// stream has as many events as its version, so the events are not read.
     fn count(&self) -> pipeline::error::Result<Option<u64>> {
         let reader = self.reader;
         if self.scan.filter.is_some() || self.scan.limit.is_some() || reader.position != reader.snapshot.position() {

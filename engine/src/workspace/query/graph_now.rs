@@ -49,7 +49,7 @@ fn neighborhood(
         let key = |edge: &Edge| (edge.kind.clone(), edge.to.clone(), edge.opened);
         let stored = reader.handle.block_on(read)?.into_iter();
         let mut closed: IndexMap<_, _> = stored.map(|edge| (key(&edge), Arc::new(edge))).collect();
-        // Edges that were closed a moment ago may not be stored as closed yet.
+        // Edges that were closed recently may not be stored as closed yet.
         recent.visit(|edge| {
             // An edge that opened and closed at one position may have opened again at this position.
             let was_open = edge.closed.is_none_or(|closed| closed > edge.opened);

@@ -30,7 +30,7 @@ closed_set!(CountedBy);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "lowercase")]
 pub enum CountedBy {
-    /// The time at which the event occurred, as the client gave it.
+    /// The time at which the event occurred, as stated in the event.
     Occurred,
     /// The time at which the event was appended.
     #[default]

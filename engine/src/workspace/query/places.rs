@@ -69,7 +69,7 @@ impl EventPlaces {
         }
     }
 
-    /// Returns at most `most` of the next events, or `None` if they are not in memory.
+    /// Returns at most `most` of the next events, or `None` if the events are not in memory.
     pub fn in_memory(&mut self, reader: &QueryReader<'_>, most: usize) -> Option<Vec<Arc<Event>>> {
         let EventPlaces::Log { after, end } = self else { return None };
         if after >= end {

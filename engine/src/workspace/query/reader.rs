@@ -113,18 +113,18 @@ impl<'a> StreamScan<'a> {
         StreamScan { filter, filter_fields: None }
     }
 
-    /// Returns whether every stream is read.
+    /// Returns whether the scan reads every stream.
     pub fn is_all(&self) -> bool {
         let StreamFilter { aggregate_ids, aggregate_types, project_ids, filter } = self.filter;
         aggregate_ids.is_none() && aggregate_types.is_none() && project_ids.is_none() && filter.is_none()
     }
 
-    /// Returns whether the stream of an aggregate is read.
+    /// Returns whether the scan reads the stream of an aggregate.
     pub fn admits_stream(&self, stream: &Aggregate, context: &Context) -> pipeline::error::Result<bool> {
         self.admits(stream.id.as_str(), &stream.aggregate_type, stream.project_id.as_deref(), context)
     }
 
-    /// Returns whether a stream is read.
+    /// Returns whether the scan reads the stream with this id, type and project.
     pub fn admits(
         &self,
         id: &str,

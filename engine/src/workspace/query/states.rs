@@ -38,7 +38,7 @@ pub struct ResidentTable<'a> {
 /// The types and projects that a scan selects, as their codes in columns.
 pub struct StateSelection<'a> {
     base: &'a BaseColumns,
-    /// For each type code, whether the type is read.
+    /// Whether the scan reads each type, by the code of the type.
     types: Vec<bool>,
     /// The codes of the projects that are read. `None` means all projects.
     projects: Option<Vec<TextCode>>,

@@ -18,7 +18,7 @@ fn event(aggregate_id: &str, version: u64, position: u64) -> Arc<Event> {
 }
 
 #[test]
-fn a_part_ends_at_its_byte_limit_but_has_at_least_one_event() {
+fn a_part_ends_at_its_byte_limit_but_contains_at_least_one_event() {
     let sizes = [Some(10), Some(30), Some(70), Some(5), None, Some(5), Some(5)];
     let event_ref = |(version, size_bytes)| EventRef {
         aggregate_id: "a".into(),
