@@ -26,8 +26,8 @@ pub trait Clock: Send + Sync + 'static {
     /// Returns the time of a monotonic stopwatch, in microseconds.
     fn monotonic_us(&self) -> u64;
 
-    /// Returns 32 random bytes. The system's clock returns unpredictable bytes, a test clock the same bytes in every
-    /// run.
+    /// Returns 32 random bytes. The system's clock returns unpredictable bytes. A test clock may return the same bytes
+    /// in every run.
     fn random(&self) -> [u8; 32];
 
     /// Returns a new UUIDv7.

@@ -89,7 +89,7 @@ impl Engine {
         self.opener.embed_with(embed);
     }
 
-    /// On an empty store, creates the workspace `default` with an owner and a key with every scope. The creation is
+    /// Creates the workspace `default` on an empty store, with an owner and a key that has every scope. The creation is
     /// atomic: if several servers start on one store, only one server creates the workspace.
     ///
     /// Returns the workspace and the owner's key, or `None` if the store already has workspaces. In a store with

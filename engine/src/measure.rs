@@ -85,13 +85,13 @@ impl Measure {
         for OpenWorkspace { id, state, .. } in usage {
             let workspace = known.entry(id.clone()).or_default();
             if let Err(error) = workspace.refresh(&state).await {
-                tracing::debug!(%error, workspace = %id, "a workspace cannot be measured");
+                tracing::debug!(%error, workspace = %id, "failed to measure a workspace");
             }
             total.add(workspace, &state);
             for (name, progress) in [(GRAPH, &state.graph_progress), (NODES, &state.nodes_progress)] {
                 match lag(&state, progress, now_ms).await {
                     Ok(lag) => total.note_lag(name, lag),
-                    Err(error) => tracing::debug!(%error, workspace = %id, "the lag of a consumer cannot be measured"),
+                    Err(error) => tracing::debug!(%error, workspace = %id, "failed to measure the lag of a consumer"),
                 }
             }
         }

@@ -139,7 +139,7 @@ impl Pulse {
             let beat = match self.beat(reports, since).await {
                 Ok(beat) => beat,
                 Err(error) => {
-                    tracing::debug!(%error, "the progress of other servers could not be read");
+                    tracing::debug!(%error, "failed to read the progress of other servers");
                     if open().is_none() {
                         return;
                     }
@@ -153,7 +153,7 @@ impl Pulse {
                 match self.control.workspaces_left(&self.peers.alive(), TAKEN_OVER).await {
                     Ok(left) if left.is_empty() => {}
                     Ok(left) => take_over(left),
-                    Err(error) => tracing::debug!(%error, "the workspaces without a leader could not be read"),
+                    Err(error) => tracing::debug!(%error, "failed to read the workspaces without a leader"),
                 }
             }
             let now = Instant::now();
@@ -204,7 +204,7 @@ impl Pulse {
             let reported = self.report().await;
             drop(reporting);
             if let Err(error) = reported {
-                tracing::debug!(%error, "progress could not be reported to the other servers");
+                tracing::debug!(%error, "failed to report progress to the other servers");
                 tokio::time::sleep(PAUSE).await;
             }
             tokio::time::sleep(GATHER).await;
@@ -242,7 +242,7 @@ impl Pulse {
             Err(error) => Err(error),
         };
         if let Err(error) = ended {
-            tracing::debug!(%error, "the stop of this server could not be reported to the other servers");
+            tracing::debug!(%error, "failed to report the stop of this server to the other servers");
         }
     }
 }
@@ -291,7 +291,7 @@ async fn catch_up(state: &State, progress: Option<WorkspaceProgress>) -> bool {
         None => state.refresh().await,
     };
     if let Err(error) = &learned {
-        tracing::debug!(%error, workspace = %state.record.id, "events of other servers could not be read");
+        tracing::debug!(%error, workspace = %state.record.id, "failed to read the events of other servers");
     }
     learned.is_ok()
 }

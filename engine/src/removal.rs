@@ -20,7 +20,7 @@ pub async fn tend_deletions(engine: &Engine) {
     let deletions = match engine.access().deletions().await {
         Ok(deletions) => deletions,
         Err(error) => {
-            tracing::warn!(%error, "the deletions of workspaces cannot be read");
+            tracing::warn!(%error, "failed to read the deletions of workspaces");
             return;
         }
     };

@@ -6,8 +6,7 @@ use serde::Deserialize;
 macro_rules! call_limits {
     ($($(#[$doc:meta])* $limit:ident: $type:ty = $default:expr;)+) => {
         /// The limits of one call of a script. The server chooses only the deadline, because only the time depends on
-        /// the machine. A manifest may override each limit for its plugin, because only the author of a script knows
-        /// what the script needs.
+        /// the machine. A manifest may override each limit for its plugin, because the needs of scripts differ.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub struct CallLimits {
             $($(#[$doc])* pub $limit: $type,)+

@@ -23,8 +23,8 @@ thread_local! {
     static HELD: Cell<MemoryCounters> = const { Cell::new(MemoryCounters { net: 0, peak: 0 }) };
 }
 
-/// Returns the number of bytes that the calling thread has allocated minus the number that it has freed. Returns 0 if
-/// [`CountingAllocator`] is not the program's allocator.
+/// Returns the number of bytes that the calling thread has allocated, minus the number of bytes that the thread has
+/// freed. Returns 0 if [`CountingAllocator`] is not the program's allocator.
 pub fn allocated() -> i64 {
     HELD.try_with(Cell::get).map_or(0, |held| held.net)
 }

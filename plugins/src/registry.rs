@@ -77,7 +77,7 @@ pub struct Scripts {
 
 impl Scripts {
     /// Returns the files of a scripted plugin, or `None` if there is no such plugin. Messages name the files without
-    /// the path of the folder, because clients see the messages.
+    /// the path of the folder, because clients receive the messages.
     fn find(&self, name: &str) -> Result<Option<PluginFolder>, VersionRefusal> {
         if natives().iter().any(|native| native.name() == name) {
             return Ok(None);

@@ -1,5 +1,5 @@
-//! All settings. The shipped `config.toml`, which the program contains, has every default. A configuration file
-//! overrides the defaults, and environment variables `FOLDWORK_<SECTION>__<KEY>` override the file.
+//! All settings. The shipped `config.toml`, which is a part of the program, contains every default. A configuration
+//! file overrides the defaults, and environment variables `FOLDWORK_<SECTION>__<KEY>` override the file.
 
 mod access;
 mod backup;
@@ -169,7 +169,7 @@ pub struct Log {
 pub const ACCESS_LOG: &str = "foldwork::access";
 
 impl Log {
-    /// Changes the filter so that the log has no lines for requests.
+    /// Changes the filter so that the log contains no lines for requests.
     pub fn hide_requests(&mut self) {
         // An empty filter shows only errors.
         if !self.filter.trim().is_empty() {

@@ -79,8 +79,8 @@ async fn respond(request: &Request, stored: &StoredFile) -> Result<Response, Api
         response.set_status(StatusCode::NOT_MODIFIED);
         return Ok(response);
     }
-    // Only GET has ranges (RFC 9110, section 14.2). If `If-Range` has the tag of another version, the response has the
-    // whole file as well.
+    // Only GET has ranges (RFC 9110, section 14.2). The response also contains the whole file if `If-Range` contains
+    // the tag of another version.
     let is_get = request.method() == Method::GET;
     let of_this = is_get && request.header(header::IF_RANGE).is_none_or(|known| known.trim() == tag);
     let range = match request.header(header::RANGE).filter(|_| of_this).and_then(|range| parse_range(range, size)) {
@@ -127,8 +127,8 @@ fn value(text: &str) -> HeaderValue {
     HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static(""))
 }
 
-/// Parses a `Range` header. Returns `None` if the header is ignored and the response has the whole file, as for several
-/// ranges. Returns `Some(None)` if the range is outside the file (416).
+/// Parses a `Range` header. Returns `None` if the header is ignored and the response contains the whole file, as for
+/// several ranges. Returns `Some(None)` if the range is outside the file (416).
 fn parse_range(range: &str, size: u64) -> Option<Option<Range<u64>>> {
     let (unit, range) = range.split_once('=')?;
     if !unit.trim().eq_ignore_ascii_case("bytes") || range.contains(',') {

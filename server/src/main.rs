@@ -10,8 +10,9 @@ use foldwork_server::{Config, cli, openapi, serve, telemetry};
 use tikv_jemallocator::Jemalloc;
 
 /// The allocator of the program. Appends and pipelines allocate many small values and would spend a third of their time
-/// in the system's allocator. jemalloc also returns free memory to the system, on its own threads, so the program does
-/// not grow under a steady load, and an idle program shrinks. The wrapper counts the memory that scripts allocate.
+/// in the system's allocator. jemalloc also returns free memory to the system, on its own threads, so the memory of the
+/// program does not grow under a steady load, and shrinks while the program is idle. The wrapper counts the memory that
+/// scripts allocate.
 #[global_allocator]
 static ALLOCATOR: CountingAllocator<Jemalloc> = CountingAllocator(Jemalloc);
 
@@ -43,7 +44,7 @@ struct Serve {
     /// The configuration file; the default is config.toml.
     #[arg(long)]
     config: Option<PathBuf>,
-    /// The address to listen on. Port 0 takes a free port.
+    /// The address to listen on. Port 0 selects a free port.
     #[arg(long)]
     listen: Option<String>,
     /// The URL of the data store: surrealkv://PATH, mem:// or ws://HOST:PORT.
@@ -62,7 +63,7 @@ struct Serve {
 struct Demo {
     /// A folder in the repository to import; the default is the current folder.
     repository: Option<PathBuf>,
-    /// The address to listen on. Port 0 takes a free port.
+    /// The address to listen on. Port 0 selects a free port.
     #[arg(long, default_value = "127.0.0.1:8080")]
     listen: String,
 }
@@ -109,7 +110,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
                 let server = serve::listen(config.clone()).await?;
                 serve::end_in_time(&config)?;
                 // Listens for signals before the address is printed, because a reader of the address may stop the
-                // server at once.
+                // server immediately.
                 let signal = serve::stop_signal();
                 server.announce()?;
                 server.run(signal).await

@@ -85,8 +85,8 @@ impl Resource {
         }
     }
 
-    /// Returns the response for a rejected request. If the request lacks a valid token or a scope, a challenge names the
-    /// needed scope and, if issuers are configured, the URL of the metadata.
+    /// Returns the response for a rejected request. If the request lacks a valid token or a scope, a challenge names
+    /// the needed scope and, if issuers are configured, the URL of the metadata.
     fn challenged(&self, request: &Request, error: Error) -> ApiError {
         let lacks_scope = matches!(error, Error::InsufficientScope { .. });
         let refusal = ApiError::from(error);
@@ -152,7 +152,8 @@ fn is_json(request: &Request) -> bool {
 }
 
 /// Converts a plain-text error of the protocol's library to JSON, and gives every response a body of known length.
-/// `sent_json` is whether the request declared its body as JSON, and `result` has the exact numbers of a tool's result.
+/// `sent_json` states whether the request declared its body as JSON, and `result` contains the exact numbers of a
+/// tool's result.
 async fn shaped(mut response: Response, sent_json: bool, result: &mcp::ExactResult) -> poem::Result<Response> {
     let status = response.status();
     let is_json = response.header(CONTENT_TYPE.as_str()).is_some_and(|kind| kind.starts_with("application/json"));
@@ -200,7 +201,7 @@ impl Endpoint for MetadataEndpoint {
         if issuers.is_empty() {
             // Returns 404 if no issuer is configured, because a client that finds the metadata would try to get a
             // token.
-            return Err(ApiError::new(StatusCode::NOT_FOUND, ErrorCode::NotFound, "nothing exists at this path").into());
+            return Err(ApiError::new(StatusCode::NOT_FOUND, ErrorCode::NotFound, "this path does not exist").into());
         }
         let document = json!({
             "resource": format!("{}{}", PublicUrl::of(config).base(&request), mcp::PATH),

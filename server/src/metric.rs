@@ -24,17 +24,17 @@ metric_table! {
             &["503", "other"],
         ];
     CONNECTIONS_OPEN = gauge "foldwork_connections_open": "Open connections";
-    CONNECTIONS_LIMIT = gauge "foldwork_connections_limit": "Open connections that the server accepts";
+    CONNECTIONS_LIMIT = gauge "foldwork_connections_limit": "Maximum number of open connections";
     STREAMS_OPEN = gauge "foldwork_event_streams_open": "Open streams of server-sent events";
     SOCKETS_OPEN = gauge "foldwork_sockets_open": "Open WebSockets of agents";
     SOCKETS_CLOSED = counter "foldwork_sockets_closed_total" ["reason"]:
         "Closed WebSockets by reason"
         from &[&["gone"], &["stopped"], &["revoked"], &["slow"], &["silent"], &["malformed"]];
     SOCKET_MESSAGES = counter "foldwork_socket_messages_total" ["direction"]:
-        "Messages on WebSockets, received from clients and sent to them" from &[&["received"], &["sent"]];
+        "Messages on WebSockets, received from clients or sent to clients" from &[&["received"], &["sent"]];
     CHANNELS_JOINED = gauge "foldwork_channels_joined": "Channels of agents that open WebSockets have joined";
     FEED_DELIVERIES = counter "foldwork_feed_deliveries_total":
-        "Deliveries of agents' feeds passed to WebSockets while they happened, without those that a client had missed";
+        "Live deliveries of agents' feeds that were passed to WebSockets, without replayed deliveries";
     STORE_FOLDER_BYTES = gauge "foldwork_store_folder_bytes":
         "Bytes of the store's folder, if the store is in a folder" from &[];
     DISK_FREE_BYTES = gauge "foldwork_store_disk_free_bytes":

@@ -42,7 +42,7 @@ const CLOSE_WITHIN: Duration = Duration::from_secs(3);
 /// The time limit for shutting down the runtime, after the time limit for closing workspaces.
 const END_WITHIN: Duration = Duration::from_millis(500);
 
-/// The number of threads that run hooks. With two threads, a long call of one plugin does not hold up the other plugins.
+/// The number of threads that run hooks. With two threads, a long call of one plugin does not delay the other plugins.
 /// More threads would take processor time from requests, and no append waits for a hook.
 const PLUGIN_THREADS: usize = 2;
 
@@ -120,8 +120,8 @@ pub async fn listen_with(
         let path = path.display();
         if is_relative {
             tracing::warn!(
-                "created a new store in {path}, because the working directory has none; to use an existing store, \
-                 start in its folder, or set [store] url to an absolute path"
+                "created a new store in {path}, because the working directory contains no store; to use an existing \
+                 store, start in its folder, or set [store] url to an absolute path"
             );
         } else {
             tracing::info!("created a new store in {path}");
@@ -137,8 +137,8 @@ pub async fn listen_with(
             show(&first.key).context("the owner key cannot be shown; set FOLDWORK_BOOTSTRAP_KEY to replace it")?;
         }
         (None, Some(chosen)) if !engine.knows_key(&chosen).await? => tracing::warn!(
-            "FOLDWORK_BOOTSTRAP_KEY is ignored, because the store has keys already; `foldwork keys reset` makes a new \
-             owner key"
+            "FOLDWORK_BOOTSTRAP_KEY is ignored, because the store has keys already; `foldwork keys reset` creates a \
+             new owner key"
         ),
         _ => {}
     }
@@ -263,7 +263,7 @@ impl BoundServer {
             shutdown.announce();
             let delay = config.http.stop_delay.0;
             if !delay.is_zero() {
-                tracing::info!(?delay, "no longer ready; stopping after the delay or at a second signal");
+                tracing::info!(?delay, "the server is no longer ready and stops after the delay or at a second signal");
                 // The delay gives load balancers time to stop sending requests. A second signal ends the delay early.
                 let _ = tokio::time::timeout(delay, stop_signal()).await;
             }
@@ -345,7 +345,7 @@ pub fn end_in_time(config: &Config) -> anyhow::Result<()> {
             stop_signal().await;
             tokio::time::sleep(limit).await;
         });
-        tracing::warn!("exiting with unfinished work, because stopping took too long");
+        tracing::warn!("the process exits with unfinished work, because the shutdown took too long");
         std::process::exit(0);
     };
     std::thread::Builder::new().name("stop".into()).spawn(wait)?;

@@ -43,7 +43,7 @@ async fn a_flood_of_joins_is_rejected_and_blocks_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn invalid_messages_are_ignored_or_rejected_and_oversized_ones_close_the_socket() {
+async fn invalid_messages_are_ignored_or_rejected_and_oversized_messages_close_the_socket() {
     let target = Target::start().await;
     let client = &target.client;
     let id = agent(client, "writer").await;

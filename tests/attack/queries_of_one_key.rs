@@ -7,7 +7,8 @@ use super::key;
 use super::target::Target;
 use crate::client::Client;
 
-/// More queries than run and wait at the same time.
+/// The number of queries of the flood, which is larger than the number of queries that may run and wait at the same
+/// time.
 const FLOOD: usize = 80;
 const QUERIES: usize = 20;
 const EXPENSIVE: &str = r#"{"pipeline": [{"$documents": [{"a": 1}]}, {"$project":

@@ -1,5 +1,6 @@
-//! Reads tasks whose approval appends much, and pages of large rows, and fills a task up to its limits. Another key is
-//! answered meanwhile, because nothing of this runs on the threads that serve requests or holds the writer.
+//! Reads tasks whose approval appends large events, reads pages of large rows, and fills a task up to its limits.
+//! Requests of another key are not delayed, because this work neither runs on the threads that serve requests nor
+//! blocks the writer of the log.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,20 +15,21 @@ use crate::client::Client;
 const READERS: usize = 8;
 const READS: usize = 4;
 const ROUNDS: usize = 5;
-/// The minimum number of lists that another key reads during the reads. A blocked key would read one for each of READS.
+/// The minimum number of lists that another key reads while the readers read. A blocked key would read only about
+/// [`READS`] lists.
 const ENOUGH: usize = READERS * READS * 3 / 16;
 /// The number of artifacts in one request, and the size of the payload of each effect, in bytes.
 const ARTIFACTS: usize = 100;
 const PAYLOAD_BYTES: usize = 8_000;
-/// The rows of a list, and the number of values in each. All rows together have more bytes than a page. Many small values
-/// take longer to write than a long text.
+/// The rows of a list, and the number of values in each. All rows together have more bytes than a page. Many small
+/// values take longer to write than a long text.
 const ROWS: usize = 100;
 const ROW_VALUES: usize = 10_000;
 const DELIVERY_BYTES: usize = 900_000;
-/// More deliveries of this size than a task takes.
+/// The number of deliveries, which is larger than the number that a task accepts.
 const DELIVERIES: usize = 30;
 
-/// Reads a path repeatedly. A preview may be refused because too many queries run.
+/// Reads a path repeatedly. The server may reject a preview with 429, because too many queries run.
 async fn read_often(client: Client, path: Arc<str>, done: Arc<AtomicUsize>) {
     for _ in 0..READS {
         let (status, text) = client.send("GET", &path, "").await;
@@ -52,7 +54,8 @@ async fn append_beside_readers(other: Client, done: Arc<AtomicUsize>) {
     }
 }
 
-/// Returns how often another key lists the agents while readers read a path. It also appends events meanwhile.
+/// Returns the number of times that another key lists the agents while readers read a path. The other key also appends
+/// events during this time.
 async fn work_beside_readers(client: &Client, other: &Client, path: &str) -> usize {
     let (path, done): (Arc<str>, Arc<AtomicUsize>) = (path.into(), Arc::default());
     let appender = Client { address: other.address, key: other.key.clone() };
@@ -75,8 +78,8 @@ async fn work_beside_readers(client: &Client, other: &Client, path: &str) -> usi
     worked
 }
 
-/// Checks that a list takes a small fraction of the time of a large response, unless it waits for such a response. Other
-/// load on the machine may slow down one round, but not all rounds.
+/// Checks that listing the agents takes a small fraction of the time of a large response. The list would take longer
+/// only if the list waited for such a response. Other load on the machine may slow down one round, but not all rounds.
 async fn assert_work_goes_on(client: &Client, path: &str) {
     let (_, other) = key(client, "second", None).await;
     let mut most = 0;

@@ -9,8 +9,8 @@ const EVENTS: usize = 1_000;
 const WARM_UP_EVENTS: usize = 300;
 const PAYLOAD_BYTES: usize = 100_000;
 const STREAMS: usize = 10;
-/// The maximum growth of the process in bytes. The log has 100 MB. The last events of the log and the socket buffers
-/// are in memory. If the server kept a page of 20 MB for each reader, the growth would be much larger.
+/// The maximum growth of the process in bytes. The log contains 100 MB. The last events of the log and the socket
+/// buffers are in memory. If the server kept a page of 20 MB for each reader, the growth would be much larger.
 const MAX_BYTES: u64 = 512 << 20;
 
 /// Returns the resident memory of this process, which runs the server, in bytes.
@@ -46,7 +46,7 @@ async fn stream_clients_that_never_read_block_no_appends_and_use_bounded_memory(
     let mut readers = Vec::new();
     for _ in 0..READERS {
         let mut reader = client.open("GET", "/api/v1/events", &[("Accept", "text/event-stream")], None).await;
-        // After the head of the response, the client reads nothing.
+        // After the head of the response, the client stops reading.
         reader.read_until("\r\n\r\n").await;
         readers.push(reader);
     }

@@ -68,7 +68,7 @@ async fn broken_connections_lose_no_events() {
     take_in(&target.client, &id, &made, &mut seen).await;
     assert_eq!(seen, made);
 
-    // The restarted server knows which events the agent has acknowledged.
+    // The acknowledged position of the agent survives the restart.
     let late = task(&target.client, &id, "late").await;
     let target = target.restart().await;
     let mut after = BTreeSet::new();

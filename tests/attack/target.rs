@@ -86,7 +86,7 @@ impl Target {
             runtime.block_on(async {
                 let listening = listen_with(config, chosen, |_| Ok(())).await.expect("a server");
                 listens.send(listening.address).expect("somebody waits");
-                // Ignores an error: if the attack has failed, nothing receives the result.
+                // Ignores an error: if the attack has failed, the channel is closed.
                 let _ = ends.send(listening.run(async move { drop(stopped.await) }).await);
             });
         });

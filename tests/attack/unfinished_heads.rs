@@ -1,4 +1,4 @@
-//! Opens connections that send nothing or never finish the head of a request. The connections block no other client.
+//! Opens connections that send no bytes or never finish the head of a request. The connections block no other client.
 
 use super::target::Target;
 use crate::noted;

@@ -63,8 +63,8 @@ async fn reading_wide_aggregates_does_not_block_other_requests() {
     for number in 1..=EVENTS {
         post(client, "/api/v1/aggregates/wide/events", &wide(number)).await;
     }
-    // A small response takes a fraction of the time of a wide response, unless it waits for a wide response. Other load
-    // on the machine may slow down one round, but not all rounds.
+    // A small response takes a fraction of the time of a wide response, unless the small response waits for a wide
+    // response. Other load on the machine may slow down one round, but not all rounds.
     let mut most = 0;
     for _ in 0..ROUNDS {
         most = most.max(small_responses(client).await);

@@ -105,7 +105,7 @@ impl Exchange {
         self.socket.set_zero_linger().expect("a socket");
     }
 
-    /// Returns everything that the server sends until it closes the connection.
+    /// Returns the text that the server sends before the server closes the connection.
     pub async fn rest(mut self) -> String {
         while timeout(TIMEOUT, self.socket.read_buf(&mut self.buffer)).await.expect("an end").expect("a connection") > 0
         {

@@ -196,7 +196,7 @@ async fn export_offline(store: &Store, file: &Path) {
     written.expect("exported");
 }
 
-/// Returns the lines of an export that have definitions or events of the corpus.
+/// Returns the lines of an export that contain definitions or events of the corpus.
 fn lines(file: &Path) -> Vec<String> {
     let is_compared = |line: &&str| {
         line.starts_with(r#"{"definition""#)

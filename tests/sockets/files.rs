@@ -76,8 +76,8 @@ async fn a_large_file_is_streamed_in_both_directions() {
         [([("Content-Length", length.as_str())], "announced.txt"), ([("Transfer-Encoding", "chunked")], "chunked.txt")]
     {
         let path = path_of(&serving, filename).await;
-        // The whole file is eight times larger than the memory for bodies, so a server that held the body would return
-        // 503.
+        // The whole file is eight times larger than the memory for bodies, so a server that kept the whole body in
+        // memory would return 503.
         let mut request = serving.client.open("PUT", &path, &headers, None).await;
         send_whole(&mut request, filename.starts_with("chunked")).await;
         let (status, body) = request.answer().await;

@@ -19,11 +19,10 @@ fn config(change: impl FnOnce(&mut Http)) -> Config {
     config
 }
 
-/// Returns everything that the server sends before it closes the connection.
+/// Returns the text that the server sends before the server closes the connection.
 async fn rest(socket: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
-    // Ignores an error, because a server that closes the connection before it has read everything may reset the
-    // connection.
+    // Ignores an error, because a server that closes the connection with unread bytes may reset the connection.
     let _ = timeout(TIMEOUT, socket.read_to_end(&mut bytes)).await.expect("the server closes");
     String::from_utf8_lossy(&bytes).into_owned()
 }

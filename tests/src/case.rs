@@ -46,7 +46,7 @@ struct Given {
     at: Option<String>,
 }
 
-/// Runs the cases of a file and returns the text that the file should have.
+/// Runs the cases of a file and returns the text that the file should contain.
 ///
 /// Each case runs with every source that supports it, with and without optimizer rules, with and without columns,
 /// before and after the followers of the log have caught up. The rows must be the same every time.

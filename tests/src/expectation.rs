@@ -40,7 +40,7 @@ pub fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Compares a file with the text it should have. With `UPDATE=1`, rewrites the file instead of failing.
+/// Compares a file with the text that the file should contain. With `UPDATE=1`, rewrites the file instead of failing.
 pub fn compare(path: &Path, expected: &str) -> Result<(), String> {
     let present = std::fs::read_to_string(path).unwrap_or_default();
     if present == expected {

@@ -101,7 +101,7 @@ impl Provider {
         Arc::new(provider)
     }
 
-    /// Publishes these keys instead of the current ones.
+    /// Publishes these keys instead of the current keys.
     pub fn publish(&self, keys: &[&SigningKey]) {
         let keys: Vec<&Value> = keys.iter().map(|key| &key.public).collect();
         self.publish_text(json!({"keys": keys}).to_string().into_bytes());

@@ -1,7 +1,7 @@
 //! HTTP scenarios: YAML files of requests with their responses. The requests of a file are sent in order to a new
 //! server.
 //!
-//! A file is a list of steps between `---` lines. A step has the caller (`as`), the request (`request`, `headers`,
+//! A file is a list of steps between `---` lines. A step contains the caller (`as`), the request (`request`, `headers`,
 //! `body` or `raw`), the parts of the response to save for later steps (`save`), and files of plugins to write before
 //! the request (`files`). A step ends with the line `expect:` and the whole response. `UPDATE=1` writes the response.
 //! The response is compared as text, so the comparison includes the order of fields and the format of numbers.
@@ -147,8 +147,8 @@ fn save(step: &Step, answer: &Expected, saved: &mut BTreeMap<String, String>) {
     }
 }
 
-/// Runs a file against a new server and returns the text that the file should have. With `on_two`, runs the file against
-/// two servers on one store, each of which gets every other request.
+/// Runs a file against a new server and returns the text that the file should contain. With `on_two`, runs the file
+/// against two servers on one store, each of which gets every other request.
 pub async fn run(path: &Path, on_two: bool) -> anyhow::Result<String> {
     let text = read(path);
     let folder = tempfile::tempdir()?;

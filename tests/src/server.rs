@@ -61,8 +61,8 @@ fn engine_settings(config: &Config, servers: usize) -> EngineSettings {
     EngineSettings { pulse_ms: if servers > 1 { PULSE_MS } else { 2_000 }, ..config.engine() }
 }
 
-/// Returns the configuration without the default limit on wrong tokens of an address, because all requests of a test have
-/// one address.
+/// Returns the configuration without the default limit on wrong tokens of an address, because all requests of a test
+/// have one address.
 fn of_one_address(config: &Config) -> Config {
     let mut config = config.clone();
     if config.http.wrong_token_limit_per_minute == Config::default().http.wrong_token_limit_per_minute {
@@ -92,11 +92,11 @@ pub struct Server {
     peer: Option<Peer>,
 }
 
-/// A server that shares the store of another one.
+/// A server that shares the store of another server.
 struct Peer {
     engine: Arc<Engine>,
     application: BoxEndpoint<'static, Response>,
-    /// The number of requests that were sent to either server.
+    /// The number of requests that were sent to the two servers.
     sent: AtomicUsize,
 }
 
@@ -132,7 +132,7 @@ impl Setup {
     }
 
     /// Returns the setup of servers without plugins, with an archive of backups in memory. An append with
-    /// `Foldwork-Durability: archived` archives its workspace; nothing else is archived.
+    /// `Foldwork-Durability: archived` archives its workspace; without this header, no events are archived.
     pub fn with_backup() -> Setup {
         let mut setup = Setup::without_plugins();
         setup.config.mailbox.own_deliveries = Config::default().mailbox.own_deliveries;

@@ -313,7 +313,7 @@ async fn an_invitation_becomes_invalid_when_its_creators_key_is_revoked_or_expir
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_opens_only_its_workspace_unless_made_for_all() {
+async fn a_key_is_valid_only_in_its_workspace_unless_created_for_all_workspaces() {
     let (engines, key) = twins().await;
     let workspace = enter(&engines[0], &key).await.expect("a workspace");
     let token = token("bob");
@@ -376,7 +376,7 @@ async fn a_lower_role_applies_on_every_server_at_the_next_request() {
             Err(Error::Forbidden { code: ErrorCode::InsufficientRole, .. })
         ));
     }
-    // The owner of the workspace stays, until another member owns it.
+    // The owner of the workspace can be neither demoted nor removed until another member becomes the owner.
     let founder = workspace.reader.record().owner_id.clone();
     for refused in [
         workspace.owner.change_role(&founder, Role::Viewer).await.map(drop),

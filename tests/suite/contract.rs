@@ -21,8 +21,8 @@ const LONGEST_SUMMARY: usize = 140;
 /// The names that generated clients already use for their own types.
 const RESERVED_NAMES: [&str; 4] = ["Client", "File", "Response", "Unset"];
 
-/// The operations that create nothing new when they are repeated, even without an `Idempotency-Key`: a type has a name,
-/// and a sign-in code works once.
+/// The operations that create no second resource when they are repeated, even without an `Idempotency-Key`: a type has
+/// a name, and a sign-in code works once.
 const CREATING_ONCE: [&str; 2] = ["define_type", "exchange_sign_in_code"];
 
 /// Returns the document of a server on which every plugin with endpoints is enabled.

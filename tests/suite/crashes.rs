@@ -130,7 +130,7 @@ fn copy(store: &Path, to: &Path) {
         for part in PARTS {
             fs::create_dir_all(to.join(part)).expect("a folder");
             for entry in fs::read_dir(store.join(part)).into_iter().flatten().flatten() {
-                // Ignores an error: if the file was removed meanwhile, the manifest has changed as well.
+                // Ignores an error: if the file was removed before the copy, the manifest has changed too.
                 let _ = fs::copy(entry.path(), to.join(part).join(entry.file_name()));
             }
         }

@@ -83,7 +83,7 @@ fn event(id: &str, event_type: &str, day: u32, payload: Value) -> Value {
     })
 }
 
-/// Starts a server with a workspace that has records of every kind.
+/// Starts a server with a workspace that contains records of every kind.
 pub async fn mixed() -> Server {
     let server = Server::start_with(&config()).await.expect("a server");
     post(&server, "projects", json!({"name": "The Docs", "slug": "docs", "description": "All of it."})).await;
@@ -303,7 +303,7 @@ async fn an_import_that_ended_early_is_continued() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_invalid_line_is_reported_by_number_and_the_lines_before_it_are_imported() {
+async fn an_invalid_line_is_reported_by_number_and_the_preceding_lines_are_imported() {
     let server = mixed().await;
     let exported = Exported::new();
     exported.write(&server.store, "all.ndjson", &ExportSelection::default()).await;

@@ -179,7 +179,7 @@ async fn concurrent_replacements_leave_one_file() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_broken_upload_leaves_nothing() {
+async fn an_interrupted_upload_leaves_no_bytes() {
     let shared = Shared::new().await;
     let ([one, _], _) = shared.twins(limited(0)).await;
     let broken = || Err(std::io::Error::other("broken off"));

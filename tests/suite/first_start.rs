@@ -23,7 +23,7 @@ async fn is_known(engine: &Arc<Engine>, key: &str) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_of_several_starting_servers_makes_the_first_key() {
+async fn one_of_several_starting_servers_creates_the_first_key() {
     for _ in 0..ROUNDS {
         let store = Store::connect("mem://").await.expect("a store");
         let starts = (0..SERVERS).map(|_| {

@@ -27,7 +27,7 @@ async fn the_openapi_document_is_served_as_json_and_yaml() {
     let json: serde_json::Value = serde_json::from_str(&served("/openapi.json").await).expect("JSON");
     let yaml: serde_json::Value = serde_saphyr::from_str(&served("/openapi.yaml").await).expect("YAML");
     assert_eq!(json, yaml);
-    // Ignores the addresses, because the served document has the address by which the client reached the server.
+    // Ignores the addresses, because the served document contains the address by which the client reached the server.
     let without_addresses = |mut document: serde_json::Value| {
         let mut functions = document["paths"].as_object_mut().expect("paths").values_mut();
         functions.by_ref().for_each(|path| drop(path.as_object_mut().map(|path| path.remove("servers"))));

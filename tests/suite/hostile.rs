@@ -50,7 +50,7 @@ fn a_call_that_allocates_too_much_memory_is_stopped() {
     let script =
         loaded_with(script, CallLimits { memory_bytes: 256 << 10, ..CallLimits::default() }).expect("a script");
     let failure = called(&script).expect_err("too much memory");
-    assert_eq!(failure.message, "stopped with more than 262144 bytes of memory");
+    assert_eq!(failure.message, "the call used more than 262144 bytes of memory");
     assert_eq!((failure.kind.name(), failure.line), ("memory", Some(1)));
 }
 

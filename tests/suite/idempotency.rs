@@ -193,7 +193,7 @@ async fn a_kept_response_survives_closing_the_workspace() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_repeated_request_makes_one_key_and_shows_its_secret_once() {
+async fn a_repeated_request_creates_one_key_and_shows_its_secret_once() {
     let workspaces = seen_by(2).await;
     let request = IdempotentRequest::new("user", "key", "test", b"body").expect("a key");
     let new = NewKey { name: "k".into(), scopes: vec![Scope::ApiRead], ..NewKey::default() };

@@ -55,7 +55,7 @@ async fn pages(server: &Server, list: &str) -> (Vec<usize>, usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pages_of_lists_end_at_their_byte_limit_and_lose_nothing() {
+async fn pages_of_lists_end_at_their_byte_limit_and_omit_no_items() {
     let mut config = Config::default();
     config.plugins.enabled.clear();
     config.constants.page_bytes = PAGE_BYTES;
@@ -84,7 +84,7 @@ async fn pages_of_lists_end_at_their_byte_limit_and_lose_nothing() {
 async fn lists_that_the_server_reads_as_a_whole_have_every_row_on_exactly_one_page() {
     let mut config = Config::default();
     config.plugins.enabled.clear();
-    // A page has at least one row, so every page has exactly one.
+    // A page contains at least one row, so at this limit every page contains exactly one row.
     config.constants.page_bytes = 1;
     let server = Server::start_with(&config).await.expect("a server");
     for number in 0..3 {
@@ -158,7 +158,7 @@ async fn scanning_a_list_without_matches_yields_to_other_requests() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_of_published_articles_examines_a_limited_number_of_changed_ones() {
+async fn a_page_of_published_articles_reads_a_limited_number_of_changed_articles() {
     let mut config = Config::default();
     config.plugins.enabled.clear();
     let server = Server::start_with(&config).await.expect("a server");

@@ -9,7 +9,7 @@ use foldwork_engine::workspace::events::{EventLimit, LogFilter, ReadDirection};
 use foldwork_tests::handles::Handles;
 use foldwork_tests::server::Server;
 
-/// The number of events that the filter rejects. One page does not read so many events.
+/// The number of events that the filter rejects, which is more than one page reads.
 const OTHER_EVENTS: usize = 6_000;
 
 fn event(stream: &str, verb: &str, text: &str) -> NewEvent {
@@ -56,7 +56,7 @@ async fn a_page_without_matching_events_has_the_position_at_which_to_continue() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pages_end_at_their_byte_limit_and_lose_nothing() {
+async fn pages_end_at_their_byte_limit_and_omit_no_events() {
     let server = Server::start().await.expect("a server");
     let workspace = server.workspace("owner").await.expect("the owner");
     let large = "x".repeat(10_000);

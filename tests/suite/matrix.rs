@@ -1,7 +1,7 @@
 //! Calls every operation of the OpenAPI document as every kind of caller. Each response has the status that the
-//! document implies, each error has the common format, and no response has data of another workspace.
+//! document implies, each error has the common format, and no response contains data of another workspace.
 //!
-//! The operations are read from the document, so new operations are covered automatically. `matrix.toml` has the
+//! The operations are read from the document, so new operations are covered automatically. `matrix.toml` contains the
 //! additional data that the document does not specify.
 
 mod cast;
@@ -21,7 +21,7 @@ use strum::VariantArray;
 
 use cast::{Answered, Cast, WorkspaceRecords, cast};
 
-/// An id that no record has.
+/// An id of no record.
 const UNKNOWN_ID: &str = "019b76da-a800-7001-8000-ffffffffffff";
 
 #[derive(Deserialize)]
@@ -48,7 +48,8 @@ struct Operation {
     id: String,
     method: Method,
     path: String,
-    /// The scopes. A caller needs one of them, or all if `needs_all` is set. `None` if no scope is needed.
+    /// The scopes of which a caller needs one. If `needs_all` is set, a caller needs all of the scopes. `None` if no
+    /// scope is needed.
     scopes: Option<Vec<Scope>>,
     /// Whether a caller needs all scopes.
     needs_all: bool,

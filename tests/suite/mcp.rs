@@ -39,7 +39,7 @@ async fn call_tool(server: &Server, key: &str, tool: &str, arguments: Value) -> 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tools_show_nothing_of_another_workspace() {
+async fn tools_show_no_data_of_another_workspace() {
     let server = started().await;
     let both = [("owner", "Ours"), ("other", "Theirs")];
     for (name, title) in both {

@@ -106,7 +106,7 @@ async fn checked(workspace: &Handles, writers: usize) -> Result<(), Error> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn nothing_is_lost_while_workspaces_close_and_open() {
+async fn no_events_are_lost_while_workspaces_close_and_open() {
     const WRITERS: usize = 3;
     let clock = Arc::new(FixedClock::default());
     let store = Store::connect("mem://").await.expect("a store");

@@ -16,7 +16,7 @@ async fn call(server: &Server, method: Method, path: &str, body: &str) -> (Statu
     (response.status(), response.into_body().into_string().await.expect("a text"))
 }
 
-/// Returns an event whose payload and metadata have this number.
+/// Returns an event whose payload and metadata contain this number.
 fn event(number: &str) -> String {
     format!(
         r#"{{"event_id": "e", "aggregate_type": "note", "event_type": "note.created", "payload": {{"id": {number}, "in": [{{"x": {number}}}]}}, "metadata": {{"m": {number}}}}}"#

@@ -122,7 +122,7 @@ async fn a_reloaded_plugin_processes_the_events_after_its_position() {
     let status = workspace.reader.plugin(NAME).await.expect("a status");
     assert_eq!(status.adopted, Some(reloaded.adopted.clone()));
 
-    // A restart with the same files changes nothing. The plugin is not called again for any event.
+    // A restart with the same files has no effect. The plugin is not called again for any event.
     drop(workspace);
     engine.close().await;
     let again = self::engine(&store, &folder).await;
@@ -203,7 +203,7 @@ async fn a_watched_plugin_is_reloaded_after_its_files_stop_changing() {
     watch.check().await;
     append(&workspace, "b").await;
     assert_eq!(marks(&workspace).await, [1, 20]);
-    // Rejected files change nothing, and the next change of the files is loaded.
+    // Rejected files have no effect, and the next change of the files is loaded.
     folder.write("plugin.rhai", "fn enrich(event, state, settings) {");
     watch.check().await;
     watch.check().await;
@@ -242,7 +242,7 @@ async fn a_replay_assigns_work_only_once() {
     // The new version would assign other work for the same events.
     folder.write("plugin.rhai", &script("Read it again"));
     reload(&engine, &key).await.expect("reloaded");
-    // The plugin is also called for the events of the new tasks, but assigns nothing for these events.
+    // The plugin is also called for the events of the new tasks, but assigns no work for these events.
     worked(&workspace).await.expect("the plugins' turn");
     assert_eq!(replay().await, ReplayTally { events: 2, assigned_before: 2, ..ReplayTally::default() });
     engine.close().await;

@@ -1,5 +1,5 @@
-//! Tests that the values that a query keeps count against the memory limit of the query, and that dropped values do
-//! not.
+//! Tests that the values that a query keeps count against the memory limit of the query, and that dropped values do not
+//! count.
 
 use foldwork_engine::Error;
 use foldwork_engine::model::event::NewEvent;
@@ -113,7 +113,8 @@ async fn values_kept_by_groups_and_windows_count_against_the_memory_of_a_query()
     }
 }
 
-/// Returns an error if the pipeline does not return `rows` rows, or does not need too much memory if `rows` is `None`.
+/// Checks that the pipeline returns `rows` rows or, if `rows` is `None`, that the pipeline fails because of the memory
+/// limit.
 async fn check_memory(
     workspace: &Handles,
     mut pipeline: Vec<serde_json::Value>,

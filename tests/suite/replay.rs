@@ -21,10 +21,10 @@ const FOREIGN: &str = "__FOREIGN__";
 /// its file and by its line.
 const FILES: [(&str, &str); 3] =
     [("cases", "pipeline/cases"), ("lookup_cases", "pipeline/lookup_cases"), ("windows", "windows/cases")];
-/// The tiers of cases in which agreement is not expected: those that depend on the order of equal rows, that need
-/// digits that no decimal has, or that another program answers differently.
+/// The tiers of cases that are skipped because the results may differ. These cases depend on the order of equal rows,
+/// need more digits than a decimal has, or contain the results of another program.
 const SKIPPED: [&str; 4] = ["decimal", "documentdb-only", "unspecified", "unsupported"];
-/// The code of the error for an unknown stage. A pipeline that is rejected with this code was not understood.
+/// The code of the error for an unknown stage. An error with this code does not match a recorded error without a code.
 const UNKNOWN_STAGE: i32 = 40324;
 
 #[derive(Deserialize)]

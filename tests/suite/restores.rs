@@ -88,7 +88,7 @@ async fn a_restore_up_to_any_position_has_the_states_of_that_position() {
     let mut sums = Vec::new();
     for position in 1..=head {
         let store = place.restore(RestoreEnd::Position(position)).await;
-        // Without plugins, the restored workspace has no events beyond the position.
+        // Without plugins, the restored workspace contains no events beyond the position.
         let mut config = config();
         config.plugins.enabled.clear();
         let target = Server::start_over(&config, store, &owner).await.expect("a server");

@@ -14,7 +14,7 @@ fn every_scenario_matches_its_file() {
 }
 
 #[test]
-fn two_servers_on_one_store_respond_like_one() {
+fn two_servers_on_one_store_respond_like_one_server() {
     let mut scenarios = files("api", "yaml");
     scenarios.retain(|path| !ALONE.iter().any(|(name, _)| path.ends_with(name)));
     all_well(compare_all(&scenarios, |path| scenario::run(path, true), compare_with_numbered_ids));

@@ -156,7 +156,7 @@ async fn an_event_sent_to_both_servers_is_appended_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_id_that_one_server_generated_is_taken_on_the_other() {
+async fn an_id_that_one_server_generated_is_taken_on_the_other_server() {
     let ([one, two], key) = unpolled_engines().await;
     let (here, there) = (enter(&one, &key).await.expect("one"), enter(&two, &key).await.expect("two"));
     for round in 0..3 {
@@ -196,7 +196,7 @@ async fn a_slug_is_assigned_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_follower_on_one_server_gets_appends_of_the_other() {
+async fn a_follower_on_one_server_gets_appends_of_the_other_server() {
     let [here, there] = twins().await;
     append(&here, vec![event("s", "first".into(), StreamExpectation::None)]).await.expect("appended");
     let mut following = there.reader.follow_aggregate("s", 0).await.expect("a follower");
@@ -282,7 +282,7 @@ async fn the_graph_is_the_same_on_every_server() {
     let mut linked = event("from", "Lakes".into(), StreamExpectation::None);
     linked.payload.push("body", "See [rivers](rivers.md).");
     append(&here, vec![linked]).await.expect("appended");
-    // The server that opened the workspace first leads.
+    // The server that opened the workspace first is the leader.
     here.reader.worked().await;
     assert_eq!((around(&here.reader).await, around(&there.reader).await), (1, 1));
     let calls = async |reader: &Reader| {
@@ -316,7 +316,7 @@ async fn a_server_that_takes_over_reads_the_events_up_to_the_checkpoint() {
     // The other server has not read these events yet.
     let rebuilt = there.writer.rebuild_graph().await.expect("rebuilt");
     assert_eq!((rebuilt.events, rebuilt.edges), (here.reader.position(), 3));
-    // The first server does not lead any more.
+    // The first server no longer leads.
     link(&there, "d").await;
     there.reader.worked().await;
     for id in ["a", "c", "d"] {

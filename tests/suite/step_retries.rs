@@ -79,7 +79,7 @@ async fn parked_steps_succeed_when_they_are_replayed_with_the_fixed_plugin() {
     append(&workspace, 40..41, |_| true).await;
     let found = facts(&workspace).await;
 
-    // A replay of the whole log changes nothing, because the replays of parked steps did not overwrite newer facts.
+    // A replay of the whole log has no effect, because the replays of parked steps did not overwrite newer facts.
     let tally = workspace.writer.replay_plugin(NAME, None, 0).await.expect("replayed");
     assert_eq!((tally.events, tally.failed, tally.changed), (41, 0, 0));
     assert_eq!(facts(&workspace).await, found);

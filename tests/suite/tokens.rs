@@ -286,7 +286,7 @@ fn settings_with_mixed_algorithms_or_short_secrets_are_rejected() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_operator_controls_who_gets_a_workspace() {
+async fn settings_determine_which_users_get_a_workspace() {
     let settings = AccessSettings { auto_provision: false, ..Provider::settings(&["ES256"]) };
     let server = trusting(&Arc::default(), settings).await;
     assert_eq!(status(&server, server.key("ada").expect("a token")).await, 403);

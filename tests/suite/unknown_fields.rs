@@ -56,7 +56,7 @@ const FREE: [&str; 40] = [
     "TypeDefinition.events",
 ];
 
-/// A request body in which an object of a schema has an unknown field.
+/// A request body in which an object of a schema contains an unknown field.
 struct Case {
     schema: String,
     body: Value,

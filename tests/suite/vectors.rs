@@ -131,7 +131,7 @@ async fn search_finds_texts_with_the_same_meaning() {
     model.fails.store(false, Ordering::SeqCst);
     until(&workspace, "automobile", |answer| ids(answer) == ["late"]).await;
 
-    // A start with the same model embeds nothing again. A start with another model embeds all labels again.
+    // A start with the same model embeds no label again. A start with another model embeds all labels again.
     first.close().await;
     let same = Subjects::new("one", 4);
     let workspace = enter(&engine(&store, same.clone()).await, &key).await.expect("a workspace");

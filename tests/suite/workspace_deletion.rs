@@ -1,5 +1,5 @@
-//! Tests the deletion of a workspace on two servers of one store: the owners are informed once, the deletion happens
-//! once, and it is complete.
+//! Tests the deletion of a workspace on two servers of one store: the owners are informed once, and one server deletes
+//! the workspace completely.
 
 use std::sync::Arc;
 

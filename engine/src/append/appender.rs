@@ -294,7 +294,7 @@ async fn commit(state: &State, db: &Database, mut batch: Vec<QueuedAppend>, hist
                 };
             }
             Err(error) => {
-                tracing::error!(%error, "append failed");
+                tracing::error!(%error, "failed to append a batch");
                 history.note_unknown(db);
                 return refuse_all(batch, error.into());
             }

@@ -49,7 +49,8 @@ pub enum StepOutcome {
     /// The step completed a part of the work that no event causes, such as edges of redefined types. The next step
     /// continues this work.
     Unfinished,
-    /// The step ended early in favor of another task or server, so its events must be processed again.
+    /// The step ended early, because another task or server takes precedence. The events of the step must be processed
+    /// again.
     Interrupted,
     /// Another server processes the log.
     Following,

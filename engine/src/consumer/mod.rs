@@ -131,7 +131,7 @@ impl Consumer {
         }
         match tokio::time::timeout_at(end, self.slot.write_checkpoint()).await {
             Ok(Ok(())) | Err(_) => {}
-            Ok(Err(error)) => tracing::warn!(%error, "the position of the graph's follower was not written"),
+            Ok(Err(error)) => tracing::warn!(%error, "failed to write the position of the graph's follower"),
         }
     }
 }

@@ -390,7 +390,7 @@ pub(super) async fn restored(view: &FollowerView<'_>, generation: u64) -> Result
             Ok(found) => Some((id, found)),
             // The stored facts are skipped. The aggregate's next event or a rebuild replaces them.
             Err(error) => {
-                tracing::error!(%error, aggregate = %id, "stored facts cannot be read and are skipped");
+                tracing::error!(%error, aggregate = %id, "skipped stored facts that cannot be read");
                 None
             }
         });

@@ -57,7 +57,8 @@ impl CatchUps {
         Some(progress)
     }
 
-    /// Ends the catch-up of a workspace. `failed` is the progress of a failed catch-up, which is repeated after a pause.
+    /// Ends the catch-up of a workspace. `failed` is the progress of a failed catch-up. A failed catch-up is repeated
+    /// after a pause.
     pub fn end(&self, id: &Arc<str>, failed: Option<Option<WorkspaceProgress>>, now: Instant) {
         let mut catch_ups = self.0.lock();
         if let Some(catch_up) = catch_ups.get_mut(id) {

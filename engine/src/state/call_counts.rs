@@ -50,7 +50,7 @@ impl CallCounts {
         if let Some(peers) = &self.peers
             && let Err(error) = self.write(peers, plugins).await
         {
-            tracing::debug!(%error, "the counts of plugin calls could not be stored");
+            tracing::debug!(%error, "failed to store the counts of plugin calls");
         }
     }
 

@@ -21,7 +21,7 @@ pub struct Peers {
     unreported: Mutex<FxHashMap<Arc<str>, WorkspaceProgress>>,
     /// The leaders of workspaces that this server has yet to record for the other servers.
     unnoted: Mutex<FxHashMap<Arc<str>, LeaderNote>>,
-    /// The notification of the reporting task that progress or a leader must be reported.
+    /// The notification that wakes the reporting task when progress or a leader must be reported.
     advanced: Notify,
 }
 

@@ -34,7 +34,7 @@ pub struct Presence {
     db: Database,
     exclusive: bool,
     inner: Mutex<Inner>,
-    /// The notification of the writer that updates wait to be written.
+    /// The notification that wakes the writer when updates wait to be written.
     updated: Notify,
     /// The lock that serializes writes, so that concurrent updates are written together.
     writing: tokio::sync::Mutex<()>,

@@ -89,7 +89,7 @@ impl Releases {
             let restored = self.load(move |loader| loader.restore(&source).map(Some)).await?;
             // This server cannot process events with the released version, so its workers wait.
             let restored = restored.map_err(|refused| {
-                tracing::error!(%refused, plugin = %name, "could not load the version of a plugin that another server released");
+                tracing::error!(%refused, plugin = %name, "failed to load a plugin version of another server");
                 Error::Unavailable(store::Error::Opening(refused.to_string()))
             })?;
             let restored = restored.ok_or_else(|| Error::not_found("plugin", &name))?;

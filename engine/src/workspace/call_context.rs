@@ -91,7 +91,7 @@ impl CallContext {
         if matches!(self.consistency, Consistency::Strong)
             && let Err(error) = self.state().plugins.releases.refresh().await
         {
-            tracing::warn!(%error, "the released versions of plugins could not be read");
+            tracing::warn!(%error, "failed to read the released versions of plugins");
         }
     }
 

@@ -53,14 +53,14 @@ impl Administrator {
         Ok(PageById::first(found, limit, |user| user.record.id.clone()))
     }
 
-    /// Changes the name of a workspace.
+    /// Changes the name of a workspace. Returns the changed workspace.
     pub async fn rename_workspace(&self, id: &str, name: &str) -> Result<ListedWorkspace> {
         let (id, name) = (id.to_owned(), name.to_owned());
         Operation::perform(self, |operation| async move { operation.access().rename_workspace(&id, &name).await }).await
     }
 
     /// Begins the grace period after which a workspace is deleted. A grace period that has already begun stays
-    /// unchanged.
+    /// unchanged. Returns the workspace.
     pub async fn delete_workspace(&self, id: &str) -> Result<ListedWorkspace> {
         let id = id.to_owned();
         Operation::perform(self, |operation| async move {
@@ -70,7 +70,7 @@ impl Administrator {
         .await
     }
 
-    /// Cancels the deletion of a workspace whose grace period has not ended.
+    /// Cancels the deletion of a workspace whose grace period has not ended. Returns the workspace.
     pub async fn keep_workspace(&self, id: &str) -> Result<ListedWorkspace> {
         let id = id.to_owned();
         Operation::perform(self, |operation| async move { operation.access().keep_workspace(&id).await }).await

@@ -66,7 +66,7 @@ fn entry(workspace: &WorkspaceRecord, article: &Aggregate, api_url: &str) -> Ent
     }
 }
 
-/// Returns the title, name, slug or id of an aggregate: the first that is not empty.
+/// Returns the first non-empty text of an aggregate's title, name, slug and id.
 fn label(aggregate: &Aggregate) -> &str {
     let field = |name: &str| aggregate.state.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     ["title", "name", "slug"].into_iter().find_map(field).unwrap_or(aggregate.id.as_str())

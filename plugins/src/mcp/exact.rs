@@ -54,7 +54,7 @@ impl ExactResult {
     }
 }
 
-/// Replaces the structured content in a response. Returns `None` if the response has no structured content.
+/// Replaces the structured content in a response. Returns `None` if the response contains no structured content.
 fn with_structured_content(response: &[u8], text: &RawValue) -> Option<Vec<u8>> {
     type Fields<'m> = BTreeMap<&'m str, &'m RawValue>;
     let mut message: Fields<'_> = serde_json::from_slice(response).ok()?;

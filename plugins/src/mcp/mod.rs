@@ -4,7 +4,7 @@
 //! that a tool receives, [`Reader`] or [`Writer`], determines what the tool can do.
 //!
 //! The type of a tool's function names the handle, so a reading tool cannot write. The scopes `mcp:read` and
-//! `mcp:write` give no access to the API. Arguments are checked against the schema that models see. The schema is
+//! `mcp:write` give no access to the API. Arguments are checked against the schema that models receive. The schema is
 //! generated from the type to which the arguments are converted. `Reader::call_tool` calls a script's tool: it first
 //! runs the tool's pipeline, then the script on the plugins' threads.
 

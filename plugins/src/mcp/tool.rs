@@ -101,7 +101,7 @@ pub struct ToolWords {
 pub struct ToolEffect {
     /// Whether the tool may remove or revert something.
     pub destructive: bool,
-    /// Whether repeating the same call changes nothing.
+    /// Whether repeating a call has no further effect.
     pub idempotent: bool,
 }
 

@@ -51,8 +51,8 @@ impl ScriptNames<'_> {
         }
     }
 
-    /// Returns the message for a call that no function accepts because an argument is `()`. `signature` has the name of
-    /// the function and the types of the arguments.
+    /// Returns the message for a call that no function accepts because an argument is `()`. `signature` contains the
+    /// name of the function and the types of the arguments.
     fn of_call(&self, signature: &str, position: Position) -> Option<String> {
         let (name, types) = signature.split_once(" (")?;
         let types: Vec<&str> = types.strip_suffix(')')?.split(", ").collect();

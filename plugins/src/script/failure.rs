@@ -18,22 +18,22 @@ pub(super) fn of_error(error: EvalAltResult, limits: &CallLimits, names: &Script
     let position = error.position();
     let (kind, message) = match error {
         EvalAltResult::ErrorTooManyOperations(_) => {
-            (FailureKind::Operations, format!("stopped after {} operations", limits.operations))
+            (FailureKind::Operations, format!("the call was stopped after {} operations", limits.operations))
         }
         EvalAltResult::ErrorTerminated(token, _) => match token.try_cast::<StopReason>() {
             Some(StopReason::Memory) => {
-                (FailureKind::Memory, format!("stopped with more than {} bytes of memory", limits.memory_bytes))
+                (FailureKind::Memory, format!("the call used more than {} bytes of memory", limits.memory_bytes))
             }
-            _ => (FailureKind::Deadline, format!("stopped after {} ms", limits.deadline_ms)),
+            _ => (FailureKind::Deadline, format!("the call was stopped after {} ms", limits.deadline_ms)),
         },
         EvalAltResult::ErrorDataTooLarge(what, _) => {
             (FailureKind::Size, format!("{} over the limit", what.to_lowercase()))
         }
         EvalAltResult::ErrorTooManyVariables(_) => {
-            (FailureKind::Size, format!("stopped with more than {} variables", limits.variables))
+            (FailureKind::Size, format!("the call used more than {} variables", limits.variables))
         }
         EvalAltResult::ErrorStackOverflow(_) => {
-            (FailureKind::Depth, format!("stopped with more than {} nested calls", limits.call_levels))
+            (FailureKind::Depth, format!("the call exceeded {} nested calls", limits.call_levels))
         }
         EvalAltResult::ErrorRuntime(thrown, _) => (FailureKind::Thrown, thrown_text(&thrown)),
         mut error => {

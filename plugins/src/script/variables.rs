@@ -48,7 +48,7 @@ pub(super) fn begin(arguments: &[Dynamic]) {
 
 pub(super) fn watch(engine: &mut Engine, limits: &CallLimits) {
     let limits = *limits;
-    #[expect(deprecated, reason = "it is not; rhai marks what may change in a later version")]
+    #[expect(deprecated, reason = "rhai marks functions that may change in a later version as deprecated")]
     engine.on_var(move |name, _, context| check(name, &context, &limits).map(|()| None));
 }
 

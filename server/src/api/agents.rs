@@ -44,7 +44,7 @@ shown! {
     name: Text = profile.name.into(),
     description: Text = profile.description.into(),
     subscribed_traits: Vec<Text> = profile.subscribed_traits.into_iter().map(Text).collect(),
-    /// Maps the name of each capability to whether the agent has it.
+    /// The agent's capabilities. Maps each name to `true` if the agent has the capability, and to `false` otherwise.
     capabilities: AnyObject = AnyObject(profile.capabilities),
     status: OneOf<AgentStatuses> = view.status.name().into(),
     /// The name of the plugin that does the agent's work, or null if a program does the work.
@@ -120,7 +120,7 @@ struct CreateAgent {
     /// The traits that the agent subscribes to. The agent gets a task for each new aggregate of a type with one of
     /// these traits.
     subscribed_traits: Option<Vec<String>>,
-    /// Maps the name of each capability to whether the agent has it.
+    /// The agent's capabilities. Maps each name to `true` if the agent has the capability, and to `false` otherwise.
     capabilities: Option<AnyObject>,
 }
 
@@ -211,9 +211,9 @@ impl Api {
 
     /// Lists the workload of every agent, newest agent first.
     ///
-    /// A workload has the numbers of pending tasks, of unread tasks, of tasks in progress and of tasks in review, and
-    /// the creation time of the oldest pending task. All agents are on one page, unless the page reaches `limit` or its
-    /// maximum size in bytes.
+    /// A workload contains the numbers of pending tasks, of unread tasks, of tasks in progress and of tasks in review,
+    /// and the creation time of the oldest pending task. All agents are on one page, unless the page reaches `limit` or
+    /// its maximum size in bytes.
     #[oai(path = "/agents/roster", method = "get", operation_id = "get_roster")]
     async fn get_roster(
         &self,
@@ -243,7 +243,7 @@ impl Api {
 
     /// Returns the card of an agent: a description for callers that want to assign tasks to the agent.
     ///
-    /// The card has one skill for each trait that the agent subscribes to.
+    /// The card contains one skill for each trait that the agent subscribes to.
     #[oai(path = "/agents/:agent_id/card", method = "get", operation_id = "get_agent_card")]
     async fn get_agent_card(&self, access: ApiRead, agent_id: Path<String>) -> ApiResult<JsonResponse<CardBody>> {
         Ok(JsonResponse::new(&CardBody::from(&access.0.agent(&agent_id).await?)))

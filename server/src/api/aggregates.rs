@@ -38,7 +38,7 @@ struct QueryBody {
     explain: Option<bool>,
     /// Whether to return only the normalized pipeline and its plan. A dry run reads no data.
     dry_run: Option<bool>,
-    /// The maximum number of rows per page, 1 to 10000. If `limit` is absent, the response has all rows.
+    /// The maximum number of rows per page, 1 to 10000. If `limit` is absent, the response contains all rows.
     #[oai(validator(minimum(value = "1"), maximum(value = "10000")))]
     limit: Option<u64>,
     /// The maximum number of rows to return from the output of each stage, 1 to 20, as `stages`. The server counts the
@@ -57,7 +57,7 @@ struct QueryResult {
     results: Vec<AnyValue>,
     /// The number of rows in `results`.
     count: u64,
-    /// The cursor of the next page, or null on the last page. Present if the request has a `limit`.
+    /// The cursor of the next page, or null on the last page.Present if the request contains `limit`.
     #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<AnyValue>,
@@ -71,7 +71,7 @@ struct QueryResult {
     #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
     warnings: Option<Vec<String>>,
-    /// The rows after every stage, in the order of the stages. Present if the request has `preview`.
+    /// The rows after every stage, in the order of the stages.Present if the request contains `preview`.
     #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
     stages: Option<Vec<StageRows>>,
@@ -190,9 +190,9 @@ impl Api {
 
     /// Returns the folded state of an aggregate, now or at an earlier version, position or time.
     ///
-    /// The state has the fields that the aggregate's events set, and system fields whose names begin with `_`. Without
-    /// `version`, `position` and `at`, the server returns the current state. The current state includes every event
-    /// appended before this request.
+    /// The state contains the fields that the aggregate's events set, and system fields whose names begin with `_`.
+    /// Without `version`, `position` and `at`, the server returns the current state. The current state includes every
+    /// event appended before this request.
     #[oai(path = "/aggregates/:aggregate_id", method = "get", operation_id = "get_aggregate")]
     async fn get_aggregate(
         &self,

@@ -79,9 +79,10 @@ impl Api {
     /// Lists the backups of all workspaces, in the order of the workspaces' ids.
     ///
     /// `position` is the position of the last event in the archive. If several servers share the store, the server that
-    /// leads the workspace archives the workspace. Only this server knows `head`, `lag` and `error`. `verified` is the
-    /// result of the last verification. A server without a backup responds with 409 `backup_disabled`. Only owners of
-    /// the installation's first workspace can do this (`operator_required`).
+    /// leads the workspace archives the workspace. Only the responses of this server contain `head`, `lag` and the
+    /// error of the last attempt to archive the workspace. `verified` is the result of the last verification. A server
+    /// without a backup responds with 409 `backup_disabled`. Only owners of the installation's first workspace can do
+    /// this (`operator_required`).
     #[oai(path = "/system/backups", method = "get", operation_id = "list_backups")]
     async fn list_backups(
         &self,
@@ -116,9 +117,9 @@ impl Api {
     /// Begins to restore a workspace from its archive into a new workspace.
     ///
     /// The archived workspace does not change. The new workspace appears when the restore is complete, and its owner is
-    /// the caller. If the caller's key is valid in only one workspace, the response has a `key` for the new workspace.
-    /// `GET /system/restores/{id}` returns the progress. A server without a backup responds with 409 `backup_disabled`.
-    /// Only owners of the installation's first workspace can do this (`operator_required`).
+    /// the caller. If the caller's key is valid in only one workspace, the response contains a `key` for the new
+    /// workspace. `GET /system/restores/{id}` returns the progress. A server without a backup responds with 409
+    /// `backup_disabled`. Only owners of the installation's first workspace can do this (`operator_required`).
     #[oai(path = "/system/restores", method = "post", operation_id = "create_restore")]
     async fn create_restore(
         &self,
@@ -145,8 +146,9 @@ impl Api {
 
     /// Lists the newest restores of the installation, newest first.
     ///
-    /// The list has at most 100 restores, begun by any server of the store. A server without a backup responds with 409
-    /// `backup_disabled`. Only owners of the installation's first workspace can do this (`operator_required`).
+    /// The list contains at most 100 restores. Any server of the store may have begun these restores. A server without
+    /// a backup responds with 409 `backup_disabled`. Only owners of the installation's first workspace can do this
+    /// (`operator_required`).
     #[oai(path = "/system/restores", method = "get", operation_id = "list_restores")]
     async fn list_restores(
         &self,
@@ -161,7 +163,7 @@ impl Api {
     /// Returns a restore with its progress.
     ///
     /// `position` grows up to `end`. If a restore has failed, `message` is the reason. If a restore lacks the bytes of
-    /// some files, `message` has the number of these files. A server without a backup responds with 409
+    /// some files, `message` states the number of these files. A server without a backup responds with 409
     /// `backup_disabled`. Only owners of the installation's first workspace can do this (`operator_required`).
     #[oai(path = "/system/restores/:restore_id", method = "get", operation_id = "get_restore")]
     async fn get_restore(
@@ -176,7 +178,7 @@ impl Api {
 }
 
 /// Reads the descriptions of archives. Leaves out an archive that was removed after its id was listed. If an archive
-/// cannot be read, its description has the reason as the error.
+/// cannot be read, its description contains the reason as the error.
 async fn described(backups: &Backups, ids: &[Arc<str>]) -> Vec<BackupBody> {
     let progress = backups.progress();
     let mut bodies = Vec::with_capacity(ids.len());

@@ -49,7 +49,7 @@ struct LogPageBody {
 /// A request to append events.
 struct AppendRequest {
     new: Vec<NewEvent>,
-    /// Whether the request has a list with exactly one event.
+    /// Whether the request contains a list with exactly one event.
     list_of_one: bool,
     /// The idempotency key. The fields `operation` and `text`, the request's body, are part of the fingerprint of the
     /// request.
@@ -125,7 +125,7 @@ impl Api {
 
     /// Appends events to any streams, in order and atomically.
     ///
-    /// This operation is meant for imports. A request has at most 1,000 events, within the maximum size of a body.
+    /// This operation is meant for imports. A request contains at most 1,000 events, within the maximum size of a body.
     /// Events of one stream keep their order. An event whose `event_id` is already in the log is skipped and counted as
     /// repeated. If the events are appended, but not archived in time (`Foldwork-Durability`), the response is 503
     /// `not_archived`.
@@ -162,8 +162,8 @@ impl Api {
 
     /// Lists the raw events of one stream.
     ///
-    /// The response has the events as they were appended, without folding. With `Accept: text/event-stream` the events
-    /// are sent as server-sent events whose ids are positions, and new events follow as they are appended.
+    /// The response contains the events as they were appended, without folding. With `Accept: text/event-stream` the
+    /// events are sent as server-sent events whose ids are positions, and new events follow as they are appended.
     #[oai(path = "/aggregates/:aggregate_id/events", method = "get", operation_id = "list_aggregate_events")]
     #[expect(clippy::too_many_arguments, reason = "one argument a parameter of the request")]
     async fn list_aggregate_events(

@@ -95,7 +95,8 @@ struct LinkBody {
 #[derive(Object, Serialize)]
 #[oai(rename = "StorageUsage")]
 struct UsageBody {
-    /// The number of bytes of stored files, of unfinished uploads, and of deleted files that the store still holds.
+    /// The number of bytes of stored files, of unfinished uploads, and of deleted files whose bytes the store has not
+    /// removed yet.
     used_bytes: u64,
     /// The limit of `used_bytes`, or null if the workspace has no limit.
     quota_bytes: Option<u64>,
@@ -133,8 +134,8 @@ const BLOCK_BYTES: usize = 128 << 10;
 impl Api {
     /// Lists files, newest first.
     ///
-    /// The list has metadata only. `GET /files/{path}` returns a link to the bytes of a file. A page may have fewer
-    /// rows than `limit`, because its size in bytes is limited as well.
+    /// The list contains only metadata. `GET /files/{path}` returns a link to the bytes of a file. A page may have
+    /// fewer rows than `limit`, because its size in bytes is limited as well.
     #[oai(path = "/files", method = "get", operation_id = "list_files")]
     async fn list_files(
         &self,

@@ -90,11 +90,11 @@ pub struct SourceBody {
 impl Api {
     /// Returns the knowledge graph around an aggregate.
     ///
-    /// Nodes are aggregates, and edges are relations that plugins found in events. Each edge names its plugin and its
-    /// event, and a closed edge has the time of its end. The nearest nodes come first, and `truncated` is true if nodes
-    /// or closed edges were left out. With `at` or `position`, the response has the edges that were open at that
-    /// moment, and the states of the aggregates at that moment. Such a response has no facts, because the server stores
-    /// only the current facts.
+    /// Nodes are aggregates, and edges are relations that plugins found in events. Each edge contains its plugin and
+    /// its event, and a closed edge also contains the time of its end. The nearest nodes come first, and `truncated` is
+    /// true if nodes or closed edges were left out. With `at` or `position`, the response contains the edges that were
+    /// open at that time or position, and the states of the aggregates at that time or position. Such a response
+    /// contains no facts, because the server stores only the current facts.
     #[oai(path = "/aggregates/:aggregate_id/graph", method = "get", operation_id = "get_graph")]
     #[expect(clippy::too_many_arguments, reason = "one argument a parameter of the request")]
     async fn get_graph(

@@ -137,9 +137,9 @@ impl Api {
 
     /// Returns an event with its cause and its consequences.
     ///
-    /// `caused` has the known consequences of the event, and `edges` has the edges of the knowledge graph that plugins
-    /// found in the event. Plugins run after the append, so the response may lack the results of plugins that have not
-    /// run yet.
+    /// `caused` contains the known consequences of the event, and `edges` contains the edges of the knowledge graph
+    /// that plugins found in the event. Plugins run after the append, so the response may lack the results of plugins
+    /// that have not run yet.
     #[oai(path = "/events/:event_id", method = "get", operation_id = "get_event")]
     async fn get_event(&self, access: ApiRead, event_id: Path<String>) -> ApiResult<JsonResponse<CausedBody>> {
         let found = access.0.event(&event_id).await?;

@@ -163,7 +163,7 @@ enum CodeResponse {
 }
 
 impl From<CreationResponse<CreatedCodeBody>> for CodeResponse {
-    /// Leaves out the location, because nobody can read a code again.
+    /// Leaves out the location, because a code cannot be read again.
     fn from(response: CreationResponse<CreatedCodeBody>) -> CodeResponse {
         match response {
             CreationResponse::New(body, _) => CodeResponse::New(body),
@@ -282,7 +282,7 @@ impl Api {
 
     /// Returns the key with which this request was made.
     ///
-    /// The response has the scopes and the expiry time of the key.
+    /// The response contains the scopes and the expiry time of the key.
     #[oai(path = "/keys/self", method = "get", operation_id = "get_own_key")]
     async fn get_own_key(&self, access: ApiRead) -> ApiResult<JsonResponse<KeyBody>> {
         let key = access.0.own_key().await?;
@@ -294,10 +294,10 @@ impl Api {
     ///
     /// The successor has the same name, scopes, agents and expiry time, and its secret is in this response only. The
     /// keys that were created with the replaced key depend on the successor from now on, and keep working. The
-    /// successor depends on the same keys as the replaced key. But if the caller uses another key, and neither of these
-    /// two keys depends on the other, the successor depends on the caller's key. A caller can rotate only the keys of
-    /// its own user (`other_user`), and only keys that the caller can revoke. An expired key cannot be rotated
-    /// (`key_expired`).
+    /// successor depends on the same keys as the replaced key, with one exception: if the caller uses another key, and
+    /// neither this key nor the replaced key depends on the other, the successor depends on the caller's key. A caller
+    /// can rotate only the keys of its own user (`other_user`), and only keys that the caller can revoke. An expired
+    /// key cannot be rotated (`key_expired`).
     #[oai(path = "/keys/:key_id/rotate", method = "post", operation_id = "rotate_key")]
     async fn rotate_key(
         &self,
@@ -320,12 +320,13 @@ impl Api {
 
     /// Revokes a key immediately.
     ///
-    /// `cascade` decides about the keys that were created with the key, directly or through other keys, and are still
-    /// valid. Without `cascade`, such keys are a conflict (`derived_keys`), and the response lists these keys. A key
-    /// can revoke itself and any key that it could have created. Other keys can be revoked only by a key that has all
-    /// their scopes (`insufficient_scope`) and expires no earlier (`outlives_caller`). A key that revokes a key from
-    /// which it was derived stays valid and takes the place of the revoked key. Callers who are not owners can revoke
-    /// only their own keys. A key that is bound to agents can revoke only itself (`agent_key`).
+    /// `cascade` determines whether the valid keys that were created with the key, directly or through other keys, end
+    /// as well. If such keys exist and `cascade` is absent, the request is rejected with a conflict (`derived_keys`),
+    /// and the response lists these keys. A key can revoke itself and any key that it could have created. Other keys
+    /// can be revoked only by a key that has all their scopes (`insufficient_scope`) and expires no earlier
+    /// (`outlives_caller`). A key that revokes a key from which it was derived stays valid and takes the place of the
+    /// revoked key. Callers who are not owners can revoke only their own keys. A key that is bound to agents can revoke
+    /// only itself (`agent_key`).
     #[oai(path = "/keys/:key_id", method = "delete", operation_id = "revoke_key")]
     async fn revoke_key(
         &self,

@@ -62,7 +62,7 @@ struct License {
     status: OneOf<LicenseStates>,
     /// A description of `code` for people.
     detail: String,
-    /// The device, or null if the server does not know the device.
+    /// The activation of the device, or null if the device has no activation.
     activation: Option<ActivationBody>,
     /// The active devices if the plan's limit is reached, otherwise an empty list.
     activations: Vec<ActivationBody>,

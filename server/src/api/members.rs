@@ -109,7 +109,7 @@ no_content!(MemberRemovalResponse: "The member was removed, or the invitation wa
 impl Api {
     /// Returns the caller's user, role, scopes and plan.
     ///
-    /// The response has the e-mail address only if the caller has the scope `email:read`.
+    /// The response contains the e-mail address only if the caller has the scope `email:read`.
     #[oai(path = "/profile", method = "get", operation_id = "get_profile")]
     async fn get_profile(&self, access: ProfileRead) -> ApiResult<JsonResponse<Profile>> {
         let user = access.0.profile().await?;

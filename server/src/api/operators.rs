@@ -71,7 +71,8 @@ listed!(OperatorBody as "OperatorPage": "The entries of the catalogue that match
 impl Api {
     /// Lists every stage, operator, accumulator and variable that a pipeline may use.
     ///
-    /// Without parameters, the response is the whole catalogue. Each entry has an example with a complete pipeline.
+    /// Without parameters, the response is the whole catalogue. Each entry contains an example with a complete
+    /// pipeline.
     #[oai(path = "/pipelines/operators", method = "get", operation_id = "list_operators")]
     async fn list_operators(
         &self,

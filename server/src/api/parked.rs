@@ -21,7 +21,7 @@ no_content!(StepDeletionResponse: "The step was deleted.");
 impl Api {
     /// Lists parked steps in the order of their events.
     ///
-    /// A step is the call of one hook of a plugin for one event. Each entry has the last failure and the number of
+    /// A step is the call of one hook of a plugin for one event. Each entry contains the last failure and the number of
     /// attempts, and, if the server retries the step, the time of the next retry.
     #[oai(path = "/parked", method = "get", operation_id = "list_parked")]
     async fn list_parked(
@@ -46,7 +46,7 @@ impl Api {
 
     /// Replays one parked step.
     ///
-    /// A step that succeeds is removed from the list. If the step fails again, the response has the new failure.
+    /// A step that succeeds is removed from the list. If the step fails again, the response contains the new failure.
     #[oai(path = "/parked/:step_id/replay", method = "post", operation_id = "replay_parked_step")]
     async fn replay_parked_step(
         &self,
@@ -60,9 +60,10 @@ impl Api {
     /// given ids.
     ///
     /// One request replays at most 1,000 steps. If `more` is true in the response, further steps remain, and a request
-    /// with `after` continues with these steps. With `expected`, the request is rejected unless it selects this number
-    /// of steps (409 `count_mismatch` with `count`), so that it cannot replay steps that the caller has not counted.
-    /// With `dry_run`, nothing is replayed, and `selected` is the number of steps, at most 100,000.
+    /// with `after` continues with these steps. If the request selects a different number of steps than `expected`, the
+    /// request is rejected (409 `count_mismatch` with `count`). Therefore a request with `expected` cannot replay steps
+    /// that the caller has not counted. With `dry_run`, no step is replayed, and `selected` is the number of steps, at
+    /// most 100,000.
     #[oai(path = "/parked/replay", method = "post", operation_id = "replay_parked")]
     async fn replay_parked(&self, access: ApiWrite, body: Body<ReplayParked>) -> ApiResult<JsonResponse<ReplayedBody>> {
         let selection = body.selection()?;
@@ -110,7 +111,7 @@ impl Api {
     }
 }
 
-/// Decodes a cursor, which holds the id of the previous page's last step.
+/// Decodes a cursor into the id of the previous page's last step.
 fn read_cursor(cursor: &str) -> Result<StepId, Error> {
     let text = hex::decode(cursor).ok().and_then(|bytes| String::from_utf8(bytes).ok());
     let step = text.and_then(|text| StepId::parse(&text));

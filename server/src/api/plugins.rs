@@ -29,7 +29,8 @@ impl Api {
 
     /// Returns one plugin.
     ///
-    /// The response has the plugin's settings, the statistics of its calls for this workspace, and its last failure.
+    /// The response contains the plugin's settings, the statistics of its calls for this workspace, and its last
+    /// failure.
     #[oai(path = "/plugins/:name", method = "get", operation_id = "get_plugin")]
     async fn get_plugin(&self, access: ApiRead, name: Path<String>) -> ApiResult<JsonResponse<PluginBody>> {
         Ok(JsonResponse::new(&PluginBody::from(access.0.plugin(&name).await?)))
@@ -56,7 +57,7 @@ impl Api {
         Ok(JsonResponse::new(&ReloadResult::from((name.0, reloaded))))
     }
 
-    /// Calls a plugin for events and returns the plugin's output. The server stores nothing.
+    /// Calls a plugin for events and returns the plugin's output. The server does not store the output.
     ///
     /// The input is one or several events of the log, or an event in the request. The events of the log are selected by
     /// the id of one event, by the position of the first event, by the number of last events, or by the ids of parked
@@ -82,8 +83,8 @@ impl Api {
     /// A replay applies a changed plugin to old events. Events that the plugin has already appended are not appended
     /// again, and work is assigned only for events for which the plugin has not assigned work yet. With the hook
     /// `work`, the plugin is called for the tasks that wait for its agent or have failed. If the plugin lacks the hook,
-    /// the response is 400 `no_such_hook` with the hooks of the plugin. With `dry_run`, nothing is called or changed,
-    /// and `events` is the number of events that a replay would call the plugin for.
+    /// the response is 400 `no_such_hook` with the hooks of the plugin. With `dry_run`, the plugin is not called, and
+    /// `events` is the number of events that a replay would call the plugin for.
     #[oai(path = "/plugins/:name/replay", method = "post", operation_id = "replay_plugin")]
     async fn replay_plugin(
         &self,

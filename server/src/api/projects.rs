@@ -84,7 +84,7 @@ impl Api {
 
     /// Returns one project by its id or slug.
     ///
-    /// The response has the current name, slug and description. The history of a project is in the log, because a
+    /// The response contains the current name, slug and description. The history of a project is in the log, because a
     /// project is an aggregate.
     #[oai(path = "/projects/:project_id", method = "get", operation_id = "get_project")]
     async fn get_project(

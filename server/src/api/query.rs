@@ -1,6 +1,6 @@
 //! Rejects parts of a request that its operation does not support, for every operation of the OpenAPI document: query
 //! parameters, a body and conditions on a version. Otherwise the server would ignore a misspelled filter and return
-//! unfiltered data, or would make a change although the condition of the change does not hold.
+//! unfiltered data, or would make a change although the condition of the change is not met.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -118,8 +118,8 @@ impl RouteOperation {
     }
 }
 
-/// Fails if a request has fields in its body although the operation reads no body. An empty object is accepted, because
-/// many clients send an empty object with every POST.
+/// Fails if the body of a request contains fields although the operation reads no body. An empty object is accepted,
+/// because many clients send an empty object with every POST.
 async fn check_no_body(request: &mut Request) -> poem::Result<()> {
     let body = request.take_body();
     if body.is_empty() {
@@ -170,8 +170,8 @@ fn has_condition(operation: &Json) -> bool {
     parameters.any(|parameter| parameter["in"] == "header" && parameter["name"].as_str().is_some_and(is_if_match))
 }
 
-/// Calls the operation if the operation supports all query parameters, the conditions and the body of the request.
-/// Otherwise, fails. If the operation needs a token, the operation's guard returns the error.
+/// Calls the operation. Fails if the operation does not support all query parameters, the conditions and the body of
+/// the request. If the operation needs a token, the operation's guard returns the error.
 pub async fn checked<E: Endpoint>(
     parameters: Arc<Parameters>,
     endpoint: Arc<E>,

@@ -179,7 +179,7 @@ impl Api {
     ///
     /// The enabled plugins enrich the whole log again. The response is sent when the rebuild is complete. While a
     /// rebuild runs, a second request gets 409 `rebuild_running`. A rebuild fails with 409 `rebuild_overtaken` if a
-    /// plugin was reloaded meanwhile, or if another server has rebuilt the graph.
+    /// plugin is reloaded during the rebuild, or if another server rebuilds the graph during the rebuild.
     #[oai(path = "/system/rebuild-graph", method = "post", operation_id = "rebuild_graph")]
     async fn rebuild_graph(&self, access: ApiWrite) -> ApiResult<JsonResponse<RebuildResult>> {
         Ok(JsonResponse::new(&RebuildResult::from(access.0.rebuild_graph().await?)))

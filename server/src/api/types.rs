@@ -48,7 +48,7 @@ shown! {
     /// Whether the field is the label of the aggregate's node in the knowledge graph.
     #[serde(skip_serializing_if = "Option::is_none")]
     label: Option<bool> = field.label.then_some(true),
-    /// Whether the field holds personal data.
+    /// Whether the field contains personal data.
     #[serde(skip_serializing_if = "Option::is_none")]
     personal: Option<bool> = field.personal.then_some(true),
     /// Whether search finds aggregates by this field, which must have the type string or array. If no field of a type
@@ -61,7 +61,7 @@ shown! {
     /// The rule that combines the field's values; the default keeps the last value.
     #[serde(skip_serializing_if = "Option::is_none")]
     fold: Option<OneOf<FieldFolds>> = (field.fold != Fold::Last).then(|| field.fold.name().into()),
-    /// The type of the referenced aggregate, for fields that hold references.
+    /// The type of the referenced aggregate, for fields that contain references.
     #[serde(skip_serializing_if = "Option::is_none")]
     reference_type: Option<String> = field.reference_type.as_deref().map(str::to_owned),
     /// Whether the referenced aggregate must exist when an event refers to it.
@@ -102,7 +102,7 @@ shown! {
 
 /// The definition of an aggregate type.
 // This type only describes the schema. The engine parses the definitions of requests, because the engine parses stored
-// definitions as well, and reports all violations at once.
+// definitions as well, and reports all violations together.
 #[derive(Object)]
 struct TypeDefinition {
     type_name: String,

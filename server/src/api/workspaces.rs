@@ -97,12 +97,12 @@ impl Api {
 
     /// Deletes a workspace after a grace period, which the response states as `delete_at`.
     ///
-    /// The setting `[workspaces] deletion_grace` is the length of the period. Until the period ends, the workspace
-    /// works as before, its owners have a task about the deletion in their mailbox, and `POST /workspaces/{id}/restore`
-    /// cancels the deletion. When the period ends, the events, files, keys, memberships and invitations of the
-    /// workspace are deleted. Its users remain. Repeating the request does not prolong the period. The first workspace
-    /// cannot be deleted (409 `first_workspace`). Only owners of the first workspace can delete other workspaces
-    /// (`operator_required`).
+    /// The setting `[workspaces] deletion_grace` is the length of the period. Until the period ends, the workspace can
+    /// be used without restrictions, the mailbox of its owners contains a task about the deletion, and `POST
+    /// /workspaces/{id}/restore` cancels the deletion. When the period ends, the events, files, keys, memberships and
+    /// invitations of the workspace are deleted. Its users remain. Repeating the request does not prolong the period.
+    /// The first workspace cannot be deleted (409 `first_workspace`). Only owners of the first workspace can delete
+    /// other workspaces (`operator_required`).
     #[oai(path = "/workspaces/:workspace_id", method = "delete", operation_id = "delete_workspace")]
     async fn delete_workspace(
         &self,
@@ -115,8 +115,8 @@ impl Api {
 
     /// Cancels the deletion of a workspace whose grace period has not ended.
     ///
-    /// If no deletion is scheduled, the request changes nothing. Only owners of the installation's first workspace can
-    /// do this (`operator_required`).
+    /// If no deletion is scheduled, the request has no effect. Only owners of the installation's first workspace can do
+    /// this (`operator_required`).
     #[oai(path = "/workspaces/:workspace_id/restore", method = "post", operation_id = "restore_workspace")]
     async fn restore_workspace(
         &self,

@@ -100,7 +100,7 @@ async fn verify(arguments: VerifyArguments) -> anyhow::Result<()> {
         None => present(&archive).await.context("the archive cannot be read")?,
     };
     if ids.is_empty() {
-        bail!("the archive has no workspaces");
+        bail!("the archive contains no workspaces");
     }
     let mut wrong = 0;
     if !is_one {

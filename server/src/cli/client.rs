@@ -98,7 +98,7 @@ impl Client {
     pub fn new(server: &str, token: &str) -> anyhow::Result<Self> {
         let base = parse_base(server)?;
         let mut bearer = HeaderValue::from_str(&format!("Bearer {token}"))
-            .context("the access token has characters that are not allowed in a header")?;
+            .context("the access token contains characters that are not allowed in a header")?;
         bearer.set_sensitive(true);
         let mut builder = reqwest::Client::builder()
             .default_headers(HeaderMap::from_iter([(AUTHORIZATION, bearer)]))

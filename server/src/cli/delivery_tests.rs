@@ -110,7 +110,7 @@ async fn a_rejection_names_the_lines_and_is_not_retried() {
 }
 
 #[tokio::test]
-async fn lines_before_an_invalid_one_are_sent() {
+async fn lines_before_an_invalid_line_are_sent() {
     let (store, reply) = shared_store();
     let stub = Stub::start(reply).await;
     let text = error_text(import_text(&stub.client(), lines(4) + "{\"aggregate_id\": 1}\n").await);

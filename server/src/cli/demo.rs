@@ -72,7 +72,7 @@ pub async fn present(client: &Client, repo: &Path, has_dashboard: bool) -> anyho
     }
 }
 
-/// Saves the pipeline of the second question as a view for the dashboard. Later runs change nothing, because the event
+/// Saves the pipeline of the second question as a view for the dashboard. Later runs have no effect, because the event
 /// has a fixed id.
 async fn save_view(client: &Client) -> anyhow::Result<()> {
     let event = json!({
@@ -198,7 +198,7 @@ fn revisions_pipeline() -> Value {
     ])
 }
 
-/// Limits a pipeline to the articles of one project, because the store may have the projects of other repositories.
+/// Limits a pipeline to the articles of one project, because the store may contain projects of other repositories.
 fn of_project(mut pipeline: Value, project: &str) -> Value {
     if let Some(Value::Object(filter)) = pipeline.pointer_mut("/0/$match") {
         filter.insert("project_id".to_owned(), project.into());

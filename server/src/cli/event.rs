@@ -35,8 +35,8 @@ pub struct PortableEvent<'a> {
     pub occurred_at: Option<Cow<'a, str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_id: Option<Cow<'a, str>>,
-    /// Whether the event restores a deleted aggregate. Export sets this flag on the first event of an aggregate after its
-    /// deletion.
+    /// Whether the event restores a deleted aggregate. Export sets this flag on the first event of an aggregate after
+    /// its deletion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restore: Option<bool>,
 }

@@ -51,7 +51,7 @@ pub struct Arguments {
     connection: ServerConnection,
 }
 
-/// The field that marks an event of a file if the folder has the file's bytes.
+/// The field that marks an event of a file if the folder contains the file's bytes.
 #[derive(Deserialize)]
 struct FileMark {
     #[serde(default)]

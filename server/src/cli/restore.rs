@@ -23,7 +23,7 @@ const MAX_LISTED: usize = 10;
 ///
 /// Without --workspace, restores the whole installation into an empty store: workspaces with their events and files,
 /// users, members, keys and plans. A restore that ended early is continued by the same command. With --workspace,
-/// restores one workspace: under its own id if the store has no events of the workspace, and otherwise as a new
+/// restores one workspace: under its own idif the store contains no events of the workspace, and otherwise as a new
 /// workspace.
 #[derive(clap::Args, Debug)]
 pub struct Arguments {
@@ -101,7 +101,7 @@ impl ArchiveRestore {
         let mut failed = 0;
         for record in &records {
             if !archived.contains(&record.id) {
-                print_line(&format!("{} '{}': the archive has no events", record.id, record.name))?;
+                print_line(&format!("{} '{}': the archive contains no events", record.id, record.name))?;
                 continue;
             }
             let from = RestoreFrom { workspace_id: record.id.clone(), until: self.until(None), epoch: None };
@@ -116,14 +116,14 @@ impl ArchiveRestore {
         }
     }
 
-    /// Restores one workspace: under its own id if the store has no events of the workspace, and otherwise as a new
+    /// Restores one workspace: under its own idif the store contains no events of the workspace, and otherwise as a new
     /// workspace.
     async fn restore_one(&mut self, id: &str, position: Option<u64>, epoch: Option<u64>) -> anyhow::Result<()> {
         let ids = self.archive.workspaces().await.context("the archive cannot be read")?;
         if !ids.iter().any(|known| **known == *id) {
             let shown: Vec<&str> = ids.iter().take(MAX_LISTED).map(|id| &**id).collect();
             let more = if ids.len() > MAX_LISTED { ", …" } else { "" };
-            bail!("the archive has no workspace '{id}'; it has {}{more}", shown.join(", "));
+            bail!("the archive contains no workspace '{id}'; expected one of {}{more}", shown.join(", "));
         }
         let known = self.engine.workspaces().await?;
         let known = known.iter().find(|record| *record.id == *id);
@@ -142,18 +142,18 @@ impl ArchiveRestore {
         self.restore(&from, &record).await
     }
 
-    /// Checks that the archive has the requested epoch, and the requested position in this epoch. The check precedes the
-    /// creation of a workspace.
+    /// Checks that the archive contains the requested epoch, and the requested position in this epoch. The check
+    /// precedes the creation of a workspace.
     async fn check_end(&self, id: &str, position: Option<u64>, epoch: Option<u64>) -> anyhow::Result<()> {
         let found = self.archive.describe(id).await.context("the archive cannot be read")?;
-        let mut found = found.with_context(|| format!("the archive has no workspace '{id}'"))?;
+        let mut found = found.with_context(|| format!("the archive contains no workspace '{id}'"))?;
         if let Some(epoch) = epoch.filter(|epoch| *epoch != found.epoch) {
             let older = match epoch {
                 0 => None,
                 _ => self.archive.describe_epoch(id, epoch).await.context("the archive cannot be read")?,
             };
             let newest = found.epoch;
-            found = older.with_context(|| format!("the archive has no epoch {epoch}; expected 1 to {newest}"))?;
+            found = older.with_context(|| format!("the archive contains no epoch {epoch}; expected 1 to {newest}"))?;
         }
         if let Some(position) = position.filter(|position| *position > found.position) {
             bail!("epoch {} ends at position {}, before position {position}", found.epoch, found.position);
@@ -195,8 +195,8 @@ impl ArchiveRestore {
     }
 }
 
-/// Returns the record of the workspace to restore into. If the store has the archived workspace, the record is new and
-/// has the same owner. Otherwise, the record has the id of the archived workspace and a new owner.
+/// Returns the record of the workspace to restore into. If the store contains the archived workspace, the record is new
+/// and has the same owner. Otherwise, the record has the id of the archived workspace and a new owner.
 fn new_record(id: &str, known: Option<&WorkspaceRecord>) -> WorkspaceRecord {
     let new_id = || uuid::Uuid::now_v7().to_string();
     let created_at = jiff::Timestamp::now().as_millisecond();

@@ -26,7 +26,7 @@ pub struct NamedFile {
     sha256: String,
     attached_id: Option<String>,
     attached_type: Option<String>,
-    /// The id or slug of the file's project, from the event. The payload does not have the project.
+    /// The id or slug of the file's project, from the event. The payload does not contain the project.
     #[serde(skip)]
     pub project: Option<String>,
 }

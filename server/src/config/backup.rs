@@ -8,7 +8,7 @@ use super::units::TimeSpan;
 /// The minimum and the maximum of `flush`, in milliseconds.
 const FLUSH_MS: (u64, u64) = (100, 60_000);
 
-/// Settings of the archive to which a server copies the log. Without a URL, nothing is archived.
+/// Settings of the archive to which a server copies the log. Without a URL, the server keeps no archive.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Backup {
@@ -18,7 +18,8 @@ pub struct Backup {
     pub verify: Verify,
 }
 
-/// How often a server restores archives into memory and compares the restored states with the states in the store.
+/// The frequency with which a server restores archives into memory and compares the restored states with the states in
+/// the store.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verify {

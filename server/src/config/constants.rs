@@ -5,8 +5,8 @@ use std::time::Duration;
 /// The limits that are the same on every server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Constants {
-    /// The limit on a page of a list, or on one batch of a stream, in bytes. A page has at least one item. A client
-    /// that needs smaller pages requests fewer rows.
+    /// The limit on a page of a list, or on one batch of a stream, in bytes. A page contains at least one item. A
+    /// client that needs smaller pages requests fewer rows.
     pub page_bytes: usize,
     /// The limit on the bodies of all current requests together, in bytes: 256 bodies of the default size. The bodies
     /// and the data parsed from these bodies take a few times this amount of memory. A request beyond the limit gets
@@ -18,7 +18,7 @@ pub struct Constants {
     /// The minimum speed of a file upload as a raw body, in bytes per second, measured over `body_timeout`. Even a
     /// bad telephone line is faster, so a slower upload only occupies a connection.
     pub upload_bytes_per_s: u64,
-    /// The time after which the server disconnects a client that reads nothing of a response.
+    /// The time after which the server disconnects a client that does not read its response.
     pub stalled_reader: Duration,
     /// The limit on a JSON body that contains a file, in bytes. Reading such a body needs memory of about three times
     /// its size, so larger files are uploaded as a raw body.
@@ -26,8 +26,8 @@ pub struct Constants {
     /// The time for which a pipeline over a limit waits for other pipelines to end. After this time, the request gets
     /// 429.
     pub query_wait: Duration,
-    /// The memory of all pipelines of a workspace together, in units of `pipeline.memory`. Most pipelines need only a small
-    /// part of their limit, so four times the limit is enough for eight pipelines at the same time.
+    /// The memory of all pipelines of a workspace together, in units of `pipeline.memory`. Most pipelines need only a
+    /// small part of their limit, so four times the limit is enough for eight pipelines at the same time.
     pub workspace_memory: usize,
     /// The divisor for the share of a workspace's pipelines, and of their memory, that one key may use. With the
     /// divisor 2, one busy key leaves half of the limits for the other keys.

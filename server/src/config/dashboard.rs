@@ -16,8 +16,8 @@ pub struct Dashboard {
     /// The color of the installation in the header and the icon of the pages, as `#rrggbb`. If empty, no color is
     /// shown.
     pub color: String,
-    /// The id under which the dashboard is registered at the first identity provider of `[auth]`. If empty, the dashboard
-    /// has no identity provider.
+    /// The id under which the dashboard is registered at the first identity provider of `[auth]`. If empty, the
+    /// dashboard has no identity provider.
     pub oidc_client_id: String,
 }
 
@@ -45,8 +45,8 @@ impl Dashboard {
         Ok((name, color))
     }
 
-    /// Returns the identity provider, if the dashboard is registered at one. Fails if the settings of authentication have
-    /// no issuer, or if the first issuer is not an HTTP or HTTPS URL.
+    /// Returns the identity provider, if the dashboard is registered at one. Fails if the settings of authentication
+    /// have no issuer, or if the first issuer is not an HTTP or HTTPS URL.
     pub fn sign_in(&self, auth: &Auth) -> anyhow::Result<Option<SignIn>> {
         let client_id = self.oidc_client_id.trim();
         if client_id.is_empty() {

@@ -1,8 +1,8 @@
 //! Settings from environment variables, and messages about variables that look like settings but have no effect.
 //!
 //! The variable `FOLDWORK_<SECTION>__<KEY>` is parsed as the type of its setting. Commas separate the texts of a list.
-//! A list of tables has a number in the name: `FOLDWORK_AUTH__ISSUERS__0__ISSUER`. Both kinds of lists may also
-//! be written as in TOML, between brackets.
+//! For a list of tables, the name contains the number of the table: `FOLDWORK_AUTH__ISSUERS__0__ISSUER`. Both kinds of
+//! lists may also be written as in TOML, between brackets.
 
 use anyhow::{Context as _, bail};
 use foldwork_engine::model::excerpt::excerpt_of;
@@ -79,7 +79,8 @@ fn hint(name: &str, shape: &Table) -> String {
     hint.map(|hint| format!("; {hint}")).unwrap_or_default()
 }
 
-/// Returns a table of all settings, in which each value has the type of its setting. A list of tables has one item.
+/// Returns a table of all settings, in which each value has the type of its setting. A list of tables contains one
+/// item.
 fn shape() -> anyhow::Result<Table> {
     let mut config = Config::default();
     config.auth.issuers.push(Issuer::default());
@@ -89,7 +90,7 @@ fn shape() -> anyhow::Result<Table> {
 /// The type of a setting.
 enum Setting<'a> {
     Typed(&'a Value),
-    /// A key of a plugin's manifest, whose type only the plugin knows, or the former name of a setting.
+    /// A key of a plugin's manifest, whose type only the plugin defines, or the former name of a setting.
     Untyped,
 }
 
@@ -133,7 +134,7 @@ fn read(setting: Setting<'_>, text: &str) -> anyhow::Result<Value> {
             let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
             Value::Array(items.map(|item| Value::String(item.to_owned())).collect())
         }
-        Setting::Typed(_) => bail!("its name is that of a table; each setting of the table has a variable of its own"),
+        Setting::Typed(_) => bail!("the name refers to a table; each setting of the table has its own variable"),
     })
 }
 
@@ -294,7 +295,7 @@ mod tests {
             ("FOLDWORK_AUTH__ISSUERS__1__ISSUER", "a", "no item with the number 0"),
             ("FOLDWORK_AUTH__ISSUERS__X__ISSUER", "a", "is not a setting"),
             ("FOLDWORK_MCP__ALLOWED_HOSTS", "[1", "syntax of TOML"),
-            ("FOLDWORK_SEARCH__EMBEDDING", "1", "its name is that of a table"),
+            ("FOLDWORK_SEARCH__EMBEDDING", "1", "the name refers to a table"),
         ] {
             let refused = refusal(&[(name, value)]);
             assert!(refused.contains(expected) && refused.contains("environment variable"), "{name}: {refused}");

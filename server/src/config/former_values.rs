@@ -34,7 +34,7 @@ pub struct FormerValues {
     embedding: FormerEmbedding,
 }
 
-/// The former kind and path of the embedding, and its URL in the sources so far. A value that no source has is empty.
+/// The former kind and path of the embedding, and its URL in the sources so far. A value that no source sets is empty.
 #[derive(Debug, Default)]
 struct FormerEmbedding {
     kind: String,
@@ -52,7 +52,7 @@ impl FormerValues {
     pub fn take(&mut self, settings: &mut Map<String, Value>) -> anyhow::Result<Vec<String>> {
         let mut warnings = Vec::new();
         if let Some(value) = remove(settings, "log.access") {
-            let is_on = value.into_bool().context("`log.access` is neither true nor false")?;
+            let is_on = value.into_bool().context("`log.access`: expected true or false")?;
             self.access_log = Some(is_on);
             let advice = if is_on { "remove it" } else { "append \",foldwork::access=off\" to the filter" };
             warnings.push(format!("`log.access` is now part of `log.filter`; {advice}"));
@@ -127,7 +127,7 @@ impl FormerEmbedding {
             // A later source may have the kind or the path.
             ("" | "local", _) => None,
             (kind, _) => {
-                bail!("`{EMBEDDING}.kind` is no longer a setting, and only accepted off, local and http, not '{kind}'")
+                bail!("`{EMBEDDING}.kind` is no longer a setting; it accepted off, local and http, found '{kind}'")
             }
         };
         let url = url.filter(|url| table.get("url").is_none_or(|given| given.to_string() != *url));
@@ -149,14 +149,14 @@ impl FormerEmbedding {
                 bail!("`{EMBEDDING}.kind` is no longer a setting; write url = \"file://FOLDER\"")
             }
             "http" if url.is_empty() => {
-                bail!("`{EMBEDDING}.kind` is no longer a setting; write the URL of the service as the url")
+                bail!("`{EMBEDDING}.kind` is no longer a setting; set `{EMBEDDING}.url` to the URL of the service")
             }
             _ => Ok(()),
         }
     }
 }
 
-/// Moves the first item with a property to the front of a list. Returns whether the list has such an item.
+/// Moves the first item with a property to the front of a list. Returns whether the list contains such an item.
 fn put_first<T>(items: &mut [T], is_wanted: impl Fn(&T) -> bool) -> bool {
     let found = items.iter().position(is_wanted);
     if let Some(index) = found {
@@ -242,7 +242,7 @@ mod tests {
         assert!(url("kind = \"local\"\n").is_err_and(|error| error.contains("url = \"file://FOLDER\"")));
         assert!(url("kind = \"http\"\n").is_err_and(|error| error.contains("the URL of the service")));
         assert!(
-            url("kind = \"htp\"\n").is_err_and(|error| error.contains("only accepted off, local and http, not 'htp'"))
+            url("kind = \"htp\"\n").is_err_and(|error| error.contains("it accepted off, local and http, found 'htp'"))
         );
         let warnings = taken("[search.embedding]\nkind = \"local\"\npath = \"m\"\n").expect("settings");
         assert_eq!(

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A size in bytes. The configuration has a text with a unit, such as `64 MiB`, or a number of bytes.
+/// A size in bytes. In the configuration, a size is a text with a unit, such as `64 MiB`, or a number of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DataSize(pub u64);
 
@@ -31,7 +31,8 @@ impl FromStr for DataSize {
     }
 }
 
-/// A duration in whole milliseconds. The configuration has a text with units, such as `30 s`, or the number 0.
+/// A duration in whole milliseconds. In the configuration, a duration is a text with units, such as `30 s`, or the
+/// number 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TimeSpan(pub Duration);
 

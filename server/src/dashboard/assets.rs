@@ -69,8 +69,8 @@ impl Asset {
 }
 
 impl Assets {
-    /// Reads all files, and inserts their address and `settings` into the page. `settings` has elements for the head of
-    /// the page. The address of the files is `base`, followed by the digest.
+    /// Reads all files, and inserts their address and `settings` into the page. `settings` contains elements for the
+    /// head of the page. The address of the files is `base`, followed by the digest.
     pub fn load(base: &str, settings: &str) -> Assets {
         let mut files = BTreeMap::new();
         let mut digest = Sha256::new();
@@ -93,7 +93,7 @@ impl Assets {
 }
 
 /// Returns the page with the address of the files, and with hints to preload all modules that the page imports
-/// statically. With these hints, a browser loads the modules at once instead of one after the other.
+/// statically. With these hints, a browser loads the modules in parallel instead of one after the other.
 fn page(files: &BTreeMap<String, Asset>, address: &str, settings: &str) -> String {
     let text = |name: &str| files.get(name).map(|file| String::from_utf8_lossy(&file.bytes).into_owned());
     let mut modules = vec![MAIN.to_owned()];

@@ -34,8 +34,8 @@ pub async fn readyz(
     match engine.health().await {
         Ok(()) => {
             let mut body = serde_json::json!({"status": "ok"});
-            // Failed workspaces do not affect other workspaces, so the response stays 200 and has the number of failed
-            // workspaces.
+            // Failed workspaces do not affect other workspaces, so the status stays 200, and the body contains the
+            // number of failed workspaces.
             if let (failed @ 1.., Some(body)) = (engine.workspaces_failed(), body.as_object_mut()) {
                 body.insert("workspaces_failed".into(), failed.into());
             }

@@ -92,8 +92,9 @@ impl<E> RateLimitEndpoint<E> {
         self.addresses.as_ref().map_or(Ok(()), |addresses| addresses.take(&address, neighbors(address)))
     }
 
-    /// Records what a response proves about the token of its request. Only 401 proves that the token is invalid, and
-    /// counts as a wrong credential from `presenter`. Other errors may have other causes.
+    /// Records whether the token of a request is valid, as the response shows. If the response is 401 (`is_refused`),
+    /// the token is invalid, and the request counts as a wrong credential from `presenter`. Other errors do not show
+    /// that the token is invalid, because they may have other causes.
     fn record_outcome(
         &self,
         token: Option<[u8; 32]>,

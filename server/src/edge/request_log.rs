@@ -1,7 +1,7 @@
 //! Records every request: its id, its metrics, and its line in the access log.
 //!
-//! A line is written when the response is complete. The line has no query string, no header and no body, because these
-//! may contain secrets.
+//! A line is written when the response is complete. The line contains no query string, no header and no body, because
+//! these parts may contain secrets.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ const WORKSPACE_ID: HeaderName = HeaderName::from_static(WORKSPACE);
 const MAX_ID: usize = 128;
 /// The maximum length in bytes of a path in the log.
 const MAX_PATH: usize = 512;
-/// The status of a request whose client disconnected before the response. No client sees this status.
+/// The logged status of a request whose client disconnected before the response. This status is never sent to a client.
 const CLIENT_GONE: u16 = 499;
 
 /// The id of a request: the id that the client sent, or a new id.

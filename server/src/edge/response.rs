@@ -119,7 +119,7 @@ impl<E> UniformResponses<E> {
     /// correct path.
     fn nothing_here(&self, method: &Method, path: &str) -> ApiError {
         let hint = self.routing.corrected_path(method.as_str(), path).map(|path| format!("; did you mean '{path}'?"));
-        let message = format!("nothing exists at this path{}", hint.unwrap_or_default());
+        let message = format!("this path does not exist{}", hint.unwrap_or_default());
         ApiError::new(StatusCode::NOT_FOUND, ErrorCode::NotFound, message)
     }
 }

@@ -30,7 +30,8 @@ impl WrongTokens {
         Some(WrongTokens { allowances, blocked: Mutex::default() })
     }
 
-    /// Fails if an address has used up its allowance. Called for requests whose token is not known to be valid.
+    /// Fails if an address has used up its allowance. The caller checks only requests that may present a credential and
+    /// whose token is not among the known valid tokens.
     pub fn check(&self, address: IpAddr) -> Result<(), ApiError> {
         let until = self.blocked.lock().get(&address).copied();
         match until.and_then(|until| until.checked_duration_since(Instant::now())) {

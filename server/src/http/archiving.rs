@@ -10,7 +10,7 @@ use super::error::ApiError;
 use crate::config::Config;
 
 /// The archiver of the server with the URL of its archive, available to handlers as request data. Empty if the server
-/// archives nothing.
+/// has no archive.
 #[derive(Clone)]
 pub struct ServerArchive(Option<ArchiverHandle>);
 
@@ -27,7 +27,7 @@ impl ServerArchive {
         ServerArchive(backups.map(|backups| ArchiverHandle { backups, url: config.backup.shown_url().into() }))
     }
 
-    /// Returns the archiver. Fails if the server archives nothing.
+    /// Returns the archiver. Fails if the server has no archive.
     pub fn enabled(&self) -> Result<&ArchiverHandle, ApiError> {
         self.0.as_ref().ok_or_else(|| {
             let message = "this server has no backup; set [backup] url in its configuration";

@@ -20,8 +20,8 @@ use super::upload_rate::UploadRate;
 use crate::config::Config;
 use crate::http::routes::API;
 
-/// The limit on a file that is sent as the body, if the settings have no limit: more than object stores accept. An
-/// upload reserves the length that it announces, so without this limit one request could reserve all storage.
+/// The limit in bytes on a file that is sent as the body, if the settings set no limit. Object stores accept only
+/// smaller files. An upload reserves its announced length, so without this limit one request could reserve all storage.
 const MAX_UPLOAD_BYTES: u64 = 1 << 50;
 
 /// The limits for request bodies and the memory budget that all requests share.
@@ -71,7 +71,8 @@ pub struct BudgetShare {
 }
 
 impl BudgetShare {
-    /// Wraps bytes, which then count towards the memory budget until the result is dropped.
+    /// Counts bytes towards the memory budget until the returned value is dropped. Fails if the bytes exceed the
+    /// budget.
     fn hold(self: &Arc<Self>, bytes: Vec<u8>) -> Result<Bytes, ApiError> {
         self.take(bytes.len())?;
         Ok(Bytes::from_owner(BodyBudgetGuard { bytes, share: self.clone() }))

@@ -24,7 +24,7 @@ pub async fn offload_task<T: Send + 'static>(bytes: usize, task: impl Future<Out
     match tokio::task::spawn_blocking(move || runtime.block_on(task)).await {
         Ok(result) => result,
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-        // The runtime is shutting down, and drops this future as well.
+        // The runtime is shutting down and will drop this future.
         Err(_) => std::future::pending().await,
     }
 }

@@ -27,8 +27,8 @@ impl UploadRate {
         self.remaining
     }
 
-    /// Records that bytes arrived after a wait. If the window has enough bytes, a new window begins; surplus bytes do
-    /// not count for the new window.
+    /// Records that bytes arrived after a wait. If enough bytes have arrived in the window, a new window begins.
+    /// Surplus bytes do not count for the new window.
     pub fn record(&mut self, bytes: usize, waited: Duration) {
         self.received = self.received.saturating_add(bytes as u64);
         if self.received >= self.min_bytes {

@@ -69,8 +69,8 @@ const USER_BROADCAST: u8 = 4;
 const RAW: u8 = 0;
 const JSON: u8 = 1;
 
-/// The maximum length in bytes of each part of a message's head. A binary frame has one byte for the length of a part.
-/// The server keeps some of these parts for as long as the socket is on the channel.
+/// The maximum length in bytes of each part of a message's head. A binary frame encodes the length of a part in one
+/// byte. The server stores some of these parts until the socket leaves the channel.
 const MAX_PART: usize = u8::MAX as usize;
 
 type Array = (Option<String>, Option<String>, String, String, Box<RawValue>);

@@ -42,7 +42,7 @@ pub async fn broadcast_several(
     if messages.is_empty() || messages.len() > MAX_MESSAGES {
         return Err(malformed(format!("expected 1 to {MAX_MESSAGES} messages")));
     }
-    // Checks all messages before the first is sent, because the client sends all of them again after an error.
+    // Checks all messages before the first message is sent, because after an error the client sends all messages again.
     let mut broadcasts = Vec::with_capacity(messages.len());
     for ChannelMessage { topic, event, payload } in &messages {
         reach(&listener, topic).await?;
@@ -123,7 +123,7 @@ fn send_broadcast(realtime: &Realtime, listener: &Listener, topic: &str, broadca
     }
 }
 
-/// Parses a body. Fails if an object in the body has a name twice.
+/// Parses a body. Fails if an object in the body contains a name twice.
 fn read<'b, T: Deserialize<'b>>(body: &'b [u8]) -> poem::Result<T> {
     if let Some(repeated) = repeated_name(body) {
         return Err(ApiError::faulty_body(vec![repeated]).into());

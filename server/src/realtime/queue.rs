@@ -40,8 +40,8 @@ pub struct Queue {
     waiting: Mutex<QueuedMessages>,
     /// The signal that wakes the socket's task after a message was added or the queue has overflowed.
     filled: Notify,
-    /// The signal that wakes the socket's task after the queue has overflowed. The task waits for it while it writes,
-    /// which must not consume the signal for an added message.
+    /// The signal that wakes the socket's task after the queue has overflowed. While the task writes, the task waits
+    /// only for this signal, so that the wait does not consume the signal for an added message.
     overflow: Notify,
     /// The signal that wakes tasks that wait for capacity in the queue.
     emptied: Notify,

@@ -15,7 +15,7 @@ pub fn open_archive(config: &Config) -> anyhow::Result<Option<Archive>> {
     }
     let text = std::env::var(KEY_VARIABLE).unwrap_or_default();
     if text.trim().is_empty() {
-        bail!("[backup] url needs a key: make one with `foldwork backup key` and set {KEY_VARIABLE}");
+        bail!("[backup] url needs a key: create a key with `foldwork backup key` and set {KEY_VARIABLE}");
     }
     let key = SealingKey::parse(text.trim())
         .map_err(anyhow::Error::msg)

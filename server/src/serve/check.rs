@@ -27,7 +27,7 @@ struct CheckReport {
 
 impl CheckReport {
     fn line(&mut self, mark: &str, what: &str, found: impl Display) {
-        // Ignores a failed write: the exit code still has the result.
+        // Ignores a failed write, because the exit code reports the result as well.
         let _ = writeln!(std::io::stdout(), "{mark:<7} {what}: {found}");
     }
 
@@ -99,7 +99,7 @@ async fn resolved(address: &str) -> anyhow::Result<String> {
 
 async fn backup(config: &Config) -> anyhow::Result<String> {
     let url = absolute(&config.backup.shown_url());
-    let archive = open_archive(config)?.context("the settings name no archive")?;
+    let archive = open_archive(config)?.context("[backup] url names no archive")?;
     let workspaces = archive.workspaces().await.with_context(|| format!("cannot read the archive {url}"))?;
     Ok(format!("{url}: archived workspaces: {}", workspaces.len()))
 }
@@ -115,7 +115,7 @@ async fn store(config: &Config, report: &mut CheckReport) {
     match contents(config).await {
         Err(error) if error.chain().any(|cause| matches!(cause.downcast_ref(), Some(StoreError::Locked))) => {
             report.in_use = true;
-            report.line("in use", "store.url", format_args!("{url}: another process has it open; not checked"));
+            report.line("in use", "store.url", format_args!("{url}: another process has the store open; not checked"));
         }
         found => report.add("store.url", found.map(|found| format!("{url}: {found}"))),
     }
@@ -141,5 +141,5 @@ fn usable(folder: Option<DataFolder>) -> anyhow::Result<String> {
     std::fs::File::create_new(&probe)
         .and_then(|_| std::fs::remove_file(&probe))
         .with_context(|| format!("cannot write to {}", tried.display()))?;
-    Ok(if exists { "accepts files" } else { "does not exist; a start creates it" }.to_owned())
+    Ok(if exists { "the folder is writable" } else { "does not exist; a start creates it" }.to_owned())
 }

@@ -53,7 +53,7 @@ fn all() -> impl Iterator<Item = &'static Metric> {
     ENGINE.iter().chain(SERVER)
 }
 
-/// Records the metrics and serves them at `/metrics` if the settings have an address. Returns the bound address, or
+/// Records the metrics and serves them at `/metrics` if the settings contain an address. Returns the bound address, or
 /// `None` without an address in the settings.
 pub async fn serve_metrics(settings: &Metrics) -> anyhow::Result<Option<SocketAddr>> {
     if settings.listen.is_empty() {

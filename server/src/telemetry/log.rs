@@ -51,7 +51,7 @@ fn note_panic(panic: &PanicHookInfo<'_>) {
     tracing::error!(location, thread, backtrace, "panicked: {message}");
 }
 
-/// Writes the error that ended the program to standard error, whether or not the log has started.
+/// Writes the error that ended the program to standard error. The log need not have started.
 pub fn report(format: Format, error: &anyhow::Error) {
     let line = match format {
         Format::Text => format!("error: {error:#}\n"),

@@ -25,7 +25,7 @@ pub struct RenamedSlug {
     aggregate_id: String,
     /// The slug that the article got.
     slug: String,
-    /// The rejected slug of the event. Null if the request restores an article and has no slug.
+    /// The rejected slug of the event. Null if the request restores an article and contains no slug.
     refused: Option<String>,
     /// The reason why the server rejected the slug.
     reason: OneOf<SlugReasons>,
@@ -49,8 +49,8 @@ pub struct AppendedBody {
 }
 
 impl AppendedBody {
-    /// Creates the outcome of an append. The outcome has the events if `with_events` is set. `renamed` is the list of
-    /// renamed slugs.
+    /// Creates the outcome of an append. The outcome contains the events if `with_events` is set. `renamed` is the list
+    /// of renamed slugs.
     pub fn new(appended: &AppendOutcome, with_events: bool, renamed: Option<Vec<RenamedSlug>>) -> AppendedBody {
         let repeated = appended.repeated.iter().filter(|repeated| **repeated).count() as u64;
         let data = with_events.then(|| appended.events.iter().map(|event| EventBody::from(&**event)).collect());
@@ -74,8 +74,8 @@ pub fn renamed(slugs: &[Option<Value>], appended: &AppendOutcome) -> Vec<Renamed
     renamed.collect()
 }
 
-/// The response to an append to one stream: the last event and, if the request has `events`, all events. One type has
-/// the fields of both forms, so that generated clients need not distinguish two types of response.
+/// The response to an append to one stream: the last event and, if the request contains `events`, all events. One type
+/// contains the fields of both forms, so that generated clients need not distinguish two types of response.
 #[derive(Serialize)]
 pub struct AppendResponse {
     #[serde(flatten)]
@@ -91,7 +91,7 @@ described_by!(AppendResponse as "AppendResponse", |registry| {
     let (mut schema, batch) = (schema(EventBody::name()), schema(AppendedBody::name()));
     schema.title = Some("AppendResponse".to_owned());
     schema.description = Some(
-        "The appended event. If the request has `events`, the last of them, with `data`, `appended` and `repeated`.",
+        "The appended event. If the request has `events`, the last event, with `data`, `appended` and `repeated`.",
     );
     // Slugs are renamed only by the operation for imports.
     let batch = batch.properties.into_iter().filter(|(name, _)| *name != "renamed");

@@ -15,7 +15,7 @@ use super::shown::shown;
 pub struct BackupPage {
     /// The URL of the archive, without credentials.
     pub url: String,
-    /// The time of the newest dump of the control database in the archive, or null if the archive has no dump.
+    /// The time of the newest dump of the control database in the archive, or null if the archive contains no dump.
     pub control_at: Option<String>,
     /// The backups of workspaces, in the order of the workspaces' ids.
     pub workspaces: Vec<BackupBody>,
@@ -37,9 +37,9 @@ shown! {
     head: Option<u64> = progress.map(|progress| progress.head),
     /// The number of events that this server has yet to archive, or null if this server is not archiving the workspace.
     lag: Option<u64> = progress.map(|progress| progress.head.saturating_sub(progress.position)),
-    /// The time at which the first archived event was appended, or null if the archive has no event.
+    /// The time at which the first archived event was appended, or null if the archive contains no event.
     from: Option<String> = described.from.map(format_date),
-    /// The time at which the last archived event was appended, or null if the archive has no event.
+    /// The time at which the last archived event was appended, or null if the archive contains no event.
     to: Option<String> = described.to.map(format_date),
     /// The number of archived segments of the log.
     segments: u64 = described.segments,
@@ -85,7 +85,8 @@ shown! {
     position: u64 = restore.position,
     /// The position at which the restore ends, or null if this position is not known yet.
     end: Option<u64> = restore.end,
-    /// The reason why the restore failed, or a note about files that could not be restored; null if there is neither.
+    /// The reason why the restore failed, or a note about files that could not be restored. Null for a restore without
+    /// a failure and without a note.
     message: Option<String> = restore.message.clone(),
     started_at: String = format_date(restore.started_at),
     ended_at: Option<String> = restore.ended_at.map(format_date),

@@ -1,7 +1,6 @@
 //! Enumerations: strings whose allowed values the OpenAPI document lists.
 //!
-//! Parsing accepts any string. The handler rejects unknown values, because the handler knows the field's name for the
-//! error message.
+//! Parsing accepts any string. The handler rejects unknown values with an error message that contains the field's name.
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
@@ -146,7 +145,8 @@ closed_sets! {
     FieldTypes as "FieldType": names::<FieldType>();
     /// The rule that combines the values of a field.
     FieldFolds as "FieldFold": names::<Fold>();
-    /// The rule for fields that a type does not declare: the state has the fields (`accept`), or the event is rejected.
+    /// The rule for fields that a type does not declare: the state contains the fields (`accept`), or the event is
+    /// rejected (`reject`).
     UnknownFieldRules as "UnknownFieldRule": names::<UnknownFields>();
     /// The reason for another slug: another article of the project has the requested slug, or the slug is not valid.
     SlugReasons as "SlugReason": ["taken", "invalid"];
@@ -182,7 +182,7 @@ closed_sets! {
     WaitedFor as "WaitingOn": names::<WaitingOn>();
     /// The role of a message's author.
     Speakers as "MessageRole": names::<Speaker>();
-    /// Where the store is: in a folder, in memory, or in a database service.
+    /// The location of the store: a folder, memory, or a database service.
     StoreKinds as "StoreKind": ["folder", "memory", "service"];
     /// Whether one server or several may use the store.
     ServerCounts as "ServerCount": ["one", "several"];

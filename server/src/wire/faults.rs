@@ -1,5 +1,5 @@
-//! Finds the faults of a rejected request body: the fields that its schema does not have, or else missing fields and
-//! values that the schema does not allow.
+//! Finds the faults of a rejected request body: the fields that its schema does not declare. If the body has no such
+//! field, finds missing fields and values that the schema does not allow.
 //!
 //! Bodies are parsed directly into their types. The parser of bodies stops at the first fault, gives the place of the
 //! fault only as a line and a column, and suggests no other name. Therefore this module parses a rejected body again
@@ -17,9 +17,9 @@ use super::names;
 /// The maximum number of faults of one kind in one error.
 const MAX_FAULTS: usize = 20;
 
-/// Returns the faults of a body. If the body has fields that the schema of `T` does not have, only these fields are
-/// faults, because a misspelled field is often reported as a missing field as well. Returns no faults for a body that
-/// is not JSON, and for a body that the schema allows.
+/// Returns the faults of a body. If the body contains fields that the schema of `T` does not declare, only these fields
+/// are faults, because a misspelled field is often reported as a missing field as well. Returns no faults for a body
+/// that is not JSON, and for a body that the schema allows.
 pub fn faults<T: Type>(body: &[u8]) -> Vec<Violation> {
     let Ok(body) = json::parse(body) else { return Vec::new() };
     let mut registry = Registry::new();
@@ -55,7 +55,7 @@ impl FaultSearch {
     /// Compares a value with its schema. `at` is the JSON pointer of the value.
     fn look_at(&mut self, value: &Value, schema: &MetaSchemaRef, at: &str) {
         let Some(mut schema) = self.resolved(schema) else { return };
-        // If the schema has several forms (`oneOf`), a field may be in any form.
+        // If the schema consists of alternatives (`oneOf`), a field may belong to any alternative.
         let forms: Vec<MetaSchema> = schema.one_of.iter().filter_map(|form| self.resolved(form)).collect();
         let types: Vec<&str> = match forms.is_empty() {
             true => vec![schema.ty],

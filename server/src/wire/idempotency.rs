@@ -90,7 +90,7 @@ where
     })
 }
 
-/// Serializes the whole body, for operations whose result has no secret.
+/// Serializes the whole body, for operations whose result contains no secret.
 pub fn to_json_bytes<B: Serialize>(body: &B) -> Vec<u8> {
     serde_json::to_vec(body).unwrap_or_default()
 }

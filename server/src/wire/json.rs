@@ -84,7 +84,8 @@ pub struct Stages(pub Value);
 #[serde(transparent)]
 pub struct ExpectedVersion(pub Value);
 
-/// The items that all our implementations of [`Type`] have in common: no value has a raw form or elements to validate.
+/// Declares the items that all implementations of [`Type`] in this crate have in common: no value has a raw form or
+/// elements to validate.
 macro_rules! without_validation {
     () => {
         type RawValueType = Self;

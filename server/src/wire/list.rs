@@ -28,7 +28,7 @@ pub enum ListOrder {
 
 impl ListPart<'_> {
     /// Returns the page of a list that begins after the cursor. The items are sorted by their keys, which are unique.
-    /// The page has at least one item if an item follows the cursor.
+    /// The page contains at least one item if an item follows the cursor.
     pub fn of<S, T: Serialize>(
         &self,
         items: &[S],

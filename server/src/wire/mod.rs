@@ -3,7 +3,7 @@
 //!
 //! The schema of each type in the OpenAPI document describes the JSON that the server parses or serializes. The
 //! engine's data, such as `TaskView` and `Event`, defines no wire format. Therefore each type of a response declares
-//! its fields together with their values (`shown.rs`). `request_body.rs` reads fields that have several names.
+//! its fields together with their values (`shown.rs`). `request_body.rs` reads fields with several names.
 
 pub mod activation;
 pub mod append_result;

@@ -5,7 +5,7 @@ pub use foldwork_engine::model::hint::{add_unknown, unknown};
 use foldwork_engine::model::value::Object;
 use foldwork_engine::model::violation::Violations;
 
-/// Fails if an object has a field whose name is not in `allowed`.
+/// Fails if an object contains a field whose name is not in `allowed`.
 pub fn only(fields: &Object, allowed: &[&str]) -> Result<(), Error> {
     let mut wrong = Violations::default();
     add_unknown(fields, allowed, "", &mut wrong);

@@ -75,8 +75,8 @@ pub struct AppendBody {
 }
 
 impl AppendBody {
-    /// Returns the events to append to a stream, and whether the body has a list of events. The first event expects the
-    /// version that the body or the header `If-Match` states.
+    /// Returns the events to append to a stream, and whether the body contains a list of events. The first event
+    /// expects the version that the body or the header `If-Match` states.
     pub fn into_events(self, stream: &str, if_match: Option<&str>) -> Result<(Vec<NewEvent>, bool), Error> {
         let (inputs, stated, is_batch) = self.into_inputs()?;
         let states_any = stated == Some(StreamExpectation::Any);
@@ -89,7 +89,8 @@ impl AppendBody {
         Ok((events, is_batch))
     }
 
-    /// Returns the events of the body, the expected version beside a list of events, and whether the body has a list.
+    /// Returns the events of the body, the expected version of a request with a list of events, and whether the body
+    /// contains a list.
     fn into_inputs(self) -> Result<(Vec<EventInput>, Option<StreamExpectation>, bool), Error> {
         let AppendBody { events, aggregate_id, aggregate_type, event_type, project_id, .. } = self;
         let AppendBody { payload, metadata, event_id, expected_version, occurred_at, restore, .. } = self;
@@ -113,7 +114,7 @@ impl AppendBody {
 }
 
 impl EventInput {
-    /// Fails if the body has fields of a single event beside a list of events.
+    /// Fails if the body contains fields of a single event in addition to a list of events.
     fn check_absent(&self) -> Result<(), Error> {
         let fields = [
             ("aggregate_id", self.aggregate_id.is_some()),

@@ -162,15 +162,15 @@ fn seal(list: &str, position: u64) -> [u8; SEAL_BYTES] {
 
 /// Returns an opaque cursor for a position in a list.
 ///
-/// `list` has the names of the list and its filters as in the request, so a cursor stays valid when a type or a variant
-/// of the program gets another name.
+/// `list` consists of the names of the list and its filters as in the request, so a cursor stays valid when a type or a
+/// variant of the program gets another name.
 pub fn cursor(list: &str, position: u64) -> String {
     let mut bytes = position.to_be_bytes().to_vec();
     bytes.extend(seal(list, position));
     hex::encode(bytes)
 }
 
-/// Returns the position that a cursor of this list holds. Fails for a cursor of another list.
+/// Returns the position in a cursor of this list. Fails for a cursor of another list.
 pub fn read_cursor(list: &str, cursor: Option<&str>) -> Result<Option<u64>, Error> {
     let Some(cursor) = cursor else { return Ok(None) };
     let read = || {
@@ -182,16 +182,16 @@ pub fn read_cursor(list: &str, cursor: Option<&str>) -> Result<Option<u64>, Erro
     read().map(Some).ok_or_else(wrong_list)
 }
 
-/// Returns an opaque cursor that holds the id of a page's last item. The id is also on the page, so the cursor reveals
-/// nothing new.
+/// Returns an opaque cursor that contains the id of a page's last item. The id is also on the page, so the cursor
+/// reveals no other data.
 pub fn named_cursor(list: &str, id: &str) -> String {
     let mut bytes = id.as_bytes().to_vec();
     bytes.extend(seal(&format!("{list}/{id}"), 0));
     hex::encode(bytes)
 }
 
-/// Returns the id that a cursor of this list holds: the id of the previous page's last item. Fails for a cursor of
-/// another list.
+/// Returns the id in a cursor of this list: the id of the previous page's last item. Fails for a cursor of another
+/// list.
 pub fn read_named_cursor(list: &str, cursor: Option<&str>) -> Result<Option<String>, Error> {
     let Some(cursor) = cursor else { return Ok(None) };
     let read = || {
@@ -211,7 +211,7 @@ pub fn wrong_list() -> Error {
 /// The maximum number of rows on a page of a pipeline's result.
 pub const MAX_ROWS: u64 = 10_000;
 
-/// Returns the requested page of a pipeline's result, or `None` if the request has neither a limit nor a cursor.
+/// Returns the requested page of a pipeline's result, or `None` if the request contains neither a limit nor a cursor.
 pub fn paging(limit: Option<u64>, cursor: Option<&str>) -> Result<Option<PageRequest>, Error> {
     let limit = match limit {
         Some(limit @ 1..=MAX_ROWS) => Some(limit as u32),

@@ -62,7 +62,7 @@ pub struct ReplayParked {
     expected: Option<Whole>,
     /// The `last` of an earlier response. Only steps after this step are selected.
     after: Option<String>,
-    /// Whether to replay nothing and only return the number of selected steps; the default is false.
+    /// Whether to return only the number of selected steps, without a replay; the default is false.
     pub dry_run: Option<bool>,
 }
 
@@ -128,8 +128,8 @@ shown! {
     pub struct GroupsBody from found: StepGroups;
 
     data: Vec<GroupBody> = found.groups.into_iter().map(GroupBody::from).collect(),
-    /// Whether groups are missing or counts are too low: the response has at most 200 groups and counts at most 100,000
-    /// parked steps.
+    /// Whether groups are missing or counts are too low: the response contains at most 200 groups and counts at most
+    /// 100,000 parked steps.
     more: bool = found.more,
 }
 
@@ -185,8 +185,8 @@ fn which(plugin: Option<&str>, ids: Option<&[String]>, group: Option<&GroupName>
     }
 }
 
-/// Returns the steps that a request names by their ids or as a group, or `None` if the request has neither ids nor a
-/// group.
+/// Returns the steps that a request names by their ids or as a group, or `None` if the request contains neither ids nor
+/// a group.
 fn named(ids: Option<&[String]>, group: Option<&GroupName>) -> Result<Option<StepChoice>, Error> {
     match (ids, group) {
         (Some(_), Some(_)) => Err(Error::invalid("expected either ids or group, not both")),

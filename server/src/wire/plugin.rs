@@ -114,7 +114,7 @@ pub struct ReplayBody {
     pub from_position: Option<Whole>,
     /// The hook to run again. By default, `enrich` and `route` are run again, if the plugin has these hooks.
     pub hook: Option<OneOf<ReplayedHooks>>,
-    /// Whether to call nothing and only return the number of events; the default is false.
+    /// Whether to return only the number of events, without calling the plugin; the default is false.
     pub dry_run: Option<bool>,
 }
 

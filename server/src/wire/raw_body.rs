@@ -1,4 +1,4 @@
-//! A request body of any type, which is streamed instead of held in memory.
+//! A request body of any type, which the handler reads as a stream.
 
 use poem::{Request, RequestBody};
 use poem_openapi::registry::{MetaMediaType, MetaRequest, MetaSchema, MetaSchemaRef, Registry};

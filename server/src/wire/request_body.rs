@@ -1,5 +1,5 @@
 //! Request bodies in which a field may have several names. A field keeps the value that the client sent. The value is
-//! checked only when the handler reads the field, so that the error has the name that the client used.
+//! checked only when the handler reads the field, so that the error contains the name that the client used.
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
@@ -55,7 +55,7 @@ pub(super) use from_fields;
 /// A request body that is read field by field.
 pub struct ReceivedBody<T> {
     pub request: T,
-    /// All fields, including the fields that `T` does not have.
+    /// All fields, including the fields that `T` does not declare.
     pub fields: Object,
 }
 
@@ -213,7 +213,7 @@ impl<T> SentField<T> {
     }
 }
 
-/// Returns a copy of a value. If the value is an object, the copy has the texts in `numbers`.
+/// Returns a copy of a value. If the value is an object, the copy keeps the texts in `numbers`.
 pub fn exact(value: &Value, numbers: Option<&Numbers>) -> Value {
     match (value, numbers) {
         (Value::Object(object), Some(numbers)) => Object::clone(object).with_numbers(numbers.clone()).into(),
@@ -239,7 +239,7 @@ pub fn first_text<T>(spellings: &[&SentField<T>]) -> Result<Option<String>, Erro
 }
 
 /// Returns a violation if several of the fields are present, because only one field would be read. Each item of
-/// `fields` has the name of a field and whether the field is present.
+/// `fields` consists of the name of a field and whether the field is present.
 pub fn several(fields: &[(&str, bool)]) -> Option<Violation> {
     let given: Vec<&str> = fields.iter().filter(|(_, is_present)| *is_present).map(|(name, _)| *name).collect();
     let [_, second, ..] = given[..] else { return None };

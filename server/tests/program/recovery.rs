@@ -47,7 +47,7 @@ fn a_reset_requires_a_stopped_server_and_creates_an_owner_key() {
     assert!(opens(&program, &key('1')));
     let refused = reset(folder.path(), &[]);
     assert_eq!((refused.status.code(), text(&refused.stdout)), (Some(1), String::new()));
-    assert!(text(&refused.stderr).contains("a server has the store open; stop it first"));
+    assert!(text(&refused.stderr).contains("a server has the store open; stop the server first"));
     program.terminate();
     assert_eq!(program.ended().code(), Some(0));
 

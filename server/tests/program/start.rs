@@ -15,7 +15,7 @@ fn a_start_logs_the_location_of_the_data_and_variables_without_effect() {
     let (store, files) = (here.join("data/db"), here.join("data/files"));
     let line = program.logs(&["starting", env!("CARGO_PKG_VERSION")]);
     assert!(line.contains(&store.display().to_string()) && line.contains(&files.display().to_string()), "{line}");
-    program.logs(&["created a new store", &store.display().to_string(), "the working directory has none"]);
+    program.logs(&["created a new store", &store.display().to_string(), "the working directory contains no store"]);
     program.logs(&["FOLDWORK_HTTP_LISTEN has no effect; did you mean 'FOLDWORK_HTTP__LISTEN'?"]);
     let bearer = format!("Bearer {}", key('1'));
     assert_eq!(program.status("GET", "/api/v1/keys", &[("authorization", &bearer)], ""), 200);
@@ -94,7 +94,7 @@ fn a_check_reports_each_checked_part_and_changes_nothing() {
     let mut program = Program::start(&mut foldwork(folder.path(), &["serve"]));
     let (code, said) = check(&[]);
     assert_eq!(code, 3, "{said}");
-    assert!(said.contains("another process has it open"), "{said}");
+    assert!(said.contains("another process has the store open"), "{said}");
     program.terminate();
     program.ended();
 

@@ -1,5 +1,5 @@
 //! Tests the rights of callers to act on tasks: every kind of caller performs every action, and
-//! `tests/mailbox/deciders.md` has the results.
+//! `tests/mailbox/deciders.md` contains the expected results.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -36,16 +36,16 @@ agent.
 /// A status of a task with output, in which an action is possible.
 #[derive(Clone, Copy)]
 enum Stage {
-    /// In review.
+    /// A task in review.
     Review,
-    /// Claimed by the agent.
+    /// A task that the agent has claimed.
     Held,
-    /// The agent has asked a question.
+    /// A task about which the agent has asked a question.
     Asked,
     Failed,
-    /// Waiting for the agent.
+    /// A task that waits for the agent.
     Assigned,
-    /// Assigned to nobody.
+    /// A task that is assigned to nobody.
     Open,
 }
 

@@ -43,7 +43,7 @@ async fn a_passed_due_date_appends_one_event_and_marks_the_task_unread() {
     assert_eq!(types.last().map(String::as_str), Some("task.overdue"));
     server.pass(3_600 * SECOND).await.expect("much later");
     assert_eq!(task_and_events(&server, &id).await.1.len(), types.len(), "there is one event per due date");
-    // A task with a new due date can become overdue again. Assigning the same due date changes nothing.
+    // A task with a new due date can become overdue again. Assigning the same due date has no effect.
     let later = json!({"agent_id": DRAFTER, "due_at": "2026-01-01T02:00:00Z"});
     let moved = act(&server, &id, "assign", later.clone()).await;
     assert_eq!((&moved["overdue"], &moved["due_at"]), (&json!(false), &json!("2026-01-01T02:00:00.000Z")));

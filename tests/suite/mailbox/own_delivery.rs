@@ -94,7 +94,7 @@ async fn a_key_of_an_agent_cannot_decide_on_tasks_or_act_for_other_agents() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_decides_on_their_own_delivery() {
+async fn users_cannot_decide_on_their_own_deliveries() {
     let server = server().await;
     let owner = server.key("owner").expect("the owner").to_owned();
     let worker = key(&server, &owner, json!({})).await;
@@ -151,7 +151,7 @@ async fn a_task_has_a_limited_number_of_deliverers_and_none_may_approve_the_task
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_of_an_agent_revokes_itself_and_no_other() {
+async fn a_key_of_an_agent_can_revoke_only_itself() {
     let server = server().await;
     let owner = server.key("owner").expect("the owner").to_owned();
     let agent = key(&server, &owner, json!({"agent_ids": [DRAFTER]})).await;

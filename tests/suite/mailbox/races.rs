@@ -38,10 +38,11 @@ struct Pair {
     clients: [Handles; 2],
 }
 
-/// Whether a key may decide on output that it has delivered.
+/// The rule for decisions of a key on output that the same key has delivered.
 #[derive(Clone, Copy)]
 enum OwnDeliveries {
-    /// For races in which one key creates the tasks, delivers the output of the tasks and approves the output.
+    /// Such decisions are allowed. In these races, one key creates the tasks, delivers the output and approves the
+    /// output.
     Decided,
     Refused,
 }
@@ -254,7 +255,8 @@ async fn complete_against_the_end_of_the_lease(pair: &Pair) {
     assert!(completed > 0, "no agent completed its task in time");
 }
 
-/// A person changes the article of a task while the task is approved. Either the approval comes first, or it is stale.
+/// Approves a task while a person changes the task's article. Either the approval comes first, or the approval is
+/// stale.
 async fn approve_against_a_change(pair: &Pair) {
     for round in 0..ROUNDS {
         let (task, article) = pair.task(round, None).await;
@@ -293,8 +295,8 @@ async fn approve_against_a_change(pair: &Pair) {
     }
 }
 
-/// A key approves a task while the same key delivers the task's output, and again while another user approves the task.
-/// Only the other user succeeds.
+/// Approves a task with a key while the same key delivers the task's output, and again while another user approves the
+/// task. Only the other user succeeds.
 async fn approve_own_output(pair: &Pair) {
     let (worker, other) = (pair.of_new_key().await, pair.of_another_user().await);
     let refused = |outcome: Result<(), Error>, round: usize| {

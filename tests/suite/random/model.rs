@@ -31,7 +31,7 @@ const MAX_EVENTS: usize = 1_000;
 #[derive(Debug, Clone)]
 enum Step {
     Append(Vec<Change>),
-    /// After this step, the field `n` of deals holds the greatest value of all events.
+    /// After this step, the field `n` of deals contains the greatest value of all events.
     KeepGreatest,
 }
 
@@ -154,7 +154,7 @@ fn pairs(model: &Model) -> Vec<Pair> {
             }
         }
     }
-    // More rows than are looked up without an index.
+    // Looks up 40 rows, which is more than the number of rows that are looked up without an index.
     for field in ["mail", "n", "tags"] {
         let lookup = |more: (&str, Value)| {
             let mut lookup = json!({"localField": field, "foreignField": field, "as": "joined"});

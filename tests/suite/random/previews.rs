@@ -40,8 +40,8 @@ pub async fn compare(workspace: &Handles, pipeline: &Value, returned: &str) -> R
     Ok(())
 }
 
-/// Checks that a failed preview has a cause: a pipeline that ends with one of the stages fails. A preview reads rows that
-/// the whole pipeline may not need.
+/// Checks that a failed preview has a cause: a pipeline that ends with one of the stages fails. A preview reads rows
+/// that the whole pipeline may not need.
 async fn explain(workspace: &Handles, stages: &[Value], failure: &str) -> Result<(), TestCaseError> {
     for end in (1..=stages.len()).rev() {
         if workspace.reader.query(Query::new(stages[..end].to_vec().into())).await.is_err() {

@@ -207,7 +207,8 @@ impl Inventory {
         is_source || text.contains('/') && self.folders.iter().any(|folder| ends_with(folder, first))
     }
 
-    /// Returns whether a path exists in the repository, beside the file that names it, or as the end of another path.
+    /// Returns whether a path exists in the repository, next to the file that contains the path, or as the end of
+    /// another path.
     fn has_path(&self, file: &str, path: &str) -> bool {
         let path = path.trim_end_matches('/');
         let beside = Path::new(file).parent().map(|folder| folder.join(path)).unwrap_or_default();

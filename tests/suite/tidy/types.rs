@@ -113,7 +113,7 @@ fn types() -> BTreeMap<String, Vec<PathBuf>> {
     types
 }
 
-/// Returns whether a name is one word that ends like a participle, or is one of the irregular ones.
+/// Returns whether a name is one word that ends like a participle, or is one of the irregular participles.
 fn is_participle(name: &str) -> bool {
     let is_one_word = name.chars().filter(char::is_ascii_uppercase).count() == 1;
     let ends_so = SUFFIXES.iter().any(|suffix| name.ends_with(suffix)) && !NOUNS.contains(&name);

@@ -148,7 +148,7 @@ async fn apply(state: &Arc<State>, generation: u64, changed: Vec<ChangedKeys>) -
                     show(state, std::iter::once((&id, Some(&*facts))));
                 }
                 Err(error) => {
-                    tracing::error!(%error, aggregate = %id, "stored facts cannot be read and are skipped");
+                    tracing::error!(%error, aggregate = %id, "skipped stored facts that cannot be read");
                 }
             }
         }
@@ -170,7 +170,7 @@ async fn adopt(state: &Arc<State>, checkpoint: &GraphCheckpoint, before: Option<
     if before.is_none_or(|before| before.versions != checkpoint.versions) {
         // A version that this server cannot load must not fail the reads of the graph.
         if let Err(error) = state.plugins.releases.refresh().await {
-            tracing::warn!(%error, workspace = %state.record.id, "the versions of plugins could not be read");
+            tracing::warn!(%error, workspace = %state.record.id, "failed to read the versions of plugins");
             has_adopted = false;
         }
         let newest = PluginMap::new(&state.plugins, |plugin| state.plugins.newest(plugin));

@@ -93,7 +93,7 @@ pub async fn rebuild(state: &Arc<State>, appender: &Appender, slot: &WorkerSlot)
     match (result, dropped) {
         (Ok(rebuilt), Ok(())) => Ok(rebuilt),
         (Ok(rebuilt), Err(error)) => {
-            tracing::warn!(%error, "the replaced graph could not be deleted; the next rebuild deletes it");
+            tracing::warn!(%error, "failed to delete the replaced graph; the next rebuild deletes it");
             Ok(rebuilt)
         }
         (Err(error), _) => Err(error),

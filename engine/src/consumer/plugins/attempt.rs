@@ -196,7 +196,7 @@ impl Calls<'_> {
             let failed: Vec<usize> = failed.map(|(at, _)| at).collect();
             let Some(wait) = waits.next().filter(|_| !failed.is_empty()) else { return outcomes };
             let plugin = self.state.plugins.name(self.plugin);
-            tracing::info!(%plugin, steps = failed.len(), wait_ms = wait.as_millis(), "failed steps are retried");
+            tracing::info!(%plugin, steps = failed.len(), wait_ms = wait.as_millis(), "retrying failed steps");
             tokio::time::sleep(wait).await;
             let retried: Vec<Arc<I>> = failed.iter().filter_map(|at| inputs.get(*at).cloned()).collect();
             for (at, outcome) in failed.into_iter().zip(self.call(retried, hook, false).await) {

@@ -208,7 +208,7 @@ impl Dispatcher {
         }
         match result {
             Err(Error::Conflict { code: ErrorCode::AggregateDeleted, .. }) => {
-                tracing::debug!(%plugin, "the plugin's events for a deleted aggregate were dropped");
+                tracing::debug!(%plugin, "dropped the plugin's events for a deleted aggregate");
                 Ok(Ok(()))
             }
             Err(error) => refusal(&error).map(Err).ok_or(error),
@@ -237,7 +237,7 @@ impl Dispatcher {
         match self.appender.append(append).await.map_err(effect::explain) {
             Ok(_) => Ok(Ok(())),
             Err(error @ (Error::Conflict { code: ErrorCode::TaskStateConflict, .. } | Error::NotFound { .. })) => {
-                tracing::info!(%plugin, reason = %error, "an answer that came too late for its task was dropped");
+                tracing::info!(%plugin, reason = %error, "dropped an answer that came too late for its task");
                 Ok(Ok(()))
             }
             Err(error) => refusal(&error).map(Err).ok_or(error),

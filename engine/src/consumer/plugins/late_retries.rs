@@ -90,7 +90,7 @@ async fn retry_step(worker: &mut Worker, parked: ParkedStep, streams: &mut Strea
     let aggregate_id = called.aggregate_id();
     let step = CallSubject { event_id, aggregate_id: &aggregate_id };
     if parked.reason.retry_at.is_some() {
-        tracing::warn!(plugin = %parked.id.plugin, step = %parked.id.text(), %failure, "step is retried later");
+        tracing::warn!(plugin = %parked.id.plugin, step = %parked.id.text(), %failure, "step failed; will retry");
         worker.circuits.get_mut(called.plugin).postponed(step);
     } else {
         let Reason { attempts, .. } = parked.reason;

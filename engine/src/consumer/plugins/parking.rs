@@ -115,7 +115,7 @@ impl ParkingBuffer {
             return self.add(plugin, parked);
         };
         let name = self.state.plugins.name(plugin);
-        tracing::warn!(plugin = %name, hook = hook.name(), event = %event.event_id, %failure, "the step failed and will be retried");
+        tracing::warn!(plugin = %name, hook = hook.name(), event = %event.event_id, %failure, "step failed; will retry");
         let mut parked = self.failed(plugin, hook, event, failure, calls);
         parked.reason.retry_at = retry_at;
         self.add(plugin, parked);

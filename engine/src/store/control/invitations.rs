@@ -20,9 +20,9 @@ const MAX_PER_ADDRESS: usize = 200;
 /// which writes the membership, so a concurrent change of the role conflicts.
 const OWNER: &str = "IF (SELECT VALUE role FROM ONLY $member) != 'owner' { THROW 'origin gone' };";
 
-/// The statements that limit the invitations of `$workspace` to 1,000. At the limit they delete the invitations that
-/// have expired. They write the workspace `$about`, so that concurrent invitations of several owners conflict, and the
-/// limit counts each invitation.
+/// The statements that limit the invitations of `$workspace` to 1,000. At the limit, the statements delete the
+/// invitations that have expired. The statements write the workspace `$about`, so that concurrent invitations of
+/// several owners conflict, and the limit counts each invitation.
 const INVITATION_LIMIT: &str = "
 UPDATE $about SET invitations_made = (invitations_made ?? 0) + 1 RETURN NONE;
 IF !record::exists($id) AND ((SELECT VALUE count() FROM invitation WHERE workspace_id = $workspace GROUP ALL)[0] ?? 0) >= 1000 {

@@ -54,15 +54,15 @@ pub enum OriginFault {
 /// A result, or the reason why nothing can be created from the origin.
 pub type OriginResult<T> = std::result::Result<T, OriginFault>;
 
-/// The statements that check whether the creator of a key or an invitation is still a member. They write the
+/// The statements that check whether the creator of a key or an invitation is still a member. The statements write the
 /// membership, so that a concurrent deletion of the membership conflicts.
 pub(super) const MAKER: &str = "
 IF !record::exists($member) { THROW 'origin gone' };
 UPDATE $member SET keys_made = (keys_made ?? 0) + 1 RETURN NONE;";
 
-/// The statements that check whether the key `$origin`, if given, and all its ancestors exist. They write the key, so
-/// that a concurrent deletion of the key conflicts. They set `$lineage` to the ancestors of a new key that is derived
-/// from `$origin`.
+/// The statements that check whether the key `$origin`, if given, and all its ancestors exist. The statements write the
+/// key, so that a concurrent deletion of the key conflicts. The statements set `$lineage` to the ancestors of a new key
+/// that is derived from `$origin`.
 pub(super) const ORIGIN: &str = "
 LET $above = IF $origin != NONE { (SELECT VALUE ancestors FROM ONLY $origin) ?? [] } ELSE { [] };
 LET $lineage = IF $origin != NONE { array::append($above, record::id($origin)) } ELSE { [] };
@@ -78,15 +78,16 @@ pub const MAX_ANCESTORS: usize = 16;
 /// The statement that limits the chain of a key's ancestors to [`MAX_ANCESTORS`] keys.
 pub(super) const DEPTH: &str = "IF array::len($lineage) > 16 { THROW 'origin too deep' };";
 
-/// The statements that limit the keys of `$user` to 1,000, in all workspaces together. At the limit they delete the
-/// keys that have expired. They follow [`MAKER`], which writes the membership, so concurrent keys of a member conflict.
+/// The statements that limit the keys of `$user` to 1,000, in all workspaces together. At the limit, the statements
+/// delete the keys that have expired. The statements follow [`MAKER`], which writes the membership, so concurrent
+/// creations of keys for a member conflict.
 pub(super) const KEY_LIMIT: &str = "
 IF ((SELECT VALUE count() FROM key WHERE user_id = $user GROUP ALL)[0] ?? 0) >= 1000 {
     DELETE key WHERE user_id = $user AND expires_at != NONE AND expires_at <= $now RETURN NONE;
     IF ((SELECT VALUE count() FROM key WHERE user_id = $user GROUP ALL)[0] ?? 0) >= 1000 { THROW 'too many keys' }
 };";
 
-/// The statement that gives the keys in `$moved` their new origins. It writes each key, so that a concurrent
+/// The statement that gives the keys in `$moved` their new origins. The statement writes each key, so that a concurrent
 /// transaction that derives a key from one of these keys conflicts.
 const MOVE: &str = "
 FOR $one IN $moved {

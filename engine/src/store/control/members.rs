@@ -27,8 +27,8 @@ pub enum GrantBasis {
     Member(Arc<str>, Arc<str>, Role),
 }
 
-/// The statement that deletes the invitations that `$user` made for `$workspace` with a key, a session or a token. It
-/// also deletes the workspace's invitations whose maker is unknown, unless a key created them.
+/// The statement that deletes the invitations that `$user` made for `$workspace` with a key, a session or a token. The
+/// statement also deletes the workspace's invitations whose maker is unknown, unless a key created the invitation.
 const END_INVITATIONS: &str = "DELETE invitation WHERE workspace_id = $workspace
     AND (made_by = $user OR (made_by = NONE AND (derived_from ?? ':') CONTAINS ':')) RETURN NONE";
 

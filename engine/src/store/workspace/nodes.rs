@@ -79,7 +79,7 @@ impl DatabaseReader {
         match found.first() {
             Some(Record::String(text)) => Ok(json::read(text.as_bytes())
                 // Unreadable shapes are ignored, because new events will provide the shapes again.
-                .inspect_err(|error| tracing::error!(%error, "the stored shapes of events cannot be read"))
+                .inspect_err(|error| tracing::error!(%error, "failed to read the stored shapes of events"))
                 .ok()),
             _ => Ok(None),
         }

@@ -157,8 +157,9 @@ fn read_versions(task: &Aggregate) -> FxHashMap<&str, u64> {
     Task::new(task).current_artifacts().into_iter().filter_map(entry).collect()
 }
 
-/// Returns the fields of an aggregate that have changed since each of the versions. Leaves out versions above
-/// `events_left`, and subtracts the number of read events from `events_left`.
+/// Returns the fields of an aggregate that have changed since each of the versions. Reads the events up to the highest
+/// version, but at most `events_left` events, so versions above `events_left` are left out. Subtracts the number of
+/// read events from `events_left`.
 async fn changed_since(
     state: &State,
     id: &AggregateId,

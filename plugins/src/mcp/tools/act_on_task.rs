@@ -45,13 +45,13 @@ struct Arguments {
     /// For `edit`: the new text of the output.
     content: Option<String>,
     /// For `approve` and `edit`: whether to append effects even if their aggregates have changed since the agent read
-    /// the aggregates. Otherwise, such an approval fails with `stale` and the difference.
+    /// the aggregates. Without this argument, such an approval fails with `stale` and the difference.
     accept_stale: Option<bool>,
-    /// For `approve` and `edit`: whether output from before the last `request_changes` may be approved. Otherwise, such
-    /// an approval fails with `superseded`.
+    /// For `approve` and `edit`: whether output from before the last `request_changes` may be approved. Without this
+    /// argument, such an approval fails with `superseded`.
     accept_superseded: Option<bool>,
-    /// For `defer`: the time at which the deferral ends, in RFC 3339. Without `until`, `text` must say why the task
-    /// waits.
+    /// For `defer`: the time at which the deferral ends, in RFC 3339. Without `until`, `text` must state the reason for
+    /// the deferral.
     until: Option<String>,
     /// For `assign`: the id of the agent.
     agent_id: Option<String>,

@@ -33,7 +33,7 @@ struct Output {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Option<Vec<serde_json::Map<String, serde_json::Value>>>")]
     would_append: Vec<ShownEffect>,
-    /// The reason why approval would be rejected now, although the task's status allows it.
+    /// The reason why approval would be rejected now, if the task's status allows approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     would_refuse: Option<String>,
 }

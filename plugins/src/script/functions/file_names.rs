@@ -1,5 +1,5 @@
 //! Distinguishes links to files that are not pages from links to pages, by the names in the links. An import contains
-//! only Markdown, so nothing shows whether such a file exists.
+//! only Markdown, so the existence of such a file is unknown.
 
 /// The names of files without a suffix.
 const FILES: [&str; 42] = [
@@ -70,8 +70,8 @@ pub(super) fn is_file(path: &str) -> bool {
         || (!path.starts_with(['/', '@']) && is_code(path))
 }
 
-/// Returns whether the last segment of the path of a URL ends like the name of a file: `a.rs` and `a.7z` do, `v1.2`
-/// does not.
+/// Returns whether the last segment of a URL's path ends with the suffix of a file name. The segments `a.rs` and `a.7z`
+/// end with such a suffix, but `v1.2` does not.
 pub(super) fn has_suffix(path: &str) -> bool {
     let is_suffix = |suffix: &str| {
         suffix.len() <= MAX_SUFFIX

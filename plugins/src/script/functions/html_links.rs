@@ -11,8 +11,8 @@ const OF_LINK: &[&str] = &["href"];
 /// The attributes with the target of a component.
 const OF_COMPONENT: &[&str] = &["href", "to"];
 
-/// Returns the targets of the `a` elements in HTML and of components such as `<Link to="/a">` in MDX, except for those in
-/// comments.
+/// Returns the targets of the `a` elements in HTML and of components such as `<Link to="/a">` in MDX, except for
+/// targets in comments.
 pub(super) fn targets(html: &str) -> Result<Vec<&str>, Refused> {
     let mut found = Vec::new();
     let mut rest = html;

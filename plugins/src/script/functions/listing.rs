@@ -17,7 +17,7 @@ pub(super) struct Listing {
 }
 
 impl Listing {
-    /// Creates an empty list. Each item counts as `places` entries of arrays and maps. The list holds at most
+    /// Creates an empty list. Each item counts as `places` entries of arrays and maps. The list contains at most
     /// `max_items` items if `max_items` is given, and never more than the engine's limits allow.
     pub(super) fn new(context: &NativeCallContext, places: usize, max_items: Option<INT>) -> Result<Listing, Refused> {
         let engine = context.engine();

@@ -26,8 +26,8 @@ pub(super) fn register(engine: &mut Engine) {
         "page_links",
         &["markdown: string", "path: string", "most: int", "map"],
         "Lists the first `most` different links of a Markdown page to other pages as `#{items, more}`. An item is \
-         `#{link, to_page}`: the link as it is written, and the target of an edge. `path` is the path of the page. A \
-         link to a file that may be no page has no `link`. Links to other sites are left out.",
+         `#{link, to_page}`: the link as it is written, and the target of an edge. `path` is the path of the page. An \
+         item for a link that may lead to a file has no `link`. Links to other sites are left out.",
         r##"page_links("[a](../b.md#c) [[d|e]]", "x/y/z.md", 9).items == [#{link: "../b.md#c", to_page: ["/x/b.md"]}, #{link: "d", to_page: ["d.md"]}]"##,
     )
     .register_into_engine(engine, |context: NativeCallContext, markdown: &str, path: &str, most: INT| {
@@ -49,7 +49,7 @@ fn page_links(markdown: &str, path: &str, mut links: Listing) -> Result<Listing,
     while let Some((event, range)) = events.next() {
         checkpoint()?;
         let found = match event {
-            // A block of HTML comes line by line, but a tag or a comment may have several lines.
+            // The parser returns a block of HTML line by line, but a tag or a comment may span several lines.
             Event::Html(line) => {
                 html.push_str(&line);
                 Vec::new()

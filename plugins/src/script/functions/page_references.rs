@@ -231,7 +231,7 @@ fn with_suffix(name: &str) -> String {
     if is_markdown(name) { name.to_owned() } else { format!("{name}.md") }
 }
 
-/// Returns whether a URL has a scheme or a host.
+/// Returns whether a URL contains a scheme or a host.
 fn is_external(url: &str) -> bool {
     let scheme = url.split(['/', '?', '#']).next().and_then(|start| start.split_once(':')).map(|(scheme, _)| scheme);
     let is_scheme = |scheme: &str| {

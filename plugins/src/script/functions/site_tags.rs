@@ -69,7 +69,7 @@ fn url_of(text: &str) -> Option<(usize, String)> {
     }
 }
 
-/// Returns whether a filter of Jekyll adds the root of the site to a path, or changes nothing.
+/// Returns whether a filter of Jekyll adds the root of the site to a path, or leaves a path unchanged.
 fn adds_root(filter: &str) -> bool {
     match filter.trim().split_once(':') {
         Some(("prepend", root)) => matches!(root.trim(), "site.baseurl" | "site.url"),

@@ -28,7 +28,7 @@ pub(super) fn register(engine: &mut Engine) {
     function(
         "text_start",
         &["text: string", "most: int", "map"],
-        "Returns the first `most` bytes of a text as `#{text, more}`, without a character that does not fit whole. \
+        "Returns the first `most` bytes of a text as `#{text, more}`, without a partial character at the end. \
          `more` is true if something is left out.",
         r#"text_start("Größe", 4) == #{text: "Grö", more: true}"#,
     )

@@ -7,7 +7,7 @@ use super::{ResultFields, event};
 
 const MAX_ARTIFACTS: usize = 20;
 const MAX_PARTS: usize = 20;
-/// The fields that can hold the content of a part.
+/// The fields that can contain the content of a part.
 const CONTENTS: [&str; 3] = ["text", "data", "file"];
 
 const FIELDS: [&str; 5] = ["artifacts", "message", "review", "does_not_apply", "declines"];
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_that_declines_has_a_reason_and_nothing_else() {
+    fn a_result_that_declines_has_a_reason_and_no_other_field() {
         let parsed = |json: &str| read(&of_json(json), None);
         assert_eq!(parsed(r#"{"declines": "Too long for me."}"#), Ok(declined("Too long for me.")));
         assert_eq!(

@@ -29,13 +29,13 @@ const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 const ABOUT: &str = "An event-sourced content and task service with a fold pipeline language.\n\n\
     **Errors** are JSON: `error` is the message, `code` is for programs, and `request_id` identifies the request in \
     the server's log.\n\n\
-    **Lists** return `data` and `next_cursor`. Send the cursor as `cursor` to get the next page. It is null after \
-    the last page.\n\n\
-    **Repeats**: a request that creates something may have an `Idempotency-Key`. If it is sent again with the same \
-    key and body within 24 hours, the response is 200 with the result of the first request, and \
+    **Lists** return `data` and `next_cursor`. Send `next_cursor` as `cursor` to get the next page. `next_cursor` is \
+    null on the last page.\n\n\
+    **Repeats**: a request that creates something may have an `Idempotency-Key`. If the request is sent again with \
+    the same key and body within 24 hours, the response is 200 with the result of the first request, and \
     `Idempotency-Replayed: true`.\n\n\
     **Versions**: an `ETag` is a version. With `If-None-Match` the response is 304 if the client has the current \
-    version. With `If-Match` a change is rejected with 409 if the resource has changed in the meantime.";
+    version. With `If-Match` a change is rejected with 409 if the resource has another version.";
 
 /// Returns one document for both services and the endpoints of the enabled plugins. The paths of `functions` have their
 /// own server entry.
@@ -116,7 +116,7 @@ fn finish_operation(path: &str, method: &str, operation: &mut Map<String, Value>
     examples::show(operation);
 }
 
-/// Returns whether an operation reads data of a workspace and changes nothing.
+/// Returns whether an operation reads data of a workspace without changing data.
 fn reads(path: &str, method: &str, needed: Option<&GuardRequirements>) -> bool {
     let is_reader = needed.is_some_and(|needed| needed.role.is_none() && !needed.all && !needed.session);
     let is_query = ["/query", "/search"].iter().any(|end| path.ends_with(end));

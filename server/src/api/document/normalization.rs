@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-/// Normalizes a node of the document and all its descendants. `closed` has the references to the schemas with a closed
-/// set of values.
+/// Normalizes a node of the document and all its descendants. `closed` contains the references to the schemas with a
+/// closed set of values.
 pub fn normalize(node: &mut Value, closed: &BTreeSet<String>) {
     match node {
         Value::Array(items) => items.iter_mut().for_each(|item| normalize(item, closed)),
@@ -102,7 +102,7 @@ fn move_nullable(object: &mut Map<String, Value>) {
 }
 
 /// Rewrites bounds and formats of integers, because the framework writes bounds as `200.0` and uses formats that other
-/// tools do not know.
+/// tools do not support.
 fn whole_numbers(object: &mut Map<String, Value>) {
     if object.get("type").is_none_or(|kind| kind != "integer") {
         return;

@@ -1,5 +1,6 @@
 //! Optional fields in the OpenAPI document. A request may send null for a field that it may leave out, and a response
-//! sends null for a value that it does not have. So each optional field may be null, and no field needs an attribute.
+//! sends null for a value that it does not have. Therefore each optional field may be null without an attribute on the
+//! field.
 
 use std::collections::HashMap;
 
@@ -11,8 +12,8 @@ use poem_openapi::registry::{MetaApi, MetaSchema, MetaSchemaRef, Registry};
 /// Operations in whose schemas the optional fields may be null.
 ///
 /// There are four exceptions: a field with a default; a field without a type, which allows null anyway; a field that
-/// responses leave out, which has the attribute `read_only`; and a field that requests may leave out but must not send as
-/// null, which has the attribute `write_only`. The document does not have these two attributes.
+/// responses leave out, which has the attribute `read_only`; and a field that requests may leave out but must not send
+/// as null, which has the attribute `write_only`. The document does not have these two attributes.
 pub struct NullableFields<A>(pub A);
 
 impl<A: OpenApi> OpenApi for NullableFields<A> {

@@ -26,7 +26,7 @@ const KNOWN: [(&str, &str, &str); 23] = [
     (
         "query",
         CONSISTENCY,
-        "If several servers share the store, `eventual` reads what this server knows without asking the store.",
+        "If several servers share the store, `eventual` reads this server's state in memory, which may be outdated.",
     ),
     ("query", "cursor", "The `next_cursor` of the previous page; the default is the first page."),
     ("query", "expected_version", "The version to change. Any other current version is a conflict."),
@@ -38,11 +38,12 @@ const KNOWN: [(&str, &str, &str); 23] = [
          `backup_disabled`).",
     ),
     ("header", "Idempotency-Key", "Chosen by the client. A repeated request with the same key creates nothing new."),
-    ("header", "If-None-Match", "The `ETag` that the client has. If it is still current, the response is 304."),
+    ("header", "If-None-Match", "The `ETag` that the client has. If this tag is still current, the response is 304."),
 ];
 const IF_MATCH: &str =
     "The version to change, in quotes, or `*` for any existing version. Any other current version is a conflict.";
-const LAST_EVENT_ID: &str = "For a stream, the position of the last event received. The stream continues after it.";
+const LAST_EVENT_ID: &str =
+    "For a stream, the position of the last event that the client received. The stream continues after this event.";
 
 /// Adds the parameter that selects the consistency of a read.
 pub fn add_consistency(operation: &mut Map<String, Value>) {

@@ -18,8 +18,8 @@ pub fn error() -> Value {
         "properties": {
             "error": {"type": "string", "description": "The error message."},
             "code": {
-                "description": "The error's code or, for pipelines, MongoDB's error number. `docs/errors.md` has what each \
-                                code means and what a client can do.",
+                "description": "The error's code or, for pipelines, MongoDB's error number. `docs/errors.md` explains \
+                                each code and the possible reactions of a client.",
                 // No `enum`, so that a generated client can read a code that a later version adds.
                 "oneOf": [{"type": "string", "x-extensible-enum": names}, {"type": "integer"}],
             },

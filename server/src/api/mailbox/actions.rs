@@ -48,7 +48,7 @@ actions! {
     /// Approves the output, and appends the effects of the current artifacts.
     ///
     /// The server appends the events in `effect` of the current artifacts atomically with the approval. The response
-    /// has these events in `appended`; `would_append` of the task shows these events beforehand.
+    /// contains these events in `appended`. Before the approval, `would_append` of the task contains these events.
     ///
     /// If an aggregate has changed since the author of an effect read it, the response is 409 `stale` with the
     /// difference, unless `accept_stale` is true. If the output is from before the last request for changes, the
@@ -117,13 +117,13 @@ actions! {
 
     /// Marks the task as read.
     ///
-    /// Marking a read task again changes nothing and appends no event.
+    /// Marking a read task again has no effect and appends no event.
     #[oai(path = "/mailbox/:task_id/read", method = "post", operation_id = "read_task")]
     read_task: MarkTask -> TaskActionResponse = TaskCommand::Read;
 
     /// Marks the task as unread.
     ///
-    /// Marking an unread task again changes nothing and appends no event.
+    /// Marking an unread task again has no effect and appends no event.
     #[oai(path = "/mailbox/:task_id/unread", method = "post", operation_id = "unread_task")]
     unread_task: MarkTask -> TaskActionResponse = TaskCommand::Unread;
 }

@@ -30,7 +30,7 @@ impl Api {
     /// Performs one action on many tasks. Each task succeeds or fails independently and has the same result as the
     /// action on a single task.
     ///
-    /// The request names the tasks by id, by id with the version that each must have, or by a filter with the number of
+    /// The request names the tasks by their ids, by their ids and expected versions, or by a filter with the number of
     /// matching tasks.
     ///
     /// If a task has another version than `expected_versions` states, the action does not change the task, and the

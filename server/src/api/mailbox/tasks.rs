@@ -108,9 +108,9 @@ impl Api {
 
     /// Returns one task with its messages, artifacts and timeline.
     ///
-    /// The timeline has the task's events in the order of the log, with the ids of messages and artifacts.
-    /// `would_append` has the events that approval would append now. A preview of effects counts as a query, so the
-    /// request may get 429 `too_many_queries`.
+    /// The timeline contains the task's events in the order of the log, with the ids of messages and artifacts.
+    /// `would_append` contains the events that approval would append now. A preview of effects counts as a query, so
+    /// the request may get 429 `too_many_queries`.
     #[oai(path = "/mailbox/:task_id", method = "get", operation_id = "get_task")]
     async fn get_task(
         &self,

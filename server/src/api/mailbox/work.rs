@@ -63,7 +63,8 @@ impl Api {
         Ok(ClaimResponse::Done(JsonResponse::new(&body), etag(worked.task.version)))
     }
 
-    /// Claims the next task of an agent: the most urgent of the tasks that wait for the agent, and of these the oldest.
+    /// Claims the next task of an agent: the task with the highest priority among the tasks that wait for the agent. If
+    /// several tasks have this priority, claims the oldest of them.
     ///
     /// Several workers of one agent get different tasks. If no task waits for the agent, the list is empty.
     #[oai(path = "/mailbox/claim-next", method = "post", operation_id = "claim_next_task")]

@@ -23,8 +23,8 @@ pub struct EventMoment {
     pub commit: Option<Commit>,
     /// The time of the commit, or the time of an earlier commit of the import if that time is later.
     pub at: Option<Timestamp>,
-    /// Whether the event belongs to a step that brings the project to the state of the files at once, instead of commit
-    /// by commit.
+    /// Whether the event belongs to a single step that brings the project to the state of the files, instead of one
+    /// step per commit.
     pub reconciled: bool,
 }
 
@@ -98,7 +98,7 @@ impl ArticleDiff<'_> {
         };
         let json = event.to_json()?;
         if json.len() > MAX_EVENT_BYTES {
-            return Ok(Err(format!("its event has {} bytes, and a request has at most 1 MiB", json.len())));
+            return Ok(Err(format!("its event has {} bytes, and a request may contain at most 1 MiB", json.len())));
         }
         let (aggregate_id, path) = (self.id.to_owned(), self.path.to_owned());
         Ok(Ok(PreparedEvent { json, aggregate_id, path, commit: moment.commit_id(), is_new: self.is_new }))

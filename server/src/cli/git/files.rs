@@ -84,7 +84,8 @@ impl Files {
         Ok(())
     }
 
-    /// Adds a Markdown file, or the files of a folder. Skips hidden folders, such as `.obsidian`, which have no notes.
+    /// Adds a Markdown file, or the files of a folder. Skips hidden folders, such as `.obsidian`, which contain no
+    /// notes.
     fn add_entry(&mut self, entry: &DirEntry, path: String, depth: usize) -> anyhow::Result<()> {
         let kind = match entry.file_type() {
             Ok(kind) => kind,
@@ -247,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_below_a_folder_that_cannot_be_read_counts_as_unread() {
+    fn paths_below_a_folder_that_cannot_be_read_count_as_unread() {
         let mut files = Files::default();
         files.skip_unread("a/b".to_owned(), &io::ErrorKind::PermissionDenied.into());
         files.skip_unread("gone".to_owned(), &io::ErrorKind::NotFound.into());

@@ -47,14 +47,14 @@ async fn a_second_folder_with_the_same_name_gets_a_project_of_its_own() {
         assert_eq!((one.appended, other.appended), (appended, appended));
         assert_eq!(served.texts().await, pairs(&[("a.md", "private"), ("a.md", "work")]));
     }
-    // Both folders can be in one project, and the articles of each stay.
+    // Both folders can be imported into one project, and no import removes articles of the other folder.
     let outcome = import_into(&served, "docs", &private).await.expect("imported");
     assert_eq!((outcome.project.as_str(), outcome.appended), ("docs", 1));
     assert_eq!(served.texts().await, pairs(&[("a.md", "private"), ("a.md", "private"), ("a.md", "work")]));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_moved_folder_continues_the_import_into_the_project_that_is_named() {
+async fn a_moved_folder_continues_the_import_into_the_named_project() {
     let (served, parent) = (LocalServer::start().await, tempfile::tempdir().expect("a folder"));
     served.import(&docs(parent.path(), "work")).await;
     let id = served.articles().await[0]["_id"].clone();
@@ -62,7 +62,7 @@ async fn a_moved_folder_continues_the_import_into_the_project_that_is_named() {
     let place = docs(parent.path(), "moved");
     let outcome = import_into(&served, "docs", &place).await.expect("imported");
     assert_eq!((outcome.appended, &served.articles().await[0]["_id"]), (1, &id));
-    // The record has the new path, so the project belongs to the folder without the option as well.
+    // The record contains the new path, so the project belongs to the folder even without the option.
     let outcome = served.import(&place).await;
     assert_eq!((outcome.project.as_str(), outcome.appended), ("docs", 0));
 }

@@ -50,7 +50,7 @@ impl FrontMatter {
         split
     }
 
-    /// Returns the front matter with the values that an article has recorded. The lines of the names are unknown.
+    /// Returns the front matter with the values that are recorded in an article. The lines of the names are unknown.
     pub fn of_values(values: Map<String, Value>) -> Self {
         Self { values, ..Self::default() }
     }

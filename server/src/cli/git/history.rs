@@ -37,7 +37,7 @@ pub struct Birth {
     pub commit: Oid,
 }
 
-/// A difference between two trees. Each side is a regular Markdown file, or `None` if the tree has no such file.
+/// A difference between two trees. Each side is a regular Markdown file, or `None` if the tree contains no such file.
 #[derive(Debug)]
 pub struct TreeChange {
     pub before: Option<(String, Oid)>,

@@ -1,5 +1,5 @@
-//! Reads the content of files in Git LFS. Git stores only a pointer to such a file. A clone that has the content stores
-//! the content beside the objects of git.
+//! Reads the content of files in Git LFS. Git stores only a pointer to such a file. A clone with the content stores the
+//! content in a folder of its own.
 
 use git2::Repository;
 use sha2::{Digest, Sha256};

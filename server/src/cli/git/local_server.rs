@@ -256,7 +256,7 @@ async fn a_folder_is_imported_again_after_changes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn fields_of_removed_front_matter_are_removed_and_those_set_by_hand_stay() {
+async fn fields_of_removed_front_matter_are_removed_and_fields_set_by_hand_stay() {
     let (served, folder) = (LocalServer::start().await, tempfile::tempdir().expect("a folder"));
     let write = |text: &str| fs::write(folder.path().join("a.md"), text).expect("written");
     let place = SourcePlace::Folder(folder.path().to_owned());

@@ -1,9 +1,9 @@
 //! Imports Markdown files: the history of a git repository, or the files of a folder. Each file becomes an article.
 //!
-//! An import is a reconciliation. A record in the log has the commit that was imported last. The import follows the
-//! first parents from that commit to HEAD, and appends the changes of each commit as events of the changed articles. If
-//! that commit is not among the first parents of HEAD, a single step brings the project to the state of HEAD. At the
-//! end, the import compares the articles with HEAD, and appends events for the differences.
+//! An import is a reconciliation. A record in the log contains the commit that was imported last. The import follows
+//! the first parents from that commit to HEAD, and appends the changes of each commit as events of the changed
+//! articles. If that commit is not among the first parents of HEAD, a single step brings the project to the state of
+//! HEAD. At the end, the import compares the articles with HEAD, and appends events for the differences.
 
 mod article;
 #[cfg(test)]
@@ -82,7 +82,7 @@ pub struct Options {
     #[arg(long)]
     pub strict: bool,
     /// Publishes the articles whose front matter has `draft: false`, `published: true` or `publish: true`, and
-    /// unpublishes the articles with the opposite.
+    /// unpublishes the articles whose front matter has the opposite value.
     #[arg(long)]
     pub publish: bool,
     /// Imports again whenever HEAD or the files change, until the command is stopped.

@@ -59,7 +59,7 @@ impl Origins {
     }
 
     /// Returns a parent of a commit in which a file exists, and the path of the file in the parent. Returns `None` if
-    /// no parent has the file. The result does not depend on the order of the parents.
+    /// no parent contains the file. The result does not depend on the order of the parents.
     fn before(
         &mut self,
         repository: &Repository,

@@ -1,4 +1,4 @@
-//! Collects the events of an import into batches. Each batch has the progress of the import after the batch.
+//! Collects the events of an import into batches. Each batch contains the progress of the import after the batch.
 
 use jiff::Timestamp;
 
@@ -55,7 +55,7 @@ impl<'a> Outbox<'a> {
         Self { project: project.to_owned(), moment, open, bytes, progress, read, pushed, put: Some(put) }
     }
 
-    /// Returns an outbox that sends nothing.
+    /// Returns an outbox that sends no events.
     pub fn closed() -> Self {
         let (project, moment, open, bytes, progress, read, pushed) = Default::default();
         Self { project, moment, open, bytes, progress, read, pushed, put: None }
@@ -65,8 +65,8 @@ impl<'a> Outbox<'a> {
         self.put.is_none()
     }
 
-    /// Begins the changes of a commit. From now on, the progress has the time of the commit's events, because an import
-    /// that is interrupted within the commit has appended some of these events.
+    /// Begins the changes of a commit. From now on, the progress contains the time of the commit's events, because an
+    /// import that is interrupted within the commit has appended some of these events.
     pub fn begin(&mut self, moment: EventMoment) {
         self.progress.towards = moment.commit_id();
         self.progress.at = moment.at.max(self.progress.at);
@@ -105,8 +105,8 @@ impl<'a> Outbox<'a> {
         Ok(())
     }
 
-    /// Passes on the open batch, unless the batch is empty and the progress is the same as `sent`, the progress that the
-    /// project has.
+    /// Passes the open batch to its recipient, unless the batch is empty and the progress equals `sent`, the progress
+    /// that the project has recorded.
     pub fn finish(mut self, sent: &ImportProgress) -> anyhow::Result<()> {
         if self.open.events.is_empty() && self.progress == *sent {
             return Ok(());

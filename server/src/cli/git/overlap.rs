@@ -1,4 +1,4 @@
-//! Checks that a folder has files of its last import before an import removes the articles of the missing files. A
+//! Checks that a folder contains files of its last import before an import removes the articles of the missing files. A
 //! path alone does not identify a folder: the drive of the folder may not be mounted, and another machine may have
 //! another folder at the same path.
 
@@ -11,8 +11,8 @@ use super::source::FileSource;
 use super::state::{ArticleState, BODY, Digest, digest};
 use super::walk::{Article, fields_of};
 
-/// Fails if a folder has none of the files of the last import, not even under another name, or if the folder may have
-/// been moved and has less than half of the files. Never fails after an import without files.
+/// Fails if a folder contains none of the files of the last import, not even under another name, or if the folder may
+/// have been moved and contains less than half of the files. Never fails after an import without files.
 pub fn check(source: &FileSource, loaded: &ProjectState) -> anyhow::Result<()> {
     let FileSource::Folder(folder) = source else { return Ok(()) };
     let ProjectState { project, record, moved_from, held, .. } = loaded;
@@ -33,7 +33,7 @@ pub fn check(source: &FileSource, loaded: &ProjectState) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns whether a file has the text of an article. Such a file was renamed since the last import.
+/// Returns whether a file contains the text of an article. Such a file was renamed since the last import.
 fn has_text_of(source: &FileSource, articles: &[Article]) -> anyhow::Result<bool> {
     let bodies: HashSet<Digest> =
         articles.iter().filter_map(|article| article.state.as_ref().and_then(ArticleState::body)).collect();

@@ -37,7 +37,7 @@ pub struct WorkspaceReader<'a> {
     pub note: &'a dyn Fn(&str),
     /// The source that is imported.
     pub source: &'a SourceIdentity,
-    /// Returns whether the source has a commit.
+    /// A function that returns whether the source contains a commit.
     pub knows: &'a dyn Fn(&str) -> bool,
 }
 
@@ -130,9 +130,9 @@ impl WorkspaceReader<'_> {
         }
     }
 
-    /// Notes that a source without a record is imported into `project`, although another project may have the source's
-    /// articles from before the folder was moved, or from another machine. Names the first of `others` that has a
-    /// project.
+    /// Prints a note that a source without a record is imported into `project`, although another project may have the
+    /// source's articles from before the folder was moved, or from another machine. The note names the first of
+    /// `others` that has a project.
     fn note_other<'r>(&self, project: &str, mut others: impl Iterator<Item = &'r Row>, projects: &Projects) {
         let found = others.find_map(|row| Some((row.shown(), projects.slug(row.project_id.as_deref()?)?)));
         if let Some((other, slug)) = found {
@@ -197,7 +197,7 @@ impl WorkspaceReader<'_> {
         Ok(ended)
     }
 
-    /// Maps the ids of articles to the ids of the records of the imports that created the articles.
+    /// Returns a map from the ids of articles to the ids of the records of the imports that created the articles.
     async fn owners(&self, records: &[&Row]) -> anyhow::Result<HashMap<String, String>> {
         let mut owners = HashMap::new();
         for record in records {

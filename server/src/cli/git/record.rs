@@ -130,8 +130,8 @@ impl Record {
         Self { id: id_of(&seed), seed, identity: source.clone(), ..Self::default() }
     }
 
-    /// Returns the last commit whose changes have all been appended, and the commit of which only some changes have been
-    /// appended.
+    /// Returns the last commit whose changes have all been appended, and the commit of which only some changes have
+    /// been appended.
     pub fn commits(&self) -> (Option<Oid>, Option<Oid>) {
         (Oid::from_str(&self.progress.commit).ok(), Oid::from_str(&self.progress.towards).ok())
     }

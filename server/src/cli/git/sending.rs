@@ -28,7 +28,7 @@ pub struct BatchSender<'a> {
     pub record: Record,
     /// Whether the workspace defines the type of import records.
     pub is_type_defined: bool,
-    /// Whether the workspace has the project.
+    /// Whether the workspace contains the project.
     pub has_project: bool,
     /// The number of events that were appended.
     pub appended: u64,
@@ -181,7 +181,7 @@ impl BatchSender<'_> {
         let PreparedEvent { aggregate_id, path, commit, .. } = event;
         if self.reported.insert(path.clone()) {
             let place = place(&path, &commit);
-            self.progress.note(&format!("warning: {place} is left out: the server refuses it: {refusal}"));
+            self.progress.note(&format!("warning: {place} is left out: the server rejects its event: {refusal}"));
         }
         self.broken.insert(aggregate_id);
         self.refused.insert(path);
@@ -201,7 +201,7 @@ impl BatchSender<'_> {
         temporary.into_iter().chain(stopped).fold(anyhow::Error::new(error), anyhow::Error::context)
     }
 
-    /// Creates the project, unless the workspace already has the project.
+    /// Creates the project, unless the workspace already contains the project.
     async fn ensure_project(&mut self) -> anyhow::Result<()> {
         if !self.has_project {
             let note = |text: &str| self.progress.note(text);

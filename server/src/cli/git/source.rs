@@ -133,7 +133,7 @@ impl FileSource {
                 Err(error) => return Ok(Err(TextFault::Unread(format!("it cannot be read: {error}")))),
             },
             Self::Git(repository) => {
-                let missing = || unfit("the clone does not have its content, but a full clone does".to_owned());
+                let missing = || unfit("its content is not in the clone; a full clone has the content".to_owned());
                 match repository.odb()?.read_header(blob) {
                     Ok((size, _)) if size as u64 > MAX_FILE_BYTES => return too_large(),
                     Ok(_) => {}

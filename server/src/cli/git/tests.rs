@@ -24,7 +24,7 @@ impl Scratch {
         Self { folder, repository }
     }
 
-    /// Commits a tree with exactly these files. Each item of `files` has the path and the content of a file.
+    /// Commits a tree with exactly these files. Each item of `files` is the path and the content of a file.
     pub fn commit(&self, minute: i64, files: &[(&str, &[u8])]) -> Oid {
         let parents: Vec<Oid> = self.repository.head().ok().and_then(|head| head.target()).into_iter().collect();
         self.commit_on(Some("HEAD"), &parents, minute, files)
@@ -49,7 +49,7 @@ impl Scratch {
         self.repository.commit(reference, &who, &who, &message, &tree, &parents).expect("a commit")
     }
 
-    /// Writes a tree that libgit2 would not write. Each item of `entries` has the mode, the name and the content of an
+    /// Writes a tree that libgit2 would not write. Each item of `entries` is the mode, the name and the content of an
     /// entry. The items are in the order of the names.
     pub fn tree(&self, entries: &[(&str, &str, &[u8])]) -> Oid {
         let entry = |(mode, name, bytes): &(&str, &str, &[u8])| {
@@ -164,7 +164,7 @@ fn an_article_follows_changes_renames_and_removal_of_its_file() {
 }
 
 #[test]
-fn reading_a_history_again_yields_the_same_events_and_then_the_new_ones() {
+fn a_history_that_is_read_again_yields_the_same_events_before_the_new_events() {
     let scratch = Scratch::new();
     scratch.commit(0, &[("a.md", b"one")]);
     scratch.commit(1, &[("a.md", b"two"), ("b.MD", b"x")]);

@@ -201,7 +201,7 @@ impl<'a> HistoryWalk<'a> {
         self.assign_released_slugs(outbox)
     }
 
-    /// Returns the id of the article for a file with this birth.
+    /// Returns the id of the article for a file that was created at this path and commit.
     fn id_of(&self, birth: &Birth) -> String {
         name_id(&[&self.seed, &birth.path, &birth.commit.to_string()])
     }

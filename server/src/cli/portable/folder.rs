@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use tokio::fs::File;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// The number of bytes that are read at once.
+/// The number of bytes per read.
 const BLOCK_BYTES: usize = 128 * 1024;
 
 /// A folder with the bytes of files.
@@ -35,7 +35,7 @@ impl FilesFolder {
         Ok(Self { path: path.to_owned() })
     }
 
-    /// Stores bytes under their hash. Returns `false`, and stores nothing, if the bytes have another hash.
+    /// Stores bytes under their hash. Returns `false` without storing the bytes if their hash differs.
     pub async fn store<E>(
         &self,
         sha256: &str,
@@ -88,7 +88,7 @@ impl FilesFolder {
         }))
     }
 
-    /// Returns a request body with the bytes that have a SHA-256. The request fails if the bytes cannot be read.
+    /// Returns a request body with the stored bytes of a SHA-256 hash. The request fails if the bytes cannot be read.
     pub fn body(&self, sha256: &str, size: u64) -> reqwest::Body {
         let (folder, sha256) = (self.clone(), sha256.to_owned());
         let blocks = stream::once(async move { folder.read(&sha256, size).await });

@@ -11,7 +11,7 @@ use serde_json::Value;
 /// versions.
 pub const FORMAT: u64 = 2;
 
-/// Returns the version of the format of an export. Version 2, which has revocations and removals, is needed only for
+/// Returns the version of the format of an export. Version 2, which adds revocations and removals, is needed only for
 /// members and keys. Earlier programs can therefore read all other exports.
 pub fn format_of(has_members: bool) -> u64 {
     if has_members { FORMAT } else { 1 }
@@ -29,7 +29,7 @@ pub struct ExportHeader {
     /// The position after which the events begin.
     #[serde(default)]
     pub after: u64,
-    /// Whether the file has members and keys.
+    /// Whether the file contains members and keys.
     #[serde(default)]
     pub members: bool,
 }

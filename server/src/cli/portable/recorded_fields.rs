@@ -24,7 +24,7 @@ pub struct RecordedFields<'a> {
     #[serde(borrow, default)]
     recorded_at: Option<Cow<'a, str>>,
     version: Option<u64>,
-    /// Whether the export's folder of files has the bytes that the event refers to.
+    /// Whether the export's folder of files contains the bytes that the event refers to.
     #[serde(default)]
     pub bytes: bool,
 }

@@ -1,7 +1,7 @@
 //! Imports a file into a store that no server has open: an export with its ids, times and actors, or other events.
 //!
-//! Events are appended in batches, in the order of the file. Each batch is appended whole or not at all, and an event
-//! that the workspace already has is not appended again. An import that ended early can therefore be repeated.
+//! Events are appended in batches, in the order of the file. Each batch is appended atomically, and an event that the
+//! workspace already has is not appended again. An import that ended early can therefore be repeated.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -48,7 +48,7 @@ const MAX_EVENT_BYTES: usize = 16 << 20;
 #[derive(Debug, Default)]
 pub struct ImportReport {
     pub tally: SendTally,
-    /// Whether the import created the workspace and, because the file has no members, printed a new owner key.
+    /// Whether the import created the workspace and, because the file contains no members, printed a new owner key.
     pub has_new_key: bool,
     pub people: People,
     /// The number of events that were left out because the events belong to agents of plugins that a server has already
@@ -205,8 +205,8 @@ impl ImportRun {
                 let record = record_of(about)?;
                 self.admits = true;
                 if let Some(key) = self.engine.restore_workspace(&record, !header.members).await? {
-                    // Prints the key at once, because the import may end early and a repeated import creates no second
-                    // key.
+                    // Prints the key before the import continues, because the import may end early, and a repeated
+                    // import creates no second key.
                     output::print_line(&format!("owner key (shown once): {key}"))?;
                     self.restored.has_new_key = true;
                 }
@@ -295,7 +295,8 @@ impl ImportRun {
         Ok(self.registered.contains(&*event.aggregate_id))
     }
 
-    /// Appends an event of a file. `named` is the event's payload if the folder has the bytes that the event refers to.
+    /// Appends an event of a file. `named` is the event's payload if the folder contains the bytes that the event
+    /// refers to.
     async fn append_file(&mut self, event: NewEvent, named: Option<&str>) -> anyhow::Result<()> {
         let bytes = match named {
             None => None,

@@ -22,7 +22,7 @@ use crate::wire::event::EventBody;
 
 /// The number of events per page, which is the maximum that the server allows.
 const PAGE: u32 = 200;
-/// The number of definitions that are read at once.
+/// The maximum number of definitions per read from a store.
 const DEFINITIONS: usize = 50;
 
 /// The workspace that an export reads.
@@ -36,7 +36,7 @@ pub enum ExportSource<'a> {
 pub struct ExportPage<'a> {
     #[serde(borrow)]
     pub data: Vec<&'a RawValue>,
-    /// The cursor of the next page. Present if the log has more events.
+    /// The cursor of the next page. Present if the log contains more events.
     #[serde(borrow, default)]
     next_cursor: Option<Cow<'a, str>>,
     /// The position up to which the log was read.

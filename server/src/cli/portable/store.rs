@@ -24,7 +24,7 @@ pub struct StoreArguments {
     #[arg(long, value_name = "FILE", requires = "offline")]
     config: Option<PathBuf>,
     /// The id or the name of the workspace. By default, an import chooses the workspace with the id in the file, and
-    /// creates it if needed. An export requires this option if the store has several workspaces.
+    /// creates it if needed. An export requires this option if the store contains several workspaces.
     #[arg(long, value_name = "WORKSPACE", requires = "offline")]
     pub workspace: Option<String>,
 }
@@ -64,7 +64,7 @@ pub fn check_presence(config: &Config) -> anyhow::Result<()> {
 pub async fn open_engine(config: &Config) -> anyhow::Result<Arc<Engine>> {
     let store = match serve::open_store(config).await {
         Err(error) if error.chain().any(|cause| matches!(cause.downcast_ref(), Some(StoreError::Locked))) => {
-            return Err(error.context("a server has the store open; stop it first"));
+            return Err(error.context("a server has the store open; stop the server first"));
         }
         opened => opened?,
     };
@@ -97,7 +97,7 @@ impl OpenStore {
 }
 
 /// Returns the workspace with the id or the name `chosen`. Without `chosen`, returns the only workspace, or `None` if
-/// the store has no workspace or several.
+/// the store contains no workspace or several workspaces.
 pub async fn find(engine: &Engine, chosen: Option<&str>) -> anyhow::Result<Option<WorkspaceRecord>> {
     let mut all = engine.workspaces().await?;
     let Some(chosen) = chosen else {

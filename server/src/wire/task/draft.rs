@@ -25,8 +25,8 @@ const MAX_ARTIFACTS: usize = 100;
 /// The parts of a message or an artifact.
 pub type SentParts = SentField<Option<Vec<AnyObject>>>;
 
-/// Reads a message from its parts, or from the field of `texts` that is present. Returns `None` if the request has
-/// neither parts nor a text, and fails if the request has several of these fields.
+/// Reads a message from its parts, or from the field of `texts` that is present. Returns `None` if the request contains
+/// neither parts nor a text, and fails if the request contains several of these fields.
 pub fn message(parts: &SentParts, in_reply_to: &SentText, texts: &[&SentText]) -> Result<Option<Message>, Error> {
     let mut violations = Violations::default();
     let given: Vec<(&str, bool)> =

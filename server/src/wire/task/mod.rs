@@ -111,9 +111,9 @@ shown! {
     /// The task's events in the order of the log, at most the last 1,000.
     timeline: Vec<TimelineEntry> = whole.timeline.into_iter().map(TimelineEntry::from).collect(),
     /// The events that approval would append now, at most 500, each with the state of its aggregate after the approval.
-    /// Empty if approval would append more events: `would_refuse` then has `approval_too_large`.
+    /// Empty if approval would append more events: `would_refuse` then contains the error `approval_too_large`.
     would_append: Vec<EffectBody> = approval.would_append.into_iter().map(EffectBody::planned).collect(),
-    /// The error that approval would return now, although the status of the task allows approval.
+    /// The error that approval would return now, if the status of the task allows approval.
     would_refuse: Option<AnyObject> = approval.refusal.map(|error| ApiError::from(error).body.into()),
 }
 

@@ -21,9 +21,9 @@ pub struct CreateTask {
     pub project_id: SentText,
     /// The metadata of the task. `review.allowed_decisions` restricts the actions. `review.arguments_schema` is a JSON
     /// Schema that an edit must match. The schema may have at most 64 KiB and 500 subschemas, and must not refer to
-    /// other documents. `review.escalate` has up to 20 steps `{after, to, priority}` for an overdue task: `after` is
-    /// the time after `due_at` (seconds, or text such as `30m`, `2h` or `PT2H`), `to` is the next assignee (`agent:ID`,
-    /// `user:ID`, or the fields of an assignment), and `priority` is the new priority.
+    /// other documents. `review.escalate` contains up to 20 steps `{after, to, priority}` for an overdue task: `after`
+    /// is the time after `due_at` (seconds, or text such as `30m`, `2h` or `PT2H`), `to` is the next assignee
+    /// (`agent:ID`, `user:ID`, or the fields of an assignment), and `priority` is the new priority.
     pub metadata: SentField<Option<AnyObject>>,
     /// The kind of source; the default is `api`.
     pub source_type: SentField<Option<OneOf<Sources>>>,
@@ -205,13 +205,13 @@ pub struct MarkTask {
 
 from_fields!(only MarkTask { expected_version });
 
-/// One action on many tasks. The object also has the fields of the action itself.
+/// One action on many tasks. The object also contains the fields of the action itself.
 #[derive(Object)]
 pub struct ActOnTasks {
     pub action: SentField<OneOf<TaskActions>>,
     pub ids: SentField<Option<Vec<String>>>,
     /// An object instead of `ids`, with the id of each task and the version of the task that the caller has read. The
-    /// results have the order of this object. A task with another version gets 409 `version_conflict`.
+    /// results are in the order of the ids in this object. A task with another version gets 409 `version_conflict`.
     pub expected_versions: SentField<Option<HashMap<String, u64>>>,
     /// A filter instead of `ids`. Its fields are parameters of `GET /mailbox`: `status`, `assignee_id`,
     /// `assignee_type`, `project_id`, `source_type`, `unread`, `waiting_on` and `priority`.
