@@ -145,8 +145,7 @@ closed_sets! {
     FieldTypes as "FieldType": names::<FieldType>();
     /// The rule that combines the values of a field.
     FieldFolds as "FieldFold": names::<Fold>();
-    /// The rule for fields that a type does not declare: the state contains the fields (`accept`), or the event is
-    /// rejected (`reject`).
+    /// The rule for fields that a type does not declare: the state contains them (`accept`), or the event is rejected.
     UnknownFieldRules as "UnknownFieldRule": names::<UnknownFields>();
     /// The reason for another slug: another article of the project has the requested slug, or the slug is not valid.
     SlugReasons as "SlugReason": ["taken", "invalid"];
