@@ -63,9 +63,9 @@ impl Api {
         Ok(ClaimResponse::Done(JsonResponse::new(&body), etag(worked.task.version)))
     }
 
-    /// Claims the next task of an agent: the task with the highest priority among the tasks that wait for the agent. If
-    /// several tasks have this priority, claims the oldest of them.
+    /// Claims the next task of an agent.
     ///
+    /// The next task is the most urgent task that waits for the agent. Among equally urgent tasks, it is the oldest task.
     /// Several workers of one agent get different tasks. If no task waits for the agent, the list is empty.
     #[oai(path = "/mailbox/claim-next", method = "post", operation_id = "claim_next_task")]
     async fn claim_next_task(&self, access: AgentWrite, body: Body<ReceivedBody<ClaimNext>>) -> ApiResult<ClaimedNext> {
