@@ -29,21 +29,29 @@ pub struct Availability {
     pub timeout: Duration,
     /// The time of the store, for the deadlines of transactions.
     pub time: Arc<StoreTime>,
-    /// Whether a query got no response, and no later check has succeeded.
-    unresponsive: Arc<AtomicBool>,
+    state: Arc<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Whether the connection was lost or a check failed, and no later check has succeeded.
+    unresponsive: AtomicBool,
+    /// Whether a task checks the store.
+    checking: AtomicBool,
 }
 
 impl Availability {
     pub fn new(timeout: Duration) -> Availability {
-        Availability { timeout, time: Arc::default(), unresponsive: Arc::default() }
+        Availability { timeout, time: Arc::default(), state: Arc::default() }
     }
 
     pub fn is_unresponsive(&self) -> bool {
-        self.unresponsive.load(Ordering::Relaxed)
+        self.state.unresponsive.load(Ordering::Relaxed)
     }
 
-    /// Waits for the result of a query within the time limit. If a query exceeds the limit or loses the connection,
-    /// rejects further queries immediately until a check succeeds. `checking` returns the check.
+    /// Waits for the result of a query within the time limit. If a query loses the connection, rejects further queries
+    /// immediately until a check succeeds. If a query exceeds the limit, checks the store first, because a single slow
+    /// query does not mean that the store is unresponsive. `checking` returns the check.
     pub async fn within<T, C, F>(
         &self,
         query: impl Future<Output = Result<T>>,
@@ -58,6 +66,7 @@ impl Availability {
         }
         match timeout(self.timeout, query).await {
             Ok(Err(error)) if error.is_lost() => {
+                self.state.mark_unresponsive();
                 self.watch(checking);
                 Err(error)
             }
@@ -78,30 +87,45 @@ impl Availability {
         timeout(CHECK_TIMEOUT.min(self.timeout), check).await.unwrap_or(Err(Error::Unresponsive))
     }
 
-    /// Marks the store as unresponsive, and repeats the check until the store responds again.
+    /// Checks the store until it responds. Marks the store as unresponsive if a check fails.
     fn watch<C, F>(&self, checking: impl FnOnce() -> C)
     where
         C: Fn() -> F + Send + 'static,
         F: Future<Output = Result<()>> + Send,
     {
-        if self.unresponsive.swap(true, Ordering::Relaxed) {
+        if self.state.checking.swap(true, Ordering::SeqCst) {
             return;
         }
-        tracing::warn!("the store does not respond; requests fail until it does");
-        let (check, unresponsive) = (checking(), Arc::downgrade(&self.unresponsive));
+        let (check, state) = (checking(), Arc::downgrade(&self.state));
         tokio::spawn(async move {
             while !matches!(timeout(CHECK_TIMEOUT, check()).await, Ok(Ok(()))) {
+                // If no `Availability` is left, nothing uses the store any more.
+                let Some(state) = state.upgrade() else { return };
+                state.mark_unresponsive();
+                drop(state);
                 sleep(CHECK_INTERVAL).await;
-                if unresponsive.strong_count() == 0 {
-                    return;
-                }
             }
-            tracing::info!("the store responds again");
-            // If no `Availability` is left, nothing uses the store any more.
-            if let Some(unresponsive) = unresponsive.upgrade() {
-                unresponsive.store(false, Ordering::Relaxed);
+            if let Some(state) = state.upgrade() {
+                state.mark_responsive();
             }
         });
+    }
+}
+
+impl State {
+    fn mark_unresponsive(&self) {
+        if !self.unresponsive.swap(true, Ordering::SeqCst) {
+            tracing::warn!("the store does not respond; requests fail until it does");
+        }
+    }
+
+    /// Ends the checks. A connection that is lost at the same time either starts further checks, which mark the store
+    /// again, or is found by the next query.
+    fn mark_responsive(&self) {
+        self.checking.store(false, Ordering::SeqCst);
+        if self.unresponsive.swap(false, Ordering::SeqCst) {
+            tracing::info!("the store responds again");
+        }
     }
 }
 
@@ -120,20 +144,20 @@ mod tests {
         let availability = Availability::new(SOON);
         let back = Arc::new(Notify::new());
         let check = || {
-            let back = back.clone();
+            let (back, failed) = (back.clone(), Arc::new(AtomicBool::new(false)));
             move || {
                 move || {
-                    let back = back.clone();
-                    async move {
-                        back.notified().await;
-                        Ok(())
-                    }
+                    let (back, repeated) = (back.clone(), failed.swap(true, Ordering::SeqCst));
+                    async move { if repeated { Ok(back.notified().await) } else { Err(Error::Unresponsive) } }
                 }
             }
         };
         assert_eq!(availability.within(ready(Ok(1)), check()).await.expect("a result"), 1);
         let late = availability.within(pending::<Result<()>>(), check()).await;
-        assert!(matches!(late, Err(Error::Unresponsive)) && availability.is_unresponsive());
+        assert!(matches!(late, Err(Error::Unresponsive)));
+        while !availability.is_unresponsive() {
+            tokio::task::yield_now().await;
+        }
         // The query is not run, so it fails although its result is ready.
         assert!(matches!(availability.within(ready(Ok(1)), check()).await, Err(Error::Unresponsive)));
         assert!(matches!(availability.check(ready(Ok(()))).await, Err(Error::Unresponsive)));
@@ -142,6 +166,36 @@ mod tests {
             tokio::task::yield_now().await;
         }
         assert_eq!(availability.within(ready(Ok(2)), check()).await.expect("a result"), 2);
+    }
+
+    #[tokio::test]
+    async fn a_slow_query_does_not_make_the_store_unresponsive_if_a_check_succeeds() {
+        let availability = Availability::new(SOON);
+        let checked = Arc::new(Notify::new());
+        let check = || {
+            let checked = checked.clone();
+            move || {
+                checked.notify_one();
+                ready(Ok(()))
+            }
+        };
+        for _ in 0..2 {
+            let late = availability.within(pending::<Result<()>>(), check).await;
+            assert!(matches!(late, Err(Error::Unresponsive)));
+            checked.notified().await;
+            while availability.state.checking.load(Ordering::SeqCst) {
+                tokio::task::yield_now().await;
+            }
+            assert!(!availability.is_unresponsive());
+        }
+    }
+
+    #[tokio::test]
+    async fn a_lost_connection_makes_the_store_unresponsive_before_a_check() {
+        let availability = Availability::new(SOON);
+        let error = || Error::Database(surrealdb::Error::connection("closed".into(), None));
+        let lost = availability.within(ready(Err::<(), _>(error())), || || pending()).await;
+        assert!(lost.is_err_and(|error| error.is_lost()) && availability.is_unresponsive());
     }
 
     #[tokio::test]
