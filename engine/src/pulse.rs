@@ -30,7 +30,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use catch_ups::CatchUps;
+use catch_ups::{CatchUps, Cause};
 use futures_util::FutureExt;
 use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
@@ -157,7 +157,7 @@ impl Pulse {
                 }
             }
             let now = Instant::now();
-            beat.changed.iter().for_each(|(id, progress)| catch_ups.add(id, Some(*progress)));
+            beat.changed.iter().for_each(|(id, progress)| catch_ups.add(id, Cause::Progress(*progress)));
             // Listing thousands of open workspaces costs more than a query that finds no progress.
             if !reports && !has_more && !catch_ups.has_due(now) {
                 continue;
@@ -165,13 +165,13 @@ impl Pulse {
             let Some(usage) = open() else { return };
             let due = due(&mut checked, usage.iter().map(|open| &open.id), self.peers.lost_at(), now);
             has_more = due.len() == CHECKS;
-            due.iter().for_each(|id| catch_ups.add(id, None));
+            due.iter().for_each(|id| catch_ups.add(id, Cause::Check));
             for OpenWorkspace { id, state, .. } in usage {
-                let Some(progress) = catch_ups.begin(&id, now) else { continue };
+                let Some(cause) = catch_ups.begin(&id, now) else { continue };
                 let catch_ups = catch_ups.clone();
                 tokio::spawn(async move {
-                    let caught_up = AssertUnwindSafe(catch_up(&state, progress)).catch_unwind().await;
-                    catch_ups.end(&id, (!caught_up.unwrap_or(false)).then_some(progress), Instant::now());
+                    let caught_up = AssertUnwindSafe(catch_up(&state, cause)).catch_unwind().await;
+                    catch_ups.end(&id, (!caught_up.unwrap_or(false)).then_some(cause), Instant::now());
                 });
             }
             catch_ups.remove_due(now);
@@ -285,10 +285,10 @@ fn due<'o>(
 
 /// Reads the events and definitions that other servers have added to a workspace. Returns whether the events and
 /// definitions could be read.
-async fn catch_up(state: &State, progress: Option<WorkspaceProgress>) -> bool {
-    let learned = match progress {
-        Some(progress) => state.apply_progress(progress).await,
-        None => state.refresh().await,
+async fn catch_up(state: &State, cause: Cause) -> bool {
+    let learned = match cause {
+        Cause::Progress(progress) => state.apply_progress(progress).await,
+        Cause::Check => state.refresh().await,
     };
     if let Err(error) = &learned {
         tracing::debug!(%error, workspace = %state.record.id, "failed to read the events of other servers");

@@ -13,6 +13,15 @@ use crate::store::control::servers::WorkspaceProgress;
 /// The pause after a failed catch-up.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// The cause of a catch-up.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Cause {
+    /// The log is checked, because a change may not have been reported.
+    Check,
+    /// Other servers have reported progress.
+    Progress(WorkspaceProgress),
+}
+
 /// The catch-ups that run or wait, by workspace id.
 #[derive(Default)]
 pub struct CatchUps(Mutex<HashMap<Arc<str>, CatchUp>>);
@@ -24,10 +33,8 @@ struct CatchUp {
 }
 
 /// A catch-up that waits for the end of the running catch-up, and for the end of the pause after a failed catch-up.
-#[derive(Default)]
 struct PendingCatchUp {
-    /// The progress that other servers have reported. `None` if no progress was reported and the log is only checked.
-    progress: Option<WorkspaceProgress>,
+    cause: Cause,
     not_before: Option<Instant>,
 }
 
@@ -38,9 +45,9 @@ impl PendingCatchUp {
 }
 
 impl CatchUps {
-    /// Adds a catch-up of a workspace. If a catch-up of the workspace already waits, merges the progress of both.
-    pub fn add(&self, id: &Arc<str>, progress: Option<WorkspaceProgress>) {
-        self.0.lock().entry(id.clone()).or_default().add(progress);
+    /// Adds a catch-up of a workspace. If a catch-up of the workspace already waits, merges the causes of both.
+    pub fn add(&self, id: &Arc<str>, cause: Cause) {
+        self.0.lock().entry(id.clone()).or_default().add(cause);
     }
 
     /// Returns whether a catch-up is due.
@@ -48,23 +55,23 @@ impl CatchUps {
         self.0.lock().values().any(|catch_up| catch_up.due(now).is_some())
     }
 
-    /// Begins the catch-up of a workspace, and returns its progress. Returns `None` if no catch-up is due.
-    pub fn begin(&self, id: &str, now: Instant) -> Option<Option<WorkspaceProgress>> {
+    /// Begins the catch-up of a workspace, and returns its cause. Returns `None` if no catch-up is due.
+    pub fn begin(&self, id: &str, now: Instant) -> Option<Cause> {
         let mut catch_ups = self.0.lock();
         let catch_up = catch_ups.get_mut(id)?;
-        let progress = catch_up.due(now)?.progress;
+        let cause = catch_up.due(now)?.cause;
         *catch_up = CatchUp { is_running: true, waiting: None };
-        Some(progress)
+        Some(cause)
     }
 
-    /// Ends the catch-up of a workspace. `failed` is the progress of a failed catch-up. A failed catch-up is repeated
+    /// Ends the catch-up of a workspace. `failed` is the cause of a failed catch-up. A failed catch-up is repeated
     /// after a pause.
-    pub fn end(&self, id: &Arc<str>, failed: Option<Option<WorkspaceProgress>>, now: Instant) {
+    pub fn end(&self, id: &Arc<str>, failed: Option<Cause>, now: Instant) {
         let mut catch_ups = self.0.lock();
         if let Some(catch_up) = catch_ups.get_mut(id) {
             catch_up.is_running = false;
-            if let Some(progress) = failed {
-                catch_up.add(progress).not_before = Some(now + PAUSE);
+            if let Some(cause) = failed {
+                catch_up.add(cause).not_before = Some(now + PAUSE);
             }
         }
         catch_ups.retain(|_, catch_up| catch_up.is_running || catch_up.waiting.is_some());
@@ -77,12 +84,12 @@ impl CatchUps {
 }
 
 impl CatchUp {
-    /// Adds progress to the waiting catch-up.
-    fn add(&mut self, progress: Option<WorkspaceProgress>) -> &mut PendingCatchUp {
-        let waiting = self.waiting.get_or_insert_default();
-        waiting.progress = match (waiting.progress, progress) {
-            (Some(known), Some(progress)) => Some(known.merged(progress)),
-            (known, progress) => known.or(progress),
+    /// Adds a cause to the waiting catch-up.
+    fn add(&mut self, cause: Cause) -> &mut PendingCatchUp {
+        let waiting = self.waiting.get_or_insert(PendingCatchUp { cause, not_before: None });
+        waiting.cause = match (waiting.cause, cause) {
+            (Cause::Progress(known), Cause::Progress(progress)) => Cause::Progress(known.merged(progress)),
+            (Cause::Check, cause) | (cause, Cause::Check) => cause,
         };
         waiting
     }
@@ -97,8 +104,8 @@ impl CatchUp {
 mod tests {
     use super::*;
 
-    fn writes(writes: u64) -> Option<WorkspaceProgress> {
-        Some(WorkspaceProgress { writes, ..WorkspaceProgress::default() })
+    fn writes(writes: u64) -> Cause {
+        Cause::Progress(WorkspaceProgress { writes, ..WorkspaceProgress::default() })
     }
 
     #[test]
@@ -108,7 +115,7 @@ mod tests {
         catch_ups.add(&id, writes(1));
         assert_eq!(catch_ups.begin(&id, now), Some(writes(1)));
         catch_ups.add(&id, writes(3));
-        catch_ups.add(&id, None);
+        catch_ups.add(&id, Cause::Check);
         catch_ups.add(&id, writes(2));
         assert!(!catch_ups.has_due(now));
         assert_eq!(catch_ups.begin(&id, now), None);
@@ -133,8 +140,8 @@ mod tests {
     #[test]
     fn a_catch_up_of_a_closed_workspace_is_removed() {
         let (catch_ups, now) = (CatchUps::default(), Instant::now());
-        catch_ups.add(&"running".into(), None);
-        assert_eq!(catch_ups.begin("running", now), Some(None));
+        catch_ups.add(&"running".into(), Cause::Check);
+        assert_eq!(catch_ups.begin("running", now), Some(Cause::Check));
         catch_ups.add(&"running".into(), writes(1));
         catch_ups.add(&"closed".into(), writes(1));
         catch_ups.remove_due(now);
