@@ -236,7 +236,7 @@ pub struct WorkInput<'a> {
 }
 
 impl WorkInput<'_> {
-    /// Returns the row of an aggregate as in pipelines, with the label of the aggregate added.
+    /// Returns the pipeline row of an aggregate, with the label of the aggregate in the field [`LABEL`].
     pub fn row(aggregate: &Aggregate, definition: &Definition) -> Value {
         let row = aggregate.row(definition);
         let fields = row.as_object().into_iter().flat_map(Object::iter).filter(|(name, _)| &***name != LABEL);

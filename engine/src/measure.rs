@@ -34,7 +34,7 @@ pub struct Measure {
 #[derive(Default)]
 struct WorkspaceMeasurement {
     backlog: PeriodicReading<Backlog>,
-    /// The position of the log that the backlog includes.
+    /// The position of the last event that the backlog includes.
     position: u64,
     /// The number of parked steps by plugin.
     parked: PeriodicReading<Vec<(Arc<str>, u64)>>,

@@ -79,7 +79,7 @@ impl Metric {
         Metric::new(MetricKind::Histogram(buckets), name, labels, help)
     }
 
-    /// Returns the metric with series that exist from the start.
+    /// Returns the metric with the given series, which exist from the start.
     pub const fn starting_with(self, initial: &'static [&'static [&'static str]]) -> Metric {
         Metric { initial, ..self }
     }
@@ -131,7 +131,7 @@ impl Metric {
 pub struct GaugeGuard(&'static Metric);
 
 impl GaugeGuard {
-    /// Increases a gauge without labels.
+    /// Increases a gauge without labels by 1 until the returned guard is dropped.
     pub fn begin(gauge: &'static Metric) -> GaugeGuard {
         gauge.change(&[], 1.0);
         GaugeGuard(gauge)

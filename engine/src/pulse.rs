@@ -43,7 +43,7 @@ use crate::metric;
 use crate::registry::OpenWorkspace;
 use crate::state::State;
 use crate::state::peers::{Peers, PendingReport};
-use crate::store::control::servers::{Beat, SCHEMA, WorkspaceProgress};
+use crate::store::control::servers::{Beat, SCHEMA};
 use crate::store::{Database, Store};
 
 /// The time after which the server reports again that it is alive, and looks for workspaces without a living leader.
@@ -300,7 +300,7 @@ async fn catch_up(state: &State, cause: Cause) -> bool {
 mod tests {
     use super::*;
     use crate::clock::SystemClock;
-    use crate::store::control::servers::LeaderNote;
+    use crate::store::control::servers::{LeaderNote, WorkspaceProgress};
 
     #[test]
     fn a_limited_number_of_workspaces_is_checked_after_each_query() {

@@ -18,13 +18,13 @@ use crate::metric::STREAMS_OPEN;
 use crate::wire::page::PageBytes;
 use crate::{api, dashboard, download, edge, mcp, plugin_routes, realtime};
 
-/// Returns the application of a server without backups as an endpoint, which a test calls.
+/// Returns the application of a server without backups, as an endpoint for tests.
 pub fn application(engine: Arc<Engine>, config: &Config, shutdown: Shutdown) -> BoxEndpoint<'static, Response> {
     application_with_backups(engine, None, config, shutdown)
 }
 
-/// Returns the application as an endpoint, which a listening socket or a test calls. `backups` is the archiver of the
-/// server, if the server archives the log.
+/// Returns the application as an endpoint for a listening socket or for tests. `backups` is the archiver of the server,
+/// if the server archives the log.
 pub fn application_with_backups(
     engine: Arc<Engine>,
     backups: Option<Arc<Backups>>,

@@ -50,7 +50,7 @@ const PLUGIN_THREADS: usize = 2;
 const BOOTSTRAP_KEY: &str = "FOLDWORK_BOOTSTRAP_KEY";
 /// The environment variable with the name of a SurrealDB server's user.
 const STORE_USER: &str = "FOLDWORK_STORE_USER";
-/// The environment variable with the password of this user.
+/// The environment variable with the password of a SurrealDB server's user.
 const STORE_PASSWORD: &str = "FOLDWORK_STORE_PASSWORD";
 
 /// The interval between checks of the memory of open workspaces.
@@ -204,7 +204,7 @@ pub async fn open_store(config: &Config) -> anyhow::Result<Store> {
     Ok(store)
 }
 
-/// Opens the engine on a store of the configuration.
+/// Opens the engine on `store`, with the settings and the plugins of the server.
 pub async fn open_engine(config: &Config, store: Store, plugins: Plugins) -> anyhow::Result<Arc<Engine>> {
     let opened = Engine::open(store, Arc::new(StoreClock::default()), config.engine(), plugins).await;
     // The messages of these errors do not include the cause, because clients must not see the cause.

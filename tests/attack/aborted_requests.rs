@@ -19,7 +19,7 @@ const KEYS: u64 = 40;
 const LONGEST_US: u64 = 6_000;
 const STREAMS: u64 = 12;
 
-/// Returns a pseudorandom number for a number. The result is the same in every run.
+/// Returns a pseudorandom number that depends only on `number`.
 fn scattered(number: u64) -> u64 {
     (number + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(23) % 1_000_003
 }

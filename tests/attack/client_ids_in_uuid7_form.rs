@@ -20,7 +20,8 @@ fn events(ids: impl Iterator<Item = (String, Option<String>)>) -> Value {
     json!({"events": ids.map(event).collect::<Vec<_>>()})
 }
 
-/// Returns an id in the server's format. The end of the id is the position of the event, here position 1.
+/// Returns an id in the server's format, a different id for each `number`. The server's ids end with the position of
+/// their event. The returned ids end with position 1.
 fn pointing_at_the_first(number: usize) -> String {
     format!("019b76da-a800-7{:03x}-8001-000000000001", number + 1)
 }

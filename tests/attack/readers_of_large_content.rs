@@ -18,12 +18,13 @@ const ROUNDS: usize = 5;
 /// The minimum number of lists that another key reads while the readers read. A blocked key would read only about
 /// [`READS`] lists.
 const ENOUGH: usize = READERS * READS * 3 / 16;
-/// The number of artifacts in one request, and the size of the payload of each effect, in bytes.
+/// The number of artifacts in one request.
 const ARTIFACTS: usize = 100;
+/// The size of the payload of each effect, in bytes.
 const PAYLOAD_BYTES: usize = 8_000;
-/// The rows of a list, and the number of values in each. All rows together have more bytes than a page. Many small
-/// values take longer to write than a long text.
+/// The number of rows in a list. All rows together have more bytes than a page.
 const ROWS: usize = 100;
+/// The number of values in each row. Many small values take longer to write than a long text.
 const ROW_VALUES: usize = 10_000;
 const DELIVERY_BYTES: usize = 900_000;
 /// The number of deliveries, which is larger than the number that a task accepts.

@@ -24,7 +24,7 @@ const SYLLABLES: [&str; 24] = [
 /// The number of different words. The number is small, so that many labels are similar.
 const WORDS: usize = 20_000;
 
-/// One in this many labels is Chinese, and one is Hindi.
+/// Of this many labels, one is Chinese and one is Hindi, on average.
 const OTHER_SCRIPTS: usize = 10;
 /// The number of different characters in Chinese labels.
 const HAN: usize = 3_000;
@@ -32,7 +32,7 @@ const HAN: usize = 3_000;
 const DEVANAGARI: [&str; 16] =
     ["का", "मि", "रे", "लो", "सं", "दृ", "वल", "क्य", "ने", "ब्र", "पि", "गौ", "तु", "है", "ष्ट", "र्म"];
 
-/// Returns a label of several words. One in [`OTHER_SCRIPTS`] is Chinese, and one is Hindi.
+/// Returns a label of several words. Of [`OTHER_SCRIPTS`] labels, one is Chinese and one is Hindi, on average.
 fn label(chance: &mut Chance) -> String {
     match chance.below(OTHER_SCRIPTS) {
         0 => han_label(chance),

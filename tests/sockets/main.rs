@@ -75,7 +75,7 @@ fn created(title: &str) -> String {
     format!(r#"{{{event},"payload":{{"title":"{title}"}}}}"#)
 }
 
-/// Returns an event that a stream may have at any version.
+/// Returns an event that can be appended at any version of its stream.
 fn noted(title: &str) -> String {
     created(title).replace("article.created", "article.noted")
 }

@@ -21,7 +21,7 @@ use strum::VariantArray;
 
 use cast::{Answered, Cast, WorkspaceRecords, cast};
 
-/// An id of no record.
+/// An id that no record has.
 const UNKNOWN_ID: &str = "019b76da-a800-7001-8000-ffffffffffff";
 
 #[derive(Deserialize)]

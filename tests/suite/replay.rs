@@ -15,10 +15,10 @@ use foldwork_tests::handles::Handles;
 use foldwork_tests::server::Server;
 use serde::Deserialize;
 
-/// The name in a recorded pipeline of the source with the documents of `foreign_docs`.
+/// The name by which recorded pipelines refer to the documents of `foreign_docs`.
 const FOREIGN: &str = "__FOREIGN__";
-/// The files with their names in the list and their paths without the extension. A case is identified by the name of
-/// its file and by its line.
+/// The files of recorded cases: the name of each file in `known.txt`, and its path without the extension. A case is
+/// identified by the name of its file and by its line.
 const FILES: [(&str, &str); 3] =
     [("cases", "pipeline/cases"), ("lookup_cases", "pipeline/lookup_cases"), ("windows", "windows/cases")];
 /// The tiers of cases that are skipped because the results may differ. These cases depend on the order of equal rows,
@@ -33,9 +33,9 @@ struct Recorded {
     docs: Value,
     pipeline: Value,
     expected: Option<Value>,
-    /// The code of the expected error. Zero stands for an unrecorded code.
+    /// The code of the expected error, or zero if the code was not recorded.
     error_code: Option<i32>,
-    /// The code to expect for an unrecorded code, if it is known.
+    /// The code to expect if `error_code` is zero. Without this code, most codes are accepted.
     code_by_source: Option<i32>,
     #[serde(default)]
     unordered: bool,

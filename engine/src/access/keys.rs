@@ -166,8 +166,9 @@ fn moved_to(revoked: &KeyRecord, heir: &KeyRecord, below: &[KeyRecord]) -> Vec<K
 /// the ancestors and the origin of the revoked key. If the revoked key has no origin, its user becomes the origin of
 /// the keys.
 ///
-/// The keys above the revoked key stay ancestors of the derived keys. Otherwise a caller could revoke a key derived
-/// from the caller's key, and the keys further below would stay valid after the caller's own key is revoked.
+/// The ancestors of the revoked key stay ancestors of the derived keys. Otherwise a caller could revoke a key that is
+/// derived from the caller's own key, and the keys derived from the revoked key would stay valid after the caller's own
+/// key is revoked.
 fn moved_up(revoked: &KeyRecord, below: &[KeyRecord]) -> Vec<KeyRecord> {
     let own = || format!("user:{}", revoked.user_id).into();
     let origin = revoked.derived_from.clone().unwrap_or_else(own);

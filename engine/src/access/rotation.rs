@@ -81,7 +81,7 @@ impl Access {
     }
 }
 
-/// Returns whether the caller's key `own` is the same as `key`, or is above or below `key`.
+/// Returns whether the caller's key `own` is `key` itself, an ancestor of `key`, or derived from `key`.
 fn are_related(own: &Arc<str>, caller: &Caller, key: &KeyRecord) -> bool {
     *own == key.id || key.ancestors.contains(own) || caller.above.contains(&key.id)
 }

@@ -10,7 +10,7 @@ use crate::model::definition::Definition;
 use crate::model::depth::{self, MAX_KEPT_DEPTH};
 use crate::model::event::{self, NewEvent, StreamExpectation};
 use crate::model::fold::DELETED;
-use crate::model::id::{self, AggregateId};
+use crate::model::id::{self, AggregateId, ID_FORM};
 use crate::model::pattern::PatternMatcher;
 use crate::model::payload::{self, PayloadCheck};
 use crate::model::view;
@@ -19,19 +19,17 @@ use crate::offload::in_place;
 
 /// Returns the id of the event's aggregate. Fails if the id is invalid.
 pub(super) fn aggregate_id(new: &NewEvent) -> Result<AggregateId> {
-    AggregateId::parse(&new.aggregate_id).ok_or_else(|| {
-        let allowed = "expected a letter or digit, then up to 127 letters, digits and . _ : -";
-        Error::invalid_at("/aggregate_id", format!("invalid aggregate id: {allowed}"))
-    })
+    AggregateId::parse(&new.aggregate_id)
+        .ok_or_else(|| Error::invalid_at("/aggregate_id", format!("invalid aggregate id: expected {ID_FORM}")))
 }
 
 /// Returns whether the event begins the state of its aggregate. Such an event must have the required fields, and gets
 /// the defaults of missing fields.
 ///
-/// The first event of a stream begins the state. An event with a verb other than `created` does not begin the state if
-/// it was recorded in another log, because a part of that log may begin in the middle of a stream. Such an event does
-/// not begin the state either if its type is built in, because such streams existed before this rule. `created` on a
-/// deleted aggregate begins the state again.
+/// The first event of a stream begins the state. There are two exceptions for events with a verb other than `created`:
+/// an event that was recorded in another log, because a part of that log may begin in the middle of a stream, and an
+/// event of a built-in type, because streams of these types could begin with any event before this rule existed.
+/// `created` on a deleted aggregate begins the state again.
 pub(super) fn is_first(new: &NewEvent, before: Option<&Aggregate>, definition: &Definition) -> bool {
     match before {
         Some(before) => before.deleted && new.restores_empty(),
@@ -168,7 +166,7 @@ impl View<'_> {
             return Err(Error::conflict(ErrorCode::AggregateTypeMismatch, message));
         }
         if project_id.is_some() && project_id != before.project_id {
-            return Err(Error::conflict(ErrorCode::ProjectMismatch, "the stream belongs to another project"));
+            return Err(Error::conflict(ErrorCode::ProjectMismatch, "the aggregate belongs to another project"));
         }
         Ok(before.project_id.clone())
     }

@@ -51,7 +51,7 @@ pub fn slug_of(aggregate: &Aggregate) -> Option<&str> {
 /// The handling of a slug that is taken or not valid.
 #[derive(Clone, Copy)]
 pub struct Choice<'a> {
-    /// Applies to a slug that is not accepted: `true` gives the article another slug, `false` rejects the event.
+    /// Whether an article whose slug is not accepted gets another slug. If `false`, the event is rejected.
     pub renames: bool,
     /// The slugs of the log from which the event is imported.
     pub in_log: Option<&'a SlugsInLog>,
@@ -94,7 +94,8 @@ pub fn decide(
     }
 }
 
-/// Returns the slug that an event got when it was appended with `renames`, if `new` may be a repeat of the event.
+/// Returns the slug that the event `first` got when it was appended with [`NewEvent::renames_slug`]. Returns `None` if
+/// `new` cannot be a repeat of `first`.
 pub fn given_to(first: &Event, new: &NewEvent) -> Option<Value> {
     if !new.renames_slug || *first.aggregate_type != *ARTICLE {
         return None;

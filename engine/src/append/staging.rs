@@ -22,7 +22,7 @@ use crate::model::builtin::{ARTICLE, FILE};
 use crate::model::event::{self, Event, NewEvent};
 use crate::model::feed;
 use crate::model::file;
-use crate::model::id::{self, AggregateId};
+use crate::model::id::{self, AggregateId, ID_FORM};
 use crate::model::payload;
 use crate::model::slug::SLUG;
 use crate::model::sums;
@@ -182,7 +182,8 @@ impl<'a> BatchBuilder<'a> {
     ) -> Result<Arc<Event>> {
         let aggregate_id = checks::aggregate_id(&new)?;
         if let Some(event_id) = new.event_id.as_deref().filter(|event_id| !id::is_valid_id(event_id)) {
-            return Err(Error::invalid_at("/event_id", format!("'{event_id:.64}' is not a valid event id")));
+            let message = format!("'{event_id:.64}' is not a valid event id: expected {ID_FORM}");
+            return Err(Error::invalid_at("/event_id", message));
         }
         let before = self.view.aggregate(aggregate_id.as_str());
         let definition = self.view.check_type(&new, before.as_deref(), append.managed)?;

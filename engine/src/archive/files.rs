@@ -1,10 +1,10 @@
 //! The bytes of files in the archive, stored under their SHA-256. The bytes of a deleted file stay for the retention
 //! period.
 //!
-//! A server may archive the bytes of a new file while another server removes the same bytes because no file has used
-//! the bytes before. A copy first removes the record that the bytes are unused, and then looks for the note of a
-//! removal. A removal first writes its note, and then looks for the record. The copy therefore detects the removal, or
-//! the removal detects the copy.
+//! A server may copy the bytes of a new file to the archive while another server removes the same bytes, which no file
+//! has used for the retention period. A copy first removes the record that the bytes are unused, and then looks for the
+//! note of a removal. A removal first writes its note, and then looks for the record. The copy therefore detects the
+//! removal, or the removal detects the copy.
 
 use std::collections::HashSet;
 use std::sync::Arc;

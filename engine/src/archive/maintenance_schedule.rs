@@ -15,7 +15,8 @@ use crate::workspace::notices::notify_of_backup;
 
 const HOUR_MS: i64 = 3_600_000;
 const DAY_MS: i64 = 24 * HOUR_MS;
-/// The maximum age of a verification that may be used instead of a failed one, in milliseconds.
+/// The maximum age at which the last verification still counts if a new verification fails with an error, in
+/// milliseconds.
 const VERIFIED_WITHIN_MS: i64 = 2 * DAY_MS;
 /// The number of digests that are kept of each workspace.
 const DIGESTS: usize = 48;

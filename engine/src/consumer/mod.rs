@@ -124,14 +124,14 @@ impl Consumer {
         for mut task in self.tasks {
             match tokio::time::timeout_at(end, task.ended()).await {
                 Ok(Ok(())) => {}
-                Ok(Err(error)) => tracing::error!(%error, "a follower of the log did not end cleanly"),
+                Ok(Err(error)) => tracing::error!(%error, "a task that processes the log did not end cleanly"),
                 // The follower is still waiting for a plugin. The next start repeats the uncommitted work.
                 Err(_) => task.abort(),
             }
         }
         match tokio::time::timeout_at(end, self.slot.write_checkpoint()).await {
             Ok(Ok(())) | Err(_) => {}
-            Ok(Err(error)) => tracing::warn!(%error, "failed to write the position of the graph's follower"),
+            Ok(Err(error)) => tracing::warn!(%error, "failed to write the position up to which the graph is built"),
         }
     }
 }

@@ -54,10 +54,10 @@ error_codes! {
     /// The caller may listen to the agent, but may not act for the agent.
     InsufficientRight "403": "Use a key with the scope and the role that the message names.";
     /// Only an owner of the workspace may do this.
-    OwnerRequired "403": "Ask an owner of the workspace.";
+    OwnerRequired "403": "Ask an owner of the workspace to send the request.";
     /// The operation concerns the whole installation, and only owners of its first workspace may use it.
-    OperatorRequired "403": "Ask the operator of the installation.";
-    /// Only a person who is signed in may do this, with a token of an identity provider.
+    OperatorRequired "403": "Ask the operator of the installation to send the request.";
+    /// Only a person who has signed in through an identity provider may do this.
     SessionRequired "403": "Sign in.";
     /// The user is not a member of the workspace.
     NotAMember "403": "Ask an owner of the workspace for an invitation.";
@@ -79,7 +79,7 @@ error_codes! {
     /// The key is bound to agents. Such a key can only read, and work on the tasks of its agents.
     AgentKey "403": "Use a key that is not bound to agents.";
     /// The key is bound to other agents.
-    OtherAgent "403": "Use a key of this agent.";
+    OtherAgent "403": "Use a key that is bound to this agent.";
     /// The caller has delivered the output, and another person must decide on the output.
     OwnDelivery "403": "Ask another person to decide, or set `[mailbox] own_deliveries`.";
     /// The key is bound to agents, and the task has output of another author.
@@ -93,7 +93,7 @@ error_codes! {
     /// Only the program appends events to aggregates of this type.
     ManagedType "403": "Use the operations for this kind of resource.";
     /// Only an import may append an event with the actor and the time of another log.
-    RecordedElsewhere "403": "Leave out what the original log recorded, or import the event.";
+    RecordedElsewhere "403": "Leave out the actor and the time, or import the event.";
     /// Only the server may send events with this name.
     ReservedEvent "403": "Choose another name.";
     /// The caller may not use the channel.
@@ -116,7 +116,7 @@ error_codes! {
     RequestTimeout "408": "Send the request again over a faster connection.";
     /// The stream is not at the expected version. `current_version` is the version of the stream.
     VersionConflict "409": "Read the aggregate again, and repeat the change.";
-    /// The aggregate to create exists.
+    /// The aggregate that the event would create already exists.
     AggregateExists "409": "Use another verb or another id.";
     /// The aggregate is deleted.
     AggregateDeleted "409": "Restore the aggregate, or use another id.";
@@ -124,7 +124,7 @@ error_codes! {
     AggregateTypeMismatch "409": "Use another id.";
     /// The stream or file belongs to another project.
     ProjectMismatch "409": "Use the project of the aggregate, or another id.";
-    /// The log contains an event with this id and another content.
+    /// The log contains an event with this id and different content.
     EventIdConflict "409": "Choose a different id for each event.";
     /// The idempotency key was used for another request.
     IdempotencyMismatch "409": "Use a different idempotency key for each request.";
@@ -135,7 +135,7 @@ error_codes! {
     /// Another agent has the name.
     NameTaken "409": "Choose another name.";
     /// Existing aggregates do not fit the new definition.
-    BreakingRedefinition "409": "Correct the definition, or repeat it with `force`.";
+    BreakingRedefinition "409": "Correct the definition, or repeat the request with `force=true`.";
     /// The number of resources differs from the expected number.
     CountMismatch "409": "Repeat the request with the number in the response.";
     /// The status of the task does not allow the action.
@@ -152,7 +152,7 @@ error_codes! {
     Superseded "409": "Wait for new output, or send `\"accept_superseded\": true`.";
     /// The aggregate of an effect has changed since the author of the effect read the aggregate. `difference` shows the
     /// changes.
-    Stale "409": "Look at the difference, then send `\"accept_stale\": true`.";
+    Stale "409": "Check `difference`, then send `\"accept_stale\": true`.";
     /// The effect of an artifact cannot be appended.
     EffectRefused "409": "Reject the output or request changes.";
     /// The edit changes the output but not the effect of the output.
@@ -175,10 +175,10 @@ error_codes! {
     AlreadyMember "409": "Change the role of the member.";
     /// The person has not accepted the invitation yet.
     NotJoined "409": "Wait until the person has accepted.";
-    /// The member owns the workspace and stays an owner.
+    /// The owner of the workspace cannot be removed or given another role.
     WorkspaceOwner "409": "Make another member the owner of the workspace first.";
     /// The first workspace of an installation cannot be deleted.
-    FirstWorkspace "409": "Delete only other workspaces.";
+    FirstWorkspace "409": "Choose another workspace.";
     /// The store has no workspace yet.
     NoWorkspace "409": "Start the server once, which creates the first workspace.";
     /// The key has expired. An expired key cannot be rotated.
@@ -190,8 +190,8 @@ error_codes! {
     /// The graph is already being rebuilt.
     RebuildRunning "409": "Wait until the rebuild has ended.";
     /// A plugin was reloaded during the rebuild of the graph, or another server has rebuilt the graph.
-    RebuildOvertaken "409": "Rebuild again if the graph is not the expected one.";
-    /// The store has workspaces, and a whole installation is restored only into an empty store.
+    RebuildOvertaken "409": "Rebuild the graph again if a plugin was reloaded.";
+    /// The store has workspaces, but a whole installation can be restored only into an empty store.
     StoreNotEmpty "409": "Restore into an empty store, or restore one workspace.";
     /// An event of the workspace differs from the archived event at its position.
     OtherHistory "409": "Restore into an empty store.";
@@ -206,9 +206,9 @@ error_codes! {
     /// The path accepts only WebSocket connections.
     UpgradeRequired "426": "Connect with a WebSocket client.";
     /// The key, or the address, has sent too many requests in a minute.
-    RateLimited "429": "Wait for the seconds in `Retry-After`.";
+    RateLimited "429": "Wait for the number of seconds in `Retry-After`.";
     /// Too many queries are running or waiting.
-    TooManyQueries "429": "Wait for the seconds in `Retry-After`.";
+    TooManyQueries "429": "Wait for the number of seconds in `Retry-After`.";
     /// The workspace has the maximum number of open event streams.
     TooManyStreams "429": "Close a stream, or wait.";
     /// The address has too many open connections.
@@ -216,11 +216,11 @@ error_codes! {
     /// The server failed. Its log has the reason under `request_id`.
     Internal "500": "Report the failure with `request_id`.";
     /// The server has reached its limit on connections, or on the memory for request bodies.
-    Busy "503": "Wait for the seconds in `Retry-After`.";
+    Busy "503": "Wait for the number of seconds in `Retry-After`.";
     /// The store does not respond, or other writers keep conflicting.
-    Unavailable "503": "Wait for the seconds in `Retry-After`, and repeat the request.";
+    Unavailable "503": "Wait for the number of seconds in `Retry-After`, and repeat the request.";
     /// The signing keys of the identity provider cannot be fetched.
-    IssuerUnavailable "503": "Wait for the seconds in `Retry-After`.";
+    IssuerUnavailable "503": "Wait for the number of seconds in `Retry-After`.";
     /// The events are in the log, but not in the archive yet.
     NotArchived "503": "Repeat the request with the same `Idempotency-Key` or event ids to wait again.";
 }

@@ -76,7 +76,7 @@ fn phrase(act: Act) -> &'static str {
         Act::Agent(Verb::Artifact) => "add an artifact to",
         Act::Agent(Verb::RequestInput) => "request input for",
         Act::Agent(Verb::GiveUp) => "end",
-        Act::Person(Action::RequestChanges) => "request changes of",
+        Act::Person(Action::RequestChanges) => "request changes to the output of",
         Act::Person(Action::Ask) => "ask about",
         other => other.name(),
     }

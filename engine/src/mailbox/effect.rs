@@ -39,9 +39,9 @@ impl<'a> From<&Task<'a>> for EffectOrigin<'a> {
 }
 
 /// Checks whether the log would accept an effect now. Returns the version of the aggregate that the author of the
-/// effect has read. This is the version that the effect names. If the effect names no version, this is the version at
-/// the claim for the task's subject, and the current version for any other aggregate. `at` is the pointer of the effect
-/// in the request.
+/// effect has read: the version that the effect names. If the effect names no version and changes the task's subject,
+/// returns the version of the subject when the agent claimed the task. Otherwise returns the current version of the
+/// aggregate. `at` is the pointer of the effect in the request.
 pub fn check(view: &View<'_>, origin: EffectOrigin<'_>, effect: &Effect, at: &str) -> Result<u64> {
     let below = |wrong: Violation| Violation { pointer: format!("{at}{}", wrong.pointer), ..wrong };
     let event = event(view, origin, None, effect).map_err(|wrong| Error::from(vec![below(wrong)]))?;

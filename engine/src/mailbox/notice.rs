@@ -33,8 +33,8 @@ pub fn withdrawn(view: &View<'_>, owners: &[Arc<str>], delete_at: i64, now_ms: i
         let found = find(view.aggregate(&id), &id).ok()?;
         let task = Task::new(&found);
         let next = transition::next(&task, Act::Agent(Verb::Cancel), Circumstances::default())?;
-        let resolution =
-            resolution("cancel", SYSTEM, now_ms, ("reason", Some("the workspace will not be deleted at this time")));
+        let reason = "the deletion of the workspace was canceled or has another date";
+        let resolution = resolution("cancel", SYSTEM, now_ms, ("reason", Some(reason)));
         Some(event(&task, TaskEvent::Canceled, next, Object::from_iter([(field::RESOLUTION, resolution)])))
     };
     owners.iter().filter_map(canceled).collect()

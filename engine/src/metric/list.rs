@@ -16,7 +16,7 @@ metric_table! {
         "Time since the last successful read of what other servers on the store have appended, in seconds; 0 if the \
          store belongs to one server";
     CONFLICTS = counter "foldwork_conflicts_total" ["kind"]:
-        "Conflicts with other servers on the store: definitions of types and steps of plugins that were repeated, and \
+        "Conflicts with other servers on the store: repeated definitions of types, repeated steps of plugins, and \
          appends that were given up after several attempts" from &[&["append_given_up"], &["definition"], &["graph"]];
     WORKSPACES_LED = gauge "foldwork_workspaces_led": "Open workspaces whose plugins and timers run on this server";
     LEADER_CHANGES = counter "foldwork_leader_changes_total":

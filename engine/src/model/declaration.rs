@@ -16,7 +16,7 @@ use super::definition::{Definition, Field, FieldType, Fold, MAX_SEARCH_WEIGHT, U
 use super::depth;
 use super::excerpt::excerpt;
 use super::hint;
-use super::id::is_valid_name;
+use super::id::{NAME_FORM, is_valid_name};
 use super::pattern::{PatternMatcher, Patterns};
 use super::payload::{self, PayloadCheck};
 use super::value::{Object, Value};
@@ -95,8 +95,7 @@ fn read_with(body: &Value, compiling: &mut Option<PatternCompilation>) -> (Defin
     let type_name = match object.get("type_name").map(|value| (value, value.as_str())) {
         Some((_, Some(name))) if is_valid_name(name) => Some(name),
         Some((other, _)) => {
-            let expected = "expected a lower-case letter, then up to 63 of a-z 0-9 _ -";
-            violations.refuse("/type_name", format!("{} is not a type name: {expected}", excerpt(other)))
+            violations.refuse("/type_name", format!("{} is not a type name: expected {NAME_FORM}", excerpt(other)))
         }
         None => violations.refuse("/type_name", "required"),
     };
@@ -187,7 +186,10 @@ fn parse_traits(value: Option<&Value>, violations: &mut Violations) -> Vec<Arc<s
         match item.as_str().filter(|name| is_valid_name(name)) {
             Some(name) if traits.iter().any(|known| &**known == name) => {}
             Some(name) => traits.push(name.into()),
-            None => violations.add(format!("/traits/{index}"), format!("{} is not a trait name", excerpt(item))),
+            None => violations.add(
+                format!("/traits/{index}"),
+                format!("{} is not a trait name: expected {NAME_FORM}", excerpt(item)),
+            ),
         }
     }
     traits
@@ -241,7 +243,8 @@ fn parse_field(
             Some(name)
         }
         Some((other, _)) => {
-            let expected = "a name is not empty, not reserved, and starts with neither _ nor $";
+            let expected = "expected a name that is not empty, starts with neither _ nor $, and contains no null \
+                            character; at the top level, aggregate_type and project_id are not allowed either";
             violations.refuse(format!("{at}/name"), format!("{} is not a field name: {expected}", excerpt(other)))
         }
         None => violations.refuse(format!("{at}/name"), "required"),
@@ -409,6 +412,6 @@ fn parse_reference_type(
     match value.as_str().filter(|name| is_valid_name(name)) {
         Some(name) if field_type == FieldType::Reference => Some(name.into()),
         Some(_) => violations.refuse(at, "allowed only on a field of type reference"),
-        None => violations.refuse(at, format!("{} is not a type name", excerpt(value))),
+        None => violations.refuse(at, format!("{} is not a type name: expected {NAME_FORM}", excerpt(value))),
     }
 }

@@ -32,8 +32,7 @@ pub struct EdgeFact {
 }
 
 /// A description of the node that an edge points to. The edge is open while at least one node matches the description.
-/// The edge points to the oldest matching node. If the target is a [`Target::Page`], the edge points to the page that
-/// the references name instead.
+/// The edge points to the oldest matching node or, for [`Target::Page`], to the page that the references name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Target {
     Id(Arc<str>),

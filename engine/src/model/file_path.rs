@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use super::id::{self, AggregateId};
+use super::id::{self, AggregateId, ID_FORM, NAME_FORM};
 
 /// The placeholder in a path for a missing project, type or aggregate. No id starts with this character.
 pub const NONE: &str = "_";
@@ -31,11 +31,11 @@ impl FilePath {
     pub fn new(workspace_id: &str, place: &FileOwner, filename: &str) -> Result<FilePath, (&'static str, String)> {
         check_filename(filename).map_err(|message| ("filename", message))?;
         if let Some(name) = place.aggregate_type.as_deref().filter(|name| !id::is_valid_name(name)) {
-            return Err(("aggregate_type", format!("{} is not a type name", shown(name))));
+            return Err(("aggregate_type", format!("{} is not a type name: expected {NAME_FORM}", shown(name))));
         }
         for (field, id) in [("aggregate_id", &place.aggregate_id), ("project_id", &place.project)] {
             if let Some(id) = id.as_deref().filter(|id| !id::is_valid_id(id)) {
-                return Err((field, format!("{} is not an id", shown(id))));
+                return Err((field, format!("{} is not an id: expected {ID_FORM}", shown(id))));
             }
         }
         let or_none = |part: &Option<String>| part.clone().unwrap_or_else(|| NONE.to_owned());

@@ -2,8 +2,8 @@
 //!
 //! A reference that begins with `/` is the path from the root of the project. Every other reference is the end of a
 //! path. A reference that begins with `*/` names a page only if no other page matches. A reference with the suffix of a
-//! Markdown file names a file. A reference without the suffix names a page by the page's address in a site: `a` is
-//! `a.md`, the folder of `a/index.md`, `01-a.md`, or a page whose front matter contains this address.
+//! Markdown file names a file. A reference without the suffix names a page by the page's address in a site: `a` names
+//! `a.md`, `a/index.md`, `01-a.md`, or a page whose front matter contains the address `a`.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -35,8 +35,9 @@ const MAX_LENGTH: usize = 512;
 const MAX_ALIASES: usize = 50;
 /// The maximum number of folders above a page that may be the root of an address in its front matter.
 const MAX_ROOTS: usize = 4;
-/// The maximum depth at which the page's own folder may be the root of an address in its front matter, as in
-/// `website/docs`. For a folder with a usual name, only the limit [`MAX_ROOTS`] applies.
+/// The maximum depth of the folder that contains a page, if this folder may be the root of an address in the page's
+/// front matter. For example, `website/docs` has the depth 2. For a folder with a usual name, only the limit
+/// [`MAX_ROOTS`] applies.
 const MAX_FOLDERS_OF_ROOT: usize = 2;
 
 /// A key in the index of pages. A reference has one key, and every page that matches the reference has this key.
@@ -63,7 +64,7 @@ pub struct MatchRank {
 /// The ways in which a page can match a reference, in the order of preference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum MatchedBy {
-    /// The reference matches the path. A reference from the root also matches the case of the letters.
+    /// The reference matches the path. If the reference begins at the root, the case of the letters matches as well.
     Exact,
     /// The reference matches the path less exactly, for example only if case is ignored.
     Path,

@@ -28,8 +28,8 @@
 //!    Rows are built only for the result. The expressions of a group and its ranked accumulators are evaluated over
 //!    rows that contain only the needed cells. An expression that reads only one column with few distinct strings is
 //!    evaluated once for each string. Columns do not suffice for a path through an array, for an expression in a
-//!    filter, and for finding the row that causes the first error. The run then reads the rows instead, and returns the
-//!    same result.
+//!    filter, or for finding the row that causes the first error. In these cases, the run reads the rows instead and
+//!    returns the same result.
 //! 6. **Explain**: describes the source, the pushed parts, the rows and the time of each stage, and the applied rules.
 //!
 //! Every source returns the same rows and errors. As in MongoDB, the error that a row causes at a stage does not occur

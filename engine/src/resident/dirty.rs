@@ -23,7 +23,8 @@ const MAX_REST_MS: i64 = 300_000;
 /// The maximum number of events, of all aggregates, after the first unsaved change of a paused aggregate. The pause
 /// ends at this limit.
 const MAX_EVENTS_BEHIND: u64 = 16_384;
-/// The maximum total size of these events, in bytes. The pause also ends at this limit.
+/// The maximum total size of the events, of all aggregates, after the first unsaved change of a paused aggregate, in
+/// bytes. The pause ends at this limit.
 const MAX_BYTES_BEHIND: u64 = 16 << 20;
 /// The minimum number of stored pauses at which finished pauses are removed.
 const MIN_RESTS_FOR_CLEANUP: usize = 64;

@@ -12,8 +12,8 @@ use crate::model::slug::SLUG;
 use crate::model::value::Value;
 use crate::pipeline::column::NumberIndex;
 
-/// The number of aggregates per chunk. A chunk takes a microsecond to copy. With larger chunks, snapshots have fewer
-/// chunks.
+/// The number of aggregates per chunk. Copying a chunk of this size takes about a microsecond. Smaller chunks would be
+/// copied faster, but each snapshot would consist of more chunks.
 pub const CHUNK_SIZE: usize = 256;
 
 pub type Chunk = Vec<Arc<Aggregate>>;

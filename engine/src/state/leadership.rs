@@ -43,7 +43,7 @@ pub struct LeaderStatus {
     pub leader: Leader,
     /// Whether this server leads.
     pub is_here: bool,
-    /// The time since this server last read the appends of other servers.
+    /// The time since this server last read the progress of the other servers.
     pub beat_age: Duration,
 }
 

@@ -279,7 +279,7 @@ impl State {
     }
 
     /// Returns at most `limit` events after a position. Reads the events from memory if memory still contains them.
-    /// Reads from the store if not, at most [`PART_BYTES`] but at least one event if there is one.
+    /// Otherwise reads at most [`PART_BYTES`] from the store, but at least one event if there is one.
     pub async fn events_after(&self, position: u64, limit: usize) -> Result<Vec<Arc<Event>>> {
         if let Some(events) = self.folded.last_events(position, limit) {
             return Ok(events);

@@ -16,7 +16,8 @@ pub struct Peers {
     /// The id of this server, which is new at each start.
     pub server_id: Arc<str>,
     beaten: Mutex<PulseBeat>,
-    /// The time of the last beat at which a server was no longer alive that was alive at the previous beat.
+    /// The time of the last beat that showed the loss of a server: the server was alive at the previous beat, and is no
+    /// longer alive. `None` if no server was lost.
     lost_at: watch::Sender<Option<Instant>>,
     unreported: Mutex<FxHashMap<Arc<str>, WorkspaceProgress>>,
     /// The leaders of workspaces that this server has yet to record for the other servers.
@@ -82,8 +83,8 @@ impl Peers {
         *server == *self.server_id || self.beaten.lock().alive.iter().any(|alive| **alive == *server)
     }
 
-    /// Returns the time of the last beat at which a server was no longer alive that was alive at the previous beat.
-    /// Returns `None` if no server was lost.
+    /// Returns the time of the last beat that showed the loss of a server: the server was alive at the previous beat,
+    /// and is no longer alive. Returns `None` if no server was lost.
     pub fn lost_at(&self) -> Option<Instant> {
         *self.lost_at.borrow()
     }

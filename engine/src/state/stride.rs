@@ -19,7 +19,7 @@ impl Stride {
     /// The target size of one read, in bytes.
     pub const BYTES: usize = 4 << 20;
 
-    /// Creates the number for a reader that requests up to `limit` events.
+    /// Creates a stride for a reader that requests up to `limit` events.
     pub fn new(limit: usize) -> Stride {
         Stride { events: Stride::FIRST.min(limit).max(1), largest: 1 }
     }

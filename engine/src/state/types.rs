@@ -19,12 +19,12 @@ pub struct Types {
     definitions: ArcSwap<Definitions>,
     /// The number of changes to definitions that the definitions in memory include.
     changed: AtomicU64,
-    /// The lock of a redefinition, which blocks other redefinitions.
+    /// The lock that is held during a redefinition, so that redefinitions run one at a time.
     pub defining: Mutex<()>,
-    /// The lock of a task that refolds types that another server redefined. Blocks other such tasks.
+    /// The lock that is held while a task refolds types that another server redefined. Only one task does so at a time.
     pub refolding: Mutex<()>,
-    /// The number of redefinitions that changed labels or states of existing aggregates. The number begins at 1 when the
-    /// workspace is opened, and increases after the definition is set.
+    /// The number of redefinitions that changed labels or states of existing aggregates. The number begins at 1 when
+    /// the workspace is opened, and increases after the definition is set.
     pub redefined: Progress,
 }
 

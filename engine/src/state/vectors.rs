@@ -157,7 +157,7 @@ impl Vectors {
             return Ok(());
         }
         let message = format!(
-            "another server embeds with another model than '{model}'; all servers need the same [search.embedding]"
+            "another server uses a different model than '{model}'; all servers need the same [search.embedding]"
         );
         Err(Error::internal(EmbedFailure(message)))
     }

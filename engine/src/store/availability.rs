@@ -119,8 +119,8 @@ impl State {
         }
     }
 
-    /// Ends the checks. A connection that is lost at the same time either starts further checks, which mark the store
-    /// again, or is found by the next query.
+    /// Marks the store as responsive and ends the checks. If the connection is lost at the same time, either new checks
+    /// start and mark the store as unresponsive again, or the next query detects the loss.
     fn mark_responsive(&self) {
         self.checking.store(false, Ordering::SeqCst);
         if self.unresponsive.swap(false, Ordering::SeqCst) {

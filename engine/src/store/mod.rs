@@ -103,7 +103,9 @@ impl Store {
     /// Connects like [`Store::connect`]. `sizes` limits the memory of a store in a folder.
     pub async fn connect_with(url: &str, sizes: &Sizes) -> Result<Store> {
         if !SCHEMES.iter().any(|scheme| url.starts_with(scheme)) {
-            return Err(Error::Opening(format!("expected surrealkv://PATH, mem:// or ws://HOST:PORT, found '{url}'")));
+            return Err(Error::Opening(format!(
+                "expected surrealkv://PATH, mem://, ws://HOST:PORT or wss://HOST:PORT, found '{url}'"
+            )));
         }
         let here = url.starts_with("surrealkv://");
         let root = match here {

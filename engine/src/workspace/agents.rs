@@ -19,7 +19,7 @@ use crate::model::builtin::AGENT;
 use crate::model::event::StreamExpectation;
 use crate::model::facts::Assignee;
 use crate::model::fold::DELETED;
-use crate::model::id::is_valid_name;
+use crate::model::id::{NAME_FORM, is_valid_name};
 use crate::model::value::{Object, Value};
 use crate::model::violation::{Violation, segment};
 pub use crate::resident::workload::Workload;
@@ -78,7 +78,8 @@ impl AgentChange {
             refuse("/subscribed_traits".into(), format!("expected at most {MAX_TRAITS} traits"));
         }
         for (index, name) in traits.iter().enumerate().take(MAX_TRAITS).filter(|(_, name)| !is_valid_name(name)) {
-            refuse(format!("/subscribed_traits/{index}"), format!("'{name:.64}' is not a valid trait name"));
+            let message = format!("'{name:.64}' is not a valid trait name: expected {NAME_FORM}");
+            refuse(format!("/subscribed_traits/{index}"), message);
         }
         if let Some(capabilities) = &self.capabilities {
             if capabilities.len() > MAX_CAPABILITIES {
@@ -91,7 +92,8 @@ impl AgentChange {
             }
         }
         if self.successor.is_some() && self.is_disabled != Some(true) {
-            wrong.push(Violation { pointer: "/reassign_to".into(), message: "requires the status disabled".into() });
+            let message = "allowed only with the status disabled".into();
+            wrong.push(Violation { pointer: "/reassign_to".into(), message });
         }
         if wrong.is_empty() { Ok(()) } else { Err(Error::from(wrong)) }
     }

@@ -139,7 +139,10 @@ impl rights::Reader {
             Some(kept) => kept,
             None => {
                 if query.explain && page.position != snapshot.position() {
-                    warnings.push(format!("the log was read up to position {}", page.position));
+                    warnings.push(format!(
+                        "the rows are read at position {}, the end of the log when the first page was read",
+                        page.position
+                    ));
                 }
                 let run = move |reader: &QueryReader<'_>| run_over(reader, &prepared);
                 let output = self.read_at(snapshot, page, spent, admitted, run).await?;

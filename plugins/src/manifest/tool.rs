@@ -105,7 +105,7 @@ impl ManifestFile<'_> {
     }
 }
 
-/// Adds the names of the arguments that a pipeline refers to.
+/// Adds to `named` the names of the arguments that a pipeline refers to.
 fn arguments<'p>(pipeline: &'p Value, named: &mut Vec<&'p str>) {
     match pipeline {
         Value::Array(items) => items.iter().for_each(|item| arguments(item, named)),

@@ -1,12 +1,12 @@
 //! The plugin `mcp`: serves a workspace to models over the Model Context Protocol.
 //!
-//! There are no sessions. Each request carries the rights of its caller as [`CallerHandles`]. The type of the handle
-//! that a tool receives, [`Reader`] or [`Writer`], determines what the tool can do.
+//! There are no sessions. Each request carries the rights of its caller as [`CallerHandles`]. A tool's function takes a
+//! [`Reader`] or a [`Writer`], so a tool that only reads cannot write. The scopes `mcp:read` and `mcp:write` give no
+//! access to the API.
 //!
-//! The type of a tool's function names the handle, so a reading tool cannot write. The scopes `mcp:read` and
-//! `mcp:write` give no access to the API. Arguments are checked against the schema that models receive. The schema is
-//! generated from the type to which the arguments are converted. `Reader::call_tool` calls a script's tool: it first
-//! runs the tool's pipeline, then the script on the plugins' threads.
+//! Arguments are checked against the schema that models receive. The schema is generated from the type to which the
+//! arguments are converted. `Reader::call_tool` calls the tool of a scripted plugin: it first runs the tool's pipeline,
+//! and then the script on the plugins' threads.
 
 mod closed_sets;
 mod completions;

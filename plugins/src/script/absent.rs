@@ -4,7 +4,7 @@
 use foldwork_engine::model::value::Object;
 use rhai::{AST, ASTNode, EvalAltResult, Expr, Position, Stmt};
 
-/// The text of an expression that has no name, such as an expression in parentheses.
+/// The text that stands for an expression without a name, such as an expression in parentheses.
 const UNNAMED: &str = "…";
 const UNIT: &str = "()";
 

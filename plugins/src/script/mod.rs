@@ -68,8 +68,8 @@ struct ScriptProgram {
     hooks: Vec<(Hook, HookBody)>,
 }
 
-/// A hook's function, as the names of its parameters and its body as a separate program. If the body were called as a
-/// function, the interpreter could not report the position at which the script was stopped.
+/// The function of a hook: the names of its parameters, and its body, which is a separate program. If the body were
+/// called as a function, the interpreter could not report the position at which the script was stopped.
 struct HookBody {
     parameters: Vec<ImmutableString>,
     ast: AST,

@@ -43,8 +43,8 @@ const PARTS: [&str; 20] = [
 const HOOKS: [(&str, &str); 4] =
     [("reading_stats", "enrich"), ("linker", "enrich"), ("linker", "work"), ("structured_data", "work")];
 
-/// Calls a hook with a body. Returns the number of steps and the failure message of the case, which contains the
-/// result.
+/// Calls a hook with a body, in a case that expects an error. Returns the number of steps, and the case's failure
+/// message, which contains the result of the hook.
 fn steps(plugin: &str, hook: &str, path: &str, body: &str) -> (u64, String) {
     let related: Vec<_> =
         (0..200).map(|number| json!({"id": format!("n-{number}"), "label": format!("wor{number}")})).collect();

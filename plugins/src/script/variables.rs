@@ -13,10 +13,10 @@ use crate::limits::CallLimits;
 
 /// The number of slots for variables. Variables that share a slot are measured more often than necessary.
 const SLOTS: usize = 32;
-/// The maximum number of uses of a variable between two measurements. The number grows with the size of the variable.
+/// The maximum number of uses of a variable between two measurements. A larger variable is measured less often.
 const MAX_PAUSE: usize = 16;
-/// The number of items per use of a variable between two measurements. A variable with more items may be used more
-/// often.
+/// The number of items per use without a measurement. A variable with `n` items may be used `n / ITEMS_PER_PAUSE`
+/// times, but at most [`MAX_PAUSE`] times, before the variable is measured again.
 const ITEMS_PER_PAUSE: usize = 32;
 
 /// The size of values: the number of items in arrays and maps, and the number of bytes in texts.

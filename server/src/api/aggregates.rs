@@ -57,7 +57,7 @@ struct QueryResult {
     results: Vec<AnyValue>,
     /// The number of rows in `results`.
     count: u64,
-    /// The cursor of the next page, or null on the last page.Present if the request contains `limit`.
+    /// The cursor of the next page, or null on the last page. Present if the request contains `limit`.
     #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<AnyValue>,
@@ -71,7 +71,7 @@ struct QueryResult {
     #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
     warnings: Option<Vec<String>>,
-    /// The rows after every stage, in the order of the stages.Present if the request contains `preview`.
+    /// The rows after every stage, in the order of the stages. Present if the request contains `preview`.
     #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
     stages: Option<Vec<StageRows>>,

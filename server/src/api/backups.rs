@@ -196,7 +196,7 @@ async fn described(backups: &Backups, ids: &[Arc<str>]) -> Vec<BackupBody> {
     bodies
 }
 
-/// Returns the end of the events to restore.
+/// Returns the end of a restore: the given position, the given time or, without both, the end of the archive.
 fn until(position: Option<Whole>, at: Option<&str>) -> Result<RestoreEnd, Error> {
     match (position, at) {
         (None, None) => Ok(RestoreEnd::End),

@@ -1,5 +1,4 @@
-//! `/pipelines/operators`: the catalogue of the pipeline language as JSON, and the catalogue as a page of the
-//! documentation.
+//! The catalogue of the pipeline language: as JSON at `/pipelines/operators`, and as a page of the documentation.
 
 use std::fmt::Write;
 

@@ -23,7 +23,7 @@ const MAX_LISTED: usize = 10;
 ///
 /// Without --workspace, restores the whole installation into an empty store: workspaces with their events and files,
 /// users, members, keys and plans. A restore that ended early is continued by the same command. With --workspace,
-/// restores one workspace: under its own idif the store contains no events of the workspace, and otherwise as a new
+/// restores one workspace: under its own id if the store contains no events of the workspace, and otherwise as a new
 /// workspace.
 #[derive(clap::Args, Debug)]
 pub struct Arguments {
@@ -116,8 +116,8 @@ impl ArchiveRestore {
         }
     }
 
-    /// Restores one workspace: under its own idif the store contains no events of the workspace, and otherwise as a new
-    /// workspace.
+    /// Restores one workspace: under its own id if the store contains no events of the workspace, and otherwise as a
+    /// new workspace.
     async fn restore_one(&mut self, id: &str, position: Option<u64>, epoch: Option<u64>) -> anyhow::Result<()> {
         let ids = self.archive.workspaces().await.context("the archive cannot be read")?;
         if !ids.iter().any(|known| **known == *id) {

@@ -1,4 +1,4 @@
-//! The archiver of backups as request data, and the error of a server without backups.
+//! Provides the archiver of backups to handlers, and the error of a server without backups.
 
 use std::sync::Arc;
 

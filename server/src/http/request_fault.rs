@@ -6,7 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use poem::{Error, Request, Result};
 
-/// The fault of a request, as request data. Clones share the fault.
+/// The fault of a request, which is attached to the request as data. Clones share the fault.
 #[derive(Clone)]
 pub struct RequestFault(Arc<Mutex<Option<Error>>>);
 

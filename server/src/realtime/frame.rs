@@ -61,12 +61,15 @@ pub enum BroadcastBody {
 /// The name of the event that carries messages between clients.
 pub const BROADCAST: &str = "broadcast";
 
-/// The supported kinds of binary frames: the values of the first byte of a frame.
+/// The first byte of a binary frame with a push.
 const PUSH: u8 = 0;
+/// The first byte of a binary frame in which a client sends a broadcast.
 const USER_BROADCAST_PUSH: u8 = 3;
+/// The first byte of a binary frame in which the server sends a client's broadcast.
 const USER_BROADCAST: u8 = 4;
-/// The encodings of a client's payload in a binary frame.
+/// The byte that marks the payload of a broadcast as raw bytes.
 const RAW: u8 = 0;
+/// The byte that marks the payload of a broadcast as JSON.
 const JSON: u8 = 1;
 
 /// The maximum length in bytes of each part of a message's head. A binary frame encodes the length of a part in one

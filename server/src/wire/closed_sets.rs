@@ -145,9 +145,9 @@ closed_sets! {
     FieldTypes as "FieldType": names::<FieldType>();
     /// The rule that combines the values of a field.
     FieldFolds as "FieldFold": names::<Fold>();
-    /// The rule for fields that a type does not declare: the state contains them (`accept`), or the event is rejected.
+    /// The rule for undeclared fields: the state contains the fields (`accept`), or the event is rejected (`reject`).
     UnknownFieldRules as "UnknownFieldRule": names::<UnknownFields>();
-    /// The reason for another slug: another article of the project has the requested slug, or the slug is not valid.
+    /// The reason why an article got another slug: the requested slug is taken in its project, or is not valid.
     SlugReasons as "SlugReason": ["taken", "invalid"];
     /// The kind of an entry of the pipeline language.
     LanguageKinds as "OperatorKind": names::<NameKind>();

@@ -53,7 +53,7 @@ fn the_error_of_a_failed_start_states_what_to_change() {
         ("FOLDWORK_BOOTSTRAP_KEY", "sk_short", "FOLDWORK_BOOTSTRAP_KEY is not a key"),
         ("FOLDWORK_HTTP__PUBLIC_URL", "foldwork.example.org", "[http] public_url: expected a URL such as https://"),
         ("FOLDWORK_METRICS__LISTEN", address.as_str(), "[metrics] listen: cannot listen on"),
-        ("FOLDWORK_STORE__URL", "postgres://localhost/db", "expected surrealkv://PATH, mem:// or ws://HOST:PORT"),
+        ("FOLDWORK_STORE__URL", "postgres://localhost/db", "expected surrealkv://PATH, mem://, ws://HOST:PORT or wss"),
     ] {
         let said = refused(&free, &[(name, value)]);
         assert!(said.contains(expected), "{name}: {said}");

@@ -26,7 +26,7 @@ The output has an effect. Whoever delivered it has created the task, unless it i
 the owner of the workspace has. `mailbox.own_deliveries` is off. Every owner of the workspace may cancel every task.
 ";
 
-/// The explanation of the columns of agents.
+/// The explanation of the columns with the actions of agents.
 const WORK: &str = "
 `claim*` is the claim of a task that is assigned to nobody. `artifact*` is a new version of the output, and `complete*`
 has `review: false`. Callers work for the agent that the task is assigned to, except for the key that is bound to another

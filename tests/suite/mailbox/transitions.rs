@@ -165,7 +165,7 @@ fn refused_otherwise(
         "artifact" => "add an artifact to",
         "request_input" => "request input for",
         "give_up" => "end",
-        "request_changes" => "request changes of",
+        "request_changes" => "request changes to the output of",
         "ask" => "ask about",
         other => other,
     };

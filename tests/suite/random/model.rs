@@ -1,5 +1,6 @@
-//! Tests pipelines over states against a model: the same pipeline over `$documents` with the states that the model has
-//! folded returns the same rows, before and after a restart. Lists have as many items as pipelines count.
+//! Compares pipelines over the states of a workspace with the same pipelines over `$documents`, which contains the
+//! states of a model. Both return the same rows, before and after a restart. A list of aggregates has as many items as
+//! a pipeline counts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -188,7 +189,7 @@ async fn rows_of(workspace: &Handles, pipeline: &Value) -> Result<Vec<Value>, Te
     answer.rows.iter().map(|row| serde_json::to_value(row).map_err(failed)).collect()
 }
 
-/// Checks all pipelines, and that lists have as many items as pipelines count.
+/// Checks all pipelines, and that a list of aggregates has as many items as a pipeline counts.
 async fn check(workspace: &Handles, model: &Model, when: &str) -> Result<(), TestCaseError> {
     for Pair { states, documents } in pairs(model) {
         let (found, expected) = (rows_of(workspace, &states).await?, rows_of(workspace, &documents).await?);

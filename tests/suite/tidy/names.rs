@@ -244,7 +244,7 @@ fn is_foreign(inside: &str) -> bool {
     inside.split('/').any(|part| FOREIGN.contains(&part))
 }
 
-/// Returns whether a path is another path or its end, by whole components.
+/// Returns whether the last components of `path` match `end`, whose components may contain a `*`.
 fn ends_with(path: &str, end: &str) -> bool {
     let mut parts = path.rsplit('/');
     end.rsplit('/').all(|wanted| parts.next().is_some_and(|part| fits(part, wanted)))

@@ -12,18 +12,18 @@ use syn::visit::{self, Visit};
 use super::{imports, sources};
 
 const CHECKED: [&str; 3] = ["engine/src", "plugins/src", "server/src"];
-/// The ends of regular participles.
+/// The endings of regular participles.
 const SUFFIXES: [&str; 3] = ["ed", "en", "ing"];
-/// Participles and words for a state that have no such end.
+/// Participles, and adjectives for a state, without one of these endings.
 const IRREGULAR: [&str; 39] = [
     "Begun", "Bound", "Bought", "Brought", "Built", "Caught", "Done", "Drawn", "Found", "Gone", "Grown", "Heard",
     "Held", "Kept", "Known", "Laid", "Led", "Left", "Lost", "Made", "Met", "Paid", "Rebuilt", "Resident", "Said",
     "Sent", "Shown", "Shut", "Sold", "Spent", "Stale", "Sunk", "Taught", "Thrown", "Told", "Torn", "Unwound", "Won",
     "Worn",
 ];
-/// The nouns among the types that end like a participle.
+/// The names of types that are nouns although they end like a participle.
 const NOUNS: [&str; 8] = ["Embedding", "Feed", "Listing", "Meaning", "Ranking", "Setting", "Token", "Warning"];
-/// The types that have a participle as their name nevertheless. The list may only shrink.
+/// The types whose names are participles and are allowed nevertheless. The list may only shrink.
 const EXCEPTIONS: [&str; 0] = [];
 /// The words of the glossary that name a type.
 const GLOSSARY: [&str; 27] = [

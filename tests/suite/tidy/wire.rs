@@ -27,7 +27,7 @@ const ONLY_DESCRIBED: [(&str, &str); 2] = [
 struct Found {
     described: BTreeSet<String>,
     used: BTreeSet<String>,
-    /// The structs that a macro declares together with their conversion, so that each is built where it is named.
+    /// The structs that a macro declares with their conversion. Such a struct counts as built where it is named.
     converted: BTreeSet<String>,
     /// The names in paths and in macros, without the names of declarations.
     named: BTreeSet<String>,

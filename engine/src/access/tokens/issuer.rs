@@ -43,14 +43,20 @@ impl Issuer {
         if issuer.is_empty() || audience.is_empty() {
             return Err("a token issuer needs `issuer` and `audience`".into());
         }
-        let parse =
-            |name: &String| name.parse::<Algorithm>().map_err(|_| format!("{issuer}: unknown algorithm {name}"));
+        let parse = |name: &String| {
+            name.parse::<Algorithm>().map_err(|_| {
+                format!(
+                    "{issuer}: unknown algorithm {name}; allowed: HS256, HS384, HS512, RS256, RS384, RS512, PS256, \
+                     PS384, PS512, ES256, ES384, EdDSA"
+                )
+            })
+        };
         let algorithms: Vec<Algorithm> = algorithms.iter().map(parse).collect::<Result<_, _>>()?;
         let Some(family) = algorithms.first().map(|first| first.family()) else {
-            return Err(format!("{issuer}: no algorithms are given"));
+            return Err(format!("{issuer}: expected at least one algorithm"));
         };
         if algorithms.iter().any(|algorithm| algorithm.family() != family) {
-            return Err(format!("{issuer}: the algorithms must be of one family"));
+            return Err(format!("{issuer}: all algorithms must be of the same family: HS, RS and PS, ES, or EdDSA"));
         }
         let verifier = match trust {
             Trust::Secret(_) if family != AlgorithmFamily::Hmac => {

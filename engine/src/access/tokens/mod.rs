@@ -77,7 +77,7 @@ impl Tokens {
             return Err(invalid("the token is not a key, and no token issuer is configured"));
         }
         if token.len() > MAX_LENGTH {
-            return Err(invalid("the token is too long"));
+            return Err(invalid("the token is longer than 16 KiB"));
         }
         let hash: [u8; 32] = Sha256::digest(token).into();
         let known = self.verified.lock().get(&hash).cloned();

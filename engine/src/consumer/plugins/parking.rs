@@ -62,7 +62,10 @@ impl ParkingBuffer {
             }
             Attempt::Refused => {
                 let message = match circuits.get(plugin).opened_by() {
-                    Some(event) => format!("the plugin is stopped: its circuit was opened by the event {event}"),
+                    Some(event) => format!(
+                        "the plugin is stopped: it failed for several aggregates in a row, the last time at the event \
+                         {event}"
+                    ),
                     None => format!("{PAUSED}, and {MAX_WAITING} steps are already waiting"),
                 };
                 let mut parked = self.step(plugin, hook, &context.event, message);

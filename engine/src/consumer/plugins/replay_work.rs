@@ -119,8 +119,8 @@ fn works_by(state: &State, agent: &str, plugin: &str) -> bool {
     agent.is_some_and(|agent| agent.state.get(PLUGIN).and_then(Value::as_str) == Some(plugin))
 }
 
-/// Returns the last event that made a task wait for its current agent, if the event's position is after the start of
-/// `positions` and not after the end.
+/// Returns the last event that made a task wait for its current agent. Returns `None` if there is no such event, or if
+/// its position is not after the start of `positions`, or is after the end of `positions`.
 async fn asked(
     state: &State,
     id: &AggregateId,

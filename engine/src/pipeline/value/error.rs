@@ -18,7 +18,7 @@ pub struct Error {
     pub(in crate::pipeline) path: Vec<Arc<str>>,
     /// A suggestion of the correct spelling or notation. The hint is not part of the message.
     pub hint: Option<String>,
-    /// Whether other queries, which use the shared memory, caused the lack of memory.
+    /// Whether the query failed because concurrent queries had used up the memory that all queries share.
     pub is_of_shared_memory: bool,
 }
 

@@ -243,7 +243,8 @@ fn declared<'d>(definition: &'d Definition, path: &str) -> PathDeclaration<'d> {
     PathDeclaration::Values(field)
 }
 
-/// Returns the kind of the values that states have at the field `inner` inside `field`, or in its items.
+/// Returns the kind of the values that states have at `inner`, which is the top-level field `field` or a field inside
+/// it. If `inner` is an array, returns the kind of its items.
 fn kind_of(field: &Field, inner: &Field) -> FieldKind {
     match (inner.field_type, field.fold, &inner.items) {
         (_, Fold::Count, _) | (FieldType::Date, Fold::Sum, _) => FieldKind::Plain,
@@ -255,7 +256,8 @@ fn kind_of(field: &Field, inner: &Field) -> FieldKind {
     }
 }
 
-/// Returns the reason why no value at the field `inner` inside `field`, or in its items, can equal a constant.
+/// Returns the reason why no value at `inner` can equal a constant, or `None` if a value may equal the constant.
+/// `inner` is the top-level field `field` or a field inside it. If `inner` is an array, its items are compared.
 fn refused<'d>(field: &Field, inner: &'d Field, constant: &Value, form: ValueForm) -> Option<ConstantMismatch<'d>> {
     let of_type = |is_possible: bool, field_type| (!is_possible).then_some(ConstantMismatch::Type(field_type));
     let is_text = constant.as_str().is_some();

@@ -27,7 +27,8 @@ pub fn expanded_bytes(value: &Value, query: &Context) -> Result<usize> {
     Ok(bytes.counted)
 }
 
-/// Charges the query for a kept row that a source has built. The values of its fields belong to the source.
+/// Charges the query for a kept row that a source has built. The values of the row's fields belong to the source and
+/// are not charged.
 pub fn hold_shared(row: &Value, query: &Context) -> Result<()> {
     query.charge(own_bytes(row))
 }

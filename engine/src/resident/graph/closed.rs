@@ -17,7 +17,7 @@ pub struct ClosedEdges {
     edges: VecDeque<ClosedEdge>,
     /// The number of edges at the front that are stored.
     stored: usize,
-    /// The newest position at which a stored edge or a removed edge was closed.
+    /// The highest position at which a stored or removed edge was closed.
     stored_position: u64,
     /// The number of edges that were removed from the front.
     removed: u64,
@@ -36,7 +36,7 @@ pub struct ClosedRead<'g> {
     closed: &'g Mutex<ClosedEdges>,
     /// The number of the first edge that the read needs.
     first: u64,
-    /// The newest position at which an edge was closed that the read may find only in the store.
+    /// The highest closing position among the edges that may be only in the store.
     pub stored_position: u64,
 }
 

@@ -38,8 +38,8 @@ const MAX_WHOLE_BYTES: usize = 120;
 /// The scores of one entry by each measure, from 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Scores {
-    /// 1 if the folded label equals the folded query, and 0 otherwise. For labels after the aggregate's first label,
-    /// [`FURTHER`] instead of 1.
+    /// The score for a label that equals the query after folding: 1 for the aggregate's first label, and [`FURTHER`]
+    /// for its other labels. 0 if the label differs from the query.
     pub exact: f64,
     /// The score for a label that begins with the query. A label with a later word that begins with the query gets a
     /// lower score. A single character of a script without spaces also matches the end of a pair.

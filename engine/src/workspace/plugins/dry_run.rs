@@ -9,7 +9,7 @@ use crate::hook::{PluginDescription, PluginDraft, VersionRefusal};
 use crate::mailbox::members::Members;
 use crate::model::aggregate::Aggregate;
 use crate::model::event::{Event, NewEvent};
-use crate::model::id::{AggregateId, is_valid_name};
+use crate::model::id::{AggregateId, ID_FORM, is_valid_name};
 use crate::model::violation::Violation;
 use crate::state::plugins::PluginVersion;
 use crate::store::workspace::parked::StepId;
@@ -210,8 +210,9 @@ impl CallContext {
             let shown: String = new.aggregate_type.chars().take(64).collect();
             Error::invalid_at("/event/aggregate_type", format!("unknown aggregate type '{shown}'"))
         })?;
-        let aggregate_id = AggregateId::parse(&new.aggregate_id)
-            .ok_or_else(|| Error::invalid_at("/event/aggregate_id", "expected a valid aggregate id"))?;
+        let aggregate_id = AggregateId::parse(&new.aggregate_id).ok_or_else(|| {
+            Error::invalid_at("/event/aggregate_id", format!("invalid aggregate id: expected {ID_FORM}"))
+        })?;
         let before = state.folded.get(aggregate_id.as_str());
         let now = state.clock.now_ms();
         let event = Arc::new(Event {

@@ -1,5 +1,5 @@
-//! Distinguishes links to files that are not pages from links to pages, by the names in the links. An import contains
-//! only Markdown, so the existence of such a file is unknown.
+//! Recognizes links to files that are not pages by the names in the links. An import contains only Markdown, so the
+//! server does not know whether such a file exists.
 
 /// The names of files without a suffix.
 const FILES: [&str; 42] = [

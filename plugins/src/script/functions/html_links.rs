@@ -69,7 +69,8 @@ fn target<'a>(attributes: &'a str, names: &[&str]) -> Option<&'a str> {
     }
 }
 
-/// Splits a text after the value at its beginning, which may be in quotes. A value without quotes has no `<`.
+/// Splits a text into the attribute value at its beginning and the rest. The value may be in quotes. A value without
+/// quotes ends before white space, `>` or `<`.
 fn value(text: &str) -> Option<(&str, &str)> {
     let is_end = |character: char| character.is_whitespace() || matches!(character, '>' | '<');
     match text.strip_prefix('"') {

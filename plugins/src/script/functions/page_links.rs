@@ -18,7 +18,7 @@ use crate::script::guard::{checkpoint, count_read};
 /// The number of entries charged for each link of a list: one for its map, one for each of its two fields, and five for
 /// its references. Few links have more references.
 const ENTRIES_PER_ITEM: usize = 8;
-/// The maximum length of a name in TOML that is recognized, in bytes.
+/// The maximum length of a TOML name that [`is_assignment_below`] recognizes, in bytes.
 const MAX_NAME: usize = 100;
 
 pub(super) fn register(engine: &mut Engine) {

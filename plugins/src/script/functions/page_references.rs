@@ -13,8 +13,8 @@ use super::site_tags::{HUGO_REF, JEKYLL_LINK, JEKYLL_POST};
 const MAX_BYTES: usize = 500;
 /// The maximum length of a URL, in bytes. Percent encoding makes a link up to three times as long.
 const MAX_URL_BYTES: usize = 3 * MAX_BYTES;
-/// The wikilinks that site generators and code hosts replace with a table of contents. There may also be a note with
-/// this name.
+/// The wikilinks that site generators and code hosts replace with a table of contents. A project may also have a note
+/// with such a name.
 const TABLES_OF_CONTENTS: [&str; 2] = ["toc", "_toc_"];
 /// The maximum number of folders above a page that are tried as the root of its site.
 const MAX_ROOTS: usize = 4;

@@ -5,9 +5,11 @@ use std::borrow::Cow;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// The schemes of URLs that replace tags. The scheme is followed by the argument of the tag, with percent encoding.
+/// The scheme of the URL that replaces Hugo's `ref` or `relref`. The argument of the tag follows, percent-encoded.
 pub(super) const HUGO_REF: &str = "x-hugo-ref:";
+/// The scheme of the URL that replaces Jekyll's `link`. The argument of the tag follows, percent-encoded.
 pub(super) const JEKYLL_LINK: &str = "x-jekyll-link:";
+/// The scheme of the URL that replaces Jekyll's `post_url`. The argument of the tag follows, percent-encoded.
 pub(super) const JEKYLL_POST: &str = "x-jekyll-post:";
 /// The maximum length of a tag, in bytes.
 const MAX_TAG: usize = 600;

@@ -80,7 +80,7 @@ fn object_of(value: Value) -> Map<String, Value> {
     }
 }
 
-/// Adds to an object the entries of `names` for which `lookup` returns a value.
+/// Adds to an object an entry for each of `names` for which `lookup` returns a value.
 fn with(mut object: Map<String, Value>, names: &[&str], lookup: impl Fn(&str) -> Option<Value>) -> Map<String, Value> {
     object.extend(names.iter().filter_map(|name| Some(((*name).to_owned(), lookup(name)?))));
     object

@@ -9,7 +9,7 @@ use poem::http::Method;
 use poem_openapi::OpenApi;
 use poem_openapi::registry::{MetaApi, MetaSchema, MetaSchemaRef, Registry};
 
-/// Operations in whose schemas the optional fields may be null.
+/// Wraps operations, and makes the optional fields in their schemas nullable.
 ///
 /// There are four exceptions: a field with a default; a field without a type, which allows null anyway; a field that
 /// responses leave out, which has the attribute `read_only`; and a field that requests may leave out but must not send

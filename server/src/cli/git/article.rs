@@ -44,7 +44,7 @@ impl<'a> Document<'a> {
         self.front.get("slug").and_then(scalar_text).and_then(|text| slug::of_front_matter(&text))
     }
 
-    /// Returns the fields of the file's article. A file sets no field that belongs to publication.
+    /// Returns the fields of the file's article. Only the field `front_matter` may contain data about publication.
     pub fn into_fields(self, path: &str, slug: &str, warnings: &mut Vec<Warning>) -> Map<String, Value> {
         let folders: Vec<&str> =
             path.rsplit_once('/').map(|(folders, _)| folders.split('/').collect()).unwrap_or_default();

@@ -14,8 +14,9 @@ use super::history::{Birth, steps};
 /// The maximum number of commits that are searched for the creation of a file. If the search does not find the
 /// creation, the article begins with the merge.
 const MAX_STEPS: usize = 100_000;
-/// The maximum numbers of entries in the caches of a search: the creations of files, and the renames between commits.
+/// The maximum number of entries in the cache of the creations of files.
 const MAX_KNOWN: usize = 500_000;
+/// The maximum number of entries in the cache of the renames between commits.
 const MAX_RENAMES: usize = 256;
 
 /// A search for the creations of files, with a cache of the results.

@@ -14,7 +14,7 @@ const MAX_LEN: usize = 200;
 #[derive(Debug, Default)]
 pub struct Slugs {
     holders: HashMap<String, usize>,
-    /// The released slugs for which waiting files have not yet been searched.
+    /// The released slugs that have not yet been offered to the files that wait for a slug.
     released: BTreeSet<String>,
 }
 

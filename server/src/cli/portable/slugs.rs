@@ -15,7 +15,7 @@ use crate::cli::sender::RenamedArticle;
 #[derive(Debug, Default)]
 pub struct FileSlugs(Arc<SlugsInLog>);
 
-/// A slug of a line, or `None` if the line has none.
+/// The slug in a line of the file, or `None` if the line contains no slug.
 pub type Sent = Option<String>;
 
 impl FileSlugs {

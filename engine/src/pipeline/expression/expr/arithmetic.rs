@@ -11,20 +11,20 @@ use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::number::double;
 
 /// The remark on operands of different types in the documentation of arithmetic operators.
-const WITH_DECIMALS: &str = "With a decimal, the result is a decimal of up to 28 digits. A double then counts as the decimal \
-                             with its shortest text. A result that no decimal can hold is a double.";
+const WITH_DECIMALS: &str = "If an operand is a decimal, the result is a decimal of up to 28 digits, and doubles are \
+                             converted by their shortest text. A result outside the range of decimals is a double.";
 
 pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
     /// Returns the absolute value.
     "$abs"("number") [r#"{"$abs":-1}"#, "{}", "1"]: Exactly(1), abs;
-    /// Returns the sum; numbers move a date by milliseconds.
+    /// Returns the sum; if one argument is a date, the numbers are added to the date as milliseconds.
     "$add"("number...: number") [r#"{"$add":["$a",2]}"#, r#"{"a":3}"#, "5"].remark(WITH_DECIMALS):
         AnyNumber, eval_add;
     /// Returns the smallest integer that is greater than or equal to the number.
     "$ceil"("number") [r#"{"$ceil":1.2}"#, "{}", "2.0"]: Exactly(1), ceil;
     /// Returns the quotient as a double, or as a decimal if one of the numbers is a decimal.
     "$divide"("dividend: number, divisor: number") [r#"{"$divide":["$a",2]}"#, r#"{"a":5}"#, "2.5"]
-        .remark("A quotient of decimals has up to 28 digits, the last one rounded, and no zeros at its end."):
+        .remark("A quotient of decimals has up to 28 digits, the last one rounded, and no trailing zeros."):
         Exactly(2), divide;
     /// Returns Euler's number raised to a power.
     "$exp"("exponent: number") [r#"{"$exp":0}"#, "{}", "1.0"]: Exactly(1), exp;

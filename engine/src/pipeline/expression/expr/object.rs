@@ -20,7 +20,7 @@ pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
     /// Returns the fields as an array of `{k, v}` objects.
     "$objectToArray"("object") [r#"{"$objectToArray":"$a"}"#, r#"{"a":{"x":1}}"#, r#"[{"k":"x","v":1}]"#]:
         Exactly(1), object_to_array;
-    /// Returns the object with a field set, or removed with `$$REMOVE`.
+    /// Returns the object with a field set to a value; the value `$$REMOVE` removes the field.
     "$setField"("field: string, input: object, value: any")
         [r#"{"$setField":{"field":"b","input":"$$ROOT","value":2}}"#, r#"{"a":1}"#, r#"{"a":1,"b":2}"#]:
         Own(|spec, scope| parse_field_change("$setField", &SET_FIELD, spec, scope)), set_field;

@@ -23,7 +23,8 @@ impl<'a> Env<'a> {
         Env { query, root, variables: None }
     }
 
-    /// Returns a frame with the values of the next user variables, in the order of `ParseScope::with`.
+    /// Returns a frame that binds `values` to additional user variables, in the order of the names passed to
+    /// `ParseScope::with`.
     pub fn frame(&self, values: &'a [Option<Value>]) -> Frame<'a> {
         Frame { values, outer: self.variables }
     }
@@ -44,8 +45,8 @@ impl<'a> Env<'a> {
         Env { query: self.query, root, variables: self.variables }
     }
 
-    /// Returns the value of the variable inside of which `inner` further variables are bound, or `None` if the value is
-    /// missing. The count starts at the innermost variable, so additional outer variables do not change the result.
+    /// Returns the value of a variable, or `None` if the value is missing. `inner` is the number of variables that are
+    /// bound inside of this variable: 0 for the innermost variable. Additional outer variables do not change `inner`.
     pub(super) fn variable(&self, mut inner: usize) -> Option<&'a Value> {
         let mut frame = self.variables;
         while let Some(current) = frame {

@@ -19,12 +19,12 @@ pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
         ):
         Own(|spec, scope| parse("$similarityCosine", spec, scope)),
         |call, env| similarity(call, env, cosine, |cosine| (1.0 + cosine) / 2.0);
-    /// Returns the sum of the products of the items of two vectors.
+    /// Returns the dot product of two vectors.
     "$similarityDotProduct"(VECTORS) [r#"{"$similarityDotProduct":["$a",[4,5,6]]}"#, r#"{"a":[1,2,3]}"#, "32.0"]
         .remark("With `score: true`, the result is from 0 to 1 if both vectors have the length 1."):
         Own(|spec, scope| parse("$similarityDotProduct", spec, scope)),
         |call, env| similarity(call, env, dot_product, |product| (1.0 + product) / 2.0);
-    /// Returns the distance between the ends of two vectors.
+    /// Returns the Euclidean distance between two vectors.
     "$similarityEuclidean"(VECTORS)
         [r#"{"$similarityEuclidean":{"vectors":["$a",[0,4]],"score":true}}"#, r#"{"a":[3,0]}"#, "0.16666666666666666"]
         .remark("With `score: true`, the result is 1 for equal vectors, and approaches 0 for distant ones."):

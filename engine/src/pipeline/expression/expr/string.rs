@@ -15,17 +15,17 @@ pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
     /// Concatenates the strings.
     "$concat"("string...") [r#"{"$concat":["$a","-b"]}"#, r#"{"a":"a"}"#, r#""a-b""#]:
         AnyNumber, concat;
-    /// Returns the byte index of a part's first occurrence, or -1.
+    /// Returns the byte index of the first occurrence of `part`, or -1.
     "$indexOfBytes"("string, part: string, start?: integer, end?: integer")
         [r#"{"$indexOfBytes":["é-b","b"]}"#, "{}", "3"]: Between(2, 4), index_of_bytes;
-    /// Returns the code point index of a part's first occurrence, or -1.
+    /// Returns the code point index of the first occurrence of `part`, or -1.
     "$indexOfCP"("string, part: string, start?: integer, end?: integer") [r#"{"$indexOfCP":["é-b","b"]}"#, "{}", "2"]:
         Between(2, 4), index_of_cp;
-    /// Replaces every occurrence of a part.
+    /// Replaces every occurrence of a substring.
     "$replaceAll"("input: string, find: string, replacement: string")
         [r#"{"$replaceAll":{"input":"a-b-c","find":"-","replacement":"+"}}"#, "{}", r#""a+b+c""#]:
         ByName(&REPLACE), |call, env| replace(call, env, usize::MAX);
-    /// Replaces the first occurrence of a part.
+    /// Replaces the first occurrence of a substring.
     "$replaceOne"("input: string, find: string, replacement: string")
         [r#"{"$replaceOne":{"input":"a-b-c","find":"-","replacement":"+"}}"#, "{}", r#""a+b-c""#]:
         ByName(&REPLACE), |call, env| replace(call, env, 1);

@@ -9,7 +9,7 @@ const CUT: &str = r#"[{"a":{"secret":true,"x":1},"b":{"x":2}}]"#;
 pub static VARIABLES: &[NameDocumentation] = name_table! { identity:
     /// The whole row.
     "$$ROOT"("") [r#""$$ROOT""#, r#"{"a":1}"#, r#"{"a":1}"#];
-    /// The start of field paths: the row, unless another value is bound to the variable.
+    /// The value in which field paths such as `$a` begin: the row, unless `$$CURRENT` is bound to another value.
     "$$CURRENT"("") [r#""$$CURRENT.a""#, r#"{"a":1}"#, "1"];
     /// The time of the query, which is constant for the whole query.
     "$$NOW"("") [r#"{"$type":"$$NOW"}"#, "{}", r#""date""#]
@@ -36,7 +36,7 @@ pub const OF_REDACT: [&str; 3] = ["DESCEND", "PRUNE", "KEEP"];
 /// The default name of the index variable of a loop.
 pub const INDEX: &str = "IDX";
 
-/// Returns the names that are available everywhere, without their dollar signs.
+/// Returns the names of the variables that every expression can use, without their dollar signs.
 pub fn names<'n>() -> impl Iterator<Item = &'n str> {
     let names = VARIABLES.iter().map(|word| word.name.trim_start_matches('$'));
     names.filter(|name| !OF_REDACT.contains(name) && *name != INDEX)

@@ -25,7 +25,7 @@ pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
     "$map"("input: array, in: any, as?: string, arrayIndexAs?: string")
         [r#"{"$map":{"input":"$a","as":"x","in":{"$multiply":["$$x",2]}}}"#, r#"{"a":[1,2]}"#, "[2,4]"]:
         Own(parse_map), map;
-    /// Folds the items into one value, `$$value`.
+    /// Folds the items into one value; `$$value` is the result so far.
     "$reduce"("input: array, initialValue: any, in: any, as?: string, valueAs?: string, arrayIndexAs?: string")
         [r#"{"$reduce":{"input":"$a","initialValue":0,"in":{"$add":["$$value","$$this"]}}}"#, r#"{"a":[1,2,3]}"#, "6"]:
         Own(parse_reduce), reduce;

@@ -1,4 +1,4 @@
-//! Parses query documents: fields, and operators at the level of fields.
+//! Parses query documents: fields, and operators beside fields, such as `$or`.
 
 use std::sync::Arc;
 

@@ -1,10 +1,10 @@
-//! The tables of query operators: operators at the level of fields, and operators of a field.
+//! The tables of query operators: operators beside fields, such as `$or`, and operators of a field, such as `$gt`.
 
 use std::convert::identity;
 
 use crate::pipeline::value::documentation::{NameDocumentation, name_table};
 
-/// Operators at the level of fields.
+/// Operators that a query document contains beside its fields, such as `$or`.
 pub static TOP_LEVEL: &[NameDocumentation] = name_table! { identity:
     /// All filters match.
     "$and"("filters: array")
@@ -31,11 +31,11 @@ pub static TOP_LEVEL: &[NameDocumentation] = name_table! { identity:
     "$alwaysFalse"("one: integer") [r#"{"$alwaysFalse":1}"#, r#"[{"a":1}]"#, "[]"];
 };
 
-/// Operators over the values of a field.
+/// Operators on the values of a field, such as `$gt`.
 pub static OF_FIELD: &[NameDocumentation] = name_table! { identity:
     /// The value, or an item of the array, equals the operand; null also matches a missing field.
     "$eq"("value: any") [r#"{"a":{"$eq":1}}"#, r#"[{"a":1},{"a":[1,2]},{"a":2}]"#, r#"[{"a":1},{"a":[1,2]}]"#]
-        .remark("Values may be written as Extended JSON, as everywhere; an `$oid` becomes the string of its digits.");
+        .remark("Values may be written as Extended JSON; an `$oid` becomes a string of its hexadecimal digits.");
     /// Neither the value nor an item of the array equals the operand.
     "$ne"("value: any") [r#"{"a":{"$ne":1}}"#, r#"[{"a":1},{"a":2},{"b":1}]"#, r#"[{"a":2},{"b":1}]"#];
     /// The value is greater than the operand and of the same type.
@@ -50,7 +50,7 @@ pub static OF_FIELD: &[NameDocumentation] = name_table! { identity:
     "$in"("values: array") [r#"{"a":{"$in":[1,3]}}"#, r#"[{"a":1},{"a":2},{"a":[3]}]"#, r#"[{"a":1},{"a":[3]}]"#];
     /// The value equals none of the operands and matches none of the patterns.
     "$nin"("values: array") [r#"{"a":{"$nin":[1,3]}}"#, r#"[{"a":1},{"a":2}]"#, r#"[{"a":2}]"#];
-    /// The operators do not match.
+    /// Not all of the operators match.
     "$not"("operators: object") [r#"{"a":{"$not":{"$gt":1}}}"#, r#"[{"a":1},{"a":2},{"b":1}]"#, r#"[{"a":1},{"b":1}]"#];
     /// The field exists, even if it is null; with `false`, the field is missing.
     "$exists"("wanted: boolean") [r#"{"a":{"$exists":true}}"#, r#"[{"a":null},{"b":1}]"#, r#"[{"a":null}]"#];

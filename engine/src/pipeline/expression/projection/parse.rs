@@ -1,4 +1,4 @@
-//! Reads the specifications of `$project`, `$set` and `$unset`.
+//! Parses the specifications of `$project`, `$set` and `$unset`.
 
 use std::sync::Arc;
 

@@ -123,7 +123,7 @@ impl WindowFunction {
         }
     }
 
-    /// Returns the constant that a `$shift` returns for rows without another row at the distance. `None` represents
+    /// Returns the constant that a `$shift` returns if the partition has no row at the distance. `None` represents
     /// null.
     pub fn default_value(&self) -> Option<&Value> {
         match self {

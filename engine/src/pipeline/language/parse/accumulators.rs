@@ -1,4 +1,4 @@
-//! Reads the computed fields of `$group`, `$bucket` and `$bucketAuto`.
+//! Parses the computed fields of `$group`, `$bucket` and `$bucketAuto`.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Reads `$bucket` and `$bucketAuto`.
+//! Parses `$bucket` and `$bucketAuto`.
 
 use std::cmp::Ordering;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Reads `$densify`.
+//! Parses `$densify`.
 
 use super::set_window_fields::{check_names, missing, mistyped};
 use crate::model::excerpt::{excerpt, excerpt_of};

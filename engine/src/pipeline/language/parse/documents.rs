@@ -1,4 +1,4 @@
-//! Reads `$documents`: rows that the pipeline itself contains.
+//! Parses `$documents`: rows that the pipeline itself contains.
 
 use crate::model::value::Value;
 use crate::pipeline::expression::expr;

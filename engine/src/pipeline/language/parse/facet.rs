@@ -1,4 +1,4 @@
-//! Reads `$facet`.
+//! Parses `$facet`.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Reads `$fill`, which is a `$setWindowFields` for the methods, followed by a `$set` for the values.
+//! Parses `$fill`. Fields with a `method` become a `$setWindowFields`. Fields with a `value` become a `$set` after it.
 
 use std::sync::Arc;
 

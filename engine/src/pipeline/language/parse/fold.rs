@@ -1,4 +1,4 @@
-//! Reads `$fold`, which folds streams of events into states.
+//! Parses `$fold`, which folds streams of events into states.
 
 use crate::model::date::parse_date;
 use crate::model::value::Value;

@@ -1,4 +1,4 @@
-//! Reads `$graphLookup`.
+//! Parses `$graphLookup`.
 
 use super::lookup::{begins_with_documents, source};
 use super::surroundings::{ContainingStage, PipelineSurroundings};

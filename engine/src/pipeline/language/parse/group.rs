@@ -1,4 +1,4 @@
-//! Reads `$group` and `$sortByCount`.
+//! Parses `$group` and `$sortByCount`.
 
 use super::accumulators;
 use crate::model::value::Value;

@@ -1,4 +1,4 @@
-//! Reads `$lookup`.
+//! Parses `$lookup`.
 
 use std::sync::Arc;
 

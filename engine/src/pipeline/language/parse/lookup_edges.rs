@@ -1,4 +1,4 @@
-//! Reads a `$lookup` along the edges of the knowledge graph: `{edge, direction, depth, localField, pipeline, as}`.
+//! Parses a `$lookup` along the edges of the knowledge graph: `{edge, direction, depth, localField, pipeline, as}`.
 
 use std::sync::Arc;
 

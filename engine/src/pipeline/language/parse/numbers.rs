@@ -1,4 +1,4 @@
-//! Reads the stages that take one number: `$limit`, `$skip` and `$sample`.
+//! Parses the stages that take one number: `$limit`, `$skip` and `$sample`.
 
 use crate::model::decimal;
 use crate::model::excerpt::excerpt;

@@ -1,4 +1,4 @@
-//! Reads `$unset` and `$replaceRoot`.
+//! Parses `$unset` and `$replaceRoot`.
 
 use crate::model::value::Value;
 use crate::pipeline::expression::expr;

@@ -1,4 +1,4 @@
-//! Reads `$setWindowFields`.
+//! Parses `$setWindowFields`.
 
 use std::sync::Arc;
 

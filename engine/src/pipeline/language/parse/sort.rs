@@ -1,4 +1,4 @@
-//! Reads `$sort`.
+//! Parses `$sort`.
 
 use crate::model::decimal;
 use crate::model::excerpt::excerpt;

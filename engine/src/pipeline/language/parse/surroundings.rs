@@ -20,7 +20,7 @@ pub struct PipelineSurroundings<'q> {
     pub query: &'q Context<'q>,
     /// The names of the variables of the enclosing `$lookup` stages, the outermost first.
     pub variables: Vec<Arc<str>>,
-    /// The kinds of the values of these variables.
+    /// The kinds of the values of `variables`, in the same order.
     pub kinds: Vec<ValueKind>,
     pub within: ContainingStage,
     /// Whether a `$facet` encloses the pipeline at any level.

@@ -1,4 +1,4 @@
-//! Reads `$unionWith`.
+//! Parses `$unionWith`.
 
 use super::lookup;
 use super::surroundings::{ContainingStage, PipelineSurroundings};

@@ -1,4 +1,4 @@
-//! Reads `$unwind`.
+//! Parses `$unwind`.
 
 use crate::model::value::Value;
 use crate::pipeline::language::ast::Unwind;

@@ -88,7 +88,7 @@ impl Operator for LookupOperator {
 }
 
 impl LookupOperator {
-    /// Returns the row with the foreign rows that match the row.
+    /// Returns the row with `joined`, the array of the matching foreign rows, at the path `as` of the stage.
     fn with_joined(&self, mut row: Value, joined: Value) -> Value {
         if let Value::Object(object) = &mut row {
             nested_fields::set(Arc::make_mut(object), self.target.segments(), joined);
@@ -183,7 +183,7 @@ fn ticked(row: Value, query: &Context) -> Result<Value> {
     Ok(row)
 }
 
-/// Adds a row to the rows with a key, and charges the query for the entry. Returns whether the key is new.
+/// Adds a row index to the list of `key`, and charges the query for the entry. Returns whether the key is new.
 pub fn add<K: Eq + Hash>(
     rows_by: &mut FxHashMap<K, Vec<usize>>,
     key: K,

@@ -147,8 +147,8 @@ fn exact(number: &Value) -> Option<Decimal> {
     }
 }
 
-/// Returns a sum in the form in which it is compared with rows. A row contains a number such as 1.1 as the nearest
-/// double, and the window's end must equal this double.
+/// Converts a sum to the number that is compared with the sort values of rows. Rows contain a number such as 1.1 as the
+/// nearest double, so a sum of up to 15 digits becomes the nearest double as well.
 fn exact_sum(sum: Decimal) -> Value {
     match sum.mantissa().unsigned_abs() < u128::from(SIXTEEN_DIGITS) {
         true => Value::Double(decimal::to_double(sum)),

@@ -25,7 +25,7 @@ pub(in crate::pipeline::expression) static OPERATORS: &[ExprOperator] = name_tab
         "{}",
         r#""2024-02-29T00:00:00.000Z""#,
     ]: ByName(&MOVE), |call, env| move_by(call, env, -1);
-    /// Returns the number of boundaries of a unit between two dates.
+    /// Returns the number of unit boundaries, such as starts of months, between two dates.
     "$dateDiff"("startDate: date, endDate: date, unit: string, timezone?: string, startOfWeek?: string") [
         r#"{"$dateDiff":{"startDate":{"$toDate":"2024-01-31"},"endDate":{"$toDate":"2024-02-01"},"unit":"month"}}"#,
         "{}",
@@ -40,19 +40,19 @@ pub(in crate::pipeline::expression) static OPERATORS: &[ExprOperator] = name_tab
     /// Returns the number of whole days from the date to now.
     "$daysSince"("date")
         [r#"{"$daysSince":{"$dateSubtract":{"startDate":"$$NOW","unit":"hour","amount":99}}}"#, "{}", "4"].volatile()
-        .remark("Not in MongoDB. Null without a date; negative for dates in the future."):
+        .remark("Not in MongoDB. Null if the date is null or missing; negative if the date is in the future."):
         Exactly(1), |call, env| since(call, env, 86_400_000);
     /// Returns the number of whole hours from the date to now.
     "$hoursSince"("date")
         [r#"{"$hoursSince":{"$dateSubtract":{"startDate":"$$NOW","unit":"minute","amount":90}}}"#, "{}", "1"]
         .volatile()
-        .remark("Not in MongoDB. Null without a date; negative for dates in the future."):
+        .remark("Not in MongoDB. Null if the date is null or missing; negative if the date is in the future."):
         Exactly(1), |call, env| since(call, env, 3_600_000);
     /// Returns the number of whole minutes from the date to now.
     "$minutesSince"("date")
         [r#"{"$minutesSince":{"$dateSubtract":{"startDate":"$$NOW","unit":"second","amount":150}}}"#, "{}", "2"]
         .volatile()
-        .remark("Not in MongoDB. Null without a date; negative for dates in the future."):
+        .remark("Not in MongoDB. Null if the date is null or missing; negative if the date is in the future."):
         Exactly(1), |call, env| since(call, env, 60_000);
 };
 
@@ -197,7 +197,8 @@ fn trunc(call: &OperatorCall, env: &Env) -> Answer {
     some(Value::Date(trunc_to(ms, unit, size, &zone, first_day)?))
 }
 
-/// Returns the start of the bin that contains an instant. Bins are counted from the start of the year 2000.
+/// Returns the start of the bin that contains an instant. Bins are counted from 2000-01-01. Bins of weeks are counted
+/// from the first start of a week on or after 2000-01-01.
 fn trunc_to(ms: i64, unit: Unit, size: i64, zone: &TimeZone, first_day: Weekday) -> Result<i64> {
     let date = local(ms, zone)?.date();
     let origin = civil_date(2000, 1, 1);
