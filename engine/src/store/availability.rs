@@ -148,7 +148,13 @@ mod tests {
             move || {
                 move || {
                     let (back, repeated) = (back.clone(), failed.swap(true, Ordering::SeqCst));
-                    async move { if repeated { Ok(back.notified().await) } else { Err(Error::Unresponsive) } }
+                    async move {
+                        if !repeated {
+                            return Err(Error::Unresponsive);
+                        }
+                        back.notified().await;
+                        Ok(())
+                    }
                 }
             }
         };
