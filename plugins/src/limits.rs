@@ -28,7 +28,7 @@ macro_rules! call_limits {
             /// bits.
             pub fn check(&self) -> Result<(), String> {
                 $(if self.$limit == 0 || i64::try_from(self.$limit).is_err() {
-                    return Err(concat!(stringify!($limit), " must be at least 1 and fit in 63 bits").to_owned());
+                    return Err(format!("{} is {}; expected 1 to {}", stringify!($limit), self.$limit, i64::MAX));
                 })+
                 Ok(())
             }

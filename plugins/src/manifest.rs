@@ -192,7 +192,11 @@ impl ManifestFile<'_> {
 
     fn traits(&self, raw: &[Spanned<String>]) -> Result<Vec<std::sync::Arc<str>>, LoadError> {
         match raw.iter().find(|name| !is_valid_name(name.get_ref())) {
-            Some(name) => Err(self.at(name.span().start, format!("'{}' is not a valid trait name", name.get_ref()))),
+            Some(name) => {
+                let message = format!("'{}' is not a valid trait name", name.get_ref());
+                let hint = "a trait name must match [a-z][a-z0-9_-]{0,63}";
+                Err(LoadError { hint: Some(hint.into()), ..self.at(name.span().start, message) })
+            }
             None => Ok(raw.iter().map(|name| name.get_ref().as_str().into()).collect()),
         }
     }

@@ -39,7 +39,7 @@ pub fn mounted(config: &Config) -> Vec<PluginRoute> {
     paths.into_iter().map(|(path, (route, methods))| PluginRoute { path, route, methods }).collect()
 }
 
-/// An endpoint of a plugin as an endpoint of the server.
+/// Serves an endpoint of a plugin as a `poem::Endpoint`.
 struct PluginEndpoint {
     endpoint: Endpoint,
     path: String,

@@ -285,7 +285,7 @@ impl BoundServer {
         if let Some(backups) = backups
             && tokio::time::timeout(CLOSE_WITHIN, backups.finish()).await.is_err()
         {
-            tracing::warn!("the last events are not archived in time; the next start archives them");
+            tracing::warn!("the last events were not archived in time; the next start archives them");
         }
         if tokio::time::timeout(CLOSE_WITHIN, engine.close()).await.is_err() {
             tracing::warn!("workspaces are aborted because they did not close in time");

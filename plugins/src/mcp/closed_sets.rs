@@ -40,7 +40,10 @@ impl<'de, S: ClosedSet> Deserialize<'de> for OneOf<S> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text: Cow<'de, str> = Deserialize::deserialize(deserializer)?;
         let found = S::all().into_iter().find(|member| member.name() == text);
-        found.map(OneOf).ok_or_else(|| D::Error::custom(format!("'{text:.64}' is not one of the allowed values")))
+        found.map(OneOf).ok_or_else(|| {
+            let names: Vec<&str> = S::all().into_iter().map(S::name).collect();
+            D::Error::custom(format!("'{text:.64}' is not allowed; expected one of {}", names.join(", ")))
+        })
     }
 }
 

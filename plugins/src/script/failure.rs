@@ -33,7 +33,7 @@ pub(super) fn of_error(error: EvalAltResult, limits: &CallLimits, names: &Script
             (FailureKind::Size, format!("the call used more than {} variables", limits.variables))
         }
         EvalAltResult::ErrorStackOverflow(_) => {
-            (FailureKind::Depth, format!("the call exceeded {} nested calls", limits.call_levels))
+            (FailureKind::Depth, format!("the call exceeded the limit of {} nested calls", limits.call_levels))
         }
         EvalAltResult::ErrorRuntime(thrown, _) => (FailureKind::Thrown, thrown_text(&thrown)),
         mut error => {

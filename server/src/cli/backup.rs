@@ -111,8 +111,8 @@ async fn verify(arguments: VerifyArguments) -> anyhow::Result<()> {
         wrong += usize::from(matches!(outcome, VerificationResult::Different | VerificationResult::Damaged));
     }
     match wrong {
-        0 => print_line(&format!("verified {} workspaces", ids.len())),
-        wrong => bail!("the verification found {wrong} problems"),
+        0 => print_line(&format!("verified {}", counted(ids.len() as u64, "workspace"))),
+        wrong => bail!("the verification found {}", counted(wrong as u64, "problem")),
     }
 }
 

@@ -87,7 +87,7 @@ impl ServerConnection {
     pub fn client(&self) -> anyhow::Result<Client> {
         let token = std::env::var(TOKEN_VARIABLE).unwrap_or_default();
         if token.trim().is_empty() {
-            bail!("no access token: set {TOKEN_VARIABLE} to an API key, as `export {TOKEN_VARIABLE}=sk_...`");
+            bail!("no access token: set {TOKEN_VARIABLE} to an API key, as in `export {TOKEN_VARIABLE}=sk_...`");
         }
         Client::new(&self.server, token.trim())
     }

@@ -87,7 +87,8 @@ fn test(config: &Config, folder: Option<&Path>, strict: bool) -> anyhow::Result<
     print_line(&format!("{passed} passed, {failed} failed"))?;
     match (failed, untested) {
         (0, untested) if strict && untested > 0 => {
-            anyhow::bail!("{untested} plugins have no cases, and --strict requires a case of every plugin")
+            let untested = counted(untested, "plugin");
+            anyhow::bail!("--strict requires cases for every plugin; found {untested} without cases")
         }
         (0, _) => Ok(()),
         (failed, _) => anyhow::bail!("{failed} of {} cases failed", passed + failed),

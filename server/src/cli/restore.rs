@@ -146,7 +146,7 @@ impl ArchiveRestore {
     /// precedes the creation of a workspace.
     async fn check_end(&self, id: &str, position: Option<u64>, epoch: Option<u64>) -> anyhow::Result<()> {
         let found = self.archive.describe(id).await.context("the archive cannot be read")?;
-        let mut found = found.with_context(|| format!("the archive contains no workspace '{id}'"))?;
+        let mut found = found.with_context(|| format!("the archive contains no events of workspace '{id}'"))?;
         if let Some(epoch) = epoch.filter(|epoch| *epoch != found.epoch) {
             let older = match epoch {
                 0 => None,

@@ -97,7 +97,7 @@ impl fmt::Display for RenamedArticle {
             Some(refused) => {
                 write!(f, "another article of the project has the slug '{}'", excerpt_of(refused))?;
             }
-            None => f.write_str("another article of the project has the former slug of the article")?,
+            None => write!(f, "another article of the project now has the former slug of '{aggregate_id}'")?,
         }
         write!(f, "; '{aggregate_id}' gets the slug '{slug}'")
     }
@@ -265,6 +265,9 @@ mod tests {
         );
         let invalid = shown(Some("a b"), "invalid");
         assert!(invalid.starts_with("'a b' is not a slug: expected 1 to 200 characters"), "{invalid}");
-        assert!(shown(None, "taken").contains("former slug of the article; 'a-1' gets"), "{}", shown(None, "taken"));
+        assert_eq!(
+            shown(None, "taken"),
+            "another article of the project now has the former slug of 'a-1'; 'a-1' gets the slug 'x-2'"
+        );
     }
 }

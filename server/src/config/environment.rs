@@ -46,7 +46,7 @@ pub fn settings(variables: impl IntoIterator<Item = (String, String)>) -> anyhow
         let value = read(setting, &text).with_context(|| format!("the environment variable {name} is invalid"))?;
         insert(&mut settings, &path, value).with_context(|| format!("the environment variable {name} is invalid"))?;
     }
-    lists(&mut settings, &Value::Table(shape))?;
+    lists(&mut settings, &Value::Table(shape), "")?;
     Ok(settings)
 }
 
@@ -177,13 +177,14 @@ fn insert(settings: &mut Table, path: &[&str], value: Value) -> anyhow::Result<(
     }
 }
 
-/// Replaces each table of numbered items by a list if the setting is a list.
-fn lists(settings: &mut Table, shape: &Value) -> anyhow::Result<()> {
+/// Replaces each table of numbered items by a list if the setting is a list. `prefix` is the path of `settings`,
+/// followed by a dot, or an empty string for the root.
+fn lists(settings: &mut Table, shape: &Value, prefix: &str) -> anyhow::Result<()> {
     for (name, value) in settings.iter_mut() {
         let Some(shape) = shape.get(name.as_str()) else { continue };
         let Value::Table(table) = value else { continue };
         if !shape.is_array() {
-            lists(table, shape)?;
+            lists(table, shape, &format!("{prefix}{name}."))?;
             continue;
         }
         let numbered = |(number, item): (String, Value)| Ok((number.parse::<usize>()?, item));
@@ -191,7 +192,10 @@ fn lists(settings: &mut Table, shape: &Value) -> anyhow::Result<()> {
             std::mem::take(table).into_iter().map(numbered).collect::<anyhow::Result<_>>()?;
         items.sort_by_key(|(number, _)| *number);
         if let Some((expected, _)) = items.iter().enumerate().find(|(place, (number, _))| place != number) {
-            bail!("the environment variables of {name} have no item with the number {expected}; numbers begin at 0");
+            bail!(
+                "the environment variables of {prefix}{name} have no item with the number {expected}; items are \
+                 numbered from 0 without gaps"
+            );
         }
         *value = Value::Array(items.into_iter().map(|(_, item)| item).collect());
     }
@@ -292,7 +296,7 @@ mod tests {
             ("FOLDWORK_HTTP__MAX_CONNECTIONS", "many", "its value is 'many'; expected a whole number"),
             ("FOLDWORK_AUTH__AUTO_PROVISION", "yes", "expected true or false"),
             ("FOLDWORK_AUTH__ISSUERS", "a,b", "expected a list of tables"),
-            ("FOLDWORK_AUTH__ISSUERS__1__ISSUER", "a", "no item with the number 0"),
+            ("FOLDWORK_AUTH__ISSUERS__1__ISSUER", "a", "variables of auth.issuers have no item with the number 0"),
             ("FOLDWORK_AUTH__ISSUERS__X__ISSUER", "a", "is not a setting"),
             ("FOLDWORK_MCP__ALLOWED_HOSTS", "[1", "syntax of TOML"),
             ("FOLDWORK_SEARCH__EMBEDDING", "1", "the name refers to a table"),

@@ -127,7 +127,9 @@ impl FormerEmbedding {
             // A later source may have the kind or the path.
             ("" | "local", _) => None,
             (kind, _) => {
-                bail!("`{EMBEDDING}.kind` is no longer a setting; it accepted off, local and http, found '{kind}'")
+                bail!(
+                    "`{EMBEDDING}.kind` is now part of `{EMBEDDING}.url`; expected off, local or http, found '{kind}'"
+                )
             }
         };
         let url = url.filter(|url| table.get("url").is_none_or(|given| given.to_string() != *url));
@@ -241,9 +243,7 @@ mod tests {
         assert_eq!(url(&format!("kind = \"off\"\n{service}")), Ok(String::new()));
         assert!(url("kind = \"local\"\n").is_err_and(|error| error.contains("url = \"file://FOLDER\"")));
         assert!(url("kind = \"http\"\n").is_err_and(|error| error.contains("the URL of the service")));
-        assert!(
-            url("kind = \"htp\"\n").is_err_and(|error| error.contains("it accepted off, local and http, found 'htp'"))
-        );
+        assert!(url("kind = \"htp\"\n").is_err_and(|error| error.contains("expected off, local or http, found 'htp'")));
         let warnings = taken("[search.embedding]\nkind = \"local\"\npath = \"m\"\n").expect("settings");
         assert_eq!(
             warnings,

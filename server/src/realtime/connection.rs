@@ -140,7 +140,7 @@ impl SocketEnd {
     fn close(self) -> Option<(CloseCode, &'static str)> {
         match self {
             SocketEnd::Gone => None,
-            SocketEnd::Stopped => Some((CloseCode::Restart, "the server shuts down")),
+            SocketEnd::Stopped => Some((CloseCode::Restart, "the server is shutting down")),
             SocketEnd::Revoked => Some((CloseCode::Policy, "the permission to listen has expired or was revoked")),
             SocketEnd::Slow => Some((CloseCode::Again, "the queue of messages to the client exceeds its limit")),
             SocketEnd::Silent => Some((CloseCode::Away, "no frame arrived within the idle timeout")),

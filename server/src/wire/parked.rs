@@ -96,7 +96,7 @@ pub struct GroupName {
     plugin: String,
     hook: String,
     kind: String,
-    /// The line in the plugin's file; `null` for steps that failed without a line.
+    /// The line in the plugin's file at which the steps failed; `null` if the failure has no line.
     line: Option<u32>,
 }
 

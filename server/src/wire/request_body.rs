@@ -209,7 +209,7 @@ impl<T> SentField<T> {
     /// Returns the time, in milliseconds since the Unix epoch.
     pub fn time(&self) -> Result<Option<i64>, Error> {
         let Some(text) = self.text()? else { return Ok(None) };
-        parse_date(&text).map(Some).ok_or_else(|| self.invalid("expected an RFC 3339 date"))
+        parse_date(&text).map(Some).ok_or_else(|| self.invalid("expected an RFC 3339 time"))
     }
 }
 

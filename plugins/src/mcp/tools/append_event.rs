@@ -14,9 +14,10 @@ const WORDS: ToolWords = ToolWords {
     title: "Append an event",
     description: "Appends one event to an aggregate. The first event of an id creates the aggregate. The event type \
         is `<aggregate_type>.<verb>`, such as `invoice.created`. Fields of the payload become fields of the state; \
-        null sets null. `created` needs an id without an aggregate, `updated` and `deleted` an existing one; `created` on \
-        a deleted aggregate begins from an empty state. Pass your own `event_id` (any unique text), so that a repeated call appends nothing. Articles \
-        are created with `create_article`. Events cannot be removed; `<type>.deleted` hides an aggregate.",
+        null sets null. `created` needs an id without an aggregate, `updated` and `deleted` an existing one; `created` \
+        on a deleted aggregate begins from an empty state. Pass your own `event_id` (any unique text), so that a \
+        repeated call appends nothing. Articles are created with `create_article`. Events cannot be removed; \
+        `<type>.deleted` hides an aggregate.",
 };
 
 #[derive(Deserialize, JsonSchema)]

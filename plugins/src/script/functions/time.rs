@@ -50,8 +50,13 @@ fn time_of(time: &Dynamic) -> Result<i64, Refused> {
     if let Ok(ms) = time.as_int() {
         return Ok(ms);
     }
-    let text = time.as_immutable_string_ref().map_err(|kind| thrown(format!("a {kind} is not a time")))?;
-    parse_date(&text).ok_or_else(|| thrown(format!("'{}' is not a time", text.chars().take(40).collect::<String>())))
+    let text = time.as_immutable_string_ref().map_err(|kind| {
+        thrown(format!("expected a time as a string or as milliseconds since 1970, found a value of type {kind}"))
+    })?;
+    parse_date(&text).ok_or_else(|| {
+        let start: String = text.chars().take(40).collect();
+        thrown(format!("'{start}' is neither an RFC 3339 time nor a day such as 2024-05-01"))
+    })
 }
 
 fn formatted(time: &Dynamic, format: &str) -> Result<ImmutableString, Refused> {

@@ -187,8 +187,9 @@ impl SourceReader {
             let steps = match steps(repository, before, id) {
                 // The comparison with HEAD, which comes next, needs no earlier commit.
                 Err(error) if error.code() == ErrorCode::NotFound => {
-                    let reason = "the clone does not have all folders of this commit or of its parent";
-                    (walk.report.note)(&format!("warning: commit {id}: {reason}; one step brings the project to HEAD"));
+                    let reason = "the clone lacks folders of this commit or of its parent";
+                    let effect = "the changes up to HEAD are imported as one step";
+                    (walk.report.note)(&format!("warning: commit {id}: {reason}; {effect}"));
                     return Ok(());
                 }
                 steps => steps.with_context(|| format!("commit {id} cannot be read"))?,

@@ -111,7 +111,9 @@ impl People {
             ),
             (
                 self.refused,
-                "members and keys left out, because the workspace removed or revoked them, or their role would rise",
+                "members and keys left out: removed or revoked in this workspace, the key's user is not a member, the \
+                 key exists in another workspace, or the import would raise a role, or demote or remove the owner of \
+                 the workspace",
             ),
             (
                 self.left_out,

@@ -259,7 +259,8 @@ impl<'e> YamlReader<'_, 'e> {
     /// Returns a copy of an anchored value. The copy counts towards the budget like a value that is written out.
     fn aliased(&mut self, id: usize, line: usize, level: usize) -> Result<Value, FrontMatterFault> {
         let Some(value) = self.anchors.get(&id) else {
-            return Err(FrontMatterFault { line, reason: "an alias stands for a value that contains it".to_owned() });
+            let reason = "an alias refers to a value that contains the alias".to_owned();
+            return Err(FrontMatterFault { line, reason });
         };
         let size = Size::of(value);
         if level + size.depth > MAX_DEPTH {
