@@ -47,7 +47,7 @@ struct Serve {
     /// The address to listen on. Port 0 selects a free port.
     #[arg(long)]
     listen: Option<String>,
-    /// The URL of the data store: surrealkv://PATH, mem:// or ws://HOST:PORT.
+    /// The URL of the data store: surrealkv://PATH, mem://, ws://HOST:PORT or wss://HOST:PORT.
     #[arg(long)]
     database: Option<String>,
     /// The URL of the file store: file://PATH, mem://, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX.

@@ -95,7 +95,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Connects to `surrealkv://PATH`, `mem://` or `ws://HOST:PORT`.
+    /// Connects to `surrealkv://PATH`, `mem://`, `ws://HOST:PORT` or `wss://HOST:PORT`.
     pub async fn connect(url: &str) -> Result<Store> {
         Store::connect_with(url, &Sizes::default()).await
     }

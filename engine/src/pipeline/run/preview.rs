@@ -9,15 +9,12 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use super::meter::OperatorMeter;
-use super::program::{Program, TailRows};
+use super::program::{MAX_CHAIN, Program, TailRows};
 use super::rows::{KeptRow, KeptRows, Rows, RunContext, collect};
 use super::stopwatch::Stopwatch;
 use crate::model::value::Value;
 use crate::pipeline::value::error::Result;
 use crate::pipeline::value::memory;
-
-/// The maximum number of streaming operators in a chain before rows are collected in memory.
-const MAX_CHAIN: usize = 16;
 
 /// The rows after a stage.
 #[derive(Debug, Clone)]

@@ -15,7 +15,7 @@ use crate::pipeline::value::memory;
 
 /// The maximum number of consecutive streaming operators before rows are collected in memory. The limit keeps the depth
 /// of the stack independent of the length of a pipeline.
-const MAX_CHAIN: usize = 16;
+pub const MAX_CHAIN: usize = 16;
 
 /// A lowered pipeline.
 pub struct Program {

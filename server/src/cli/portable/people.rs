@@ -67,7 +67,8 @@ pub struct People {
     /// The number of members who were removed or got a lower role, and of keys that were revoked or expire earlier.
     pub ended: u64,
     /// The number of members and keys that were left out, because the workspace had removed the member or revoked the
-    /// key, or because the member's role would have risen.
+    /// key, the key's user was not a member, the key existed in another workspace, or the import would have raised a
+    /// role or would have demoted or removed the owner of the workspace.
     pub refused: u64,
     /// The number of lines that were left out, because the workspace existed before the import.
     pub left_out: u64,
