@@ -46,13 +46,29 @@ pub fn compare(path: &Path, expected: &str) -> Result<(), String> {
     if present == expected {
         return Ok(());
     }
-    if std::env::var("UPDATE").is_ok_and(|update| update == "1") {
+    if updates() {
         if let Some(parent) = path.parent() {
             std::fs::create_dir_all(parent).map_err(|error| error.to_string())?;
         }
         return std::fs::write(path, expected).map_err(|error| format!("{}: {error}", path.display()));
     }
     Err(format!("{} differs; UPDATE=1 rewrites it\n{}", path.display(), difference(&present, expected)))
+}
+
+/// Compares a file that another generated file contains. Unlike [`compare`], fails after rewriting the file, because
+/// `derived` is up to date only after a further run.
+pub fn compare_source(path: &Path, expected: &str, derived: &str) -> Result<(), String> {
+    let is_outdated = std::fs::read_to_string(path).unwrap_or_default() != expected;
+    compare(path, expected)?;
+    match is_outdated {
+        true => Err(format!("{} was rewritten; run with UPDATE=1 again, which rewrites {derived}", path.display())),
+        false => Ok(()),
+    }
+}
+
+/// Returns whether results are written to the files.
+pub fn updates() -> bool {
+    std::env::var("UPDATE").is_ok_and(|update| update == "1")
 }
 
 /// Panics with all failures, if there are any.

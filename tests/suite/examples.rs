@@ -1,6 +1,8 @@
 //! Tests that the examples in the document are requests and responses of the scenarios.
 
-use foldwork_tests::expectation::{all_well, compare, files, root};
+use std::sync::Mutex;
+
+use foldwork_tests::expectation::{all_well, compare_source, files, root};
 use foldwork_tests::scenario::{Exchange, exchanges};
 use serde_json::{Map, Value};
 
@@ -13,8 +15,17 @@ const MAX_EXAMPLE_BYTES: usize = 2_000;
 /// linters mistake for a schema.
 const CONFUSING: [&str; 2] = ["${", r#""fields":[{"#];
 
+/// Prevents an update by the test of the scenarios from being overwritten with examples of earlier scenarios.
+static UPDATE: Mutex<()> = Mutex::new(());
+
 #[test]
 fn examples_match_the_scenarios() {
+    all_well(compare_examples().err().into_iter().collect());
+}
+
+/// Compares the file of examples with the requests and responses of the scenarios.
+pub fn compare_examples() -> Result<(), String> {
+    let _update = UPDATE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let operations = operations();
     let mut examples: Map<String, Value> = Map::new();
     let mut ids: Vec<&str> = operations.iter().map(|operation| operation.id.as_str()).collect();
@@ -32,7 +43,7 @@ fn examples_match_the_scenarios() {
         of_operation.sort_keys();
     }
     let text = serde_json::to_string_pretty(&examples).expect("JSON");
-    all_well(compare(&root().join("openapi/examples.json"), &format!("{text}\n")).err().into_iter().collect());
+    compare_source(&root().join("openapi/examples.json"), &format!("{text}\n"), "openapi/openapi.json")
 }
 
 /// Adds the first successful request of an operation, and the first response of each status.

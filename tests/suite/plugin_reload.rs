@@ -218,7 +218,7 @@ async fn a_watched_plugin_is_reloaded_after_its_files_stop_changing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_replay_assigns_work_only_once() {
+async fn a_second_replay_assigns_no_work() {
     let (store, folder) = (Store::connect("mem://").await.expect("a store"), Folder::new());
     folder.write("plugin.toml", &manifest("1.0.0", "route"));
     folder.write("plugin.rhai", "fn route(event, state, facts, aggregate_type, agents, settings) { }");

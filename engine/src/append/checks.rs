@@ -57,7 +57,9 @@ pub(crate) fn unknown_project(project: &str) -> Error {
     Error::invalid_at("/project_id", format!("unknown project '{project:.64}'"))
 }
 
-/// Fails if the event creates an aggregate that exists, because the event would overwrite its state.
+/// Fails if the event would create an aggregate that exists and is not deleted, because the event would overwrite the
+/// aggregate's state. Accepts such an event if the request expects any version, or if the event was recorded in another
+/// log.
 pub(super) fn check_is_new(new: &NewEvent, before: Option<&Aggregate>) -> Result<()> {
     let is_creation = event::verb(&new.event_type) == payload::CREATED;
     let is_accepted = !is_creation || new.expected == StreamExpectation::Any || new.recorded.is_some();

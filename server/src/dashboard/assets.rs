@@ -86,7 +86,8 @@ impl Assets {
         Assets { page: Asset::new(PAGE, page.into()), page_tag, files, digest }
     }
 
-    /// Returns a file by its path below the digest. The page itself is not one of these files.
+    /// Returns the file with this path, relative to the address that contains the digest. Returns `None` for the page
+    /// itself.
     pub fn file(&self, path: &str) -> Option<&Asset> {
         self.files.get(path).filter(|_| path != PAGE)
     }

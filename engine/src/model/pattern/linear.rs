@@ -22,7 +22,7 @@ const MAX_UNINTERRUPTED_WORK: usize = 1 << 23;
 /// The number of bytes of text between two ticks.
 const BYTES_PER_TICK: usize = 64;
 
-/// A compiled pattern that is a regular language.
+/// A compiled pattern for a regular language. The time of a match is linear in the length of the text.
 pub struct LinearPattern {
     whole: meta::Regex,
     /// The automata of the pattern, which can run byte by byte. Built for the first long search. `None` if building

@@ -155,8 +155,8 @@ impl Graph {
         self.closed.lock().set_stored(edges);
     }
 
-    /// Begins a read of the store. Until the read ends, the graph keeps the closed edges whose closed versions are not
-    /// stored yet.
+    /// Begins a read of the store. Until the read ends, the graph keeps in memory every closed edge that is not stored
+    /// when the read begins, and every edge that is closed later.
     pub fn read_closed(&self) -> ClosedRead<'_> {
         ClosedRead::begin(&self.closed)
     }

@@ -121,7 +121,7 @@ impl Database {
         }
     }
 
-    /// Makes a member the owner of the workspace, with the role owner. Returns whether the member exists.
+    /// Makes a member the owner of the workspace, and gives the member the role `owner`. Returns whether the member exists.
     pub async fn write_owner(&self, workspace_id: &str, user_id: &str) -> Result<bool> {
         let values = [
             ("id", member_id(workspace_id, user_id)),

@@ -32,8 +32,8 @@ FOR $node IN $nodes {
 /// write.
 const ALONE: &str = "FOR $node IN $nodes { UPSERT $node.id CONTENT $node RETURN NONE };";
 
-/// The statement that is added to the transaction if several servers share the store. The statement fails unless the
-/// writer is the leader, because the shapes of a server that was overtaken would replace later shapes.
+/// The statement that rejects a transaction whose writer is not the leader. The statement is added if several servers
+/// share the store, so that a former leader cannot replace event shapes that the current leader has written.
 const LED: &str = "IF ((SELECT VALUE epoch FROM ONLY leader:consumer) ?? 0) != $epoch { THROW 'stale head' };";
 
 /// The statements that every snapshot transaction contains. The statements write the shapes of events, and the

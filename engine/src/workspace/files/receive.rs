@@ -33,8 +33,8 @@ pub struct RunningUpload {
     quota: Option<u64>,
     reserved: u64,
     parts_id: Option<String>,
-    /// Whether bytes may be stored, but the upload is not complete: bytes are missing, or another server has canceled
-    /// the upload. No file refers to the bytes of such an upload.
+    /// Whether the upload has begun to write bytes but is not complete: bytes are missing, or another server has canceled
+    /// the upload. The storage may already contain some of the bytes, but no file refers to them.
     is_partial: bool,
     _renewal: Option<Renewal>,
 }

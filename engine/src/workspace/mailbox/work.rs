@@ -125,8 +125,9 @@ impl AgentWriter {
         }
     }
 
-    /// Rejects the action `Cancel`, and actions for agents to which the key is not bound, if the caller's key is bound
-    /// to agents. If the key is bound to a single agent and the request names no agent, sets this agent in `worker`.
+    /// Rejects the action `Cancel` and actions for other agents if the caller's key is bound to agents. If the request
+    /// names no agent, sets the key's only agent in `worker`, or rejects the request if the key is bound to several
+    /// agents.
     pub(super) fn bind(&self, worker: &mut Claimant, work: &AgentAction) -> Result<()> {
         let Some(agents) = self.caller().agents() else { return Ok(()) };
         if matches!(work, AgentAction::Cancel { .. }) {

@@ -76,7 +76,8 @@ fn task_choice(request: &ActOnTasks) -> Result<TaskChoice, Error> {
     if let Some(ids) = request.ids.value() {
         let texts = |ids: &[Value]| ids.iter().map(|id| id.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>();
         let found = ids.as_array().filter(|ids| ids.len() <= MAX_TASKS).and_then(texts);
-        let mut ids = found.ok_or_else(|| request.ids.invalid(format!("expected 1 to {MAX_TASKS} ids")))?;
+        let mut ids =
+            found.ok_or_else(|| request.ids.invalid(format!("expected an array of 1 to {MAX_TASKS} task ids")))?;
         let mut seen = std::collections::BTreeSet::new();
         ids.retain(|id| seen.insert(id.clone()));
         return Ok(TaskChoice::Ids(ids.into_iter().map(|id| (id, StreamExpectation::Any)).collect()));

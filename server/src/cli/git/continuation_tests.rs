@@ -176,7 +176,7 @@ fn fields_of_front_matter_that_the_file_no_longer_has_are_removed_by_a_compariso
 }
 
 #[test]
-fn a_file_with_an_unusual_mode_is_a_regular_file() {
+fn a_file_with_an_unusual_mode_is_imported_as_a_regular_file() {
     for mode in ["100600", "100640", "100666", "100775"] {
         let scratch = Scratch::new();
         let [one, two] = [b"one", b"two"].map(|bytes| scratch.tree(&[(mode, "a.md", bytes)]));

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_title_has_the_text_of_links_and_of_emphasis_without_their_marks() {
+    fn a_title_contains_the_text_of_links_and_emphasis_without_markup() {
         for (body, expected) in [
             ("# [Guide](a.md) to **bold** `code` 🎉\n", "Guide to bold code 🎉"),
             ("# About [[Note|this]] and [[That]]\n", "About this and That"),
