@@ -26,9 +26,7 @@ pub(super) fn of_error(error: EvalAltResult, limits: &CallLimits, names: &Script
             }
             _ => (FailureKind::Deadline, format!("the call was stopped after {} ms", limits.deadline_ms)),
         },
-        EvalAltResult::ErrorDataTooLarge(what, _) => {
-            (FailureKind::Size, format!("{} over the limit", what.to_lowercase()))
-        }
+        EvalAltResult::ErrorDataTooLarge(what, _) => (FailureKind::Size, size_text(&what.to_lowercase(), limits)),
         EvalAltResult::ErrorTooManyVariables(_) => {
             (FailureKind::Size, format!("the call used more than {} variables", limits.variables))
         }
@@ -45,6 +43,16 @@ pub(super) fn of_error(error: EvalAltResult, limits: &CallLimits, names: &Script
         }
     };
     Failure { kind, message: cut(message), line: line(position), column: column(position) }
+}
+
+/// Returns the message for a value that exceeds a limit of its size. `what` is rhai's name of the size in lower case.
+fn size_text(what: &str, limits: &CallLimits) -> String {
+    let (limit, unit) = match what {
+        "length of string" => (limits.string_bytes, "bytes"),
+        "size of object map" => (limits.map_items, "fields"),
+        _ => (limits.array_items, "items"),
+    };
+    format!("{what} over the limit of {limit} {unit}")
 }
 
 /// Returns the failure of a call in which a host function panicked.

@@ -105,7 +105,8 @@ fn find<'a>(shape: &'a Table, path: &[&str]) -> Option<Setting<'a>> {
                 None => return (*section == PLUGINS && depth == 0).then_some(Setting::Untyped),
             },
             Value::Array(items) => {
-                part.parse::<usize>().ok().filter(|index| *index < MAX_TABLES)?;
+                // A number with leading zeros would be another name of the same table.
+                part.parse::<usize>().ok().filter(|index| *index < MAX_TABLES && index.to_string() == *part)?;
                 items.first().filter(|item| item.is_table())?
             }
             _ => return None,
@@ -298,6 +299,7 @@ mod tests {
             ("FOLDWORK_AUTH__ISSUERS", "a,b", "expected a list of tables"),
             ("FOLDWORK_AUTH__ISSUERS__1__ISSUER", "a", "variables of auth.issuers have no item with the number 0"),
             ("FOLDWORK_AUTH__ISSUERS__X__ISSUER", "a", "is not a setting"),
+            ("FOLDWORK_AUTH__ISSUERS__00__ISSUER", "a", "is not a setting"),
             ("FOLDWORK_MCP__ALLOWED_HOSTS", "[1", "syntax of TOML"),
             ("FOLDWORK_SEARCH__EMBEDDING", "1", "the name refers to a table"),
         ] {

@@ -25,7 +25,10 @@ pub async fn compare(workspace: &Handles, pipeline: &Value, returned: &str) -> R
         Err(error) => return Err(TestCaseError::fail(format!("{text}: {error}"))),
     };
     prop_assert_eq!(lines(&answer.rows), returned, "the rows of a preview of {}", &text);
-    if text.contains("$sample") {
+    // All stages of a query draw from one sequence of random numbers. A later stage that draws changes the numbers of an
+    // earlier stage, because rows pass through the stages one by one.
+    let drawing = all.iter().filter(|stage| json::text(stage).contains("$rand")).count();
+    if text.contains("$sample") || drawing > 1 {
         return Ok(());
     }
     let stages = answer.stages.unwrap_or_default();

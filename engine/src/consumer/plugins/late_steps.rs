@@ -197,9 +197,10 @@ impl LateCall {
     ) -> Result<std::result::Result<LateCall, &'static str>> {
         let event = state.events_after(parked.id.position.saturating_sub(1), 1).await?.into_iter().next();
         let plugin = state.plugins.find(&parked.id.plugin);
-        let (Some(event), Some(plugin), Some(hook)) = (event, plugin, Hook::parse(&parked.id.hook)) else {
+        let (Some(plugin), Some(hook)) = (plugin, Hook::parse(&parked.id.hook)) else {
             return Ok(Err("no plugin with this name and hook is enabled"));
         };
+        let Some(event) = event else { return Ok(Err("the log has no event at this position")) };
         let context = streams.recall(state, event).await?.map(Arc::new);
         Ok(context.map(|context| LateCall { plugin, hook, context }).ok_or("the type of the aggregate is not defined"))
     }
