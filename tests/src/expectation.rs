@@ -55,8 +55,8 @@ pub fn compare(path: &Path, expected: &str) -> Result<(), String> {
     Err(format!("{} differs; UPDATE=1 rewrites it\n{}", path.display(), difference(&present, expected)))
 }
 
-/// Compares a file that another generated file contains. Unlike [`compare`], fails after rewriting the file, because
-/// `derived` is up to date only after a further run.
+/// Compares a file whose content is also a part of the generated file `derived`. Unlike [`compare`], fails after
+/// rewriting the file, because only a further run rewrites `derived`.
 pub fn compare_source(path: &Path, expected: &str, derived: &str) -> Result<(), String> {
     let is_outdated = std::fs::read_to_string(path).unwrap_or_default() != expected;
     compare(path, expected)?;

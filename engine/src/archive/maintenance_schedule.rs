@@ -127,7 +127,7 @@ impl Backups {
         Ok(())
     }
 
-    /// Verifies the archives whose last verification is at least a day old.
+    /// Verifies the archives that were never verified, or whose last verification is at least a day old.
     async fn verify_all(&self, now_ms: i64) {
         let workspaces = match self.engine.workspaces().await {
             Ok(workspaces) => workspaces,

@@ -210,9 +210,9 @@ mod tests {
         let admission = Admission::new(limits());
         let [a, b, c]: [Arc<str>; 3] = ["a", "b", "c"].map(Arc::from);
         let of_a = admission.admit(&a).await.expect("a place");
-        assert!(is_rejected(admission.admit(&a).await), "the caller has one already");
+        assert!(is_rejected(admission.admit(&a).await), "the caller already runs a query");
         let of_b = admission.admit(&b).await.expect("a place");
-        assert!(is_rejected(admission.admit(&c).await), "the workspace has two already");
+        assert!(is_rejected(admission.admit(&c).await), "the workspace already runs two queries");
         drop(of_a);
         drop(admission.admit(&c).await.expect("a place"));
         drop(of_b);

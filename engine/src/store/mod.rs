@@ -379,7 +379,7 @@ fn database_name(workspace_id: &str) -> Result<String> {
     let digits = workspace_id.replace('-', "");
     match digits.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
         true => Ok(format!("{WORKSPACE_PREFIX}{digits}")),
-        false => Err(Error::corrupt("the id of a workspace is not a UUID")),
+        false => Err(Error::corrupt(format!("the workspace id '{workspace_id}' is not a UUID"))),
     }
 }
 

@@ -28,7 +28,8 @@ use crate::store::workspace::log::EventRef;
 const POSITIONS_PER_PAGE: usize = 2_048;
 /// The maximum number of events read from the store per page.
 const EVENTS_PER_PAGE: usize = 64;
-/// The maximum number of tasks whose states after their last delivered events are cached.
+/// The maximum number of tasks in the cache of a feed. The cache contains the state of each task after the last event
+/// that the feed has read.
 const REMEMBERED: usize = 4_096;
 
 /// An item of the feed.

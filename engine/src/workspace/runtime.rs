@@ -23,8 +23,8 @@ use crate::state::background::Background;
 use crate::state::upload_cleanup::keep_clearing;
 use crate::store::Database;
 
-/// The maximum time that a stopping workspace waits for running operations. The clients of these operations may already
-/// have disconnected.
+/// The maximum time that a stopping workspace waits for running operations. Operations may continue after their clients
+/// have disconnected, so the wait has a limit.
 const STOP_WITHIN: Duration = Duration::from_secs(1);
 
 /// A workspace that is open in this process, with its tasks. Dropping the runtime ends the tasks.

@@ -140,9 +140,9 @@ impl<E: Endpoint> Endpoint for RateLimitEndpoint<E> {
 
 /// The remaining allowances of callers.
 ///
-/// While [`MAX_CALLERS`] callers are in memory, all callers whose group has the same hash share one allowance, which
-/// limits the memory. A client with very many addresses can neither evade its limit nor use up the allowances of all
-/// other clients.
+/// While [`MAX_CALLERS`] callers are in memory, each caller uses one of [`SHARED`] shared allowances, which limits the
+/// memory. The hash of the caller's group, such as the network of its address, selects the shared allowance. A client
+/// with very many addresses can neither evade its limit nor use up the allowances of all other clients.
 pub(super) struct Allowances<K: Hash + Eq + Clone> {
     limiter: DefaultKeyedRateLimiter<K>,
     shared: DefaultKeyedRateLimiter<u64>,

@@ -141,5 +141,5 @@ fn usable(folder: Option<DataFolder>) -> anyhow::Result<String> {
     std::fs::File::create_new(&probe)
         .and_then(|_| std::fs::remove_file(&probe))
         .with_context(|| format!("cannot write to {}", tried.display()))?;
-    Ok(if exists { "the folder is writable" } else { "does not exist; a start creates it" }.to_owned())
+    Ok(if exists { "the folder is writable" } else { "the folder does not exist; the server creates it" }.to_owned())
 }

@@ -83,7 +83,7 @@ impl KeySet {
         let set = self.clone();
         // The fetch runs in a separate task, so that it completes for other waiters even if this request is canceled.
         if let Err(error) = tokio::spawn(async move { set.refresh(now).await }).await {
-            tracing::error!(%error, "fetching the keys of an issuer failed");
+            tracing::error!(%error, "the task that fetches the keys of an issuer failed");
         }
         self.search(id, algorithm).ok_or(match self.known.lock().fetched_at {
             Some(_) => MissingKey::Unknown,

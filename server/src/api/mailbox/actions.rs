@@ -57,7 +57,7 @@ actions! {
     ///
     /// If the task's status does not allow the approval, the response is 409 `task_state_conflict` with the status and
     /// the allowed actions. A user who has delivered output of the task gets 403 `own_delivery`, unless the server
-    /// allows such decisions.
+    /// allows users to decide about their own output.
     #[oai(path = "/mailbox/:task_id/approve", method = "post", operation_id = "approve_task")]
     approve_task: ApproveTask -> ApprovalResponse = body.command(access.0.now_ms())?;
 

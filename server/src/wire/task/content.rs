@@ -72,6 +72,6 @@ shown! {
     messages: Vec<Text> = view.messages.into_iter().map(Text).collect(),
     /// The ids of the artifacts that the event added.
     artifacts: Vec<Text> = view.artifacts.into_iter().map(Text).collect(),
-    /// The other fields of the event.
+    /// The fields of the event's payload, except the status, the messages, the artifacts and fields for internal use.
     detail: AnyObject = view.detail.into(),
 }

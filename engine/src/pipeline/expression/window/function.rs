@@ -38,8 +38,8 @@ pub enum WindowFunction {
 /// The functions that number the rows of a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ranking {
-    /// `$rank`: rows with equal sort values have the same number. The number of the next row is the position of the row
-    /// in the order, so the numbers may have gaps.
+    /// `$rank`: the number of a row is the position of the first row with the same sort values. Rows with equal sort
+    /// values have the same number, so the numbers may have gaps.
     Rank,
     /// `$denseRank`: rows with equal sort values have the same number, and the numbers have no gaps.
     Dense,

@@ -252,7 +252,8 @@ impl DensifiedRows<'_> {
         Ok(Some(row.into()))
     }
 
-    /// Returns the goal of the additions before a row with this partition and value.
+    /// Returns the value at which the additions before a row end. `value` is the value of the row. If the partition has no
+    /// next value yet, sets the next value to the lower bound of the range.
     fn before(&mut self, partition: usize, value: Value) -> Goal {
         let start = match &self.densify.range {
             Range::Full => self.least.clone(),
