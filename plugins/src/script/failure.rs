@@ -45,12 +45,14 @@ pub(super) fn of_error(error: EvalAltResult, limits: &CallLimits, names: &Script
     Failure { kind, message: cut(message), line: line(position), column: column(position) }
 }
 
-/// Returns the message for a value that exceeds a limit of its size. `what` is rhai's name of the size in lower case.
+/// Returns the message for a value that exceeds a limit of its size. `what` is rhai's name of the size in lower case, or
+/// the subject and the verb of a host function's message.
 fn size_text(what: &str, limits: &CallLimits) -> String {
     let (limit, unit) = match what {
         "length of string" => (limits.string_bytes, "bytes"),
         "size of object map" => (limits.map_items, "fields"),
-        _ => (limits.array_items, "items"),
+        "size of array/blob" | "size of blob" => (limits.array_items, "items"),
+        other => return format!("{other} over the limit"),
     };
     format!("{what} over the limit of {limit} {unit}")
 }
